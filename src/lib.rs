@@ -1,1 +1,3 @@
+//! nodewhy says why a node never became usable.
 
+pub mod text;
