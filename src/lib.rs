@@ -1,3 +1,20 @@
 //! nodewhy says why a node never became usable.
+//!
+//! Data flows one way: foreign objects → [`world`] → [`case`] → rules → diagnosis → report or publish.
 
+pub mod api;
+pub mod aws_auth;
+pub mod case;
+pub mod cloud_controller;
+pub mod cni;
+pub mod diagnose;
+pub mod finding;
+pub mod foreign;
+pub mod gate;
+pub mod input;
+pub mod karpenter;
+pub mod rules;
+pub mod startup_taint;
 pub mod text;
+pub mod userdata;
+pub mod world;

@@ -40,10 +40,7 @@ pub fn position(text: &str, offset: usize) -> Position {
     let line_start = before.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
     let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
     let column = String::from_utf8_lossy(&before[line_start..]).chars().count() + 1;
-    Position {
-        line: u32::try_from(line).unwrap_or(u32::MAX),
-        column: u32::try_from(column).unwrap_or(u32::MAX),
-    }
+    Position { line: u32::try_from(line).unwrap_or(u32::MAX), column: u32::try_from(column).unwrap_or(u32::MAX) }
 }
 
 /// The line that holds the byte `offset`, without its line end.
@@ -60,38 +57,74 @@ pub fn line_at(text: &str, offset: usize) -> &str {
 const EXCERPT_LIMIT: usize = 240;
 
 /// Names whose values are never shown.
-const SECRET_NAMES: &[&str] =
-    &["password", "passwd", "secret", "token", "apikey", "api_key", "api-key", "access_key", "access-key", "accesskey", "private_key", "private-key", "credential", "authorization"];
+const SECRET_NAMES: &[&str] = &[
+    "password",
+    "passwd",
+    "secret",
+    "token",
+    "apikey",
+    "api_key",
+    "api-key",
+    "access_key",
+    "access-key",
+    "accesskey",
+    "private_key",
+    "private-key",
+    "credential",
+    "authorization",
+];
 
-/// `line` with the values of secret-looking names replaced by `***`, one line, bounded in length.
+/// `line` with the values of secret-looking names replaced by `***`, control characters by blanks.
 ///
 /// A name ends at `=`, `:` or a blank; its value ends at the next blank, quote or comma.
 #[must_use]
 pub fn mask(line: &str) -> String {
     let lower = line.to_ascii_lowercase();
-    let mut out = String::with_capacity(line.len().min(EXCERPT_LIMIT));
+    let mut out = String::with_capacity(line.len());
     let mut at = 0;
     while let Some((start, name)) = next_secret(&lower, at) {
-        let value = value_after(&lower, start + name.len());
-        match value {
-            Some(span) if !span.of(line).is_empty() => {
-                out.push_str(&line[at..span.start]);
-                out.push_str("***");
-                at = span.end;
-            }
-            _ => {
-                let next = start + name.len();
-                out.push_str(&line[at..next]);
-                at = next;
-            }
+        let (kept, next) = match value_after(&lower, start + name.len()) {
+            Some(value) if value.start < value.end => (value.start, value.end),
+            _ => (start + name.len(), start + name.len()),
+        };
+        out.push_str(&line[at..kept]);
+        if next > kept {
+            out.push_str("***");
         }
+        at = next;
     }
     out.push_str(&line[at..]);
-    let mut shown: String = out.chars().map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).take(EXCERPT_LIMIT).collect();
-    if out.chars().count() > EXCERPT_LIMIT {
+    out.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// The one line of a user's text that may be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excerpt {
+    pub shown: String,
+    /// Column of the place in `shown`, in characters from 1; `None` where the place itself is masked.
+    pub caret: Option<u32>,
+}
+
+/// The line of `span`, masked and cut around the place where it is long.
+#[must_use]
+pub fn excerpt(text: &str, span: Span) -> Excerpt {
+    const BEFORE: usize = 60;
+    let line = line_at(text, span.start);
+    let masked = mask(line);
+    let column = position(text, span.start).column as usize - 1;
+    let before: String = mask(&line.chars().take(column).collect::<String>());
+    let caret = masked.starts_with(&before).then(|| before.chars().count());
+    let skip = caret.filter(|at| *at > EXCERPT_LIMIT / 2).map_or(0, |at| at - BEFORE);
+    let mut shown: String = masked.chars().skip(skip).take(EXCERPT_LIMIT).collect();
+    if masked.chars().count() > skip + EXCERPT_LIMIT {
         shown.push('…');
     }
-    shown
+    let mut caret = caret.map(|at| at - skip + 1);
+    if skip > 0 {
+        shown.insert(0, '…');
+        caret = caret.map(|at| at + 1);
+    }
+    Excerpt { shown, caret: caret.and_then(|at| u32::try_from(at).ok()) }
 }
 
 fn next_secret(lower: &str, from: usize) -> Option<(usize, &'static str)> {
@@ -139,7 +172,20 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_cut() {
-        assert!(mask(&"x".repeat(10_000)).chars().count() <= EXCERPT_LIMIT + 1);
+    fn an_excerpt_points_at_the_place_though_a_value_before_it_is_masked() {
+        let text = "first\nexport TOKEN=abcdefgh; run --flag=x";
+        let start = text.find("--flag").unwrap();
+        let excerpt = excerpt(text, Span::new(start, start + 8));
+        assert_eq!(excerpt.shown, "export TOKEN=*** run --flag=x");
+        assert_eq!(excerpt.caret, Some(22));
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_place() {
+        let text = format!("{}--flag=x{}", "a".repeat(5_000), "b".repeat(5_000));
+        let excerpt = excerpt(&text, Span::new(5_000, 5_008));
+        assert!(excerpt.shown.chars().count() <= EXCERPT_LIMIT + 2);
+        let caret = excerpt.caret.unwrap() as usize - 1;
+        assert!(excerpt.shown.chars().skip(caret).collect::<String>().starts_with("--flag=x"));
     }
 }

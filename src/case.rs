@@ -1,0 +1,225 @@
+//! Everything known about one machine at one instant. Rules read this and nothing else.
+
+use crate::api::{Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
+use crate::foreign::{Condition, Event, Node, NodeClaim, NodeClass, NodePool, Pod};
+use crate::gate::{self, Thresholds, Wait};
+use crate::karpenter::{Karpenter, Provider};
+use crate::userdata::UserData;
+use crate::world::{ClassFacts, Subject, World};
+use chrono::{DateTime, Utc};
+
+/// One machine at one instant: its objects, the gate it waits at, and the world around it.
+#[derive(Debug)]
+pub struct Case<'w> {
+    pub now: DateTime<Utc>,
+    pub world: &'w World,
+    pub claim: Option<&'w NodeClaim>,
+    pub node: Option<&'w Node>,
+    pub pool: Option<&'w NodePool>,
+    pub class: Option<&'w ClassFacts>,
+    pub wait: Wait,
+    subject: ObjectRef,
+}
+
+impl<'w> Case<'w> {
+    /// The case of a subject that waits at a gate; `None` where it does not wait, or does not exist.
+    #[must_use]
+    pub fn of(world: &'w World, subject: &Subject, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
+        match subject {
+            Subject::Claim(name) => Self::of_claim(world, world.claim(name)?, now, thresholds),
+            Subject::Node(name) => {
+                let node = world.node(name)?;
+                if world.claim_of_node(node).is_some() {
+                    return None;
+                }
+                let wait = gate::node_wait(node, thresholds)?;
+                let pool = node.metadata.label("karpenter.sh/nodepool").and_then(|p| world.pool(p));
+                let class = pool.and_then(|p| class_of(world, &p.spec.template.spec.node_class_ref));
+                Some(Self {
+                    now,
+                    world,
+                    claim: None,
+                    node: Some(node),
+                    pool,
+                    class,
+                    wait,
+                    subject: reference("v1", "Node", &node.metadata),
+                })
+            }
+            Subject::Pool(name) => {
+                let pool = world.pool(name)?;
+                let wait = gate::pool_wait(pool, world.claim_events_of_pool(name), world.claims_of_pool(name), thresholds)?;
+                let class = class_of(world, &pool.spec.template.spec.node_class_ref);
+                let subject = reference("karpenter.sh/v1", "NodePool", &pool.metadata);
+                Some(Self { now, world, claim: None, node: None, pool: Some(pool), class, wait, subject })
+            }
+            Subject::Class(kind, name) => {
+                let class = world.class(kind, name)?;
+                let wait = gate::class_wait(&class.class, thresholds)?;
+                let pool = world.pools().find(|p| {
+                    let reference = &p.spec.template.spec.node_class_ref;
+                    reference.kind == *kind && reference.name == *name
+                });
+                let subject = reference(&class.class.api_version, kind, &class.class.metadata);
+                Some(Self { now, world, claim: None, node: None, pool, class: Some(class), wait, subject })
+            }
+        }
+    }
+
+    fn of_claim(world: &'w World, claim: &'w NodeClaim, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
+        let nodes = nodes_of(world, claim);
+        let changed = |c: &Condition| world.reason_changed_at(claim.name(), &c.type_, &c.reason);
+        let wait = gate::claim_wait(claim, &nodes, changed, thresholds)?;
+        let pool = claim.node_pool().and_then(|p| world.pool(p));
+        let class = class_of(world, &claim.spec.node_class_ref);
+        let subject = reference("karpenter.sh/v1", "NodeClaim", &claim.metadata);
+        Some(Self { now, world, claim: Some(claim), node: nodes.first().copied(), pool, class, wait, subject })
+    }
+
+    /// What the diagnosis is about, in the form that outlives the objects.
+    #[must_use]
+    pub fn spec(&self) -> NodeDiagnosisSpec {
+        let named = |meta: &crate::foreign::Meta| NamedUid { name: meta.name.clone(), uid: meta.uid.clone() };
+        let label = |key: &str| self.node.and_then(|n| n.metadata.label(key)).map(str::to_owned);
+        let pool = self
+            .claim
+            .and_then(|c| c.node_pool().map(str::to_owned))
+            .or_else(|| self.pool.map(|p| p.name().to_owned()))
+            .or_else(|| label("karpenter.sh/nodepool"));
+        let class = self.claim.map(|c| c.spec.node_class_ref.name.clone()).or_else(|| self.class.map(|c| c.class.name().to_owned()));
+        NodeDiagnosisSpec {
+            subject: self.subject.clone(),
+            node_claim: self.claim.map(|c| named(&c.metadata)),
+            node: self.node.map(|n| named(&n.metadata)),
+            node_pool: pool.map(|name| Named { name }),
+            node_class: class.filter(|name| !name.is_empty()).map(|name| Named { name }),
+        }
+    }
+
+    /// The name that a NodeDiagnosis of this case has.
+    #[must_use]
+    pub fn diagnosis_name(&self) -> String {
+        match self.subject.kind.as_str() {
+            "NodeClaim" | "Node" => self.subject.name.clone(),
+            kind => format!("{}-{}", kind.to_ascii_lowercase(), self.subject.name),
+        }
+    }
+
+    #[must_use]
+    pub fn stage(&self) -> Stage {
+        self.wait.stage
+    }
+
+    /// `Kind/name` of the subject, for evidence.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        format!("{}/{}", self.subject.kind, self.subject.name)
+    }
+
+    /// The node class object, EC2 or other.
+    #[must_use]
+    pub fn class(&self) -> Option<&'w NodeClass> {
+        self.class.map(|c| &c.class)
+    }
+
+    /// `EC2NodeClass/default`.
+    #[must_use]
+    pub fn class_object(&self) -> Option<String> {
+        self.class().map(|c| format!("{}/{}", c.kind, c.name()))
+    }
+
+    /// The class's user data as the machine reads it, with its text.
+    #[must_use]
+    pub fn user_data(&self) -> Option<(&'w UserData, &'w str)> {
+        let facts = self.class?;
+        Some((facts.user_data.as_ref()?, facts.class.spec.user_data.as_deref()?))
+    }
+
+    /// The Karpenter that runs here.
+    #[must_use]
+    pub fn karpenter(&self) -> Option<&'w Karpenter> {
+        self.world.karpenter()
+    }
+
+    /// Whose patch numbers Karpenter's image tag has.
+    #[must_use]
+    pub fn provider(&self) -> Provider {
+        match self.claim.map(|c| c.spec.node_class_ref.kind.as_str()) {
+            Some("EC2NodeClass") => Provider::Aws,
+            Some(_) => Provider::Core,
+            None => self.class().map_or(Provider::Aws, |c| if c.is_ec2() { Provider::Aws } else { Provider::Core }),
+        }
+    }
+
+    /// Other NodeClaims of the same node class.
+    pub fn siblings(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
+        let own = self.claim.map(NodeClaim::name);
+        self.class().into_iter().flat_map(|c| self.world.claims_of_class(&c.kind, c.name())).filter(move |c| Some(c.name()) != own)
+    }
+
+    /// A sibling that registered after this machine was launched: whatever all machines of the class share works.
+    #[must_use]
+    pub fn sibling_joined_since(&self, time: DateTime<Utc>) -> Option<&'w NodeClaim> {
+        self.siblings().find(|c| c.true_since("Registered").is_some_and(|at| at > time))
+    }
+
+    /// A sibling that ever registered.
+    #[must_use]
+    pub fn sibling_joined(&self) -> Option<&'w NodeClaim> {
+        self.siblings().filter(|c| c.is_true("Registered")).max_by_key(|c| c.true_since("Registered"))
+    }
+
+    /// Events about the claim and its Node.
+    pub fn events(&self) -> impl Iterator<Item = &'w Event> + '_ {
+        let claim = self.claim.into_iter().flat_map(|c| self.world.events("NodeClaim", c.name()));
+        let node = self.node.into_iter().flat_map(|n| self.world.events("Node", n.name()));
+        claim.chain(node)
+    }
+
+    /// The newest event of this reason about the claim or its Node.
+    #[must_use]
+    pub fn event(&self, reason: &str) -> Option<&'w Event> {
+        self.events().filter(|e| e.reason == reason).max_by_key(|e| e.last_seen())
+    }
+
+    /// Pods on the Node.
+    pub fn pods(&self) -> impl Iterator<Item = &'w Pod> + '_ {
+        self.node.into_iter().flat_map(|n| self.world.pods_on(n.name()))
+    }
+
+    /// Minutes and seconds since the machine began to wait, for sentences.
+    #[must_use]
+    pub fn waited(&self) -> String {
+        duration(self.now - self.wait.since)
+    }
+}
+
+/// `7m 30s`, `2h 5m`, `3d 4h`: the two largest units.
+#[must_use]
+pub fn duration(delta: chrono::TimeDelta) -> String {
+    let seconds = delta.num_seconds().max(0);
+    match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60) {
+        (0, 0, 0, s) => format!("{s}s"),
+        (0, 0, m, 0) => format!("{m}m"),
+        (0, 0, m, s) => format!("{m}m {s}s"),
+        (0, h, 0, _) => format!("{h}h"),
+        (0, h, m, _) => format!("{h}h {m}m"),
+        (d, 0, ..) => format!("{d}d"),
+        (d, h, ..) => format!("{d}d {h}h"),
+    }
+}
+
+/// The Nodes of a claim: by providerID, else the one that it names.
+pub(crate) fn nodes_of<'w>(world: &'w World, claim: &NodeClaim) -> Vec<&'w Node> {
+    let id = &claim.status.provider_id;
+    let by_id: Vec<_> = if id.is_empty() { Vec::new() } else { world.nodes_with_provider_id(id).collect() };
+    if by_id.is_empty() { world.node(&claim.status.node_name).into_iter().collect() } else { by_id }
+}
+
+fn class_of<'w>(world: &'w World, reference: &crate::foreign::NodeClassRef) -> Option<&'w ClassFacts> {
+    world.class(&reference.kind, &reference.name)
+}
+
+fn reference(api_version: &str, kind: &str, meta: &crate::foreign::Meta) -> ObjectRef {
+    ObjectRef { api_version: api_version.to_owned(), kind: kind.to_owned(), name: meta.name.clone(), uid: meta.uid.clone() }
+}

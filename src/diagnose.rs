@@ -1,0 +1,196 @@
+//! From a world to verdicts: which subjects are stuck, and the strongest explanation for each.
+//!
+//! Pure and deterministic: equal worlds at equal times give equal bytes.
+
+use crate::api::{
+    Alternative, CAUSE_LABEL, Condition, Confidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome, RuledOut, Stage, Unknown,
+};
+use crate::case::{Case, duration, nodes_of};
+use crate::finding::{Finding, Opinion};
+use crate::gate::{self, Thresholds};
+use crate::rules::{self, Rule};
+use crate::world::{Subject, World};
+use chrono::{DateTime, Utc};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What one look at a subject gave.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Judgement {
+    /// Nothing is wrong, or the subject does not exist.
+    Healthy,
+    /// It waits at a gate, not for long enough yet. Look again then; `None` where only a change can tell.
+    Waiting(Option<DateTime<Utc>>),
+    /// It is stuck, and this is why. Look again then, even if nothing changes.
+    Sick(Box<NodeDiagnosis>, Option<DateTime<Utc>>),
+}
+
+/// Every diagnosis of this world at this time, in the order of [`World::subjects`].
+#[must_use]
+pub fn diagnose(world: &World, now: DateTime<Utc>, thresholds: &Thresholds) -> Vec<NodeDiagnosis> {
+    world
+        .subjects()
+        .filter_map(|subject| match judge(world, &subject, now, thresholds) {
+            Judgement::Sick(diagnosis, _) => Some(*diagnosis),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Judges one subject.
+#[must_use]
+pub fn judge(world: &World, subject: &Subject, now: DateTime<Utc>, thresholds: &Thresholds) -> Judgement {
+    let Some(case) = Case::of(world, subject, now, thresholds) else { return Judgement::Healthy };
+    let waited = now - case.wait.since;
+    let at = |patience| case.wait.since.checked_add_signed(patience);
+    if waited < case.wait.proven {
+        return Judgement::Waiting(at(case.wait.proven));
+    }
+    let heard = hear(&case);
+    let ripe = waited >= case.wait.patience || follows_a_stuck_sibling(&case, thresholds);
+    let proven = heard.findings.first().is_some_and(|(_, f)| f.confidence == Confidence::Certain);
+    if !ripe && !proven {
+        return Judgement::Waiting(at(case.wait.patience).into_iter().chain(heard.look_again).min());
+    }
+    let look_again = heard.look_again.filter(|at| *at > now);
+    Judgement::Sick(Box::new(verdict(&case, heard)), look_again)
+}
+
+/// The answers of all rules that know the gate.
+struct Heard {
+    /// Strongest first: by confidence, then in the order of the rules.
+    findings: Vec<(&'static Rule, Finding)>,
+    ruled_out: Vec<RuledOut>,
+    look_again: Option<DateTime<Utc>>,
+    /// Inputs that a rule for this gate would have read.
+    missing: Vec<Unknown>,
+}
+
+fn hear(case: &Case) -> Heard {
+    let mut heard = Heard { findings: Vec::new(), ruled_out: Vec::new(), look_again: None, missing: Vec::new() };
+    let mut missing = BTreeSet::new();
+    for rule in rules::ALL.iter().filter(|rule| rule.stages.contains(&case.stage())) {
+        missing.extend(rule.reads.iter().filter(|input| case.world.missing(**input).is_some()));
+        match (rule.check)(case) {
+            Opinion::Silent => {}
+            Opinion::RuledOut(because) => heard.ruled_out.push(RuledOut { cause: rule.cause.to_owned(), because }),
+            Opinion::LookAgain(at) => heard.look_again = heard.look_again.into_iter().chain([at]).min(),
+            Opinion::Found(finding) => heard.findings.push((rule, *finding)),
+        }
+    }
+    // A stable sort: among equals the more specific rule, which stands first in the list, wins.
+    heard.findings.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.confidence));
+    heard.missing = missing
+        .into_iter()
+        .filter_map(|input| {
+            let why = case.world.missing(input)?;
+            Some(Unknown {
+                question: format!("What do the {} say? They could not be read: {why}.", input.name()),
+                command: input.command().to_owned(),
+            })
+        })
+        .collect();
+    heard
+}
+
+/// An older machine of the same class is stuck at the same gate, and none has passed it since: this one follows it.
+fn follows_a_stuck_sibling(case: &Case, thresholds: &Thresholds) -> bool {
+    case.siblings().any(|sibling| {
+        let wait = gate::claim_wait(sibling, &nodes_of(case.world, sibling), |_| None, thresholds);
+        wait.is_some_and(|wait| {
+            wait.stage == case.stage()
+                && wait.since <= case.wait.since
+                && case.now - wait.since >= wait.patience
+                && case.sibling_joined_since(wait.since).is_none()
+        })
+    })
+}
+
+fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
+    let mut findings = heard.findings.into_iter();
+    let (rule, finding) = match findings.next() {
+        Some((rule, finding)) => (Some(rule), finding),
+        None => (None, rules::unknown::finding(case)),
+    };
+    let cause = rule.map_or(rules::unknown::CAUSE, |r| r.cause);
+    let mut seen = BTreeSet::from([cause]);
+    let alternatives = findings
+        .filter(|(rule, _)| seen.insert(rule.cause))
+        .map(|(rule, f)| Alternative { cause: rule.cause.to_owned(), confidence: f.confidence, summary: f.summary })
+        .collect();
+    let mut unknowns = finding.unknowns;
+    if finding.confidence != Confidence::Certain {
+        unknowns.extend(heard.missing);
+    }
+    let mut evidence = finding.evidence;
+    if !evidence.contains(&case.wait.evidence) {
+        evidence.insert(0, case.wait.evidence.clone());
+    }
+    evidence.extend(rules::contrast::evidence(case));
+    let known = rule.is_some();
+    let condition = Condition {
+        type_: "Diagnosed".to_owned(),
+        status: if known { "True" } else { "False" }.to_owned(),
+        last_transition_time: case.wait.since,
+        reason: if known { cause } else { "CauseUnknown" }.to_owned(),
+        message: finding.summary.clone(),
+        observed_generation: None,
+    };
+    let status = NodeDiagnosisStatus {
+        stage: case.stage(),
+        cause: cause.to_owned(),
+        confidence: finding.confidence,
+        summary: finding.summary,
+        blame: finding.blame,
+        evidence,
+        ruled_out: heard.ruled_out,
+        unknowns,
+        alternatives,
+        fix: Some(Fix { summary: finding.fix, steps: finding.steps, documentation: rules::documentation(cause) }),
+        first_observed_at: case.wait.since,
+        terminates_at: case.claim.and_then(|c| gate::terminates_at(c, case.karpenter())),
+        ended_at: None,
+        outcome: None,
+        recurrences: finding.recurrences,
+        conditions: vec![condition],
+    };
+    let mut diagnosis = NodeDiagnosis::new(&case.diagnosis_name(), case.spec());
+    let mut labels = BTreeMap::from([(CAUSE_LABEL.to_owned(), cause.to_owned())]);
+    if let Some(pool) = &diagnosis.spec.node_pool {
+        labels.insert("karpenter.sh/nodepool".to_owned(), pool.name.clone());
+    }
+    diagnosis.metadata.labels = Some(labels);
+    diagnosis.status = Some(status);
+    if let Some(deleted) = case.claim.and_then(|c| c.metadata.deletion_timestamp) {
+        close(&mut diagnosis, ended(case, deleted), deleted);
+    }
+    diagnosis
+}
+
+fn ended(case: &Case, deleted: DateTime<Utc>) -> Outcome {
+    if case.claim.is_some_and(|c| gate::timed_out(c, deleted)) { Outcome::Terminated } else { Outcome::Deleted }
+}
+
+/// Marks a diagnosis as ended.
+pub fn close(diagnosis: &mut NodeDiagnosis, outcome: Outcome, at: DateTime<Utc>) {
+    let name = diagnosis.spec.subject.name.clone();
+    if let Some(status) = &mut diagnosis.status {
+        let waited = duration(at - status.first_observed_at);
+        let how = match outcome {
+            Outcome::Recovered => format!("{name} became usable after {waited}"),
+            Outcome::Terminated if status.stage == Stage::Launch => format!("Karpenter's launch timeout deleted {name} after {waited}"),
+            Outcome::Terminated => format!("Karpenter's registration timeout deleted {name} after {waited}"),
+            Outcome::Deleted => format!("{name} was deleted after {waited}"),
+        };
+        status.outcome = Some(outcome);
+        status.ended_at = Some(at);
+        status.conditions.retain(|c| c.type_ != "Ended");
+        status.conditions.push(Condition {
+            type_: "Ended".to_owned(),
+            status: "True".to_owned(),
+            last_transition_time: at,
+            reason: format!("{outcome:?}"),
+            message: how,
+            observed_generation: None,
+        });
+    }
+}

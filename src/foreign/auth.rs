@@ -1,0 +1,90 @@
+//! What says who a kubelet is: the aws-auth ConfigMap, CertificateSigningRequests, ServiceAccounts.
+
+use super::{Condition, Meta, conditions, nullable};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The ConfigMap kube-system/aws-auth.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct AwsAuthConfigMap {
+    pub metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    pub data: BTreeMap<String, String>,
+}
+
+/// certificates.k8s.io/v1 CertificateSigningRequest. `spec.extra` also holds an access key id; it is not read.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct CertificateSigningRequest {
+    pub metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    pub spec: CsrSpec,
+    #[serde(deserialize_with = "nullable")]
+    pub status: CsrStatus,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CsrSpec {
+    #[serde(deserialize_with = "nullable")]
+    pub signer_name: String,
+    #[serde(deserialize_with = "nullable")]
+    pub username: String,
+    #[serde(deserialize_with = "nullable")]
+    pub groups: Vec<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub extra: Extra,
+}
+
+/// The keys that aws-iam-authenticator adds.
+/// Source: aws-iam-authenticator @81b1dab pkg/server/server.go.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Extra {
+    #[serde(deserialize_with = "nullable")]
+    pub canonical_arn: Vec<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub session_name: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct CsrStatus {
+    #[serde(deserialize_with = "nullable")]
+    pub conditions: Vec<Condition>,
+}
+
+impl CertificateSigningRequest {
+    #[must_use]
+    pub fn is_approved(&self) -> bool {
+        conditions(&self.status.conditions, "Approved").is_some()
+    }
+
+    /// The role name at the end of the canonical ARN.
+    #[must_use]
+    pub fn role_name(&self) -> Option<&str> {
+        self.spec.extra.canonical_arn.first().and_then(|arn| arn.rsplit('/').next())
+    }
+
+    /// The EC2 instance id: the session name of instance-profile credentials.
+    #[must_use]
+    pub fn instance_id(&self) -> Option<&str> {
+        self.spec.extra.session_name.first().map(String::as_str).filter(|s| s.starts_with("i-"))
+    }
+}
+
+/// core/v1 ServiceAccount: only Karpenter's own role matters.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct ServiceAccount {
+    pub metadata: Meta,
+}
+
+impl ServiceAccount {
+    /// The IAM role of IRSA.
+    #[must_use]
+    pub fn role_arn(&self) -> Option<&str> {
+        self.metadata.annotation("eks.amazonaws.com/role-arn")
+    }
+}

@@ -1,0 +1,197 @@
+//! What every kind shares: metadata, conditions, taints, quantities.
+
+use super::nullable;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// `metadata`, without what no rule reads.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Meta {
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    pub namespace: Option<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub uid: String,
+    pub resource_version: Option<String>,
+    pub generation: Option<i64>,
+    pub creation_timestamp: Option<DateTime<Utc>>,
+    pub deletion_timestamp: Option<DateTime<Utc>>,
+    #[serde(deserialize_with = "nullable")]
+    pub labels: BTreeMap<String, String>,
+    #[serde(deserialize_with = "nullable")]
+    pub annotations: BTreeMap<String, String>,
+    #[serde(deserialize_with = "nullable")]
+    pub owner_references: Vec<Owner>,
+    #[serde(deserialize_with = "nullable")]
+    pub managed_fields: Vec<ManagedField>,
+}
+
+impl Meta {
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels.get(key).map(String::as_str)
+    }
+
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.annotations.get(key).map(String::as_str)
+    }
+}
+
+/// One owner reference.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Owner {
+    pub api_version: String,
+    pub kind: String,
+    pub name: String,
+    pub uid: String,
+}
+
+/// One entry of `managedFields`, reduced to who, when, and whether it owns the taint list.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ManagedField {
+    pub manager: String,
+    pub time: Option<DateTime<Utc>>,
+    /// The entry owns `spec.taints`; the list is atomic, so the newest owner wrote it last.
+    pub owns_taints: bool,
+}
+
+impl<'de> Deserialize<'de> for ManagedField {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Raw {
+            #[serde(deserialize_with = "nullable")]
+            manager: String,
+            time: Option<DateTime<Utc>>,
+            fields_v1: Option<Fields>,
+        }
+        #[derive(Deserialize, Default)]
+        #[serde(default)]
+        struct Fields {
+            #[serde(rename = "f:spec")]
+            spec: Option<Spec>,
+        }
+        #[derive(Deserialize, Default)]
+        #[serde(default)]
+        struct Spec {
+            #[serde(rename = "f:taints")]
+            taints: Option<serde::de::IgnoredAny>,
+        }
+        let raw = Raw::deserialize(deserializer)?;
+        let owns_taints = raw.fields_v1.and_then(|f| f.spec).is_some_and(|s| s.taints.is_some());
+        Ok(Self { manager: raw.manager, time: raw.time, owns_taints })
+    }
+}
+
+/// One entry of `status.conditions`.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Condition {
+    #[serde(rename = "type", deserialize_with = "nullable")]
+    pub type_: String,
+    #[serde(deserialize_with = "nullable")]
+    pub status: String,
+    #[serde(deserialize_with = "nullable")]
+    pub reason: String,
+    #[serde(deserialize_with = "nullable")]
+    pub message: String,
+    pub last_transition_time: Option<DateTime<Utc>>,
+    pub last_heartbeat_time: Option<DateTime<Utc>>,
+}
+
+impl Condition {
+    #[must_use]
+    pub fn is_true(&self) -> bool {
+        self.status == "True"
+    }
+
+    #[must_use]
+    pub fn is_false(&self) -> bool {
+        self.status == "False"
+    }
+
+    /// `Unknown NodeNotFound: Node not registered with cluster`.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let mut out = self.status.clone();
+        if !self.reason.is_empty() && self.reason != self.type_ {
+            out.push(' ');
+            out.push_str(&self.reason);
+        }
+        if !self.message.is_empty() {
+            out.push_str(": ");
+            out.push_str(&self.message);
+        }
+        out
+    }
+}
+
+/// Finds a condition by its type.
+#[must_use]
+pub fn conditions<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|c| c.type_ == type_)
+}
+
+/// A taint on a Node, a NodePool or a NodeClaim.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Taint {
+    #[serde(deserialize_with = "nullable")]
+    pub key: String,
+    #[serde(deserialize_with = "nullable")]
+    pub value: String,
+    #[serde(deserialize_with = "nullable")]
+    pub effect: String,
+    pub time_added: Option<DateTime<Utc>>,
+}
+
+impl Taint {
+    /// Karpenter and the scheduler compare taints by key and effect; the value does not matter.
+    /// Source: kubernetes k8s.io/api/core/v1/taint.go `MatchTaint` (v0.36.3).
+    #[must_use]
+    pub fn matches(&self, other: &Self) -> bool {
+        self.key == other.key && self.effect == other.effect
+    }
+}
+
+impl fmt::Display for Taint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, value, effect, .. } = self;
+        if value.is_empty() { write!(f, "{key}:{effect}") } else { write!(f, "{key}={value}:{effect}") }
+    }
+}
+
+/// A resource quantity as text. Rules only ask whether it is zero.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Quantity(pub String);
+
+impl Quantity {
+    /// Zero in any unit: `0`, `0Ki`, `0.0`.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        !self.0.bytes().any(|b| (b'1'..=b'9').contains(&b))
+    }
+}
+
+impl<'de> Deserialize<'de> for Quantity {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Text(String),
+            Integer(i64),
+            Float(f64),
+        }
+        Ok(Self(match Option::<Written>::deserialize(deserializer)? {
+            None => String::new(),
+            Some(Written::Text(text)) => text,
+            Some(Written::Integer(number)) => number.to_string(),
+            Some(Written::Float(number)) => number.to_string(),
+        }))
+    }
+}

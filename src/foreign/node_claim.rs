@@ -1,0 +1,118 @@
+//! karpenter.sh/v1 NodeClaim.
+
+use super::{Condition, Meta, Quantity, Taint, conditions, nullable};
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct NodeClaim {
+    pub metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    pub spec: NodeClaimSpec,
+    #[serde(deserialize_with = "nullable")]
+    pub status: NodeClaimStatus,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeClaimSpec {
+    #[serde(deserialize_with = "nullable")]
+    pub node_class_ref: NodeClassRef,
+    #[serde(deserialize_with = "nullable")]
+    pub requirements: Vec<Requirement>,
+    #[serde(deserialize_with = "nullable")]
+    pub resources: Resources,
+    #[serde(deserialize_with = "nullable")]
+    pub taints: Vec<Taint>,
+    #[serde(deserialize_with = "nullable")]
+    pub startup_taints: Vec<Taint>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeClassRef {
+    #[serde(deserialize_with = "nullable")]
+    pub group: String,
+    #[serde(deserialize_with = "nullable")]
+    pub kind: String,
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Requirement {
+    #[serde(deserialize_with = "nullable")]
+    pub key: String,
+    #[serde(deserialize_with = "nullable")]
+    pub operator: String,
+    #[serde(deserialize_with = "nullable")]
+    pub values: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct Resources {
+    #[serde(deserialize_with = "nullable")]
+    pub requests: BTreeMap<String, Quantity>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeClaimStatus {
+    #[serde(deserialize_with = "nullable")]
+    pub conditions: Vec<Condition>,
+    #[serde(rename = "providerID", deserialize_with = "nullable")]
+    pub provider_id: String,
+    #[serde(rename = "imageID", deserialize_with = "nullable")]
+    pub image_id: String,
+    #[serde(deserialize_with = "nullable")]
+    pub node_name: String,
+}
+
+impl NodeClaim {
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.metadata.name
+    }
+
+    #[must_use]
+    pub fn condition(&self, type_: &str) -> Option<&Condition> {
+        conditions(&self.status.conditions, type_)
+    }
+
+    #[must_use]
+    pub fn is_true(&self, type_: &str) -> bool {
+        self.condition(type_).is_some_and(Condition::is_true)
+    }
+
+    /// When the condition became True; `None` where it is not.
+    #[must_use]
+    pub fn true_since(&self, type_: &str) -> Option<DateTime<Utc>> {
+        self.condition(type_).filter(|c| c.is_true()).and_then(|c| c.last_transition_time)
+    }
+
+    #[must_use]
+    pub fn node_pool(&self) -> Option<&str> {
+        self.metadata.label("karpenter.sh/nodepool")
+    }
+
+    /// The EC2 instance id at the end of an AWS providerID (`aws:///eu-west-1a/i-0123`).
+    #[must_use]
+    pub fn instance_id(&self) -> Option<&str> {
+        self.status.provider_id.rsplit('/').next().filter(|id| id.starts_with("i-"))
+    }
+
+    /// The single value that a label or an `In` requirement fixes for `key`.
+    #[must_use]
+    pub fn fixed(&self, key: &str) -> Option<&str> {
+        self.metadata.label(key).or_else(|| {
+            self.spec.requirements.iter().find(|r| r.key == key && r.operator == "In").and_then(|r| match r.values.as_slice() {
+                [one] => Some(one.as_str()),
+                _ => None,
+            })
+        })
+    }
+}

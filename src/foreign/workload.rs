@@ -1,0 +1,234 @@
+//! Pods and what makes them: DaemonSets and Deployments.
+
+use super::{Condition, Meta, Taint, conditions, nullable};
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct Pod {
+    pub metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    pub spec: PodSpec,
+    #[serde(deserialize_with = "nullable")]
+    pub status: PodStatus,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodSpec {
+    #[serde(deserialize_with = "nullable")]
+    pub node_name: String,
+    #[serde(deserialize_with = "nullable")]
+    pub node_selector: BTreeMap<String, String>,
+    #[serde(deserialize_with = "nullable")]
+    pub tolerations: Vec<Toleration>,
+    #[serde(deserialize_with = "nullable")]
+    pub containers: Vec<Container>,
+    #[serde(deserialize_with = "nullable")]
+    pub service_account_name: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct Container {
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    #[serde(deserialize_with = "nullable")]
+    pub image: String,
+    #[serde(deserialize_with = "nullable")]
+    pub env: Vec<EnvVar>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct EnvVar {
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    #[serde(deserialize_with = "nullable")]
+    pub value: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct Toleration {
+    #[serde(deserialize_with = "nullable")]
+    pub key: String,
+    #[serde(deserialize_with = "nullable")]
+    pub operator: String,
+    #[serde(deserialize_with = "nullable")]
+    pub value: String,
+    #[serde(deserialize_with = "nullable")]
+    pub effect: String,
+}
+
+impl Toleration {
+    /// Source: kubernetes k8s.io/api/core/v1/toleration.go `ToleratesTaint` (v0.36.3).
+    #[must_use]
+    pub fn tolerates(&self, taint: &Taint) -> bool {
+        (self.effect.is_empty() || self.effect == taint.effect)
+            && (self.key.is_empty() || self.key == taint.key)
+            && match self.operator.as_str() {
+                "Exists" => true,
+                "" | "Equal" => !self.key.is_empty() && self.value == taint.value,
+                _ => false,
+            }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodStatus {
+    #[serde(deserialize_with = "nullable")]
+    pub phase: String,
+    #[serde(deserialize_with = "nullable")]
+    pub reason: String,
+    #[serde(deserialize_with = "nullable")]
+    pub message: String,
+    #[serde(deserialize_with = "nullable")]
+    pub conditions: Vec<Condition>,
+    #[serde(deserialize_with = "nullable")]
+    pub container_statuses: Vec<ContainerStatus>,
+    #[serde(deserialize_with = "nullable")]
+    pub init_container_statuses: Vec<ContainerStatus>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ContainerStatus {
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    #[serde(deserialize_with = "nullable")]
+    pub ready: bool,
+    #[serde(deserialize_with = "nullable")]
+    pub restart_count: u32,
+    #[serde(deserialize_with = "nullable")]
+    pub state: ContainerState,
+    #[serde(deserialize_with = "nullable")]
+    pub last_state: ContainerState,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct ContainerState {
+    pub waiting: Option<Waiting>,
+    pub terminated: Option<Terminated>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct Waiting {
+    #[serde(deserialize_with = "nullable")]
+    pub reason: String,
+    #[serde(deserialize_with = "nullable")]
+    pub message: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Terminated {
+    #[serde(deserialize_with = "nullable")]
+    pub reason: String,
+    #[serde(deserialize_with = "nullable")]
+    pub message: String,
+    pub exit_code: Option<i64>,
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+impl Pod {
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        conditions(&self.status.conditions, "Ready").is_some_and(Condition::is_true)
+    }
+
+    /// The DaemonSet that made this pod.
+    #[must_use]
+    pub fn daemon_set(&self) -> Option<&str> {
+        self.metadata.owner_references.iter().find(|o| o.kind == "DaemonSet").map(|o| o.name.as_str())
+    }
+
+    /// Why a container does not run: the first one that waits, or died last.
+    #[must_use]
+    pub fn trouble(&self) -> Option<(&str, String)> {
+        self.status.init_container_statuses.iter().chain(&self.status.container_statuses).filter(|c| !c.ready).find_map(|c| {
+            let waiting = c.state.waiting.as_ref().filter(|w| !matches!(w.reason.as_str(), "PodInitializing" | "ContainerCreating"));
+            let died = c.state.terminated.as_ref().or(c.last_state.terminated.as_ref()).filter(|t| t.exit_code != Some(0));
+            match (waiting, died) {
+                (Some(w), Some(t)) => Some((c.name.as_str(), join(&w.reason, &[&w.message, &t.message]))),
+                (Some(w), None) => Some((c.name.as_str(), join(&w.reason, &[&w.message]))),
+                (None, Some(t)) => Some((c.name.as_str(), join(&t.reason, &[&t.message]))),
+                (None, None) => None,
+            }
+        })
+    }
+}
+
+fn join(reason: &str, messages: &[&str]) -> String {
+    messages.iter().filter(|m| !m.is_empty()).fold(reason.to_owned(), |mut out, message| {
+        out.push_str(": ");
+        out.push_str(message.trim());
+        out
+    })
+}
+
+/// The part of a workload that says what its pods look like.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct Workload {
+    #[serde(deserialize_with = "nullable")]
+    pub template: PodTemplate,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct PodTemplate {
+    #[serde(deserialize_with = "nullable")]
+    pub spec: PodSpec,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct DaemonSet {
+    pub metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    pub spec: Workload,
+    #[serde(deserialize_with = "nullable")]
+    pub status: DaemonSetStatus,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DaemonSetStatus {
+    #[serde(deserialize_with = "nullable")]
+    pub desired_number_scheduled: u32,
+    #[serde(deserialize_with = "nullable")]
+    pub number_ready: u32,
+}
+
+impl DaemonSet {
+    /// DaemonSet pods get these tolerations from the controller itself.
+    /// Source: kubernetes v1.36.3 pkg/controller/daemon/util/daemonset_util.go `AddOrUpdateDaemonPodTolerations`.
+    const IMPLICIT: [&'static str; 6] = [
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+        "node.kubernetes.io/disk-pressure",
+        "node.kubernetes.io/memory-pressure",
+        "node.kubernetes.io/pid-pressure",
+        "node.kubernetes.io/unschedulable",
+    ];
+
+    #[must_use]
+    pub fn tolerates(&self, taint: &Taint) -> bool {
+        let implicit = Self::IMPLICIT.contains(&taint.key.as_str());
+        implicit || self.spec.template.spec.tolerations.iter().any(|t| t.tolerates(taint))
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct Deployment {
+    pub metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    pub spec: Workload,
+}

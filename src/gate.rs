@@ -1,0 +1,275 @@
+//! The gates of a machine's life, and whether it waits at one for too long.
+//!
+//! A rule only ever explains a machine that is stuck here. A machine that passes its gates in time has no diagnosis, whatever
+//! conditions, taints or noisy events it carries.
+
+use crate::api::{Evidence, Stage};
+use crate::finding::saw;
+use crate::foreign::{Condition, Event, Node, NodeClaim, NodeClass, NodePool};
+use crate::karpenter::{self, UNINITIALIZED_TAINT, UNREGISTERED_TAINT};
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// How long a machine may wait at a gate before it counts as stuck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Thresholds {
+    /// Created, but no instance.
+    pub launch: TimeDelta,
+    /// Instance launched, but no Node. Counted from the launch, not from the claim's creation.
+    pub join: TimeDelta,
+    /// Node there, but not registered by Karpenter.
+    pub register: TimeDelta,
+    /// Registered, but not initialised.
+    pub initialize: TimeDelta,
+    /// The same where device plugins or drivers are awaited.
+    pub devices: TimeDelta,
+    /// Ready before, not Ready now.
+    pub ready: TimeDelta,
+    /// The least wait at any gate: enough where the cause is proven, or where an older machine of the same class is stuck there.
+    pub proven: TimeDelta,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self {
+            launch: TimeDelta::minutes(2),
+            join: TimeDelta::minutes(5),
+            register: TimeDelta::minutes(2),
+            initialize: TimeDelta::minutes(5),
+            devices: TimeDelta::minutes(10),
+            ready: TimeDelta::minutes(5),
+            proven: TimeDelta::minutes(2),
+        }
+    }
+}
+
+/// The gate that a machine waits at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wait {
+    pub stage: Stage,
+    /// Since when, as the objects tell it.
+    pub since: DateTime<Utc>,
+    /// How long is normal.
+    pub patience: TimeDelta,
+    /// How long is normal where the cause is proven.
+    pub proven: TimeDelta,
+    /// What shows that it waits.
+    pub evidence: Evidence,
+}
+
+impl Wait {
+    fn new(stage: Stage, since: DateTime<Utc>, patience: TimeDelta, thresholds: &Thresholds, evidence: Evidence) -> Self {
+        Self { stage, since, patience, proven: thresholds.proven.min(patience), evidence }
+    }
+
+    /// For machines that are going away anyway: worth a diagnosis only where something proves why.
+    fn only_with_proof(mut self) -> Self {
+        self.patience = TimeDelta::MAX;
+        self.proven = TimeDelta::zero();
+        self
+    }
+
+    /// For states that no time heals.
+    fn settled(mut self) -> Self {
+        self.patience = TimeDelta::zero();
+        self.proven = TimeDelta::zero();
+        self
+    }
+}
+
+/// The gate that a machine with a NodeClaim waits at; `None` for one that passed them all or is going away by design.
+#[must_use]
+pub fn claim_wait(
+    claim: &NodeClaim,
+    nodes: &[&Node],
+    changed: impl Fn(&Condition) -> Option<DateTime<Utc>>,
+    t: &Thresholds,
+) -> Option<Wait> {
+    let created = claim.metadata.creation_timestamp?;
+    if let Some(deleted) = claim.metadata.deletion_timestamp
+        && !timed_out(claim, deleted)
+        && !never_launched(claim)
+    {
+        return None;
+    }
+    let name = format!("NodeClaim/{}", claim.name());
+    let field = |type_: &str| format!(r#"status.conditions[?(@.type=="{type_}")]"#);
+    let shown = |type_: &str| claim.condition(type_).map_or_else(|| "absent".to_owned(), Condition::shown);
+
+    if !claim.is_true("Launched") {
+        let since = claim.condition("Launched").and_then(&changed).unwrap_or(created);
+        let evidence = saw(name, field("Launched"), shown("Launched"), "no instance has been launched for this NodeClaim");
+        let wait = Wait::new(Stage::Launch, since, t.launch, t, evidence);
+        return Some(if claim.metadata.deletion_timestamp.is_some() { wait.only_with_proof() } else { wait });
+    }
+    let launched = claim.true_since("Launched").unwrap_or(created);
+    if !claim.is_true("Registered") {
+        let registered = claim.condition("Registered");
+        if let Some(refused) = registered.filter(|c| c.is_false()) {
+            let since = refused.last_transition_time.unwrap_or(launched);
+            let evidence = saw(name, field("Registered"), refused.shown(), "Karpenter refused the Node, and does not look at it again");
+            return Some(Wait::new(Stage::Register, since, t.register, t, evidence).settled());
+        }
+        if let Some(node) = nodes.first() {
+            let since = node.metadata.creation_timestamp.unwrap_or(launched).max(launched);
+            let evidence =
+                saw(name, field("Registered"), shown("Registered"), format!("Node {} exists, but is not registered", node.name()));
+            return Some(Wait::new(Stage::Register, since, t.register, t, evidence));
+        }
+        let because = "the instance was launched, but no Node with its providerID has appeared";
+        let patience = if claim.fixed("kubernetes.io/os") == Some("windows") { t.join * 2 } else { t.join };
+        return Some(Wait::new(Stage::Join, launched, patience, t, saw(name, field("Registered"), shown("Registered"), because)));
+    }
+    if !claim.is_true("Initialized") {
+        let registered = claim.true_since("Registered").unwrap_or(launched);
+        let initialized = claim.condition("Initialized");
+        let since = initialized.and_then(&changed).unwrap_or(registered).max(registered);
+        let patience = match initialized.map(|c| c.reason.as_str()) {
+            Some("ResourceNotRegistered" | "DRADriverPoolsNotPublished") => t.devices,
+            _ => t.initialize,
+        };
+        let evidence =
+            saw(name, field("Initialized"), shown("Initialized"), "the Node is registered, but Karpenter does not call it usable");
+        return Some(Wait::new(Stage::Initialize, since, patience, t, evidence));
+    }
+    nodes.iter().find_map(|node| ready_wait(node, t))
+}
+
+/// The gate that a Node without NodeClaim waits at: managed node groups, self-managed nodes, and Nodes that Karpenter never matched.
+#[must_use]
+pub fn node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
+    let created = node.metadata.creation_timestamp?;
+    if node.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let name = format!("Node/{}", node.name());
+    if let Some(taint) = node.taint(UNREGISTERED_TAINT)
+        && node.metadata.label("karpenter.sh/registered").is_none()
+    {
+        let because = "the Node waits for Karpenter, but no NodeClaim has its providerID";
+        return Some(Wait::new(Stage::Register, created, t.initialize, t, saw(name, "spec.taints", taint.to_string(), because)));
+    }
+    ready_wait(node, t).or_else(|| {
+        let taint = node.taint(UNINITIALIZED_TAINT)?;
+        let because = "nothing is scheduled here until the cloud controller has initialised the Node";
+        Some(Wait::new(Stage::Initialize, created, t.initialize, t, saw(name, "spec.taints", taint.to_string(), because)))
+    })
+}
+
+/// A Node that is not Ready. A stopped or deleting one is not sick.
+fn ready_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
+    /// Set by the cloud-node-lifecycle-controller on stopped instances.
+    /// Source: k8s.io/cloud-provider v0.36.3 api/well_known_taints.go.
+    const SHUTDOWN_TAINT: &str = "node.cloudprovider.kubernetes.io/shutdown";
+    let created = node.metadata.creation_timestamp?;
+    if node.is_ready()
+        || node.metadata.deletion_timestamp.is_some()
+        || node.taint(SHUTDOWN_TAINT).is_some()
+        || node.taint("karpenter.sh/disrupted").is_some()
+    {
+        return None;
+    }
+    let ready = node.condition("Ready");
+    let since = ready.and_then(|c| c.last_transition_time).unwrap_or(created);
+    let observed = ready.map_or_else(|| "absent".to_owned(), Condition::shown);
+    let evidence = saw(format!("Node/{}", node.name()), r#"status.conditions[?(@.type=="Ready")]"#, observed, "the Node is not Ready");
+    Some(Wait::new(Stage::Ready, since, t.ready, t, evidence))
+}
+
+/// When Karpenter will delete the machine, or would have.
+#[must_use]
+pub fn terminates_at(claim: &NodeClaim, karpenter: Option<&karpenter::Karpenter>) -> Option<DateTime<Utc>> {
+    let created = claim.metadata.creation_timestamp?;
+    let since = |type_: &str| claim.condition(type_).and_then(|c| c.last_transition_time).unwrap_or(created);
+    if claim.is_true("Registered") {
+        None
+    } else if !claim.is_true("Launched") && karpenter.is_some_and(karpenter::Karpenter::has_launch_timeout) {
+        Some(since("Launched") + karpenter::LAUNCH_TIMEOUT)
+    } else {
+        // core liveness.go counts from the last transition of Registered, which starts as the claim's creation.
+        Some(since("Registered") + karpenter::REGISTRATION_TIMEOUT)
+    }
+}
+
+/// Whether the deletion at `deleted` is Karpenter's liveness timeout: it leaves no event, only arithmetic.
+#[must_use]
+pub fn timed_out(claim: &NodeClaim, deleted: DateTime<Utc>) -> bool {
+    let Some(created) = claim.metadata.creation_timestamp else { return false };
+    if claim.is_true("Registered") {
+        return false;
+    }
+    let since = |type_: &str| claim.condition(type_).and_then(|c| c.last_transition_time).unwrap_or(created);
+    let limit = if claim.is_true("Launched") {
+        since("Registered") + karpenter::REGISTRATION_TIMEOUT
+    } else {
+        since("Launched") + karpenter::LAUNCH_TIMEOUT
+    };
+    deleted >= limit
+}
+
+/// Deleted before any instance existed: Karpenter gives up at once on lack of capacity and on a node class that is not ready.
+fn never_launched(claim: &NodeClaim) -> bool {
+    !claim.is_true("Launched") && claim.status.provider_id.is_empty()
+}
+
+/// A NodePool that cannot launch: every recent claim vanished for lack of capacity, or the pool itself says why it is not ready.
+///
+/// A pool whose class is not ready gets no diagnosis of its own: the class has it.
+#[must_use]
+pub fn pool_wait<'a>(
+    pool: &NodePool,
+    claim_events: impl Iterator<Item = &'a Event>,
+    mut claims: impl Iterator<Item = &'a NodeClaim>,
+    t: &Thresholds,
+) -> Option<Wait> {
+    let object = format!("NodePool/{}", pool.name());
+    if let Some(condition) = ["ValidationSucceeded", "NodeClassReady"]
+        .into_iter()
+        .filter_map(|type_| pool.condition(type_))
+        .find(|c| c.is_false() && matches!(c.reason.as_str(), "NodePoolValidationFailed" | "NodeClassNotFound" | "NodeClassTerminating"))
+    {
+        let since = condition.last_transition_time?;
+        let field = format!(r#"status.conditions[?(@.type=="{}")]"#, condition.type_);
+        let wait = Wait::new(
+            Stage::Launch,
+            since,
+            t.launch,
+            t,
+            saw(object, field, condition.shown(), "Karpenter launches nothing for this NodePool"),
+        );
+        return Some(wait);
+    }
+    let refusals: Vec<&Event> = claim_events.filter(|e| e.reason == "InsufficientCapacityError").collect();
+    let last = refusals.iter().filter_map(|e| e.last_seen()).max()?;
+    // A claim that is alive has its own diagnosis, or was launched: then the pool is not stuck.
+    let answered = claims
+        .any(|c| c.metadata.creation_timestamp.is_some_and(|at| at >= last) || refusals.iter().any(|e| e.involved_object.name == c.name()));
+    if answered || refusals.iter().map(|e| e.times()).sum::<u32>() < 2 {
+        return None;
+    }
+    let newest = refusals.iter().max_by_key(|e| e.last_seen())?;
+    let evidence = saw(
+        format!("Event {}/{}", newest.involved_object.kind, newest.involved_object.name),
+        "message",
+        newest.message.clone(),
+        "Karpenter deleted the NodeClaim at once; only its event is left",
+    );
+    Some(Wait::new(Stage::Launch, last, t.launch, t, evidence).only_with_proof())
+}
+
+/// A node class that is not Ready.
+#[must_use]
+pub fn class_wait(class: &NodeClass, t: &Thresholds) -> Option<Wait> {
+    if class.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let ready = class.condition("Ready").filter(|c| !c.is_true())?;
+    let since = ready.last_transition_time.or(class.metadata.creation_timestamp)?;
+    let object = format!("{}/{}", class.kind, class.name());
+    let evidence = saw(
+        object,
+        r#"status.conditions[?(@.type=="Ready")]"#,
+        ready.shown(),
+        "Karpenter launches nothing from a node class that is not Ready",
+    );
+    Some(Wait::new(Stage::Launch, since, t.launch, t, evidence))
+}

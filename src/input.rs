@@ -1,0 +1,218 @@
+//! The kinds that nodewhy reads. RBAC, watches, readiness and the docs follow from this one table.
+
+use crate::foreign::{
+    AwsAuthConfigMap, CertificateSigningRequest, DaemonSet, Deployment, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ServiceAccount,
+};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+/// One kind of object that a rule may read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Input {
+    Nodes,
+    NodeClaims,
+    NodePools,
+    NodeClasses,
+    AwsAuth,
+    Events,
+    CertificateSigningRequests,
+    Pods,
+    DaemonSets,
+    Deployments,
+    ServiceAccounts,
+}
+
+impl Input {
+    pub const ALL: [Self; 11] = [
+        Self::Nodes,
+        Self::NodeClaims,
+        Self::NodePools,
+        Self::NodeClasses,
+        Self::AwsAuth,
+        Self::Events,
+        Self::CertificateSigningRequests,
+        Self::Pods,
+        Self::DaemonSets,
+        Self::Deployments,
+        Self::ServiceAccounts,
+    ];
+
+    /// What a user calls it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nodes => "Nodes",
+            Self::NodeClaims => "NodeClaims",
+            Self::NodePools => "NodePools",
+            Self::NodeClasses => "EC2NodeClasses",
+            Self::AwsAuth => "ConfigMap kube-system/aws-auth",
+            Self::Events => "Events",
+            Self::CertificateSigningRequests => "CertificateSigningRequests",
+            Self::Pods => "Pods",
+            Self::DaemonSets => "DaemonSets",
+            Self::Deployments => "Karpenter's Deployment",
+            Self::ServiceAccounts => "Karpenter's ServiceAccount",
+        }
+    }
+
+    /// The command that shows it.
+    #[must_use]
+    pub const fn command(self) -> &'static str {
+        match self {
+            Self::Nodes => "kubectl get nodes -o yaml",
+            Self::NodeClaims => "kubectl get nodeclaims -o yaml",
+            Self::NodePools => "kubectl get nodepools -o yaml",
+            Self::NodeClasses => "kubectl get ec2nodeclasses -o yaml",
+            Self::AwsAuth => "kubectl get configmap -n kube-system aws-auth -o yaml",
+            Self::Events => "kubectl get events -A -o yaml",
+            Self::CertificateSigningRequests => "kubectl get csr -o yaml",
+            Self::Pods => "kubectl get pods -n kube-system -o yaml",
+            Self::DaemonSets => "kubectl get daemonsets -A -o yaml",
+            Self::Deployments => "kubectl get deployments -A -l app.kubernetes.io/name=karpenter -o yaml",
+            Self::ServiceAccounts => "kubectl get serviceaccounts -A -l app.kubernetes.io/name=karpenter -o yaml",
+        }
+    }
+
+    /// Group, plural and verbs that nodewhy needs to read it.
+    #[must_use]
+    pub const fn resource(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Nodes => ("", "nodes"),
+            Self::NodeClaims => ("karpenter.sh", "nodeclaims"),
+            Self::NodePools => ("karpenter.sh", "nodepools"),
+            Self::NodeClasses => ("karpenter.k8s.aws", "ec2nodeclasses"),
+            Self::AwsAuth => ("", "configmaps"),
+            Self::Events => ("", "events"),
+            Self::CertificateSigningRequests => ("certificates.k8s.io", "certificatesigningrequests"),
+            Self::Pods => ("", "pods"),
+            Self::DaemonSets => ("apps", "daemonsets"),
+            Self::Deployments => ("apps", "deployments"),
+            Self::ServiceAccounts => ("", "serviceaccounts"),
+        }
+    }
+}
+
+/// One foreign object, read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Object {
+    Node(Node),
+    NodeClaim(NodeClaim),
+    NodePool(NodePool),
+    NodeClass(NodeClass),
+    AwsAuth(AwsAuthConfigMap),
+    Event(Event),
+    CertificateSigningRequest(CertificateSigningRequest),
+    Pod(Pod),
+    DaemonSet(DaemonSet),
+    Deployment(Deployment),
+    ServiceAccount(ServiceAccount),
+}
+
+/// What an object says it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TypeMeta {
+    pub api_version: String,
+    pub kind: String,
+}
+
+/// How nodewhy takes an object of some type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    As(Input),
+    /// A kind that no rule reads.
+    Ignored,
+    /// A version that the rules do not know: say so instead of misreading it.
+    Outdated {
+        served: &'static str,
+    },
+}
+
+impl TypeMeta {
+    /// Which input an object of this type is.
+    #[must_use]
+    pub fn reading(&self) -> Reading {
+        let (group, version) = self.api_version.rsplit_once('/').unwrap_or(("", &self.api_version));
+        match (group, self.kind.as_str()) {
+            ("karpenter.sh", "NodeClaim" | "NodePool") if version != "v1" => {
+                Reading::Outdated { served: "karpenter.sh/v1 (Karpenter 1.0 and later)" }
+            }
+            ("karpenter.k8s.aws", "EC2NodeClass") if version != "v1" => {
+                Reading::Outdated { served: "karpenter.k8s.aws/v1 (Karpenter 1.0 and later)" }
+            }
+            ("karpenter.sh", "Provisioner" | "Machine") | ("karpenter.k8s.aws", "AWSNodeTemplate") => {
+                Reading::Outdated { served: "karpenter.sh/v1 (Karpenter 1.0 and later)" }
+            }
+            ("karpenter.sh", "NodeClaim") => Reading::As(Input::NodeClaims),
+            ("karpenter.sh", "NodePool") => Reading::As(Input::NodePools),
+            (group, kind) if group.starts_with("karpenter.") && kind.ends_with("NodeClass") => Reading::As(Input::NodeClasses),
+            ("", "Node") => Reading::As(Input::Nodes),
+            ("", "ConfigMap") => Reading::As(Input::AwsAuth),
+            ("" | "events.k8s.io", "Event") => Reading::As(Input::Events),
+            ("certificates.k8s.io", "CertificateSigningRequest") => Reading::As(Input::CertificateSigningRequests),
+            ("", "Pod") => Reading::As(Input::Pods),
+            ("apps", "DaemonSet") => Reading::As(Input::DaemonSets),
+            ("apps", "Deployment") => Reading::As(Input::Deployments),
+            ("", "ServiceAccount") => Reading::As(Input::ServiceAccounts),
+            _ => Reading::Ignored,
+        }
+    }
+}
+
+impl Object {
+    /// Reads a JSON object of the given input. The error is serde's, which names the field.
+    pub fn from_value(input: Input, value: serde_json::Value) -> Result<Self, serde_json::Error> {
+        fn read<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, serde_json::Error> {
+            serde_json::from_value(value)
+        }
+        Ok(match input {
+            Input::Nodes => Self::Node(read(value)?),
+            Input::NodeClaims => Self::NodeClaim(read(value)?),
+            Input::NodePools => Self::NodePool(read(value)?),
+            Input::NodeClasses => Self::NodeClass(read(value)?),
+            Input::AwsAuth => Self::AwsAuth(read(value)?),
+            Input::Events => Self::Event(read(value)?),
+            Input::CertificateSigningRequests => Self::CertificateSigningRequest(read(value)?),
+            Input::Pods => Self::Pod(read(value)?),
+            Input::DaemonSets => Self::DaemonSet(read(value)?),
+            Input::Deployments => Self::Deployment(read(value)?),
+            Input::ServiceAccounts => Self::ServiceAccount(read(value)?),
+        })
+    }
+
+    /// Which input it belongs to.
+    #[must_use]
+    pub const fn input(&self) -> Input {
+        match self {
+            Self::Node(_) => Input::Nodes,
+            Self::NodeClaim(_) => Input::NodeClaims,
+            Self::NodePool(_) => Input::NodePools,
+            Self::NodeClass(_) => Input::NodeClasses,
+            Self::AwsAuth(_) => Input::AwsAuth,
+            Self::Event(_) => Input::Events,
+            Self::CertificateSigningRequest(_) => Input::CertificateSigningRequests,
+            Self::Pod(_) => Input::Pods,
+            Self::DaemonSet(_) => Input::DaemonSets,
+            Self::Deployment(_) => Input::Deployments,
+            Self::ServiceAccount(_) => Input::ServiceAccounts,
+        }
+    }
+
+    /// Its metadata.
+    #[must_use]
+    pub const fn meta(&self) -> &crate::foreign::Meta {
+        match self {
+            Self::Node(o) => &o.metadata,
+            Self::NodeClaim(o) => &o.metadata,
+            Self::NodePool(o) => &o.metadata,
+            Self::NodeClass(o) => &o.metadata,
+            Self::AwsAuth(o) => &o.metadata,
+            Self::Event(o) => &o.metadata,
+            Self::CertificateSigningRequest(o) => &o.metadata,
+            Self::Pod(o) => &o.metadata,
+            Self::DaemonSet(o) => &o.metadata,
+            Self::Deployment(o) => &o.metadata,
+            Self::ServiceAccount(o) => &o.metadata,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The causes. One file each: plain data and one function.
+//!
+//! To add one, write `rules/NAME.rs` and `docs/causes/Name.md`, and add a line to [`ALL`]. The page is also the rule's test.
+
+pub mod contrast;
+pub mod unknown;
+
+mod ami_drift_replacements_fail;
+mod ami_family_mismatch;
+mod aws_auth_arn_never_matches;
+mod aws_auth_entry_incomplete;
+mod aws_auth_unreadable;
+mod cloud_controller_never_initialized;
+mod cni_not_ready;
+mod extended_resource_missing;
+mod insufficient_capacity;
+mod kubelet_stopped;
+mod launch_failed;
+mod multiple_nodes_found;
+mod node_class_not_ready;
+mod node_pool_not_ready;
+mod node_role;
+mod node_role_not_mapped;
+mod node_without_provider_id;
+mod stale_cloud_provider_taint;
+mod startup_taint_stays;
+
+use crate::api::Stage;
+use crate::case::Case;
+use crate::finding::Opinion;
+use crate::input::Input;
+
+/// One root cause.
+#[derive(Debug)]
+pub struct Rule {
+    /// Stable CamelCase identifier; also the name of the page.
+    pub cause: &'static str,
+    /// One line for lists.
+    pub summary: &'static str,
+    /// The gates whose waiting it can explain.
+    pub stages: &'static [Stage],
+    /// What it reads beside the machine itself.
+    pub reads: &'static [Input],
+    /// The versions it is about, in words.
+    pub versions: &'static str,
+    /// The page, which is its test too.
+    pub page: &'static str,
+    pub check: fn(&Case) -> Opinion,
+}
+
+/// All causes, the more specific first: among equally sure findings the first wins.
+pub const ALL: &[&Rule] = &[
+    &ami_family_mismatch::RULE,
+    &aws_auth_unreadable::RULE,
+    &aws_auth_entry_incomplete::RULE,
+    &aws_auth_arn_never_matches::RULE,
+    &node_role_not_mapped::RULE,
+    &multiple_nodes_found::RULE,
+    &node_without_provider_id::RULE,
+    &stale_cloud_provider_taint::RULE,
+    &cloud_controller_never_initialized::RULE,
+    &startup_taint_stays::RULE,
+    &extended_resource_missing::RULE,
+    &cni_not_ready::RULE,
+    &kubelet_stopped::RULE,
+    &ami_drift_replacements_fail::RULE,
+    &insufficient_capacity::RULE,
+    &launch_failed::RULE,
+    &node_class_not_ready::RULE,
+    &node_pool_not_ready::RULE,
+];
+
+/// Where the page of a cause is published.
+#[must_use]
+pub fn documentation(cause: &str) -> String {
+    format!("https://github.com/nodewhy/nodewhy/blob/main/docs/causes/{cause}.md")
+}
+
+/// The rule of a cause; names are compared without regard to case.
+#[must_use]
+pub fn by_cause(cause: &str) -> Option<&'static Rule> {
+    ALL.iter().copied().find(|rule| rule.cause.eq_ignore_ascii_case(cause))
+}

@@ -1,0 +1,88 @@
+//! The node class moved to a new image, Karpenter replaces healthy machines, and the replacements cannot start.
+
+use super::Rule;
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::finding::{Finding, Opinion, saw};
+use crate::foreign::NodeClaim;
+use crate::input::Input;
+
+pub static RULE: Rule = Rule {
+    cause: "AmiDriftReplacementsFail",
+    summary: "NodeClaims are replaced because the image drifted, and the new image cannot start",
+    stages: &[Stage::Launch, Stage::Join],
+    reads: &[Input::NodeClaims, Input::NodeClasses],
+    versions: "all; images that are still pending are only selected by AWS provider 1.2.1 and earlier",
+    page: include_str!("../../docs/causes/AmiDriftReplacementsFail.md"),
+    check,
+};
+
+/// Launch errors that are about the image.
+/// Source: karpenter-provider-aws v1.14.1 pkg/errors/errors.go; EC2 error codes in the text of older versions.
+const IMAGE_REASONS: [&str; 3] = ["InvalidAMIID", "AMINotFound", "AMIAuthorizationFailure"];
+const IMAGE_TEXTS: [&str; 3] = ["InvalidAMIID", "AMI ID", "image"];
+
+fn check(case: &Case) -> Opinion {
+    let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
+    // Source: karpenter-provider-aws v1.14.1 pkg/cloudprovider/drift.go: reason and message are both AMIDrift.
+    let drifted: Vec<&NodeClaim> =
+        case.siblings().filter(|s| s.condition("Drifted").is_some_and(|c| c.is_true() && c.reason == "AMIDrift")).collect();
+    let Some(old) = drifted.first() else {
+        return Opinion::RuledOut(format!("no NodeClaim of {} {} is drifted by its image", class.kind, class.name()));
+    };
+    let Some(launched) = claim.condition("Launched") else { return Opinion::Silent };
+    // The replacement's image: its own once launched, else the newest that the class selects, which Karpenter takes first.
+    let new = if claim.status.image_id.is_empty() {
+        class.status.amis.first().map(|a| a.id.as_str())
+    } else {
+        Some(claim.status.image_id.as_str())
+    };
+    let Some(new) = new.filter(|id| *id != old.status.image_id) else {
+        return Opinion::RuledOut("the machine has the image that works elsewhere".to_owned());
+    };
+    if case.siblings().any(|s| s.status.image_id == new && s.is_true("Registered")) {
+        return Opinion::RuledOut(format!("another NodeClaim with the image {new} has joined"));
+    }
+    let named = class.status.amis.iter().find(|a| a.id == new).map_or_else(|| new.to_owned(), |a| format!("{new} ({})", a.name));
+    let refused = !launched.is_true()
+        && (IMAGE_REASONS.contains(&launched.reason.as_str())
+            || IMAGE_TEXTS.iter().any(|t| launched.message.contains(t))
+            || launched.message.contains(new));
+    let joining = launched.is_true();
+    if !refused && !joining {
+        return Opinion::Silent;
+    }
+    let failing = 1 + case.siblings().filter(|s| !s.is_true("Registered") && s.metadata.deletion_timestamp.is_none()).count();
+    let joined = case.siblings().filter(|s| s.status.image_id == old.status.image_id && s.is_true("Registered")).count();
+    let what = if refused { "cannot be launched" } else { "launch and never join" };
+    let confidence = if refused { Confidence::Certain } else { Confidence::Likely };
+    let summary = format!(
+        "{} {} moved to the image {named}: {} healthy NodeClaims are to be replaced (AMIDrift), and the replacements {what}. Image {}: {joined} joined; new image: 0 of {failing}.",
+        class.kind,
+        class.name(),
+        drifted.len(),
+        old.status.image_id
+    );
+    let object = format!("{}/{}", class.kind, class.name());
+    let mut finding = Finding::new(
+        confidence,
+        summary,
+        saw(format!("NodeClaim/{}", old.name()), r#"status.conditions[?(@.type=="Drifted")]"#, "True AMIDrift", format!("its image {} is no longer the one that the class selects", old.status.image_id)),
+    )
+    .with(saw(&object, "status.amis", named, "the first entry that fits is what new machines get"))
+    .with(saw(case.subject(), r#"status.conditions[?(@.type=="Launched")]"#, launched.shown(), "the replacement's fate"))
+    .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms"))
+    .fix("Select the image that works by its id or exact version until the new one is proven.")
+    .step(Risk::Inspect, "See the state of the new image", Some(format!("aws ec2 describe-images --image-ids {new} --include-deprecated --query 'Images[].[ImageId,State,StateReason.Message,DeprecationTime]'")))
+    .step(Risk::Mutating, "Pin the old image", Some(format!("kubectl edit ec2nodeclass {}", class.name())))
+    .unknown(format!("Is the image {new} available, or still pending?"), format!("aws ec2 describe-images --image-ids {new} --query 'Images[].State'"));
+    if let Some(karpenter) = case.karpenter().filter(|k| k.takes_pending_images()) {
+        finding = finding.with(saw(
+            "Deployment/karpenter",
+            "spec.template.spec.containers[0].image",
+            karpenter.version.to_string(),
+            "this version also selects images that are still pending; 1.2.2, 1.3.0 and later take available ones only",
+        ));
+    }
+    finding.into()
+}

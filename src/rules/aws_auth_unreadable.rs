@@ -1,0 +1,48 @@
+//! mapRoles cannot be read at all, so every role mapping is gone at once.
+
+use super::{Rule, node_role};
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::aws_auth::Verdict;
+use crate::case::Case;
+use crate::finding::{Finding, Opinion, saw};
+use crate::input::Input;
+use crate::text;
+
+pub static RULE: Rule = Rule {
+    cause: "AwsAuthUnreadable",
+    summary: "mapRoles of the aws-auth ConfigMap is broken YAML, so no role is mapped any more",
+    stages: &[Stage::Join],
+    reads: &[Input::AwsAuth, Input::NodeClasses, Input::NodeClaims],
+    versions: "clusters whose authentication mode includes the ConfigMap",
+    page: include_str!("../../docs/causes/AwsAuthUnreadable.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let question = match node_role::ask(case) {
+        Ok(question) => question,
+        Err(answer) => return answer,
+    };
+    let Verdict::Broken(broken) = question.auth.read.judge(question.role) else {
+        return Opinion::RuledOut("mapRoles of aws-auth can be read".to_owned());
+    };
+    let text = &question.auth.map_roles;
+    let place = text::position(text, broken.span.start);
+    Finding::new(
+        Confidence::Certain,
+        format!(
+            "mapRoles of ConfigMap aws-auth cannot be read (line {}: {}), so no role is mapped, {} neither.",
+            place.line, broken.message, question.role
+        ),
+        saw(
+            "ConfigMap/aws-auth",
+            "data.mapRoles",
+            broken.message.clone(),
+            "one such mistake drops every mapping at once, and the authenticator reports it only in its log",
+        ),
+    )
+    .blaming(Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles").at(text, broken.span))
+    .fix("Correct the text; the mappings are back within seconds.")
+    .step(Risk::Mutating, "Correct it", Some("kubectl edit configmap -n kube-system aws-auth".to_owned()))
+    .into()
+}

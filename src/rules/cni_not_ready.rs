@@ -1,0 +1,117 @@
+//! The Node is NotReady because no network plugin has set itself up on it.
+
+use super::Rule;
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::cni;
+use crate::finding::{Finding, Opinion, saw};
+use crate::foreign::{DaemonSet, Node, Pod};
+use crate::input::Input;
+
+pub static RULE: Rule = Rule {
+    cause: "CniNotReady",
+    summary: "The Node is NotReady because its network plugin is absent, crashes or cannot be pulled",
+    stages: &[Stage::Initialize, Stage::Ready],
+    reads: &[Input::Nodes, Input::Pods, Input::DaemonSets],
+    versions: "all",
+    page: include_str!("../../docs/causes/CniNotReady.md"),
+    check,
+};
+
+/// DaemonSets that are a network plugin, as their charts and manifests call them.
+const PLUGINS: &[&str] = &["aws-node", "cilium", "calico-node", "antrea-agent", "kube-flannel-ds", "weave-net", "kube-router"];
+
+fn check(case: &Case) -> Opinion {
+    let Some(node) = case.node else { return Opinion::Silent };
+    let Some(ready) = cni::not_ready(node) else {
+        return match node.condition("Ready") {
+            Some(c) if c.is_true() => Opinion::RuledOut(format!("Node {} is Ready, so its network plugin is set up", node.name())),
+            Some(c) if c.is_false() => Opinion::RuledOut(format!("Node {} is NotReady for another reason: {}", node.name(), c.message)),
+            _ => Opinion::Silent,
+        };
+    };
+    let evidence = saw(
+        format!("Node/{}", node.name()),
+        r#"status.conditions[?(@.type=="Ready")]"#,
+        ready.shown(),
+        "the kubelet has no network plugin; it says so until the plugin has written its configuration",
+    );
+    let plugins: Vec<&DaemonSet> = case.world.daemon_sets().filter(|d| PLUGINS.contains(&d.metadata.name.as_str())).collect();
+    let pod = case.pods().find(|p| p.daemon_set().is_some_and(|d| PLUGINS.contains(&d)));
+    let finding = match (pod, plugins.first()) {
+        (Some(pod), _) => with_pod(case, node, pod, evidence),
+        (None, Some(set)) => without_pod(case, node, set, evidence),
+        (None, None) if case.world.missing(Input::DaemonSets).is_none() => Finding::new(
+            Confidence::Likely,
+            format!(
+                "Node {} has been NotReady for {}: no network plugin (CNI) that nodewhy knows is installed in this cluster.",
+                node.name(),
+                case.waited()
+            ),
+            evidence,
+        )
+        .fix("Install a network plugin, for example the VPC CNI add-on."),
+        (None, None) => Finding::new(
+            Confidence::Likely,
+            format!("Node {} has been NotReady for {} because its network plugin (CNI) has not set itself up.", node.name(), case.waited()),
+            evidence,
+        )
+        .fix("Get the network plugin's pod running on this Node.")
+        .unknown("Does the network plugin's pod run there?", pods_command(node)),
+    };
+    finding.step(Risk::Inspect, "See the pods on the Node", Some(pods_command(node))).into()
+}
+
+fn pods_command(node: &Node) -> String {
+    format!("kubectl get pods -A -o wide --field-selector spec.nodeName={}", node.name())
+}
+
+fn with_pod(case: &Case, node: &Node, pod: &Pod, evidence: crate::api::Evidence) -> Finding {
+    let name = &pod.metadata.name;
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let object = format!("Pod/{name}");
+    let trouble = pod.trouble();
+    let (confidence, why) = match &trouble {
+        Some((container, why)) => (Confidence::Certain, format!("its network plugin's pod {name} fails: container {container}: {why}")),
+        None if pod.is_ready() => {
+            (Confidence::Likely, format!("its network plugin's pod {name} is Ready and has still not written a configuration"))
+        }
+        None => (Confidence::Likely, format!("its network plugin's pod {name} is not Ready (phase {})", pod.status.phase)),
+    };
+    let summary = format!("Node {} has been NotReady for {} because {why}.", node.name(), case.waited());
+    let observed = trouble.map_or_else(|| pod.status.phase.clone(), |(container, why)| format!("{container}: {why}"));
+    Finding::new(confidence, summary, evidence)
+        .with(saw(object, "status.containerStatuses", observed, "this pod sets up the Node's network"))
+        .blaming(Blame::object("v1", "Pod", name).namespace(namespace))
+        .fix("Mend the network plugin's pod: its log names the reason (IAM permissions, image pull, API server not reachable).")
+        .step(Risk::Inspect, "Read its log", Some(format!("kubectl logs -n {namespace} {name} --all-containers --tail=50")))
+}
+
+fn without_pod(case: &Case, node: &Node, set: &DaemonSet, evidence: crate::api::Evidence) -> Finding {
+    let name = &set.metadata.name;
+    let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+    let head = format!("Node {} has been NotReady for {} because", node.name(), case.waited());
+    let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace);
+    if case.world.missing(Input::Pods).is_some() {
+        return Finding::new(Confidence::Likely, format!("{head} its network plugin (DaemonSet {name}) has not set itself up."), evidence)
+            .blaming(blame)
+            .fix("Get the network plugin's pod running on this Node.")
+            .unknown("Does the network plugin's pod run there?", pods_command(node));
+    }
+    let refused = node.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t));
+    match refused {
+        Some(taint) => Finding::new(
+            Confidence::Certain,
+            format!("{head} DaemonSet {name}, its network plugin, does not tolerate the Node's taint {taint}."),
+            evidence,
+        )
+        .with(saw(format!("Node/{}", node.name()), "spec.taints", taint.to_string(), format!("DaemonSet {name} has no toleration for it")))
+        .blaming(blame.field("spec.template.spec.tolerations"))
+        .fix("Let the network plugin tolerate every taint (operator: Exists), as its own manifests do.")
+        .step(Risk::Mutating, "Add the toleration", Some(format!("kubectl edit daemonset -n {namespace} {name}"))),
+        None => Finding::new(Confidence::Likely, format!("{head} DaemonSet {name}, its network plugin, has no pod on it."), evidence)
+            .blaming(blame)
+            .fix("Find out why the DaemonSet makes no pod there: a quota, an admission policy, its node affinity.")
+            .step(Risk::Inspect, "See why the DaemonSet makes no pod", Some(format!("kubectl describe daemonset -n {namespace} {name}"))),
+    }
+}

@@ -1,0 +1,188 @@
+//! A resource that the machine was bought for never appeared on the Node.
+
+use super::Rule;
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::finding::{Finding, Opinion, saw};
+use crate::foreign::{DaemonSet, Node, Taint};
+use crate::input::Input;
+
+pub static RULE: Rule = Rule {
+    cause: "ExtendedResourceMissing",
+    summary: "A requested resource (a GPU, an EFA device, a pod ENI) never appeared in the Node's allocatable",
+    stages: &[Stage::Initialize],
+    reads: &[Input::Nodes, Input::Pods, Input::DaemonSets],
+    versions: "all",
+    page: include_str!("../../docs/causes/ExtendedResourceMissing.md"),
+    check,
+};
+
+/// Who makes a resource appear.
+struct Source {
+    resource: &'static str,
+    who: &'static str,
+    /// Parts of DaemonSet names, as charts and manifests call them.
+    daemon_sets: &'static [&'static str],
+    fix: &'static str,
+}
+
+const SOURCES: &[Source] = &[
+    Source {
+        resource: "nvidia.com/gpu",
+        who: "the NVIDIA device plugin",
+        daemon_sets: &["nvidia-device-plugin", "nvidia-gpu-device-plugin"],
+        fix: "Install the NVIDIA device plugin, let it tolerate the NodePool's taints, and use an image with the NVIDIA driver.",
+    },
+    Source {
+        resource: "aws.amazon.com/neuron",
+        who: "the Neuron device plugin",
+        daemon_sets: &["neuron-device-plugin"],
+        fix: "Install the Neuron device plugin and let it tolerate the NodePool's taints.",
+    },
+    Source {
+        resource: "aws.amazon.com/neuroncore",
+        who: "the Neuron device plugin",
+        daemon_sets: &["neuron-device-plugin"],
+        fix: "Install the Neuron device plugin and let it tolerate the NodePool's taints.",
+    },
+    Source {
+        resource: "amd.com/gpu",
+        who: "the AMD GPU device plugin",
+        daemon_sets: &["amdgpu-device-plugin"],
+        fix: "Install the AMD GPU device plugin and let it tolerate the NodePool's taints.",
+    },
+    Source {
+        resource: "habana.ai/gaudi",
+        who: "the Habana device plugin",
+        daemon_sets: &["habanalabs-device-plugin"],
+        fix: "Install the Habana device plugin and let it tolerate the NodePool's taints.",
+    },
+    Source {
+        resource: "vpc.amazonaws.com/efa",
+        who: "the EFA device plugin",
+        daemon_sets: &["efa-k8s-device-plugin", "efa-device-plugin"],
+        fix: "Install the EFA device plugin and let it tolerate the NodePool's taints.",
+    },
+    Source {
+        resource: "vpc.amazonaws.com/pod-eni",
+        who: "the VPC resource controller",
+        daemon_sets: &[],
+        fix: "Set ENABLE_POD_ENI=true on the VPC CNI, use instance types with trunk ENIs, and give the cluster role AmazonEKSVPCResourceController.",
+    },
+    Source {
+        resource: "hugepages-2Mi",
+        who: "the kernel, told at boot",
+        daemon_sets: &[],
+        fix: "Reserve the huge pages in the image or in user data before the kubelet starts.",
+    },
+    Source {
+        resource: "hugepages-1Gi",
+        who: "the kernel, told at boot",
+        daemon_sets: &[],
+        fix: "Reserve the huge pages in the image or in user data before the kubelet starts.",
+    },
+];
+
+fn check(case: &Case) -> Opinion {
+    let (Some(node), Some(claim)) = (case.node, case.claim) else { return Opinion::Silent };
+    // Karpenter names one missing resource at random; list them all.
+    // Source: core pkg/controllers/nodeclaim/lifecycle/initialization.go `RequestedResourcesRegistered` (v1.14.3).
+    let missing: Vec<&str> = claim
+        .spec
+        .resources
+        .requests
+        .iter()
+        .filter(|(name, wanted)| !wanted.is_zero() && node.status.allocatable.get(*name).is_none_or(crate::foreign::Quantity::is_zero))
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let Some(&first) = missing.iter().find(|name| SOURCES.iter().any(|s| s.resource == **name)).or(missing.first()) else {
+        return Opinion::RuledOut(format!("Node {} offers every resource that NodeClaim {} asked for", node.name(), claim.name()));
+    };
+    // cpu and memory are missing only where the kubelet has not reported at all.
+    if !node.is_ready() || missing.contains(&"cpu") || missing.contains(&"memory") {
+        return Opinion::Silent;
+    }
+    let list = missing.join(", ");
+    let source = SOURCES.iter().find(|s| s.resource == first);
+    let (confidence, why, blame) = explain(case, node, first, source);
+    let summary = format!("{list} was requested, but Node {} has offered none for {}: {why}.", node.name(), case.waited());
+    let object = format!("Node/{}", node.name());
+    let finding = Finding::new(
+        confidence,
+        summary,
+        saw(
+            &object,
+            format!("status.allocatable['{first}']"),
+            node.status.allocatable.get(first).map_or("absent", |q| q.0.as_str()),
+            "the resource is not there to schedule on",
+        ),
+    )
+    .with(saw(
+        case.subject(),
+        format!("spec.resources.requests['{first}']"),
+        &claim.spec.resources.requests[first].0,
+        "Karpenter waits for this resource without end",
+    ))
+    .blaming(blame)
+    .fix(source.map_or("Install what advertises the resource on the Node, or stop requesting it.", |s| s.fix))
+    .step(
+        Risk::Inspect,
+        "See what the Node offers",
+        Some(format!("kubectl get node {} -o jsonpath='{{.status.allocatable}}'", node.name())),
+    );
+    finding.into()
+}
+
+fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) -> (Confidence, String, Blame) {
+    let node_blame = || Blame::object("v1", "Node", node.name()).field("status.allocatable");
+    if let Some(renamed) = node.status.allocatable.keys().find(|k| k.strip_prefix(resource).is_some_and(|rest| rest.starts_with(".shared")))
+    {
+        return (
+            Confidence::Certain,
+            format!("the device plugin offers it as {renamed} (time-slicing or MPS with renameByDefault)"),
+            node_blame(),
+        );
+    }
+    let Some(source) = source else { return (Confidence::Possible, "nothing on the Node advertises it".to_owned(), node_blame()) };
+    if source.daemon_sets.is_empty() {
+        return (Confidence::Likely, format!("{} has not provided it", source.who), node_blame());
+    }
+    let is_source = |name: &str| source.daemon_sets.iter().any(|part| name.contains(part));
+    if let Some(pod) = case.pods().find(|p| p.daemon_set().is_some_and(is_source)) {
+        let blame = Blame::object("v1", "Pod", &pod.metadata.name).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
+        return match pod.trouble() {
+            Some((container, why)) => {
+                (Confidence::Certain, format!("{} fails on the Node (container {container}: {why})", source.who), blame)
+            }
+            None if pod.is_ready() => {
+                (Confidence::Likely, format!("{} runs there and finds no device; the image may lack the driver", source.who), node_blame())
+            }
+            None => (Confidence::Likely, format!("{} is not Ready on the Node", source.who), blame),
+        };
+    }
+    let sets: Vec<&DaemonSet> = case.world.daemon_sets().filter(|d| is_source(&d.metadata.name)).collect();
+    let Some(set) = sets.first() else {
+        return if case.world.missing(Input::DaemonSets).is_some() {
+            (Confidence::Possible, format!("{} advertises it, and whether it is installed could not be read", source.who), node_blame())
+        } else {
+            (Confidence::Certain, format!("{} is not installed", source.who), Blame::object("apps/v1", "DaemonSet", source.daemon_sets[0]))
+        };
+    };
+    let name = &set.metadata.name;
+    let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(set.metadata.namespace.as_deref().unwrap_or_default());
+    if let Some(taint) = node.spec.taints.iter().find(|t: &&Taint| t.effect != "PreferNoSchedule" && !set.tolerates(t)) {
+        return (
+            Confidence::Certain,
+            format!("DaemonSet {name} does not tolerate the Node's taint {taint}"),
+            blame.field("spec.template.spec.tolerations"),
+        );
+    }
+    if let Some((key, value)) = set.spec.template.spec.node_selector.iter().find(|(k, v)| node.metadata.label(k) != Some(v.as_str())) {
+        return (
+            Confidence::Certain,
+            format!("DaemonSet {name} selects Nodes with {key}={value}, which this one does not have"),
+            blame.field("spec.template.spec.nodeSelector"),
+        );
+    }
+    (Confidence::Likely, format!("DaemonSet {name} has no pod on the Node"), blame)
+}

@@ -1,0 +1,65 @@
+//! The cloud controller did its work, and yet its taint is there: somebody put it back.
+
+use super::Rule;
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::cloud_controller;
+use crate::finding::{Finding, Opinion, saw};
+use crate::input::Input;
+use crate::karpenter::UNINITIALIZED_TAINT;
+
+pub static RULE: Rule = Rule {
+    cause: "StaleCloudProviderTaint",
+    summary: "The cloud controller initialised the Node, and another writer put its uninitialized taint back",
+    stages: &[Stage::Initialize],
+    reads: &[Input::Nodes, Input::Events],
+    versions: "all",
+    page: include_str!("../../docs/causes/StaleCloudProviderTaint.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(node) = case.node else { return Opinion::Silent };
+    let Some(taint) = node.taint(UNINITIALIZED_TAINT) else {
+        return Opinion::RuledOut(format!("Node {} does not carry {UNINITIALIZED_TAINT}", node.name()));
+    };
+    let traces = cloud_controller::traces(case.world, node);
+    if traces.is_empty() {
+        return Opinion::RuledOut(format!(
+            "Node {} shows no trace of the cloud controller: its taint is not stale, it was never processed",
+            node.name()
+        ));
+    }
+    let name = node.name();
+    let writer = cloud_controller::last_taint_writer(node);
+    let by = writer.map_or_else(String::new, |w| format!("; the taint list was last written by {}", w.manager));
+    let summary =
+        format!("Node {name} carries {taint} although the cloud controller has initialised it: another writer put the taint back{by}.");
+    let object = format!("Node/{name}");
+    let finding = Finding::new(
+        Confidence::Certain,
+        summary,
+        saw(
+            &object,
+            "spec.taints",
+            taint.to_string(),
+            "the cloud controller removes this taint in the same update that sets the labels below",
+        ),
+    )
+    .with_all(traces)
+    .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
+    .fix("Remove the stale taint; the Node is initialised.")
+    .step(Risk::Inspect, "See who wrote the taint list last", Some(format!("kubectl get node {name} --show-managed-fields -o yaml")))
+    .step(Risk::LowRisk, "Remove the taint", Some(format!("kubectl taint node {name} {UNINITIALIZED_TAINT}-")));
+    match writer {
+        Some(w) => finding
+            .with(saw(
+                object,
+                "metadata.managedFields",
+                format!("f:taints owned by {}", w.manager),
+                "the newest owner of the list wrote it last",
+            ))
+            .into(),
+        None => finding.unknown("Who wrote the taint list last?", format!("kubectl get node {name} --show-managed-fields -o yaml")).into(),
+    }
+}

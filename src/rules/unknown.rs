@@ -1,0 +1,92 @@
+//! No rule fits: say what the machine waits for, and what would tell more. Never a guess.
+
+use crate::api::{Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::finding::Finding;
+
+pub const CAUSE: &str = "Unknown";
+
+/// The page of this verdict.
+pub const PAGE: &str = include_str!("../../docs/causes/Unknown.md");
+
+/// The verdict where no rule has one.
+#[must_use]
+pub fn finding(case: &Case) -> Finding {
+    let subject = case.subject();
+    let waited = case.waited();
+    let summary = match case.stage() {
+        Stage::Launch => format!("{subject} has had no instance for {waited}, and the objects do not tell why."),
+        Stage::Join => {
+            let instance = case.claim.and_then(|c| c.instance_id()).unwrap_or("its instance");
+            format!("{instance} of {subject} was launched {waited} ago and no Node has joined; the objects do not tell why.")
+        }
+        Stage::Register => format!("{subject} has a Node that Karpenter has not registered for {waited}, and the objects do not tell why."),
+        Stage::Initialize => format!("{subject} has been registered but not initialized for {waited}, and the objects do not tell why."),
+        Stage::Ready => format!("{subject} has not been Ready for {waited}, and the objects do not tell why."),
+        Stage::Terminate => format!("{subject} has been terminating for {waited}, and the objects do not tell why."),
+    };
+    let finding = Finding::new(Confidence::Possible, summary, case.wait.evidence.clone());
+    let finding = match case.stage() {
+        Stage::Join => ask_the_instance(case, finding),
+        Stage::Launch => finding.unknown(
+            "What does Karpenter log about it?",
+            format!("kubectl logs -A -l app.kubernetes.io/name=karpenter --tail=-1 | grep {}", name(case)),
+        ),
+        Stage::Register => finding
+            .unknown(
+                "What does Karpenter log about it?",
+                format!("kubectl logs -A -l app.kubernetes.io/name=karpenter --tail=-1 | grep {}", name(case)),
+            )
+            .unknown(
+                "Does an admission webhook refuse changes to Nodes?",
+                "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml",
+            ),
+        Stage::Initialize | Stage::Ready => {
+            let finding = match case.node {
+                Some(node) => finding.unknown("What do the Node and its pods say?", format!("kubectl describe node {}", node.name())),
+                None => finding,
+            };
+            ask_the_instance(case, finding)
+        }
+        Stage::Terminate => finding.unknown("What blocks the drain?", format!("kubectl describe nodeclaim {}", name(case))),
+    };
+    finding.fix("Run the commands under \"not known\" while the machine still exists.").step(
+        Risk::Inspect,
+        "Keep the evidence before the machine is deleted",
+        Some("nodewhy collect > nodewhy-dump.yaml".to_owned()),
+    )
+}
+
+fn name<'c>(case: &'c Case) -> &'c str {
+    case.claim.map(|c| c.name()).or_else(|| case.node.map(|n| n.name())).or_else(|| case.pool.map(|p| p.name())).unwrap_or_default()
+}
+
+/// The questions that only AWS answers, with this machine's names in the commands.
+pub(super) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
+    let Some(instance) = instance_id(case) else { return finding };
+    let cluster = case.karpenter().and_then(|k| k.cluster_name.as_deref()).filter(|n| !n.is_empty()).unwrap_or("CLUSTER");
+    let finding = finding
+        .unknown(
+            "What did the instance print while it booted (nodeadm, bootstrap.sh, cloud-init)?",
+            format!("aws ec2 get-console-output --latest --output text --instance-id {instance}"),
+        )
+        .unknown(
+            "Do network, IAM and user data of this instance fit (AWS's own runbook)?",
+            format!(
+                "aws ssm start-automation-execution --document-name AWSSupport-TroubleshootEKSWorkerNode --parameters ClusterName={cluster},WorkerID={instance}"
+            ),
+        );
+    let role = case.class().and_then(|c| c.spec.role.as_deref());
+    match role {
+        Some(role) if case.stage() == Stage::Join => finding.unknown(
+            format!("Is there an access entry of type EC2_LINUX (or EC2_WINDOWS) for the role {role}?"),
+            format!("aws eks list-access-entries --cluster-name {cluster} --output text | grep {role}"),
+        ),
+        _ => finding,
+    }
+}
+
+fn instance_id<'c>(case: &'c Case) -> Option<&'c str> {
+    let of_node = || case.node.and_then(|n| n.spec.provider_id.rsplit('/').next()).filter(|id| id.starts_with("i-"));
+    case.claim.and_then(|c| c.instance_id()).or_else(of_node)
+}

@@ -1,0 +1,511 @@
+//! Everything seen so far, joined: by providerID, by owner, by node class. No IO, no clock.
+//!
+//! The world is fed object by object, from a dump or from watches, and answers with a [`Case`](crate::case::Case) for one machine.
+
+use crate::aws_auth::{self, AwsAuth};
+use crate::foreign::{CertificateSigningRequest, DaemonSet, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ServiceAccount};
+use crate::input::{Input, Object};
+use crate::karpenter::Karpenter;
+use crate::userdata::{self, UserData};
+use chrono::{DateTime, Utc};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+/// What a diagnosis can be about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// A machine with a NodeClaim, by the claim's name.
+    Claim(String),
+    /// A machine without NodeClaim, by the Node's name.
+    Node(String),
+    /// A NodePool that launches nothing.
+    Pool(String),
+    /// A node class that is not ready, by kind and name.
+    Class(String, String),
+}
+
+/// What a change may have altered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Touched {
+    /// These subjects only.
+    Subjects(Vec<Subject>),
+    /// Whatever is not settled: the change (aws-auth, a node class, Karpenter itself) may explain many machines.
+    Everything,
+}
+
+/// How far an input could be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Availability {
+    /// Read in full, or at least one object of it was in the dump.
+    Read,
+    /// Not in the dump, not installed, not permitted: the reason.
+    Missing(String),
+}
+
+/// A node class with its user data read once.
+#[derive(Debug)]
+pub struct ClassFacts {
+    pub class: NodeClass,
+    pub user_data: Option<UserData>,
+}
+
+/// The aws-auth ConfigMap with its mappings read once.
+#[derive(Debug)]
+pub struct AwsAuthFacts {
+    pub map_roles: String,
+    pub read: AwsAuth,
+    pub resource_version: Option<String>,
+}
+
+type Key = (String, String);
+
+/// Everything seen so far.
+#[derive(Debug, Default)]
+pub struct World {
+    claims: BTreeMap<String, NodeClaim>,
+    nodes: BTreeMap<String, Node>,
+    pools: BTreeMap<String, NodePool>,
+    classes: BTreeMap<Key, ClassFacts>,
+    aws_auth: Option<AwsAuthFacts>,
+    karpenter: BTreeMap<Key, Karpenter>,
+    service_accounts: BTreeMap<Key, ServiceAccount>,
+    daemon_sets: BTreeMap<Key, DaemonSet>,
+    csrs: BTreeMap<String, CertificateSigningRequest>,
+    /// By kind and name of what they are about, then by their own namespace and name.
+    events: BTreeMap<Key, BTreeMap<Key, Event>>,
+    /// Where an event is filed, so that its deletion finds it.
+    event_subjects: BTreeMap<Key, Key>,
+    /// By Node.
+    pods: BTreeMap<String, BTreeMap<Key, Pod>>,
+    pod_nodes: BTreeMap<Key, String>,
+    nodes_by_provider_id: BTreeMap<String, BTreeSet<String>>,
+    claims_by_provider_id: BTreeMap<String, BTreeSet<String>>,
+    claims_by_class: BTreeMap<Key, BTreeSet<String>>,
+    claims_by_pool: BTreeMap<String, BTreeSet<String>>,
+    /// When a condition's reason was seen to change: Karpenter's own timestamps move only with the status.
+    reason_changes: BTreeMap<(String, String), (String, DateTime<Utc>)>,
+    availability: BTreeMap<Input, Availability>,
+}
+
+impl World {
+    /// Takes in an object as seen at `now`.
+    pub fn apply(&mut self, object: Object, now: DateTime<Utc>) -> Touched {
+        self.availability.insert(object.input(), Availability::Read);
+        match object {
+            Object::NodeClaim(claim) => self.apply_claim(claim, now),
+            Object::Node(node) => self.apply_node(node),
+            Object::NodePool(pool) => {
+                let name = pool.metadata.name.clone();
+                self.pools.insert(name.clone(), pool);
+                let mut subjects: Vec<_> = self.claims_by_pool.get(&name).into_iter().flatten().cloned().map(Subject::Claim).collect();
+                subjects.push(Subject::Pool(name));
+                Touched::Subjects(subjects)
+            }
+            Object::NodeClass(class) => {
+                let user_data = match (&class.spec.user_data, class.family()) {
+                    (Some(text), Some(family)) => Some(userdata::read(text, family)),
+                    _ => None,
+                };
+                self.classes.insert((class.kind.clone(), class.metadata.name.clone()), ClassFacts { class, user_data });
+                Touched::Everything
+            }
+            Object::AwsAuth(map) => {
+                if map.metadata.name != "aws-auth" || map.metadata.namespace.as_deref() != Some("kube-system") {
+                    self.availability
+                        .remove(&Input::AwsAuth)
+                        .filter(|_| self.aws_auth.is_some())
+                        .map(|a| self.availability.insert(Input::AwsAuth, a));
+                    return Touched::Subjects(Vec::new());
+                }
+                let data = |key: &str| map.data.get(key).map(String::as_str);
+                let read = aws_auth::read(data("mapRoles"), data("mapUsers"), data("mapAccounts"));
+                self.aws_auth = Some(AwsAuthFacts {
+                    map_roles: data("mapRoles").unwrap_or_default().to_owned(),
+                    read,
+                    resource_version: map.metadata.resource_version,
+                });
+                Touched::Everything
+            }
+            Object::Deployment(deployment) => {
+                let key = key_of(&deployment.metadata);
+                match Karpenter::from_deployment(&deployment) {
+                    Some(karpenter) if self.karpenter.get(&key) == Some(&karpenter) => Touched::Subjects(Vec::new()),
+                    Some(karpenter) => {
+                        self.karpenter.insert(key, karpenter);
+                        Touched::Everything
+                    }
+                    None => Touched::Subjects(Vec::new()),
+                }
+            }
+            Object::ServiceAccount(account) => {
+                if account.role_arn().is_some() {
+                    self.service_accounts.insert(key_of(&account.metadata), account);
+                }
+                Touched::Subjects(Vec::new())
+            }
+            Object::DaemonSet(set) => {
+                let changed = self.daemon_sets.insert(key_of(&set.metadata), set.clone()).is_none_or(|old| old.spec != set.spec);
+                if changed { Touched::Everything } else { Touched::Subjects(Vec::new()) }
+            }
+            Object::CertificateSigningRequest(csr) => {
+                self.csrs.insert(csr.metadata.name.clone(), csr);
+                Touched::Subjects(Vec::new())
+            }
+            Object::Event(event) => self.apply_event(event),
+            Object::Pod(pod) => self.apply_pod(pod),
+        }
+    }
+
+    fn apply_claim(&mut self, claim: NodeClaim, now: DateTime<Utc>) -> Touched {
+        let name = claim.metadata.name.clone();
+        if let Some(old) = self.claims.remove(&name) {
+            for condition in &claim.status.conditions {
+                let before = old.condition(&condition.type_).map(|c| c.reason.as_str());
+                if old.metadata.uid == claim.metadata.uid && before != Some(condition.reason.as_str()) {
+                    self.reason_changes.insert((name.clone(), condition.type_.clone()), (condition.reason.clone(), now));
+                }
+            }
+            self.unindex_claim(&old);
+        }
+        self.index_claim(&claim);
+        let mut subjects = vec![Subject::Claim(name.clone())];
+        subjects.extend(claim.node_pool().map(|p| Subject::Pool(p.to_owned())));
+        subjects.extend(self.nodes_by_provider_id.get(&claim.status.provider_id).into_iter().flatten().cloned().map(Subject::Node));
+        self.claims.insert(name, claim);
+        Touched::Subjects(subjects)
+    }
+
+    fn index_claim(&mut self, claim: &NodeClaim) {
+        let name = claim.metadata.name.clone();
+        if !claim.status.provider_id.is_empty() {
+            self.claims_by_provider_id.entry(claim.status.provider_id.clone()).or_default().insert(name.clone());
+        }
+        let class = &claim.spec.node_class_ref;
+        self.claims_by_class.entry((class.kind.clone(), class.name.clone())).or_default().insert(name.clone());
+        if let Some(pool) = claim.node_pool() {
+            self.claims_by_pool.entry(pool.to_owned()).or_default().insert(name);
+        }
+    }
+
+    fn unindex_claim(&mut self, claim: &NodeClaim) {
+        let name = &claim.metadata.name;
+        let class = &claim.spec.node_class_ref;
+        remove_from(&mut self.claims_by_provider_id, &claim.status.provider_id, name);
+        remove_from(&mut self.claims_by_class, &(class.kind.clone(), class.name.clone()), name);
+        if let Some(pool) = claim.node_pool() {
+            remove_from(&mut self.claims_by_pool, &pool.to_owned(), name);
+        }
+    }
+
+    fn apply_node(&mut self, node: Node) -> Touched {
+        let name = node.metadata.name.clone();
+        if let Some(old) = self.nodes.get(&name) {
+            let old_id = old.spec.provider_id.clone();
+            remove_from(&mut self.nodes_by_provider_id, &old_id, &name);
+        }
+        if !node.spec.provider_id.is_empty() {
+            self.nodes_by_provider_id.entry(node.spec.provider_id.clone()).or_default().insert(name.clone());
+        }
+        let touched = self.subjects_of_node(&node);
+        self.nodes.insert(name, node);
+        Touched::Subjects(touched)
+    }
+
+    fn subjects_of_node(&self, node: &Node) -> Vec<Subject> {
+        let claims = self.claims_by_provider_id.get(&node.spec.provider_id).into_iter().flatten();
+        let mut subjects: Vec<_> = claims.cloned().map(Subject::Claim).collect();
+        subjects.push(Subject::Node(node.metadata.name.clone()));
+        subjects
+    }
+
+    fn apply_event(&mut self, event: Event) -> Touched {
+        let filed = (event.involved_object.kind.clone(), event.involved_object.name.clone());
+        let key = key_of(&event.metadata);
+        self.event_subjects.insert(key.clone(), filed.clone());
+        let subjects = match filed.0.as_str() {
+            "NodeClaim" => {
+                let pool = self.pool_of_claim_name(&filed.1).map(|p| Subject::Pool(p.to_owned()));
+                std::iter::once(Subject::Claim(filed.1.clone())).chain(pool).collect()
+            }
+            "Node" => self.nodes.get(&filed.1).map(|n| self.subjects_of_node(n)).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        self.events.entry(filed).or_default().insert(key, event);
+        Touched::Subjects(subjects)
+    }
+
+    fn apply_pod(&mut self, pod: Pod) -> Touched {
+        let key = key_of(&pod.metadata);
+        self.remove_pod(&key);
+        let node = pod.spec.node_name.clone();
+        if node.is_empty() {
+            return Touched::Subjects(Vec::new());
+        }
+        self.pod_nodes.insert(key.clone(), node.clone());
+        let subjects = self.nodes.get(&node).map(|n| self.subjects_of_node(n)).unwrap_or_default();
+        self.pods.entry(node).or_default().insert(key, pod);
+        Touched::Subjects(subjects)
+    }
+
+    fn remove_pod(&mut self, key: &Key) {
+        if let Some(node) = self.pod_nodes.remove(key)
+            && let Some(pods) = self.pods.get_mut(&node)
+        {
+            pods.remove(key);
+            if pods.is_empty() {
+                self.pods.remove(&node);
+            }
+        }
+    }
+
+    /// Forgets an object. Evidence that others may still need (Events) goes with the object that holds it, not with its subject.
+    pub fn remove(&mut self, input: Input, namespace: Option<&str>, name: &str) -> Touched {
+        let key = (namespace.unwrap_or_default().to_owned(), name.to_owned());
+        let none = Touched::Subjects(Vec::new());
+        match input {
+            Input::NodeClaims => {
+                let Some(claim) = self.claims.remove(name) else { return none };
+                self.unindex_claim(&claim);
+                let own = (name.to_owned(), String::new());
+                let held: Vec<_> = self.reason_changes.range(own..).take_while(|((n, _), _)| n == name).map(|(k, _)| k.clone()).collect();
+                for key in held {
+                    self.reason_changes.remove(&key);
+                }
+                let mut subjects = vec![Subject::Claim(name.to_owned())];
+                subjects.extend(claim.node_pool().map(|p| Subject::Pool(p.to_owned())));
+                subjects.extend(self.nodes_by_provider_id.get(&claim.status.provider_id).into_iter().flatten().cloned().map(Subject::Node));
+                Touched::Subjects(subjects)
+            }
+            Input::Nodes => {
+                let Some(node) = self.nodes.remove(name) else { return none };
+                remove_from(&mut self.nodes_by_provider_id, &node.spec.provider_id, &node.metadata.name);
+                for (key, _) in self.pods.remove(name).unwrap_or_default() {
+                    self.pod_nodes.remove(&key);
+                }
+                Touched::Subjects(self.subjects_of_node(&node))
+            }
+            Input::NodePools => {
+                self.pools.remove(name);
+                Touched::Subjects(vec![Subject::Pool(name.to_owned())])
+            }
+            Input::NodeClasses => {
+                self.classes.retain(|(_, class), _| class != name);
+                Touched::Everything
+            }
+            Input::AwsAuth => {
+                self.aws_auth = None;
+                Touched::Everything
+            }
+            Input::Events => {
+                if let Some(filed) = self.event_subjects.remove(&key)
+                    && let Some(events) = self.events.get_mut(&filed)
+                {
+                    events.remove(&key);
+                    if events.is_empty() {
+                        self.events.remove(&filed);
+                    }
+                }
+                none
+            }
+            Input::CertificateSigningRequests => {
+                self.csrs.remove(name);
+                none
+            }
+            Input::Pods => {
+                self.remove_pod(&key);
+                none
+            }
+            Input::DaemonSets => {
+                self.daemon_sets.remove(&key);
+                Touched::Everything
+            }
+            Input::Deployments => {
+                if self.karpenter.remove(&key).is_some() {
+                    Touched::Everything
+                } else {
+                    none
+                }
+            }
+            Input::ServiceAccounts => {
+                self.service_accounts.remove(&key);
+                none
+            }
+        }
+    }
+
+    /// Says that an input was read, or why it could not be.
+    pub fn mark(&mut self, input: Input, availability: Availability) {
+        self.availability.insert(input, availability);
+    }
+
+    /// Why an input is missing; `None` where it was read.
+    #[must_use]
+    pub fn missing(&self, input: Input) -> Option<&str> {
+        match self.availability.get(&input) {
+            Some(Availability::Read) => None,
+            Some(Availability::Missing(why)) => Some(why),
+            None => Some("nothing of this kind was given"),
+        }
+    }
+
+    /// Every subject that could be judged, machines first, in a stable order.
+    pub fn subjects(&self) -> impl Iterator<Item = Subject> + '_ {
+        let claims = self.claims.keys().cloned().map(Subject::Claim);
+        let nodes = self.nodes.values().filter(|n| self.claim_of_node(n).is_none()).map(|n| Subject::Node(n.metadata.name.clone()));
+        let classes = self.classes.keys().map(|(kind, name)| Subject::Class(kind.clone(), name.clone()));
+        let pools = self.pools.keys().cloned().map(Subject::Pool);
+        claims.chain(nodes).chain(classes).chain(pools)
+    }
+
+    #[must_use]
+    pub fn claim(&self, name: &str) -> Option<&NodeClaim> {
+        self.claims.get(name)
+    }
+
+    #[must_use]
+    pub fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes.get(name)
+    }
+
+    #[must_use]
+    pub fn pool(&self, name: &str) -> Option<&NodePool> {
+        self.pools.get(name)
+    }
+
+    #[must_use]
+    pub fn class(&self, kind: &str, name: &str) -> Option<&ClassFacts> {
+        self.classes.get(&(kind.to_owned(), name.to_owned()))
+    }
+
+    pub fn pools(&self) -> impl Iterator<Item = &NodePool> {
+        self.pools.values()
+    }
+
+    pub fn classes(&self) -> impl Iterator<Item = &ClassFacts> {
+        self.classes.values()
+    }
+
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.values()
+    }
+
+    #[must_use]
+    pub const fn aws_auth(&self) -> Option<&AwsAuthFacts> {
+        self.aws_auth.as_ref()
+    }
+
+    /// The Karpenter of this cluster; the newest where several are installed.
+    #[must_use]
+    pub fn karpenter(&self) -> Option<&Karpenter> {
+        self.karpenter.values().max_by_key(|k| k.version)
+    }
+
+    pub fn service_accounts(&self) -> impl Iterator<Item = &ServiceAccount> {
+        self.service_accounts.values()
+    }
+
+    pub fn daemon_sets(&self) -> impl Iterator<Item = &DaemonSet> {
+        self.daemon_sets.values()
+    }
+
+    pub fn csrs(&self) -> impl Iterator<Item = &CertificateSigningRequest> {
+        self.csrs.values()
+    }
+
+    /// The Nodes with this providerID.
+    pub fn nodes_with_provider_id(&self, id: &str) -> impl Iterator<Item = &Node> {
+        self.nodes_by_provider_id.get(id).into_iter().flatten().filter_map(|name| self.nodes.get(name))
+    }
+
+    /// The NodeClaim whose machine this Node is.
+    #[must_use]
+    pub fn claim_of_node(&self, node: &Node) -> Option<&NodeClaim> {
+        let by_id = || {
+            self.claims_by_provider_id.get(&node.spec.provider_id).and_then(|names| names.first()).and_then(|name| self.claims.get(name))
+        };
+        let by_owner = || node.metadata.owner_references.iter().filter(|o| o.kind == "NodeClaim").find_map(|o| self.claims.get(&o.name));
+        by_id().or_else(by_owner)
+    }
+
+    /// The NodeClaims of a node class.
+    pub fn claims_of_class(&self, kind: &str, name: &str) -> impl Iterator<Item = &NodeClaim> {
+        self.claims_by_class.get(&(kind.to_owned(), name.to_owned())).into_iter().flatten().filter_map(|name| self.claims.get(name))
+    }
+
+    /// The NodeClaims of a NodePool.
+    pub fn claims_of_pool(&self, name: &str) -> impl Iterator<Item = &NodeClaim> {
+        self.claims_by_pool.get(name).into_iter().flatten().filter_map(|name| self.claims.get(name))
+    }
+
+    /// Events about one object.
+    pub fn events(&self, kind: &str, name: &str) -> impl Iterator<Item = &Event> {
+        self.events.get(&(kind.to_owned(), name.to_owned())).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// Events about the NodeClaims of a pool, gone ones included: Karpenter names a claim after its pool.
+    /// Source: core pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go `ToNodeClaim` (GenerateName, v1.14.3).
+    pub fn claim_events_of_pool(&self, pool: &str) -> impl Iterator<Item = &Event> {
+        let from = ("NodeClaim".to_owned(), format!("{pool}-"));
+        let to = ("NodeClaim".to_owned(), format!("{pool}."));
+        let own = pool.to_owned();
+        self.events
+            .range((Bound::Included(from), Bound::Excluded(to)))
+            .filter(move |((_, claim), _)| self.pool_of_claim_name(claim) == Some(own.as_str()))
+            .flat_map(|(_, events)| events.values())
+    }
+
+    /// The NodePool of a claim that may be gone: the claim's own label, else its name without the random suffix.
+    #[must_use]
+    pub fn pool_of_claim_name(&self, claim: &str) -> Option<&str> {
+        match self.claims.get(claim) {
+            Some(claim) => claim.node_pool(),
+            None => claim.rsplit_once('-').and_then(|(pool, _)| self.pools.get(pool)).map(|p| p.metadata.name.as_str()),
+        }
+    }
+
+    /// The pods on a Node that were read.
+    pub fn pods_on(&self, node: &str) -> impl Iterator<Item = &Pod> {
+        self.pods.get(node).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// When the present reason of a claim's condition was seen to replace another; `None` where it was not seen to change.
+    #[must_use]
+    pub fn reason_changed_at(&self, claim: &str, condition: &str, reason: &str) -> Option<DateTime<Utc>> {
+        let (seen, at) = self.reason_changes.get(&(claim.to_owned(), condition.to_owned()))?;
+        (seen == reason).then_some(*at)
+    }
+
+    /// The newest time that any object carries: the clock of a dump.
+    #[must_use]
+    pub fn newest_time(&self) -> Option<DateTime<Utc>> {
+        let claims = self.claims.values().flat_map(|c| {
+            [c.metadata.creation_timestamp, c.metadata.deletion_timestamp]
+                .into_iter()
+                .chain(c.status.conditions.iter().map(|c| c.last_transition_time))
+                .flatten()
+        });
+        let nodes = self.nodes.values().flat_map(|n| {
+            let conditions = n.status.conditions.iter().flat_map(|c| [c.last_transition_time, c.last_heartbeat_time]);
+            conditions.chain([n.metadata.creation_timestamp]).flatten()
+        });
+        let events = self.events.values().flat_map(BTreeMap::values).filter_map(Event::last_seen);
+        let csrs = self.csrs.values().filter_map(|c| c.metadata.creation_timestamp);
+        let pods = self.pods.values().flat_map(BTreeMap::values).filter_map(|p| p.metadata.creation_timestamp);
+        let classes = self.classes.values().flat_map(|c| c.class.status.conditions.iter().filter_map(|c| c.last_transition_time));
+        let pools = self.pools.values().flat_map(|p| p.status.conditions.iter().filter_map(|c| c.last_transition_time));
+        claims.chain(nodes).chain(events).chain(csrs).chain(pods).chain(classes).chain(pools).max()
+    }
+}
+
+fn key_of(meta: &crate::foreign::Meta) -> Key {
+    (meta.namespace.clone().unwrap_or_default(), meta.name.clone())
+}
+
+fn remove_from<K: Ord>(index: &mut BTreeMap<K, BTreeSet<String>>, key: &K, name: &str) {
+    if let Some(names) = index.get_mut(key) {
+        names.remove(name);
+        if names.is_empty() {
+            index.remove(key);
+        }
+    }
+}
