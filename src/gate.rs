@@ -96,7 +96,7 @@ pub fn claim_wait(
     let shown = |type_: &str| claim.condition(type_).map_or_else(|| "absent".to_owned(), Condition::shown);
 
     if !claim.is_true("Launched") {
-        let since = claim.condition("Launched").and_then(&changed).unwrap_or(created);
+        let since = claim.condition("Launched").and_then(&changed).unwrap_or(created).max(created);
         let evidence = saw(name, field("Launched"), shown("Launched"), "no instance has been launched for this NodeClaim");
         let wait = Wait::new(Stage::Launch, since, t.launch, t, evidence);
         return Some(if claim.metadata.deletion_timestamp.is_some() { wait.only_with_proof() } else { wait });

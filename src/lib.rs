@@ -5,14 +5,17 @@
 pub mod api;
 pub mod aws_auth;
 pub mod case;
+pub mod cli;
 pub mod cloud_controller;
 pub mod cni;
 pub mod diagnose;
+pub mod dump;
 pub mod finding;
 pub mod foreign;
 pub mod gate;
 pub mod input;
 pub mod karpenter;
+pub mod report;
 pub mod rules;
 pub mod startup_taint;
 pub mod text;
