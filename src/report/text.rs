@@ -157,8 +157,16 @@ impl Page {
         }
         if !status.ruled_out.is_empty() {
             self.heading("ruled out");
+            // One observation often excludes several causes.
+            let mut excluded: Vec<(&str, Vec<&str>)> = Vec::new();
             for r in &status.ruled_out {
-                self.line(4, &format!("{}: {}", r.cause, r.because));
+                match excluded.iter_mut().find(|(because, _)| *because == r.because) {
+                    Some((_, causes)) => causes.push(&r.cause),
+                    None => excluded.push((&r.because, vec![&r.cause])),
+                }
+            }
+            for (because, causes) in excluded {
+                self.line(4, &format!("{}: {because}", causes.join(", ")));
             }
         }
         if !status.unknowns.is_empty() {
