@@ -537,15 +537,14 @@ impl<'a> Reader<'a> {
             self.at += 1;
             let length = self.rest().bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
             let name = self.text.get(self.at..self.at + length).filter(|n| is_name(n));
-            match name {
-                Some(name) => self.at += name.len(),
-                // A dollar before a blank or a quote is a dollar.
-                None if !self.peek().is_some_and(|c| matches!(c, '@' | '*' | '#' | '?' | '-' | '!' | '$' | '0'..='9')) => {
-                    return Word { text: self.source.slice(start..self.at), exact: true, quoted: true };
-                }
-                None => self.at += 1,
+            self.at += name.map_or(0, str::len);
+            // A name goes on behind a continued line; nobody means that, and it is not followed.
+            let continued = self.rest().starts_with("\\\n");
+            // `$1`, `$@` and the like are two characters; a dollar that is none of these changes how bash splits the word around it.
+            if name.is_none() && self.peek().is_some_and(|c| matches!(c, '@' | '*' | '#' | '?' | '-' | '!' | '$' | '0'..='9')) {
+                self.at += 1;
             }
-            name
+            name.filter(|_| !continued)
         };
         match name.and_then(|name| self.variables.get(name)) {
             Some(value) if self.expanded + value.text.len() <= EXPANSION_LIMIT => {
