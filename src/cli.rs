@@ -77,40 +77,40 @@ enum Color {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Thresholds")]
 pub struct ThresholdArgs {
-    /// Created, but no instance (seconds)
-    #[arg(long, env = "NODEWHY_LAUNCH_THRESHOLD", default_value_t = 120)]
-    launch_threshold: u32,
-    /// Launched, but no Node; twice that on Windows (seconds)
-    #[arg(long, env = "NODEWHY_JOIN_THRESHOLD", default_value_t = 300)]
-    join_threshold: u32,
-    /// Node there, but not registered by Karpenter (seconds)
-    #[arg(long, env = "NODEWHY_REGISTER_THRESHOLD", default_value_t = 120)]
-    register_threshold: u32,
-    /// Registered, but not initialized (seconds)
-    #[arg(long, env = "NODEWHY_INITIALIZE_THRESHOLD", default_value_t = 300)]
-    initialize_threshold: u32,
-    /// The same where device plugins or drivers are awaited (seconds)
-    #[arg(long, env = "NODEWHY_DEVICES_THRESHOLD", default_value_t = 600)]
-    devices_threshold: u32,
-    /// Ready before, not Ready now (seconds)
-    #[arg(long, env = "NODEWHY_READY_THRESHOLD", default_value_t = 300)]
-    ready_threshold: u32,
-    /// The least wait at any gate, enough where the cause is proven (seconds)
-    #[arg(long, env = "NODEWHY_PROVEN_THRESHOLD", default_value_t = 120)]
-    proven_threshold: u32,
+    /// Created, but no instance
+    #[arg(long = "launch-threshold", env = "NODEWHY_LAUNCH_THRESHOLD", value_name = "SECONDS", default_value_t = 120)]
+    launch: u32,
+    /// Launched, but no Node; twice that on Windows
+    #[arg(long = "join-threshold", env = "NODEWHY_JOIN_THRESHOLD", value_name = "SECONDS", default_value_t = 300)]
+    join: u32,
+    /// Node there, but not registered by Karpenter
+    #[arg(long = "register-threshold", env = "NODEWHY_REGISTER_THRESHOLD", value_name = "SECONDS", default_value_t = 120)]
+    register: u32,
+    /// Registered, but not initialized
+    #[arg(long = "initialize-threshold", env = "NODEWHY_INITIALIZE_THRESHOLD", value_name = "SECONDS", default_value_t = 300)]
+    initialize: u32,
+    /// The same where device plugins or drivers are awaited
+    #[arg(long = "devices-threshold", env = "NODEWHY_DEVICES_THRESHOLD", value_name = "SECONDS", default_value_t = 600)]
+    devices: u32,
+    /// Ready before, not Ready now
+    #[arg(long = "ready-threshold", env = "NODEWHY_READY_THRESHOLD", value_name = "SECONDS", default_value_t = 300)]
+    ready: u32,
+    /// The least wait at any gate, enough where the cause is proven
+    #[arg(long = "proven-threshold", env = "NODEWHY_PROVEN_THRESHOLD", value_name = "SECONDS", default_value_t = 120)]
+    proven: u32,
 }
 
 impl From<&ThresholdArgs> for Thresholds {
     fn from(args: &ThresholdArgs) -> Self {
         let seconds = |n: u32| TimeDelta::seconds(i64::from(n));
         Self {
-            launch: seconds(args.launch_threshold),
-            join: seconds(args.join_threshold),
-            register: seconds(args.register_threshold),
-            initialize: seconds(args.initialize_threshold),
-            devices: seconds(args.devices_threshold),
-            ready: seconds(args.ready_threshold),
-            proven: seconds(args.proven_threshold),
+            launch: seconds(args.launch),
+            join: seconds(args.join),
+            register: seconds(args.register),
+            initialize: seconds(args.initialize),
+            devices: seconds(args.devices),
+            ready: seconds(args.ready),
+            proven: seconds(args.proven),
         }
     }
 }
@@ -219,21 +219,18 @@ fn one(world: &World, name: &str, now: DateTime<Utc>, thresholds: &Thresholds) -
 fn explain(cause: Option<&str>) -> ExitCode {
     let Some(cause) = cause else {
         let width = rules::ALL.iter().map(|r| r.cause.len()).max().unwrap_or(0);
-        print(&rules::ALL.iter().map(|r| format!("{:width$}  {}\n", r.cause, r.summary)).collect::<String>());
+        let lines: Vec<String> = rules::ALL.iter().map(|r| format!("{:width$}  {}", r.cause, r.summary)).collect();
+        print(&(lines.join("\n") + "\n"));
         return ExitCode::SUCCESS;
     };
     let page =
         if cause.eq_ignore_ascii_case(rules::unknown::CAUSE) { Some(rules::unknown::PAGE) } else { rules::by_cause(cause).map(|r| r.page) };
-    match page {
-        Some(page) => {
-            print(page);
-            ExitCode::SUCCESS
-        }
-        None => {
-            complain(&format!("no cause is called {cause}; nodewhy explain lists them"));
-            ExitCode::from(BAD_INPUT)
-        }
-    }
+    let Some(page) = page else {
+        complain(&format!("no cause is called {cause}; nodewhy explain lists them"));
+        return ExitCode::from(BAD_INPUT);
+    };
+    print(page);
+    ExitCode::SUCCESS
 }
 
 fn colour(wish: Color) -> bool {

@@ -2,6 +2,9 @@
 //!
 //! Data flows one way: foreign objects → [`world`] → [`case`] → rules → diagnosis → report or publish.
 
+// Nothing may panic on input.
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::todo, clippy::unimplemented)]
+
 pub mod api;
 pub mod aws_auth;
 pub mod case;
