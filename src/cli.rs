@@ -1,11 +1,16 @@
 //! The command line.
 
 use crate::api::{Confidence, NodeDiagnosis};
+use crate::cluster::Cluster;
+use crate::crd;
 use crate::diagnose::{self, Judgement};
 use crate::dump;
 use crate::gate::Thresholds;
+use crate::input::Input;
+use crate::live;
 use crate::report::{self, Format, Style};
 use crate::rules;
+use crate::run;
 use crate::world::{Subject, World};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -26,6 +31,15 @@ enum Command {
     /// Find stuck machines and name the root cause, from a dump (-f) or a live cluster
     #[command(after_help = EXIT_CODES)]
     Diagnose(Diagnose),
+    /// Watch the cluster and write a NodeDiagnosis for each stuck machine
+    Run {
+        #[command(flatten)]
+        options: run::Options,
+        #[command(flatten)]
+        thresholds: ThresholdArgs,
+    },
+    /// Print the CustomResourceDefinition
+    Crd,
     /// Print the page of a cause, or the list of all causes
     Explain {
         /// The cause, for example NodeRoleNotMapped
@@ -41,8 +55,10 @@ struct Diagnose {
     /// One NodeClaim, Node, NodePool or node class only, in full
     name: Option<String>,
     /// What `kubectl get … -o yaml` (or json) printed: files, directories, or - for standard input. Needs no cluster
-    #[arg(short = 'f', long = "filename", num_args = 1..)]
+    #[arg(short = 'f', long = "filename", num_args = 1.., conflicts_with_all = ["kubeconfig", "context"])]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    cluster: Cluster,
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
     /// The time to judge at, for example 2026-01-31T12:00:00Z [default: the newest time in the dump; now for a cluster]
@@ -117,16 +133,64 @@ impl From<&ThresholdArgs> for Thresholds {
 
 /// Bad usage or input.
 const BAD_INPUT: u8 = 2;
+/// The cluster could not be read.
+const NO_CLUSTER: u8 = 3;
 
 /// Runs the command line.
 pub fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Diagnose(args) => diagnose(&args),
+        Command::Run { options, thresholds } => match block_on(run::run(options, (&thresholds).into())) {
+            Ok(Ok(())) => ExitCode::SUCCESS,
+            Ok(Err(error)) => fail(&error, NO_CLUSTER),
+            Err(error) => fail(&error, NO_CLUSTER),
+        },
+        Command::Crd => match crd::crd_yaml() {
+            Ok(yaml) => {
+                print(&yaml);
+                ExitCode::SUCCESS
+            }
+            Err(error) => fail(&error, BAD_INPUT),
+        },
         Command::Explain { cause } => explain(cause.as_deref()),
     }
 }
 
+fn block_on<F: Future>(future: F) -> std::io::Result<F::Output> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?.block_on(future))
+}
+
+fn fail(error: &dyn std::fmt::Display, code: u8) -> ExitCode {
+    complain(&error.to_string());
+    ExitCode::from(code)
+}
+
 fn diagnose(args: &Diagnose) -> ExitCode {
+    if args.files.is_empty() { of_cluster(args) } else { of_dump(args) }
+}
+
+fn of_cluster(args: &Diagnose) -> ExitCode {
+    let now = args.now.unwrap_or_else(Utc::now);
+    let mut world = World::default();
+    let loaded = block_on(async {
+        let client = args.cluster.client().await.map_err(|e| e.to_string())?;
+        live::load(&client, &mut world, now, &Thresholds::from(&args.thresholds))
+            .await
+            .map_err(|e| format!("the cluster does not answer: {e}"))
+    });
+    match loaded {
+        Ok(Ok(complaints)) => complaints.iter().for_each(|c| complain(c)),
+        Ok(Err(error)) => return fail(&error, NO_CLUSTER),
+        Err(error) => return fail(&error, NO_CLUSTER),
+    }
+    if let Some(why) = world.missing(Input::Nodes) {
+        return fail(&format!("nothing to judge: Nodes cannot be read ({why})"), NO_CLUSTER);
+    }
+    say_karpenter(&world);
+    conclude(args, &world, now)
+}
+
+fn of_dump(args: &Diagnose) -> ExitCode {
     let mut world = World::default();
     let summary = dump::load(&args.files, &mut world);
     for complaint in &summary.complaints {
@@ -146,11 +210,16 @@ fn diagnose(args: &Diagnose) -> ExitCode {
             return ExitCode::from(BAD_INPUT);
         }
     };
-    if let Some(karpenter) = world.karpenter() {
-        complain(&format!("Karpenter {} ({})", karpenter.version, karpenter.source));
-    }
+    say_karpenter(&world);
     let code = conclude(args, &world, now);
     if summary.complaints.is_empty() { code } else { ExitCode::from(BAD_INPUT) }
+}
+
+fn say_karpenter(world: &World) {
+    match world.karpenter() {
+        Some(karpenter) => complain(&format!("Karpenter {} ({})", karpenter.version, karpenter.source)),
+        None => complain("the version of Karpenter is not known: its Deployment is not here"),
+    }
 }
 
 fn conclude(args: &Diagnose, world: &World, now: DateTime<Utc>) -> ExitCode {
