@@ -2,6 +2,7 @@
 
 use crate::api::{Confidence, NodeDiagnosis};
 use crate::cluster::Cluster;
+use crate::collect;
 use crate::crd;
 use crate::diagnose::{self, Judgement};
 use crate::dump;
@@ -14,6 +15,7 @@ use crate::run;
 use crate::world::{Subject, World};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use kube::api::DynamicObject;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -31,6 +33,11 @@ enum Command {
     /// Find stuck machines and name the root cause, from a dump (-f) or a live cluster
     #[command(after_help = EXIT_CODES)]
     Diagnose(Diagnose),
+    /// Print what `diagnose -f` reads of a cluster, secrets masked
+    Collect {
+        #[command(flatten)]
+        cluster: Cluster,
+    },
     /// Watch the cluster and write a NodeDiagnosis for each stuck machine
     Run {
         #[command(flatten)]
@@ -140,6 +147,7 @@ const NO_CLUSTER: u8 = 3;
 pub fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Diagnose(args) => diagnose(&args),
+        Command::Collect { cluster } => collect(&cluster),
         Command::Run { options, thresholds } => match block_on(run::run(options, (&thresholds).into())) {
             Ok(Ok(())) => ExitCode::SUCCESS,
             Ok(Err(error)) => fail(&error, NO_CLUSTER),
@@ -172,22 +180,38 @@ fn diagnose(args: &Diagnose) -> ExitCode {
 fn of_cluster(args: &Diagnose) -> ExitCode {
     let now = args.now.unwrap_or_else(Utc::now);
     let mut world = World::default();
-    let loaded = block_on(async {
-        let client = args.cluster.client().await.map_err(|e| e.to_string())?;
-        live::load(&client, &mut world, now, &Thresholds::from(&args.thresholds))
-            .await
-            .map_err(|e| format!("the cluster does not answer: {e}"))
-    });
-    match loaded {
-        Ok(Ok(complaints)) => complaints.iter().for_each(|c| complain(c)),
-        Ok(Err(error)) => return fail(&error, NO_CLUSTER),
-        Err(error) => return fail(&error, NO_CLUSTER),
-    }
-    if let Some(why) = world.missing(Input::Nodes) {
-        return fail(&format!("nothing to judge: Nodes cannot be read ({why})"), NO_CLUSTER);
+    let thresholds = Thresholds::from(&args.thresholds);
+    if let Err(error) = load(&args.cluster, &mut world, now, &thresholds, &mut |_| ()) {
+        return fail(&error, NO_CLUSTER);
     }
     say_karpenter(&world);
     conclude(args, &world, now)
+}
+
+/// Reads the cluster; says what could not be read, and fails where nothing could.
+fn load(
+    cluster: &Cluster,
+    world: &mut World,
+    now: DateTime<Utc>,
+    thresholds: &Thresholds,
+    seen: &mut (dyn FnMut(&DynamicObject) + Send),
+) -> Result<(), String> {
+    let loaded = block_on(async {
+        let client = cluster.client().await.map_err(|e| e.to_string())?;
+        live::load(&client, world, now, thresholds, seen).await.map_err(|e| format!("the cluster does not answer: {e}"))
+    });
+    loaded.map_err(|e| e.to_string())??.iter().for_each(|c| complain(c));
+    world.missing(Input::Nodes).map_or(Ok(()), |why| Err(format!("nothing to judge: Nodes cannot be read ({why})")))
+}
+
+fn collect(cluster: &Cluster) -> ExitCode {
+    let mut objects = Vec::new();
+    let mut keep = |object: &DynamicObject| objects.extend(collect::disclosed(object).ok());
+    if let Err(error) = load(cluster, &mut World::default(), Utc::now(), &Thresholds::default(), &mut keep) {
+        return fail(&error, NO_CLUSTER);
+    }
+    print(&collect::list(&objects));
+    ExitCode::SUCCESS
 }
 
 fn of_dump(args: &Diagnose) -> ExitCode {

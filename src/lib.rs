@@ -12,6 +12,7 @@ pub mod cli;
 pub mod cloud_controller;
 pub mod cluster;
 pub mod cni;
+pub mod collect;
 pub mod crd;
 pub mod diagnose;
 pub mod dump;

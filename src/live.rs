@@ -8,7 +8,7 @@ use crate::watch::{Failure, PAGE, read, resource_of};
 use crate::world::{Availability, World};
 use chrono::{DateTime, Utc};
 use futures::{StreamExt, stream};
-use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, TypeMeta};
 use kube::{Client, discovery};
 use std::collections::BTreeSet;
 
@@ -56,78 +56,94 @@ impl Wanted {
 }
 
 /// Reads the cluster into the world. Gives what could not be read; an error only where the cluster does not answer at all.
-pub async fn load(client: &Client, world: &mut World, now: DateTime<Utc>, thresholds: &Thresholds) -> Result<Vec<String>, kube::Error> {
+/// Every object is also shown to `seen`, as the cluster gave it.
+pub async fn load(
+    client: &Client,
+    world: &mut World,
+    now: DateTime<Utc>,
+    thresholds: &Thresholds,
+    seen: &mut (dyn FnMut(&DynamicObject) + Send),
+) -> Result<Vec<String>, kube::Error> {
     client.apiserver_version().await?;
-    let mut complaints = Vec::new();
+    let mut reader = Reader { client, world, now, seen, complaints: Vec::new() };
     let sources = Input::ALL.into_iter().flat_map(|input| input.sources().iter().filter(|s| s.watched).map(move |s| (input, s)));
-    take(sources.map(|(input, source)| Wanted::of(client, input, source)).collect(), world, now, &mut complaints).await;
-
-    let known = Input::NodeClasses.sources();
-    let others: BTreeSet<(String, String)> = world
-        .pools()
-        .map(|p| (p.spec.template.spec.node_class_ref.group.clone(), p.spec.template.spec.node_class_ref.kind.clone()))
-        .filter(|(group, kind)| !kind.is_empty() && !known.iter().any(|s| s.group == group && s.kind == kind))
-        .collect();
-    for (group, kind) in others {
-        match discovery::group(client, &group).await.ok().and_then(|g| g.recommended_kind(&kind).map(|(resource, _)| resource)) {
-            Some(resource) => {
-                let api = Api::all_with(client.clone(), &resource);
-                take(
-                    vec![Wanted { input: Input::NodeClasses, api, resource, params: ListParams::default().limit(PAGE) }],
-                    world,
-                    now,
-                    &mut complaints,
-                )
-                .await;
-            }
-            None => complaints.push(format!("{kind} of {group}, which a NodePool names, is not installed in the cluster")),
-        }
-    }
-    pods(client, world, now, thresholds, &mut complaints).await;
-    Ok(complaints)
+    reader.take(sources.map(|(input, source)| Wanted::of(client, input, source)).collect()).await;
+    reader.other_node_classes().await;
+    reader.pods(thresholds).await;
+    Ok(reader.complaints)
 }
 
-async fn take(wanted: Vec<Wanted>, world: &mut World, now: DateTime<Utc>, complaints: &mut Vec<String>) {
-    let mut lists = stream::iter(wanted.into_iter().map(Wanted::list)).buffered(LISTS);
-    while let Some((input, listed, resource)) = lists.next().await {
-        match listed {
-            Ok(objects) => {
-                world.mark(input, Availability::Read);
-                for object in objects {
-                    let name = object.metadata.name.clone().unwrap_or_default();
-                    match read(input, &resource, object) {
-                        Ok(object) => drop(world.apply(object, now)),
-                        Err(error) => complaints.push(format!("{}/{name} cannot be read: {error}", resource.kind)),
-                    }
+struct Reader<'r> {
+    client: &'r Client,
+    world: &'r mut World,
+    now: DateTime<Utc>,
+    seen: &'r mut (dyn FnMut(&DynamicObject) + Send),
+    complaints: Vec<String>,
+}
+
+impl Reader<'_> {
+    async fn take(&mut self, wanted: Vec<Wanted>) {
+        let mut lists = stream::iter(wanted.into_iter().map(Wanted::list)).buffered(LISTS);
+        while let Some((input, listed, resource)) = lists.next().await {
+            match listed {
+                Ok(objects) => {
+                    self.world.mark(input, Availability::Read);
+                    objects.into_iter().for_each(|object| self.one(input, &resource, object));
+                }
+                Err(failure) => {
+                    self.complaints.push(format!("{} ({}): {failure}", input.name(), resource.plural));
+                    self.world.mark(input, Availability::Missing(failure.to_string()));
                 }
             }
-            Err(failure) => {
-                complaints.push(format!("{} ({}): {failure}", input.name(), resource.plural));
-                world.mark(input, Availability::Missing(failure.to_string()));
+        }
+    }
+
+    fn one(&mut self, input: Input, resource: &ApiResource, mut object: DynamicObject) {
+        // Lists leave out the type of their items.
+        object.types.get_or_insert_with(|| TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });
+        (self.seen)(&object);
+        let name = object.metadata.name.clone().unwrap_or_default();
+        match read(input, resource, object) {
+            Ok(object) => drop(self.world.apply(object, self.now)),
+            Err(error) => self.complaints.push(format!("{} {name} cannot be read: {error}", resource.kind)),
+        }
+    }
+
+    /// The kinds of node class that NodePools name, beside EC2NodeClass.
+    async fn other_node_classes(&mut self) {
+        let known = Input::NodeClasses.sources();
+        let references = self.world.pools().map(|p| &p.spec.template.spec.node_class_ref);
+        let others: BTreeSet<(String, String)> = references
+            .filter(|r| !r.kind.is_empty() && !known.iter().any(|s| s.group == r.group && s.kind == r.kind))
+            .map(|r| (r.group.clone(), r.kind.clone()))
+            .collect();
+        for (group, kind) in others {
+            let found = discovery::group(self.client, &group).await.ok();
+            match found.and_then(|g| g.recommended_kind(&kind).map(|(resource, _)| resource)) {
+                Some(resource) => {
+                    let api = Api::all_with(self.client.clone(), &resource);
+                    self.take(vec![Wanted { input: Input::NodeClasses, api, resource, params: ListParams::default().limit(PAGE) }]).await;
+                }
+                None => self.complaints.push(format!("{kind} of {group}, which a NodePool names, is not installed in the cluster")),
             }
         }
     }
-}
 
-/// The pods of machines that wait where pods matter: a cluster has too many to read them all.
-async fn pods(client: &Client, world: &mut World, now: DateTime<Utc>, thresholds: &Thresholds, complaints: &mut Vec<String>) {
-    let waiting: BTreeSet<String> = world
-        .subjects()
-        .filter_map(|subject| {
-            let case = Case::of(world, &subject, now, thresholds)?;
+    /// The pods of machines that wait where pods matter: a cluster has too many to read them all.
+    async fn pods(&mut self, thresholds: &Thresholds) {
+        let node_of = |subject| {
+            let case = Case::of(self.world, &subject, self.now, thresholds)?;
             case.node.filter(|_| matches!(case.stage(), Stage::Initialize | Stage::Ready)).map(|n| n.name().to_owned())
-        })
-        .take(NODES)
-        .collect();
-    let wanted = |source| {
-        waiting.iter().map(move |node| {
+        };
+        let nodes: BTreeSet<String> = self.world.subjects().filter_map(node_of).take(NODES).collect();
+        self.world.mark(Input::Pods, Availability::Read);
+        let client = self.client;
+        let of_node = |source, node: &String| {
             let mut wanted = Wanted::of(client, Input::Pods, source);
             wanted.params.field_selector = Some(format!("spec.nodeName={node}"));
             wanted
-        })
-    };
-    take(Input::Pods.sources().iter().flat_map(wanted).collect(), world, now, complaints).await;
-    if waiting.is_empty() {
-        world.mark(Input::Pods, Availability::Read);
+        };
+        let wanted = Input::Pods.sources().iter().flat_map(|source| nodes.iter().map(move |node| of_node(source, node)));
+        self.take(wanted.collect()).await;
     }
 }

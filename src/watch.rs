@@ -23,7 +23,7 @@ use tokio::task::{JoinError, JoinSet};
 /// Objects that one answer of a list holds, as in client-go.
 pub(crate) const PAGE: u32 = 500;
 const RETRY_FIRST: Duration = Duration::from_secs(1);
-const RETRY_LAST: Duration = Duration::from_secs(60);
+const RETRY_LAST: Duration = Duration::from_mins(1);
 
 /// What a watch says.
 #[derive(Debug)]

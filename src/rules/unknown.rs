@@ -54,7 +54,7 @@ pub fn finding(case: &Case) -> Finding {
     finding.fix("Run the commands under \"not known\" while the machine still exists.").step(
         Risk::Inspect,
         "Keep the evidence before the machine is deleted",
-        Some("nodewhy collect > nodewhy-dump.yaml".to_owned()),
+        Some("nodewhy collect > nodewhy-dump.json".to_owned()),
     )
 }
 
