@@ -84,14 +84,18 @@ impl Input {
             Self::NodeClasses => const { &[Source::new("karpenter.k8s.aws", "v1", "EC2NodeClass", "ec2nodeclasses")] },
             Self::AwsAuth => const { &[Source::new("", "v1", "ConfigMap", "configmaps").only("kube-system", "aws-auth")] },
             // Events about Pods are most of a cluster's events, and no rule reads them.
-            Self::Events => const { &[
-                Source::new("", "v1", "Event", "events").fields("involvedObject.kind=NodeClaim"),
-                Source::new("", "v1", "Event", "events").fields("involvedObject.kind=Node"),
-                Source::new("", "v1", "Event", "events").fields("involvedObject.kind=DaemonSet"),
-            ] },
-            Self::CertificateSigningRequests => const {
-                &[Source::new("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests")]
-            },
+            Self::Events => {
+                const {
+                    &[
+                        Source::new("", "v1", "Event", "events").fields("involvedObject.kind=NodeClaim"),
+                        Source::new("", "v1", "Event", "events").fields("involvedObject.kind=Node"),
+                        Source::new("", "v1", "Event", "events").fields("involvedObject.kind=DaemonSet"),
+                    ]
+                }
+            }
+            Self::CertificateSigningRequests => {
+                const { &[Source::new("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests")] }
+            }
             // All pods of a cluster are too many: those of a stuck machine are listed when a rule wants them.
             Self::Pods => const { &[Source::new("", "v1", "Pod", "pods").listed()] },
             Self::DaemonSets => const { &[Source::new("apps", "v1", "DaemonSet", "daemonsets")] },

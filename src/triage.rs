@@ -3,6 +3,8 @@
 //! Changes go in, orders come out. A diagnosis that is already in the cluster is taken up as it is, so a restart writes nothing.
 
 mod same;
+#[cfg(test)]
+mod tests;
 
 use crate::api::{Confidence, NodeDiagnosis, ObjectRef, Outcome, Stage};
 use crate::case::{Case, nodes_of};
@@ -223,10 +225,12 @@ impl Triage {
             Judgement::Healthy => {
                 self.settle(subject);
                 let here = self.uid_of(subject);
-                let open = self.diagnoses.get(&name).filter(|d| is_open(d)).filter(|d| subject_of(&d.spec.subject).as_ref() == Some(subject));
+                let open =
+                    self.diagnoses.get(&name).filter(|d| is_open(d)).filter(|d| subject_of(&d.spec.subject).as_ref() == Some(subject));
                 let Some(open) = open else { return };
                 let is_this = here.as_deref().is_some_and(|uid| same_uid(&open.spec.subject.uid, uid));
-                let (outcome, at) = if is_this { self.going(subject).unwrap_or((Outcome::Recovered, now)) } else { (Outcome::Deleted, now) };
+                let (outcome, at) =
+                    if is_this { self.going(subject).unwrap_or((Outcome::Recovered, now)) } else { (Outcome::Deleted, now) };
                 self.close(&name, outcome, at);
             }
         }
@@ -315,7 +319,11 @@ impl Triage {
             && launch(new)
             && self.diagnoses.values().any(|d| {
                 let recent = d.status.as_ref().and_then(|s| s.ended_at).is_none_or(|at| now - at < NEVER_LAUNCHED_AGAIN);
-                recent && launch(d) && cause(d) == cause(new) && d.spec.node_pool == new.spec.node_pool && d.spec.node_class == new.spec.node_class
+                recent
+                    && launch(d)
+                    && cause(d) == cause(new)
+                    && d.spec.node_pool == new.spec.node_pool
+                    && d.spec.node_class == new.spec.node_class
             })
     }
 
@@ -353,7 +361,8 @@ impl Triage {
             self.due.remove(&(at, subject.clone()));
         }
         let node = match subject {
-            Subject::Node(name) => Some(name.clone()),
+            // The pods of a Node with a claim are the claim's.
+            Subject::Node(name) => self.world.node(name).filter(|n| self.world.claim_of_node(n).is_none()).map(|n| n.name().to_owned()),
             Subject::Claim(name) => {
                 self.world.claim(name).and_then(|claim| nodes_of(&self.world, claim).first().map(|node| node.name().to_owned()))
             }

@@ -77,7 +77,10 @@ mod tests {
         let said = |waited: &str| without_numbers(&format!("i-0abc of NodeClaim/general-7xk2p was launched {waited} ago"));
         assert_eq!(said("59s"), said("1m 3s"));
         assert_eq!(said("59s"), said("2h"));
-        assert_eq!(without_numbers("seen (12 times) since 2026-11-21T10:00:00Z"), without_numbers("seen (3 times) since 2026-11-20T10:00:00Z"));
+        assert_eq!(
+            without_numbers("seen (12 times) since 2026-11-21T10:00:00Z"),
+            without_numbers("seen (3 times) since 2026-11-20T10:00:00Z")
+        );
     }
 
     #[test]

@@ -39,7 +39,8 @@ async fn answer(client: Client, mut asked: mpsc::Receiver<String>, changes: mpsc
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while let Some(node) = asked.recv().await {
         ticks.tick().await;
-        let pods = timeout(TIMEOUT, list(&client, &node)).await.unwrap_or_else(|_| Err(Failure::Unanswered("no answer in time".to_owned())));
+        let pods =
+            timeout(TIMEOUT, list(&client, &node)).await.unwrap_or_else(|_| Err(Failure::Unanswered("no answer in time".to_owned())));
         if changes.send(Change::Pods { node, pods }).await.is_err() {
             return;
         }
