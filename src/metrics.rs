@@ -5,7 +5,7 @@
 
 use crate::api::{NodeDiagnosis, Outcome};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric, text};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric, LabelValueEncoder, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -13,6 +13,7 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// All metrics of the operator.
@@ -28,13 +29,23 @@ pub struct Metrics {
 }
 
 /// How a write went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WriteResult {
-    #[allow(non_camel_case_types, reason = "label values are lower case, and the derive takes the name as it is")]
     Ok,
     Error,
     Timeout,
     Refused,
+}
+
+impl EncodeLabelValue for WriteResult {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
+        encoder.write_str(match self {
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Timeout => "timeout",
+            Self::Refused => "refused",
+        })
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
@@ -164,17 +175,17 @@ impl Live {
 impl Collector for Live {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
         let seen = self.with(|seen| seen.clone());
-        let mut family = encoder.encode_descriptor("diagnoses", "Machines that are stuck now, by verdict", None, MetricType::Gauge)?;
+        let mut family = encoder.encode_descriptor("diagnoses", "Machines that are stuck now, by verdict.", None, MetricType::Gauge)?;
         for (labels, count) in &seen.diagnoses {
             ConstGauge::new(*count).encode(family.encode_family(labels)?)?;
         }
         let mut family =
-            encoder.encode_descriptor("watch_up", "1 where the input is read, 0 where it cannot be", None, MetricType::Gauge)?;
+            encoder.encode_descriptor("watch_up", "1 where the input is read, 0 where it cannot be.", None, MetricType::Gauge)?;
         for (labels, up) in &seen.watches {
             ConstGauge::new(*up).encode(family.encode_family(labels)?)?;
         }
         if let Some(version) = seen.karpenter {
-            let metric = encoder.encode_descriptor("karpenter", "The version of Karpenter", None, MetricType::Info)?;
+            let metric = encoder.encode_descriptor("karpenter", "The version of Karpenter.", None, MetricType::Info)?;
             Info::new(Version { version }).encode(metric)?;
         }
         Ok(())

@@ -11,6 +11,7 @@ use crate::triage::{Order, Triage, Write};
 use crate::watch::{Change, Pods, State, Watches};
 use chrono::{DateTime, SubsecRound, Utc};
 use kube::Client;
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -102,7 +103,7 @@ fn log(format: LogFormat) {
     use tracing_subscriber::EnvFilter;
     // kube's watcher logs each refused list; we say it once ourselves.
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube_runtime=error"));
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     // Somebody else's subscriber, as in a test, stays.
     let _ = match format {
         LogFormat::Text => lines.try_init(),

@@ -3,6 +3,8 @@
 //! Changes go in, orders come out. A diagnosis that is already in the cluster is taken up as it is, so a restart writes nothing.
 
 mod same;
+#[cfg(test)]
+mod tests;
 
 use crate::api::{Confidence, NodeDiagnosis, ObjectRef, Outcome, Stage};
 use crate::case::{Case, nodes_of};
@@ -359,7 +361,8 @@ impl Triage {
             self.due.remove(&(at, subject.clone()));
         }
         let node = match subject {
-            Subject::Node(name) => Some(name.clone()),
+            // The pods of a Node with a claim are the claim's.
+            Subject::Node(name) => self.world.node(name).filter(|n| self.world.claim_of_node(n).is_none()).map(|n| n.name().to_owned()),
             Subject::Claim(name) => {
                 self.world.claim(name).and_then(|claim| nodes_of(&self.world, claim).first().map(|node| node.name().to_owned()))
             }

@@ -24,6 +24,8 @@ use tokio::task::{JoinError, JoinSet};
 pub(crate) const PAGE: u32 = 500;
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_LAST: Duration = Duration::from_mins(1);
+/// A watch that breaks off is resumed, and nobody notices. After so many failures in a row it is blind, and starts with a new list.
+const BLIND_AFTER: u32 = 3;
 
 /// What a watch says.
 #[derive(Debug)]
@@ -65,8 +67,10 @@ pub enum Failure {
 impl From<&kube::Error> for Failure {
     fn from(error: &kube::Error) -> Self {
         match error {
-            kube::Error::Api(status) if status.is_not_found() => Self::NotInstalled,
-            kube::Error::Api(status) if status.is_forbidden() => Self::NotPermitted(status.message.clone()),
+            // A group that nobody serves is answered in plain text, without a reason: only the code tells.
+            kube::Error::Api(status) if status.code == 404 => Self::NotInstalled,
+            kube::Error::Api(status) if status.code == 403 => Self::NotPermitted(status.message.clone()),
+            kube::Error::Api(status) => Self::Unanswered(format!("{} {}", status.code, status.message)),
             other => Self::Unanswered(other.to_string()),
         }
     }
@@ -173,35 +177,38 @@ impl Watch {
         let mut said = State::Pending;
         let mut known = Known::default();
         let mut unreadable = BTreeSet::new();
-        let mut retry = RETRY_FIRST;
+        let mut failures = 0;
         let mut events = watcher(self.api.clone(), self.config.clone()).boxed();
         loop {
             let mut told = Vec::new();
             match events.try_next().await {
                 Ok(None) => return,
                 Err(error) => {
+                    failures += 1;
                     let failure = Failure::from(&error);
-                    // A watch that breaks off is resumed; only a list that fails leaves us blind.
-                    let blind = matches!(error, watcher::Error::InitialListFailed(_)) || matches!(failure, Failure::NotPermitted(_));
-                    if blind && said != State::Failed(failure.clone()) {
-                        said = State::Failed(failure.clone());
+                    let unanswered = matches!(failure, Failure::Unanswered(_));
+                    if unanswered && failures == BLIND_AFTER {
+                        events = watcher(self.api.clone(), self.config.clone()).boxed();
+                    }
+                    let state = State::Failed(failure);
+                    if said != state && (!unanswered || failures >= BLIND_AFTER) {
+                        said = state;
                         told.push(self.state(&said));
                     }
                     if send(&changes, told).await.is_err() {
                         return;
                     }
-                    tokio::time::sleep(retry).await;
-                    retry = (retry * 2).min(RETRY_LAST);
+                    tokio::time::sleep(backoff(failures)).await;
                     continue;
                 }
                 Ok(Some(watcher::Event::Init)) => known.begin(),
                 Ok(Some(watcher::Event::InitApply(object) | watcher::Event::Apply(object))) => {
-                    retry = RETRY_FIRST;
+                    failures = 0;
                     known.saw(key_of(&object));
                     told.extend(self.applied(object, &mut unreadable));
                 }
                 Ok(Some(watcher::Event::InitDone)) => {
-                    retry = RETRY_FIRST;
+                    failures = 0;
                     for (namespace, name) in known.vanished() {
                         told.push(Change::Removed { input: self.input, namespace, name, last: None });
                     }
@@ -262,6 +269,11 @@ type Key = (Option<String>, String);
 
 fn key_of(object: &DynamicObject) -> Key {
     (object.namespace(), object.name_any())
+}
+
+/// 1 s, 2 s, 4 s … 60 s.
+fn backoff(failures: u32) -> Duration {
+    RETRY_FIRST.saturating_mul(1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX)).min(RETRY_LAST)
 }
 
 async fn send(changes: &mpsc::Sender<Change>, told: Vec<Change>) -> Result<(), mpsc::error::SendError<Change>> {

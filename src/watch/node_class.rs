@@ -1,6 +1,6 @@
 //! Node classes of other providers: the kind that a NodePool names is looked up in the cluster, then watched like any other.
 
-use super::{Change, Failure, PAGE, RETRY_FIRST, RETRY_LAST, State, Watch};
+use super::{Change, Failure, PAGE, State, Watch, backoff};
 use crate::input::Input;
 use kube::api::{Api, ApiResource};
 use kube::runtime::watcher;
@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 pub(super) async fn run(client: Client, name: String, group: String, kind: String, changes: mpsc::Sender<Change>) {
     let mut said = State::Pending;
-    let mut retry = RETRY_FIRST;
+    let mut failures = 0;
     loop {
         match find(&client, &group, &kind).await {
             Ok(resource) => {
@@ -27,8 +27,8 @@ pub(super) async fn run(client: Client, name: String, group: String, kind: Strin
                 }
             }
         }
-        tokio::time::sleep(retry).await;
-        retry = (retry * 2).min(RETRY_LAST);
+        failures += 1;
+        tokio::time::sleep(backoff(failures)).await;
     }
 }
 

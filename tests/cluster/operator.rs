@@ -1,12 +1,9 @@
 //! The operator and the live command beside the real Karpenter, with the rights that are shipped and no others.
 
-#[path = "control-plane/mod.rs"]
-mod control_plane;
-
-use control_plane::recipes::{
+use crate::control_plane::recipes::{
     backdate_registration, condition, heartbeat, join_without_unregistered_taint, mark_ready, nodeclaim, nodepool, wait_until,
 };
-use control_plane::{ControlPlane, Nodewhy};
+use crate::control_plane::{ControlPlane, Nodewhy};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
