@@ -3,7 +3,7 @@
 //! Pure and deterministic: equal worlds at equal times give equal bytes.
 
 use crate::api::{
-    Alternative, CAUSE_LABEL, Condition, Confidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome, RuledOut, Stage, Unknown,
+    Alternative, CAUSE_LABEL, Condition, Confidence, Evidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome, RuledOut, Stage, Unknown,
 };
 use crate::case::{Case, duration, nodes_of};
 use crate::finding::{Finding, Opinion};
@@ -122,7 +122,9 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
         unknowns.extend(heard.missing);
     }
     let mut evidence = finding.evidence;
-    if !evidence.contains(&case.wait.evidence) {
+    // Why it counts as stuck, unless the rule says the same in better words.
+    let told = |e: &Evidence| (&e.object, &e.field) == (&case.wait.evidence.object, &case.wait.evidence.field);
+    if !evidence.iter().any(told) {
         evidence.insert(0, case.wait.evidence.clone());
     }
     evidence.extend(rules::contrast::evidence(case));
