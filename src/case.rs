@@ -3,6 +3,7 @@
 use crate::api::{Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
 use crate::foreign::{Condition, Event, Node, NodeClaim, NodeClass, NodePool, Pod};
 use crate::gate::{self, Thresholds, Wait};
+use crate::input::Input;
 use crate::karpenter::{Karpenter, Provider};
 use crate::userdata::UserData;
 use crate::world::{ClassFacts, Subject, World};
@@ -60,6 +61,10 @@ impl<'w> Case<'w> {
                     let reference = &p.spec.template.spec.node_class_ref;
                     reference.kind == *kind && reference.name == *name
                 });
+                // A class that nobody launches from holds nothing up.
+                if pool.is_none() && world.missing(Input::NodePools).is_none() && world.claims_of_class(kind, name).next().is_none() {
+                    return None;
+                }
                 let subject = reference(&class.class.api_version, kind, &class.class.metadata);
                 Some(Self { now, world, claim: None, node: None, pool, class: Some(class), wait, subject })
             }
