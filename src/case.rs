@@ -49,7 +49,7 @@ impl<'w> Case<'w> {
             }
             Subject::Pool(name) => {
                 let pool = world.pool(name)?;
-                let wait = gate::pool_wait(pool, world.claim_events_of_pool(name), world.claims_of_pool(name), thresholds)?;
+                let wait = gate::pool_wait(pool, world.claim_events_of_pool(name), world.claims_of_pool(name), now, thresholds)?;
                 let class = class_of(world, &pool.spec.template.spec.node_class_ref);
                 let subject = reference("karpenter.sh/v1", "NodePool", &pool.metadata);
                 Some(Self { now, world, claim: None, node: None, pool: Some(pool), class, wait, subject })
@@ -193,6 +193,12 @@ impl<'w> Case<'w> {
     /// Pods on the Node.
     pub fn pods(&self) -> impl Iterator<Item = &'w Pod> + '_ {
         self.node.into_iter().flat_map(|n| self.world.pods_on(n.name()))
+    }
+
+    /// Whether it has waited for longer than is normal: before that, what still fails may only be starting.
+    #[must_use]
+    pub fn is_overdue(&self) -> bool {
+        self.now - self.wait.since >= self.wait.patience
     }
 
     /// Minutes and seconds since the machine began to wait, for sentences.

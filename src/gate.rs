@@ -261,8 +261,13 @@ pub fn pool_wait<'a>(
     pool: &NodePool,
     claim_events: impl Iterator<Item = &'a Event>,
     mut claims: impl Iterator<Item = &'a NodeClaim>,
+    now: DateTime<Utc>,
     t: &Thresholds,
 ) -> Option<Wait> {
+    /// Where pods still wait, Karpenter asks again once a refused offering leaves its cache: silence for much longer than that
+    /// says that another NodePool has taken the pods, or that they are gone.
+    /// Source: karpenter-provider-aws v1.14.1 pkg/cache/cache.go `UnavailableOfferingsTTL` (3 minutes).
+    const STILL_ASKED_FOR: TimeDelta = TimeDelta::minutes(10);
     let object = format!("NodePool/{}", pool.name());
     if let Some(condition) = ["ValidationSucceeded", "NodeClassReady"]
         .into_iter()
@@ -286,7 +291,7 @@ pub fn pool_wait<'a>(
     // A claim that is alive has its own diagnosis, or was launched: then the pool is not stuck.
     let answered = claims
         .any(|c| c.metadata.creation_timestamp.is_some_and(|at| at >= last) || refusals.iter().any(|e| e.involved_object.name == c.name()));
-    if answered || refusals.iter().map(|e| e.times()).sum::<u32>() < 2 {
+    if answered || now - last > STILL_ASKED_FOR || refusals.iter().map(|e| e.times()).sum::<u32>() < 2 {
         return None;
     }
     let newest = refusals.iter().max_by_key(|e| e.last_seen())?;
