@@ -285,13 +285,14 @@ pub fn pool_wait<'a>(
         );
         return Some(wait);
     }
-    let refusals: Vec<&Event> = claim_events.filter(|e| e.reason == "InsufficientCapacityError").collect();
+    let refused = claim_events.filter(|e| e.reason == "InsufficientCapacityError");
+    let refusals: Vec<&Event> = refused.filter(|e| e.last_seen().is_some_and(|at| now - at <= STILL_ASKED_FOR)).collect();
     let first = refusals.iter().filter_map(|e| e.last_seen()).min()?;
-    let last = refusals.iter().filter_map(|e| e.last_seen()).max()?;
-    // A claim that is alive has its own diagnosis, or was launched: then the pool is not stuck.
-    let answered = claims
-        .any(|c| c.metadata.creation_timestamp.is_some_and(|at| at >= last) || refusals.iter().any(|e| e.involved_object.name == c.name()));
-    if answered || now - last > STILL_ASKED_FOR || refusals.iter().map(|e| e.times()).sum::<u32>() < 2 {
+    // A claim that came later is alive, and has its own diagnosis where it needs one: then the pool is not stuck.
+    let answered = claims.any(|c| {
+        c.metadata.creation_timestamp.is_some_and(|at| at >= first) || refusals.iter().any(|e| e.involved_object.name == c.name())
+    });
+    if answered || refusals.iter().map(|e| e.times()).sum::<u32>() < 2 {
         return None;
     }
     let newest = refusals.iter().max_by_key(|e| e.last_seen())?;

@@ -34,8 +34,7 @@ fn check(case: &Case) -> Opinion {
     let arch = claim.fixed("kubernetes.io/arch");
     let same_arch = |s: &&NodeClaim| arch.is_none_or(|own| s.fixed("kubernetes.io/arch").is_none_or(|a| a == own));
     let is_drifted = |s: &&NodeClaim| s.condition("Drifted").is_some_and(|c| c.is_true() && c.reason == "AMIDrift");
-    let drifted: Vec<&NodeClaim> =
-        case.siblings().filter(same_arch).filter(is_drifted).filter(|s| s.is_true("Registered")).collect();
+    let drifted: Vec<&NodeClaim> = case.siblings().filter(same_arch).filter(is_drifted).filter(|s| s.is_true("Registered")).collect();
     let Some(old) = drifted.first() else {
         return Opinion::RuledOut(format!("no NodeClaim of {} {} is drifted by its image", class.kind, class.name()));
     };

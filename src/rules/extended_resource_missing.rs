@@ -192,8 +192,9 @@ fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) ->
         );
     }
     if let Some((key, value)) = set.spec.template.spec.node_selector.iter().find(|(k, v)| node.metadata.label(k) != Some(v.as_str())) {
+        // The GPU operator labels a Node some minutes after it joined, once the driver is there.
         return (
-            Confidence::Certain,
+            if case.is_overdue() { Confidence::Certain } else { Confidence::Likely },
             format!("DaemonSet {name} selects Nodes with {key}={value}, which this one does not have"),
             blame.field("spec.template.spec.nodeSelector"),
         );

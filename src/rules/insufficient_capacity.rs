@@ -54,6 +54,10 @@ fn check(case: &Case) -> Opinion {
         .map(|e| e.involved_object.name.as_str())
         .filter(|name| *name != event.involved_object.name)
         .collect();
+    // A single refusal is everyday life: Karpenter asks for another offering at once.
+    if case.claim.is_some() && earlier.is_empty() && event.times() < 2 {
+        return Opinion::RuledOut("EC2 refused one NodeClaim only, and Karpenter asks again".to_owned());
+    }
     let wanted = wanted(case);
     let refusal =
         REFUSALS.iter().find(|(codes, _)| codes.iter().any(|c| message.contains(c)) && !message.contains("InsufficientInstanceCapacity"));
