@@ -34,8 +34,7 @@ fn check(case: &Case) -> Opinion {
     let arch = claim.fixed("kubernetes.io/arch");
     let same_arch = |s: &&NodeClaim| arch.is_none_or(|own| s.fixed("kubernetes.io/arch").is_none_or(|a| a == own));
     let is_drifted = |s: &&NodeClaim| s.condition("Drifted").is_some_and(|c| c.is_true() && c.reason == "AMIDrift");
-    let drifted: Vec<&NodeClaim> =
-        case.siblings().filter(same_arch).filter(is_drifted).filter(|s| s.is_true("Registered")).collect();
+    let drifted: Vec<&NodeClaim> = case.siblings().filter(same_arch).filter(is_drifted).filter(|s| s.is_true("Registered")).collect();
     let Some(old) = drifted.first() else {
         return Opinion::RuledOut(format!("no NodeClaim of {} {} is drifted by its image", class.kind, class.name()));
     };
@@ -67,10 +66,10 @@ fn check(case: &Case) -> Opinion {
     let what = if refused { "cannot be launched" } else { "launch and never join" };
     let confidence = if refused { Confidence::Certain } else { Confidence::Likely };
     let summary = format!(
-        "{} {} moved to the image {named}: {} healthy NodeClaims are to be replaced (AMIDrift), and the replacements {what}. Image {}: {joined} joined; new image: 0 of {failing}.",
+        "{} {} moved to the image {named}: {} to be replaced (AMIDrift), and the replacements {what}. Image {}: {joined} joined; new image: 0 of {failing}.",
         class.kind,
         class.name(),
-        drifted.len(),
+        if drifted.len() == 1 { "1 healthy NodeClaim is".to_owned() } else { format!("{} healthy NodeClaims are", drifted.len()) },
         old.status.image_id
     );
     let object = format!("{}/{}", class.kind, class.name());

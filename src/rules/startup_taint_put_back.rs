@@ -53,7 +53,12 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Likely,
         format!("Startup taint {taint} is on Node {name} although {} is Ready there and removes it: {who}.", owner.name),
-        saw(format!("Pod/{}", pod.metadata.name), "status.conditions", ready.shown(), "the driver removes its taint once, when it starts, and does not look again"),
+        saw(
+            format!("Pod/{}", pod.metadata.name),
+            "status.conditions",
+            ready.shown(),
+            "the driver removes its taint once, when it starts, and does not look again",
+        ),
     )
     .with(saw(format!("Node/{name}"), "spec.taints", taint.to_string(), "the taint is there all the same"))
     .step(Risk::LowRisk, "Free this Node now", Some(format!("kubectl taint node {name} {}:{}-", taint.key, taint.effect)));

@@ -25,7 +25,8 @@ pub(super) fn staying<'c>(case: &Case<'c>) -> Option<(&'c Taint, Vec<&'c Taint>)
     let (node, claim) = (case.node?, case.claim?);
     let all: Vec<&Taint> = node.spec.taints.iter().filter(|t| claim.spec.startup_taints.iter().any(|s| s.matches(t))).collect();
     let waits_for_another = |taint: &Taint| {
-        let sets = || startup_taint::owner(taint).into_iter().flat_map(|o| case.world.daemon_sets().filter(move |d| o.is(&d.metadata.name)));
+        let sets =
+            || startup_taint::owner(taint).into_iter().flat_map(|o| case.world.daemon_sets().filter(move |d| o.is(&d.metadata.name)));
         all.iter().any(|other| !other.matches(taint) && sets().any(|set| !set.tolerates(other)))
     };
     let first = all.iter().find(|t| !waits_for_another(t)).or(all.first())?;
@@ -88,7 +89,11 @@ fn unowned(case: &Case, claim: &NodeClaim, taint: &Taint) -> Finding {
         "Move the taint from startupTaints to taints, where a toleration is all that pods need",
         Some(format!("kubectl edit nodepool {pool}")),
     )
-    .step(Risk::LowRisk, "Free this Node now", Some(format!("kubectl taint node {} {}:{}-", claim.status.node_name, taint.key, taint.effect)))
+    .step(
+        Risk::LowRisk,
+        "Free this Node now",
+        Some(format!("kubectl taint node {} {}:{}-", claim.status.node_name, taint.key, taint.effect)),
+    )
 }
 
 fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::Owner) -> Finding {
@@ -96,8 +101,12 @@ fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::O
     let (confidence, why, blame) = explain(case, claim, owner);
     let remover = owner.remover.unwrap_or(owner.name);
     let summary = format!("Startup taint {taint} is still on Node {node} after {}: {remover} removes it, and {why}.", case.waited());
-    let evidence =
-        saw(format!("Node/{node}"), "spec.taints", taint.to_string(), format!("{} removes this taint once it is ready on the Node", owner.name));
+    let evidence = saw(
+        format!("Node/{node}"),
+        "spec.taints",
+        taint.to_string(),
+        format!("{} removes this taint once it is ready on the Node", owner.name),
+    );
     let pods = || format!("kubectl get pods -A -o wide --field-selector spec.nodeName={node}");
     let finding = Finding::new(confidence, summary, evidence).blaming(blame).fix(owner.fix);
     if !owner.runs_on_nodes() {
