@@ -66,10 +66,10 @@ fn check(case: &Case) -> Opinion {
     let what = if refused { "cannot be launched" } else { "launch and never join" };
     let confidence = if refused { Confidence::Certain } else { Confidence::Likely };
     let summary = format!(
-        "{} {} moved to the image {named}: {} healthy NodeClaims are to be replaced (AMIDrift), and the replacements {what}. Image {}: {joined} joined; new image: 0 of {failing}.",
+        "{} {} moved to the image {named}: {} to be replaced (AMIDrift), and the replacements {what}. Image {}: {joined} joined; new image: 0 of {failing}.",
         class.kind,
         class.name(),
-        drifted.len(),
+        if drifted.len() == 1 { "1 healthy NodeClaim is".to_owned() } else { format!("{} healthy NodeClaims are", drifted.len()) },
         old.status.image_id
     );
     let object = format!("{}/{}", class.kind, class.name());
