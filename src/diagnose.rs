@@ -93,16 +93,19 @@ fn hear(case: &Case) -> Heard {
 }
 
 /// An older machine of the same class is stuck at the same gate, and none has passed it since: this one follows it.
+///
+/// Machines that were in service fail one by one; there one says nothing about the next.
 fn follows_a_stuck_sibling(case: &Case, thresholds: &Thresholds) -> bool {
-    case.siblings().any(|sibling| {
-        let wait = gate::claim_wait(sibling, &nodes_of(case.world, sibling), |_| None, thresholds);
-        wait.is_some_and(|wait| {
-            wait.stage == case.stage()
-                && wait.since <= case.wait.since
-                && case.now - wait.since >= wait.patience
-                && case.sibling_joined_since(wait.since).is_none()
+    case.stage() != Stage::Ready
+        && case.siblings().any(|sibling| {
+            let wait = gate::claim_wait(sibling, &nodes_of(case.world, sibling), |_| None, thresholds);
+            wait.is_some_and(|wait| {
+                wait.stage == case.stage()
+                    && wait.since <= case.wait.since
+                    && case.now - wait.since >= wait.patience
+                    && case.sibling_joined_since(wait.since).is_none()
+            })
         })
-    })
 }
 
 fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
