@@ -138,7 +138,7 @@ pub fn claim_wait(
 #[must_use]
 pub fn node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     let created = node.metadata.creation_timestamp?;
-    if node.metadata.deletion_timestamp.is_some() {
+    if is_going(node) {
         return None;
     }
     let name = format!("Node/{}", node.name());
@@ -155,17 +155,21 @@ pub fn node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     })
 }
 
-/// A Node that is not Ready. A stopped or deleting one is not sick.
-fn ready_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
+/// A stopped Node, or one that is about to be deleted, is not sick.
+fn is_going(node: &Node) -> bool {
     /// Set by the cloud-node-lifecycle-controller on stopped instances.
     /// Source: k8s.io/cloud-provider v0.36.3 api/well_known_taints.go.
     const SHUTDOWN_TAINT: &str = "node.cloudprovider.kubernetes.io/shutdown";
-    let created = node.metadata.creation_timestamp?;
-    if node.is_ready()
-        || node.metadata.deletion_timestamp.is_some()
+    node.metadata.deletion_timestamp.is_some()
         || node.taint(SHUTDOWN_TAINT).is_some()
         || node.taint("karpenter.sh/disrupted").is_some()
-    {
+        || node.taint("ToBeDeletedByClusterAutoscaler").is_some()
+}
+
+/// A Node that is not Ready.
+fn ready_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
+    let created = node.metadata.creation_timestamp?;
+    if node.is_ready() || is_going(node) {
         return None;
     }
     let ready = node.condition("Ready");
