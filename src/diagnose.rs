@@ -52,6 +52,10 @@ pub fn judge(world: &World, subject: &Subject, now: DateTime<Utc>, thresholds: &
         return Judgement::Waiting(at(case.wait.patience).into_iter().chain(heard.look_again).min());
     }
     let look_again = heard.look_again.filter(|at| *at > now);
+    if heard.findings.is_empty() && look_again.is_some() {
+        // A rule is about to know: better that than Unknown.
+        return Judgement::Waiting(look_again);
+    }
     Judgement::Sick(Box::new(verdict(&case, heard)), look_again)
 }
 

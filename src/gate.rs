@@ -61,11 +61,16 @@ impl Wait {
         Self { stage, since, patience, proven: thresholds.proven.min(patience), evidence }
     }
 
-    /// For machines that are going away anyway: worth a diagnosis only where something proves why.
+    /// Worth a diagnosis only where something proves why.
     fn only_with_proof(mut self) -> Self {
         self.patience = TimeDelta::MAX;
-        self.proven = TimeDelta::zero();
         self
+    }
+
+    /// For machines that are going away anyway: they will not wait any longer.
+    fn leaving(mut self) -> Self {
+        self.proven = TimeDelta::zero();
+        self.only_with_proof()
     }
 
     /// For states that no time heals.
@@ -99,7 +104,7 @@ pub fn claim_wait(
         let since = claim.condition("Launched").and_then(&changed).unwrap_or(created).max(created);
         let evidence = saw(name, field("Launched"), shown("Launched"), "no instance has been launched for this NodeClaim");
         let wait = Wait::new(Stage::Launch, since, t.launch, t, evidence);
-        return Some(if claim.metadata.deletion_timestamp.is_some() { wait.only_with_proof() } else { wait });
+        return Some(if claim.metadata.deletion_timestamp.is_some() { wait.leaving() } else { wait });
     }
     let launched = claim.true_since("Launched").unwrap_or(created);
     if !claim.is_true("Registered") {
@@ -302,7 +307,7 @@ pub fn pool_wait<'a>(
         newest.message.clone(),
         "Karpenter deleted the NodeClaim at once; only its event is left",
     );
-    Some(Wait::new(Stage::Launch, first, t.launch, t, evidence))
+    Some(Wait::new(Stage::Launch, first, t.launch, t, evidence).only_with_proof())
 }
 
 /// A node class that is not Ready.

@@ -81,7 +81,7 @@ impl Machine {
 
     fn provider_id(&self) -> String {
         let digits: u64 = self.name.bytes().fold(7, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-        format!("aws:///eu-west-1a/i-0{:016x}", digits)
+        format!("aws:///eu-west-1a/i-0{digits:016x}")
     }
 
     fn node_name(&self) -> String {

@@ -105,7 +105,12 @@ fn check(case: &Case) -> Opinion {
     let list = missing.join(", ");
     let source = SOURCES.iter().find(|s| s.resource == first);
     let (confidence, why, blame) = explain(case, node, first, source);
-    let summary = format!("{list} was requested, but Node {} has offered none for {}: {why}.", node.name(), case.waited());
+    let summary = format!(
+        "{list} {} requested, but Node {} has offered none for {}: {why}.",
+        if missing.len() == 1 { "was" } else { "were" },
+        node.name(),
+        case.waited()
+    );
     let object = format!("Node/{}", node.name());
     let finding = Finding::new(
         confidence,

@@ -133,15 +133,16 @@ fn explain(case: &Case, claim: &NodeClaim, owner: &startup_taint::Owner) -> (Con
     if let Some(pod) = pod_of(case, owner) {
         let name = &pod.metadata.name;
         let blame = Blame::object("v1", "Pod", name).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
+        let whose = owner.remover.map_or_else(|| "its".to_owned(), |_| format!("{}'s", owner.name));
         return match (pod.is_ready(), pod.trouble()) {
-            (true, _) => (Confidence::Likely, format!("has not, although {}'s pod {name} on the Node is Ready", owner.name), node_blame()),
+            (true, _) => (Confidence::Likely, format!("has not, although {whose} pod {name} on the Node is Ready"), node_blame()),
             // A first crash may only be the start.
             (false, Some((container, why))) => (
                 if case.is_overdue() { Confidence::Certain } else { Confidence::Likely },
-                format!("its pod {name} on the Node is not Ready (container {container}: {why})"),
+                format!("{whose} pod {name} on the Node is not Ready (container {container}: {why})"),
                 blame,
             ),
-            (false, None) => (Confidence::Likely, format!("its pod {name} on the Node is not Ready ({})", pod.status.phase), blame),
+            (false, None) => (Confidence::Likely, format!("{whose} pod {name} on the Node is not Ready ({})", pod.status.phase), blame),
         };
     }
     let Some(set) = case.world.daemon_sets().find(|d| owner.is(&d.metadata.name)) else {
