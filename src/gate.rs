@@ -4,9 +4,11 @@
 //! conditions, taints or noisy events it carries.
 
 use crate::api::{Evidence, Stage};
+use crate::cloud_controller;
 use crate::finding::saw;
-use crate::foreign::{Condition, Event, Node, NodeClaim, NodeClass, NodePool};
+use crate::foreign::{Condition, Event, Node, NodeClaim, NodeClass, NodePool, Taint};
 use crate::karpenter::{self, UNINITIALIZED_TAINT, UNREGISTERED_TAINT};
+use crate::startup_taint;
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// How long a machine may wait at a gate before it counts as stuck.
@@ -131,7 +133,24 @@ pub fn claim_wait(
             saw(name, field("Initialized"), shown("Initialized"), "the Node is registered, but Karpenter does not call it usable");
         return Some(Wait::new(Stage::Initialize, since, patience, t, evidence));
     }
-    nodes.iter().find_map(|node| ready_wait(node, t))
+    let initialized = claim.true_since("Initialized").unwrap_or(launched);
+    nodes.iter().find_map(|node| ready_wait(node, t).or_else(|| taint_wait(node, claim, initialized, t)))
+}
+
+/// A Ready Node that Karpenter calls usable, and that a taint of some agent keeps empty: only its own taints are meant to stay.
+fn taint_wait(node: &Node, claim: &NodeClaim, initialized: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+    if is_going(node) {
+        return None;
+    }
+    let meant = |taint: &Taint| claim.spec.taints.iter().any(|own| own.matches(taint));
+    let agents = |taint: &&Taint| startup_taint::owner(taint).is_some() || taint.key == UNREGISTERED_TAINT;
+    let taint = node.spec.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule" && !meant(taint)).find(agents)?;
+    // An agent that restarts may put its taint back for a while: count from when the list was last written, where that is known.
+    let written = cloud_controller::last_taint_writer(node).and_then(|w| w.time);
+    let since = [Some(initialized), taint.time_added, written].into_iter().flatten().max().unwrap_or(initialized);
+    let because = "the Node is initialized, and nothing that does not tolerate this taint is scheduled there";
+    let evidence = saw(format!("Node/{}", node.name()), "spec.taints", taint.to_string(), because);
+    Some(Wait::new(Stage::Ready, since, t.ready, t, evidence))
 }
 
 /// The gate that a Node without NodeClaim waits at: managed node groups, self-managed nodes, and Nodes that Karpenter never matched.
@@ -164,6 +183,8 @@ fn is_going(node: &Node) -> bool {
         || node.taint(SHUTDOWN_TAINT).is_some()
         || node.taint("karpenter.sh/disrupted").is_some()
         || node.taint("ToBeDeletedByClusterAutoscaler").is_some()
+        // Graceful shutdown. Source: kubernetes v1.36.3 pkg/kubelet/nodeshutdown.
+        || node.condition("Ready").is_some_and(|c| c.is_false() && c.message.contains("node is shutting down"))
 }
 
 /// A Node that is not Ready.

@@ -5,6 +5,7 @@
 pub mod contrast;
 pub mod unknown;
 
+mod agent_taint_remains;
 mod ami_drift_replacements_fail;
 mod ami_family_mismatch;
 mod aws_auth_arn_never_matches;
@@ -12,8 +13,10 @@ mod aws_auth_entry_incomplete;
 mod aws_auth_unreadable;
 mod cloud_controller_never_initialized;
 mod cni_not_ready;
+mod custom_family_without_user_data;
 mod extended_resource_missing;
 mod insufficient_capacity;
+mod kubelet_not_ready;
 mod kubelet_stopped;
 mod launch_failed;
 mod multiple_nodes_found;
@@ -25,6 +28,7 @@ mod node_without_provider_id;
 mod stale_cloud_provider_taint;
 mod startup_taint_put_back;
 mod startup_taint_stays;
+mod unregistered_taint_put_back;
 
 use crate::api::Stage;
 use crate::case::Case;
@@ -52,19 +56,23 @@ pub struct Rule {
 /// All causes, the more specific first: among equally sure findings the first wins.
 pub const ALL: &[&Rule] = &[
     &ami_family_mismatch::RULE,
+    &custom_family_without_user_data::RULE,
     &aws_auth_unreadable::RULE,
     &aws_auth_entry_incomplete::RULE,
     &aws_auth_arn_never_matches::RULE,
     &node_role_not_mapped::RULE,
     &multiple_nodes_found::RULE,
     &node_without_provider_id::RULE,
+    &unregistered_taint_put_back::RULE,
     &stale_cloud_provider_taint::RULE,
     &cloud_controller_never_initialized::RULE,
     &startup_taint_put_back::RULE,
     &startup_taint_stays::RULE,
     &extended_resource_missing::RULE,
     &cni_not_ready::RULE,
+    &kubelet_not_ready::RULE,
     &kubelet_stopped::RULE,
+    &agent_taint_remains::RULE,
     &ami_drift_replacements_fail::RULE,
     &insufficient_capacity::RULE,
     &launch_failed::RULE,
