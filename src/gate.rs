@@ -268,7 +268,11 @@ pub fn pool_wait<'a>(
         );
         return Some(wait);
     }
-    let refusals: Vec<&Event> = claim_events.filter(|e| e.reason == "InsufficientCapacityError").collect();
+    let claim_events: Vec<&Event> = claim_events.collect();
+    if let Some(wait) = dying_wait(&claim_events, now, STILL_ASKED_FOR, t) {
+        return Some(wait);
+    }
+    let refusals: Vec<&Event> = claim_events.into_iter().filter(|e| e.reason == "InsufficientCapacityError").collect();
     let last = refusals.iter().filter_map(|e| e.last_seen()).max()?;
     // A claim that is alive has its own diagnosis, or was launched: then the pool is not stuck.
     let answered = claims
@@ -284,6 +288,41 @@ pub fn pool_wait<'a>(
         "Karpenter deleted the NodeClaim at once; only its event is left",
     );
     Some(Wait::new(Stage::Launch, last, t.launch, t, evidence).only_with_proof())
+}
+
+/// The NodeClaims whose instance EC2 ended within this time of its launch, without anybody having asked for that.
+///
+/// Karpenter writes `TerminatingOnInterruption` only for a NodeClaim that is not being deleted already.
+/// Source: karpenter-provider-aws v1.14.1 pkg/controllers/interruption/utils.go `deleteNodeClaim`.
+#[must_use]
+pub fn died_at_start<'a>(claim_events: &[&'a Event]) -> Vec<&'a Event> {
+    const AT_START: TimeDelta = TimeDelta::minutes(3);
+    // The events of one claim stand together: they are filed by its name.
+    let died = |events: &[&'a Event]| {
+        let find = |reason: &str| events.iter().copied().find(|e| e.reason == reason);
+        if find("SpotInterrupted").or(find("Registered")).is_some() {
+            return None;
+        }
+        let (launched, ended) = (find("Launched")?.last_seen()?, find("TerminatingOnInterruption")?);
+        find("InstanceTerminating")?;
+        (ended.last_seen()? - launched <= AT_START).then_some(ended)
+    };
+    claim_events.chunk_by(|a, b| a.involved_object.name == b.involved_object.name).filter_map(died).collect()
+}
+
+/// Instance after instance ends before it can join.
+fn dying_wait(claim_events: &[&Event], now: DateTime<Utc>, still: TimeDelta, t: &Thresholds) -> Option<Wait> {
+    let died = died_at_start(claim_events);
+    let newest = died.iter().max_by_key(|e| e.last_seen()).filter(|_| died.len() >= 2)?;
+    let last = newest.last_seen().filter(|last| now - *last <= still)?;
+    let joined = claim_events.iter().any(|e| e.reason == "Registered" && e.last_seen() >= Some(last));
+    let evidence = saw(
+        format!("Event NodeClaim/{}", newest.involved_object.name),
+        "message",
+        newest.message.clone(),
+        "EC2 ended the instance; nobody had deleted the NodeClaim",
+    );
+    (!joined).then(|| Wait::new(Stage::Launch, last, t.launch, t, evidence).only_with_proof())
 }
 
 /// A node class that is not Ready.

@@ -14,7 +14,9 @@ mod aws_auth_unreadable;
 mod cloud_controller_never_initialized;
 mod cni_not_ready;
 mod custom_family_without_user_data;
+mod daemon_set_pod_refused;
 mod extended_resource_missing;
+mod instance_dies_at_start;
 mod insufficient_capacity;
 mod kubelet_not_ready;
 mod kubelet_stopped;
@@ -26,6 +28,7 @@ mod node_role;
 mod node_role_not_mapped;
 mod node_without_provider_id;
 mod stale_cloud_provider_taint;
+mod stale_node_taken_over;
 mod startup_taint_put_back;
 mod startup_taint_stays;
 mod unregistered_taint_put_back;
@@ -62,10 +65,12 @@ pub const ALL: &[&Rule] = &[
     &aws_auth_arn_never_matches::RULE,
     &node_role_not_mapped::RULE,
     &multiple_nodes_found::RULE,
+    &stale_node_taken_over::RULE,
     &node_without_provider_id::RULE,
     &unregistered_taint_put_back::RULE,
     &stale_cloud_provider_taint::RULE,
     &cloud_controller_never_initialized::RULE,
+    &daemon_set_pod_refused::RULE,
     &startup_taint_put_back::RULE,
     &startup_taint_stays::RULE,
     &extended_resource_missing::RULE,
@@ -74,6 +79,7 @@ pub const ALL: &[&Rule] = &[
     &kubelet_stopped::RULE,
     &agent_taint_remains::RULE,
     &ami_drift_replacements_fail::RULE,
+    &instance_dies_at_start::RULE,
     &insufficient_capacity::RULE,
     &launch_failed::RULE,
     &node_class_not_ready::RULE,
