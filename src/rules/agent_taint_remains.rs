@@ -21,8 +21,8 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let (Some(node), Some(claim)) = (case.node.filter(|n| n.is_ready()), case.claim) else { return Opinion::Silent };
     let meant = |taint: &crate::foreign::Taint| claim.spec.taints.iter().any(|own| own.matches(taint));
-    let of_agents = node.spec.taints.iter().filter(|t| t.effect != "PreferNoSchedule" && !meant(t));
-    let Some((taint, owner)) = of_agents.filter_map(|t| Some((t, startup_taint::owner(t)?))).next() else { return Opinion::Silent };
+    let mut of_agents = node.spec.taints.iter().filter(|t| t.effect != "PreferNoSchedule" && !meant(t));
+    let Some((taint, owner)) = of_agents.find_map(|t| Some((t, startup_taint::owner(t)?))) else { return Opinion::Silent };
     let name = node.name();
     let pool = claim.node_pool().unwrap_or("unknown");
     let declared = claim.spec.startup_taints.iter().any(|s| s.matches(taint));

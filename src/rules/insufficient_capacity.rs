@@ -116,11 +116,12 @@ fn check(case: &Case) -> Opinion {
             format!("EC2 has no {}capacity{place} for NodePool {pool}", wanted.map_or_else(String::new, |w| format!("{w} ")))
         }
     };
-    summary.push_str(&match earlier.len() {
+    let again = match earlier.len() {
         0 => ".".to_owned(),
         1 => "; 1 earlier NodeClaim was refused the same way.".to_owned(),
         n => format!("; {n} earlier NodeClaims were refused the same way."),
-    });
+    };
+    summary.push_str(&again);
     let mut finding = Finding::new(
         Confidence::Certain,
         summary,
