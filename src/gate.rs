@@ -4,9 +4,11 @@
 //! conditions, taints or noisy events it carries.
 
 use crate::api::{Evidence, Stage};
+use crate::cloud_controller;
 use crate::finding::saw;
 use crate::foreign::{Condition, Event, Node, NodeClaim, NodeClass, NodePool, Taint};
 use crate::karpenter::{self, UNINITIALIZED_TAINT, UNREGISTERED_TAINT};
+use crate::startup_taint;
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// How long a machine may wait at a gate before it counts as stuck.
@@ -136,7 +138,27 @@ pub fn claim_wait(
             saw(name, field("Initialized"), shown("Initialized"), "the Node is registered, but Karpenter does not call it usable");
         return Some(Wait::new(Stage::Initialize, since, patience, t, evidence));
     }
-    nodes.iter().find_map(|node| ready_wait(node, t)).or_else(|| taints_wait(claim, nodes.first()?, t))
+    let initialized = claim.true_since("Initialized").unwrap_or(launched);
+    let node_wait = |node: &&Node| ready_wait(node, t).or_else(|| agent_taint_wait(node, claim, initialized, t));
+    nodes.iter().find_map(node_wait).or_else(|| taints_wait(claim, nodes.first()?, t))
+}
+
+/// A Ready Node that Karpenter calls usable, and that a taint of some agent keeps empty: only its own taints are meant to stay.
+fn agent_taint_wait(node: &Node, claim: &NodeClaim, initialized: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+    if is_out_of_service(node) {
+        return None;
+    }
+    let meant = |taint: &Taint| claim.spec.taints.iter().any(|own| own.matches(taint));
+    // The Node Readiness Controller may also guard Nodes in service: then its taint says what it is meant to say.
+    let guards = |taint: &Taint| taint.key.starts_with("readiness.k8s.io/");
+    let agents = |taint: &&Taint| startup_taint::owner(taint).is_some() && !guards(taint) || taint.key == UNREGISTERED_TAINT;
+    let taint = node.spec.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule" && !meant(taint)).find(agents)?;
+    // An agent that restarts may put its taint back for a while: count from when the list was last written, where that is known.
+    let written = cloud_controller::last_taint_writer(node).and_then(|w| w.time);
+    let since = [Some(initialized), taint.time_added, written].into_iter().flatten().max().unwrap_or(initialized);
+    let because = "the Node is initialized, and nothing that does not tolerate this taint is scheduled there";
+    let evidence = saw(format!("Node/{}", node.name()), "spec.taints", taint.to_string(), because);
+    Some(Wait::new(Stage::Ready, since, t.ready, t, evidence))
 }
 
 /// Windows prepares itself after the first boot, and bare metal takes minutes to come up at all.
@@ -219,7 +241,12 @@ fn is_out_of_service(node: &Node) -> bool {
         // cluster-autoscaler utils/taints/taints.go, which does not cordon by default.
         "ToBeDeletedByClusterAutoscaler",
     ];
-    node.metadata.deletion_timestamp.is_some() || node.spec.unschedulable || LEAVING_TAINTS.iter().any(|key| node.taint(key).is_some())
+    // Graceful shutdown. kubernetes v1.36.3 pkg/kubelet/nodeshutdown.
+    let shutting_down = |c: &Condition| c.is_false() && c.message.contains("node is shutting down");
+    node.metadata.deletion_timestamp.is_some()
+        || node.spec.unschedulable
+        || LEAVING_TAINTS.iter().any(|key| node.taint(key).is_some())
+        || node.condition("Ready").is_some_and(shutting_down)
 }
 
 /// When Karpenter will delete the machine, or would have.
@@ -290,7 +317,11 @@ pub fn pool_wait<'a>(
         );
         return Some(wait);
     }
-    let refused = claim_events.filter(|e| e.reason == "InsufficientCapacityError");
+    let claim_events: Vec<&Event> = claim_events.collect();
+    if let Some(wait) = dying_wait(&claim_events, now, STILL_ASKED_FOR, t) {
+        return Some(wait);
+    }
+    let refused = claim_events.into_iter().filter(|e| e.reason == "InsufficientCapacityError");
     let refusals: Vec<&Event> = refused.filter(|e| e.last_seen().is_some_and(|at| now - at <= STILL_ASKED_FOR)).collect();
     let first = refusals.iter().filter_map(|e| e.last_seen()).min()?;
     // A claim that came later is alive, and has its own diagnosis where it needs one: then the pool is not stuck.
@@ -308,6 +339,41 @@ pub fn pool_wait<'a>(
         "Karpenter deleted the NodeClaim at once; only its event is left",
     );
     Some(Wait::new(Stage::Launch, first, t.launch, t, evidence).only_with_proof())
+}
+
+/// The NodeClaims whose instance EC2 ended within this time of its launch, without anybody having asked for that.
+///
+/// Karpenter writes `TerminatingOnInterruption` only for a NodeClaim that is not being deleted already.
+/// Source: karpenter-provider-aws v1.14.1 pkg/controllers/interruption/utils.go `deleteNodeClaim`.
+#[must_use]
+pub fn died_at_start<'a>(claim_events: &[&'a Event]) -> Vec<&'a Event> {
+    const AT_START: TimeDelta = TimeDelta::minutes(3);
+    // The events of one claim stand together: they are filed by its name.
+    let died = |events: &[&'a Event]| {
+        let find = |reason: &str| events.iter().copied().find(|e| e.reason == reason);
+        if find("SpotInterrupted").or(find("Registered")).is_some() {
+            return None;
+        }
+        let (launched, ended) = (find("Launched")?.last_seen()?, find("TerminatingOnInterruption")?);
+        find("InstanceTerminating")?;
+        (ended.last_seen()? - launched <= AT_START).then_some(ended)
+    };
+    claim_events.chunk_by(|a, b| a.involved_object.name == b.involved_object.name).filter_map(died).collect()
+}
+
+/// Instance after instance ends before it can join.
+fn dying_wait(claim_events: &[&Event], now: DateTime<Utc>, still: TimeDelta, t: &Thresholds) -> Option<Wait> {
+    let died = died_at_start(claim_events);
+    let newest = died.iter().max_by_key(|e| e.last_seen()).filter(|_| died.len() >= 2)?;
+    let last = newest.last_seen().filter(|last| now - *last <= still)?;
+    let joined = claim_events.iter().any(|e| e.reason == "Registered" && e.last_seen() >= Some(last));
+    let evidence = saw(
+        format!("Event NodeClaim/{}", newest.involved_object.name),
+        "message",
+        newest.message.clone(),
+        "EC2 ended the instance; nobody had deleted the NodeClaim",
+    );
+    (!joined).then(|| Wait::new(Stage::Launch, last, t.launch, t, evidence).only_with_proof())
 }
 
 /// A node class that is not Ready.

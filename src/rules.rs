@@ -5,6 +5,7 @@
 pub mod contrast;
 pub mod unknown;
 
+mod agent_taint_remains;
 mod ami_drift_replacements_fail;
 mod ami_family_mismatch;
 mod aws_auth_arn_never_matches;
@@ -14,9 +15,13 @@ mod bootstrap_argument_ignored;
 mod cloud_controller_never_initialized;
 mod cni_not_ready;
 mod custom_bootstrap_without_taint;
+mod custom_family_without_user_data;
+mod daemon_set_pod_refused;
 mod extended_resource_missing;
+mod instance_dies_at_start;
 mod insufficient_capacity;
 mod kubelet_flag_drops_taints;
+mod kubelet_not_ready;
 mod kubelet_refuses_labels;
 mod kubelet_stopped;
 mod launch_failed;
@@ -27,9 +32,11 @@ mod node_role;
 mod node_role_not_mapped;
 mod node_without_provider_id;
 mod stale_cloud_provider_taint;
+mod stale_node_taken_over;
 mod startup_taint_put_back;
 mod startup_taint_stays;
 mod unregistered_taint_missing;
+mod unregistered_taint_put_back;
 mod untainted;
 mod user_data_stops_kubelet;
 mod wrong_cluster;
@@ -67,20 +74,27 @@ pub const ALL: &[&Rule] = &[
     &ami_family_mismatch::RULE,
     &user_data_stops_kubelet::RULE,
     &wrong_cluster::RULE,
+    &custom_family_without_user_data::RULE,
     &aws_auth_unreadable::RULE,
     &aws_auth_entry_incomplete::RULE,
     &aws_auth_arn_never_matches::RULE,
     &node_role_not_mapped::RULE,
     &multiple_nodes_found::RULE,
+    &stale_node_taken_over::RULE,
     &node_without_provider_id::RULE,
+    &unregistered_taint_put_back::RULE,
     &stale_cloud_provider_taint::RULE,
     &cloud_controller_never_initialized::RULE,
+    &daemon_set_pod_refused::RULE,
     &startup_taint_put_back::RULE,
     &startup_taint_stays::RULE,
     &extended_resource_missing::RULE,
     &cni_not_ready::RULE,
+    &kubelet_not_ready::RULE,
     &kubelet_stopped::RULE,
+    &agent_taint_remains::RULE,
     &ami_drift_replacements_fail::RULE,
+    &instance_dies_at_start::RULE,
     &insufficient_capacity::RULE,
     &launch_failed::RULE,
     &node_class_not_ready::RULE,

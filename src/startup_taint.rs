@@ -13,6 +13,8 @@ pub struct Owner {
     daemon_sets: &'static [&'static str],
     /// Who removes the taint, where the pod on the Node does not do it itself.
     pub remover: Option<&'static str>,
+    /// Why it may not have, where no pod on the Node can tell.
+    pub otherwise: Option<&'static str>,
     pub fix: &'static str,
 }
 
@@ -23,6 +25,7 @@ const OWNERS: &[Owner] = &[
         name: "the EBS CSI driver",
         daemon_sets: &["ebs-csi-node"],
         remover: None,
+        otherwise: None,
         fix: "Get the EBS CSI driver's node pod Ready on this Node.",
     },
     // aws-efs-csi-driver pkg/driver/node.go `AgentNotReadyNodeTaintKey`.
@@ -31,6 +34,7 @@ const OWNERS: &[Owner] = &[
         name: "the EFS CSI driver",
         daemon_sets: &["efs-csi-node"],
         remover: None,
+        otherwise: None,
         fix: "Get the EFS CSI driver's node pod Ready on this Node.",
     },
     Owner {
@@ -38,6 +42,7 @@ const OWNERS: &[Owner] = &[
         name: "the FSx CSI driver",
         daemon_sets: &["fsx-csi-node", "fsx-openzfs-csi-node"],
         remover: None,
+        otherwise: None,
         fix: "Get the FSx CSI driver's node pod Ready on this Node.",
     },
     Owner {
@@ -45,6 +50,7 @@ const OWNERS: &[Owner] = &[
         name: "the Mountpoint for S3 CSI driver",
         daemon_sets: &["s3-csi-node"],
         remover: None,
+        otherwise: None,
         fix: "Get the S3 CSI driver's node pod Ready on this Node.",
     },
     // cilium operator/option `DefaultAgentNotReadyTaintKey`: the operator removes it once the agent's pod is Ready.
@@ -53,6 +59,7 @@ const OWNERS: &[Owner] = &[
         name: "Cilium",
         daemon_sets: &["cilium"],
         remover: Some("the Cilium operator"),
+        otherwise: None,
         fix: "Get the cilium agent Ready on this Node; the Cilium operator then removes the taint.",
     },
     // kubernetes-sigs/node-readiness-controller: the controller removes it once the rule's condition is reported.
@@ -61,7 +68,17 @@ const OWNERS: &[Owner] = &[
         name: "the Node Readiness Controller",
         daemon_sets: &[],
         remover: Some("the Node Readiness Controller"),
+        otherwise: Some("the condition that its rule asks for is not reported as the rule wants it"),
         fix: "See which NodeReadinessRule holds this taint, and which condition nobody reports.",
+    },
+    // cluster-api api/core/v1beta1/common_types.go `NodeUninitializedTaint`.
+    Owner {
+        key: "node.cluster.x-k8s.io/uninitialized",
+        name: "Cluster API",
+        daemon_sets: &[],
+        remover: Some("Cluster API"),
+        otherwise: Some("it does so only for Nodes of its own Machines, which this is not"),
+        fix: "Keep the taint out of this Node's bootstrap, or run what removes it on Nodes that are not Cluster API's.",
     },
 ];
 
@@ -72,10 +89,10 @@ impl Owner {
         self.daemon_sets.contains(&daemon_set)
     }
 
-    /// Whether a pod on the Node stands behind it at all.
+    /// Whether it keeps Nodes by rules that can be read.
     #[must_use]
-    pub fn runs_on_nodes(&self) -> bool {
-        !self.daemon_sets.is_empty()
+    pub fn has_rules(&self) -> bool {
+        self.key == "readiness.k8s.io/"
     }
 }
 

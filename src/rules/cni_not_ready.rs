@@ -37,9 +37,7 @@ fn check(case: &Case) -> Opinion {
         ready.shown(),
         "the kubelet has no network plugin; it says so until the plugin has written its configuration",
     );
-    let rank = |name: &str| PLUGINS.iter().position(|p| *p == name);
-    let plugin = case.world.daemon_sets().filter(|d| is_for(d, node)).min_by_key(|d| rank(&d.metadata.name).unwrap_or(usize::MAX));
-    let plugin = plugin.filter(|d| rank(&d.metadata.name).is_some());
+    let plugin = plugin(case, node);
     let pods = case.pods().filter(|p| p.daemon_set().and_then(rank).is_some());
     let pod = pods.min_by_key(|p| (p.is_ready(), p.trouble().is_none(), p.daemon_set().and_then(rank)));
     let finding = match (pod, plugin) {
@@ -77,6 +75,16 @@ fn check(case: &Case) -> Opinion {
     finding.step(Risk::Inspect, "See the pods on the Node", Some(pods_command(node))).into()
 }
 
+fn rank(name: &str) -> Option<usize> {
+    PLUGINS.iter().position(|plugin| *plugin == name)
+}
+
+/// The DaemonSet that sets up the Node's network.
+pub(super) fn plugin<'c>(case: &Case<'c>, node: &Node) -> Option<&'c DaemonSet> {
+    let fitting = case.world.daemon_sets().filter(|d| is_for(d, node));
+    fitting.filter_map(|d| Some((rank(&d.metadata.name)?, d))).min_by_key(|(rank, _)| *rank).map(|(_, d)| d)
+}
+
 /// Windows, Auto Mode and hybrid Nodes have no aws-node pod: its manifest's node affinity leaves them out.
 /// Source: amazon-vpc-cni-k8s v1.20.4 config/master/aws-k8s-cni.yaml.
 fn is_for(set: &DaemonSet, node: &Node) -> bool {
@@ -112,12 +120,42 @@ fn with_pod(case: &Case, node: &Node, pod: &Pod, evidence: crate::api::Evidence)
         None => (Confidence::Likely, format!("its network plugin's pod {name} is not Ready (phase {})", pod.status.phase)),
     };
     let summary = format!("Node {} has been NotReady for {} because {why}.", node.name(), case.waited());
+    let pulls = trouble.as_ref().is_some_and(|(_, why)| why.contains("ImagePull"));
     let observed = trouble.map_or_else(|| pod.status.phase.clone(), |(container, why)| format!("{container}: {why}"));
-    Finding::new(confidence, summary, evidence)
+    let finding = Finding::new(confidence, summary, evidence)
         .with(saw(object, "status.containerStatuses", observed, "this pod sets up the Node's network"))
         .blaming(Blame::object("v1", "Pod", name).namespace(namespace))
-        .fix("Mend the network plugin's pod: its log names the reason (IAM permissions, image pull, API server not reachable).")
-        .step(Risk::Inspect, "Read its log", Some(format!("kubectl logs -n {namespace} {name} --all-containers --tail=50")))
+        .fix(if pulls {
+            PULL
+        } else {
+            "Mend the network plugin's pod: its log names the reason (IAM permissions, free addresses, API server not reachable)."
+        })
+        .step(Risk::Inspect, "Read its log", Some(format!("kubectl logs -n {namespace} {name} --all-containers --tail=50")));
+    match (custom_networking(case, pod), node.metadata.label("topology.kubernetes.io/zone")) {
+        (Some(set), Some(zone)) if !pulls => finding
+            .with(saw(
+                format!("DaemonSet/{set}"),
+                "spec.template.spec.containers[0].env",
+                format!("{CUSTOM_NETWORKING}=true"),
+                "pods get addresses only where an ENIConfig fits the Node",
+            ))
+            .unknown(
+                format!("Is there an ENIConfig for {zone}, and does its subnet have free addresses?"),
+                "kubectl get eniconfigs -o yaml",
+            ),
+        _ => finding,
+    }
+}
+
+/// Source: amazon-vpc-cni-k8s v1.20.4 README.md.
+const CUSTOM_NETWORKING: &str = "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG";
+const PULL: &str = "Let the node role pull from ECR (AmazonEC2ContainerRegistryPullOnly), and give the subnet a way to ECR and S3.";
+
+/// The pod's DaemonSet, where it is the VPC CNI with custom networking.
+fn custom_networking<'c>(case: &Case<'c>, pod: &Pod) -> Option<&'c str> {
+    let set = case.world.daemon_sets().find(|d| pod.daemon_set() == Some(&d.metadata.name))?;
+    let mut env = set.spec.template.spec.containers.iter().flat_map(|c| &c.env);
+    env.any(|e| e.name == CUSTOM_NETWORKING && e.value.eq_ignore_ascii_case("true")).then_some(set.metadata.name.as_str())
 }
 
 /// A first crash may only be the start: aws-node exits until kube-proxy has made the API server reachable.

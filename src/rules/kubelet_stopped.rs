@@ -22,15 +22,11 @@ fn check(case: &Case) -> Opinion {
     let Some(ready) = node.condition("Ready") else { return Opinion::Silent };
     // Source: kubernetes v1.36.3 pkg/controller/nodelifecycle/node_lifecycle_controller.go `tryUpdateNodeHealth`.
     let what = match ready.reason.as_str() {
-        "NodeStatusUnknown" => "stopped posting status",
-        "NodeStatusNeverUpdated" => "never posted status",
+        "NodeStatusUnknown" => format!("stopped posting status {} ago", case.waited()),
+        "NodeStatusNeverUpdated" => format!("has posted no status in {}", case.waited()),
         _ => return Opinion::RuledOut(format!("the kubelet of Node {} posts its status", node.name())),
     };
-    let summary = format!(
-        "The kubelet of Node {} {what} {} ago: the instance is gone, hangs, or has lost the API server.",
-        node.name(),
-        case.waited()
-    );
+    let summary = format!("The kubelet of Node {} {what}: the instance is gone, hangs, or has lost the API server.", node.name());
     let finding = Finding::new(
         Confidence::Likely,
         summary,

@@ -98,7 +98,7 @@ fn unowned(case: &Case, claim: &NodeClaim, taint: &Taint) -> Finding {
 
 fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::Owner) -> Finding {
     let node = &claim.status.node_name;
-    let (confidence, why, blame) = explain(case, claim, owner);
+    let (confidence, why, blame) = explain(case, node, claim.node_pool().unwrap_or("unknown"), owner);
     let remover = owner.remover.unwrap_or(owner.name);
     let summary = format!("Startup taint {taint} is still on Node {node} after {}: {remover} removes it, and {why}.", case.waited());
     let evidence = saw(
@@ -109,7 +109,10 @@ fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::O
     );
     let pods = || format!("kubectl get pods -A -o wide --field-selector spec.nodeName={node}");
     let finding = Finding::new(confidence, summary, evidence).blaming(blame).fix(owner.fix);
-    if !owner.runs_on_nodes() {
+    if owner.otherwise.is_some() && !owner.has_rules() {
+        return finding;
+    }
+    if owner.has_rules() {
         return finding
             .step(Risk::Inspect, "See the rules and the conditions they ask for", Some("kubectl get nodereadinessrules -o yaml".to_owned()))
             .unknown(
@@ -125,10 +128,11 @@ fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::O
     }
 }
 
-fn explain(case: &Case, claim: &NodeClaim, owner: &startup_taint::Owner) -> (Confidence, String, Blame) {
-    let node_blame = || Blame::object("v1", "Node", &claim.status.node_name).field("spec.taints");
-    if !owner.runs_on_nodes() {
-        return (Confidence::Likely, "the condition that its rule asks for is not reported as the rule wants it".to_owned(), node_blame());
+/// Why the owner has not removed its taint from the Node.
+pub(super) fn explain(case: &Case, node: &str, pool: &str, owner: &startup_taint::Owner) -> (Confidence, String, Blame) {
+    let node_blame = || Blame::object("v1", "Node", node).field("spec.taints");
+    if let Some(why) = owner.otherwise {
+        return (Confidence::Likely, why.to_owned(), node_blame());
     }
     if let Some(pod) = pod_of(case, owner) {
         let name = &pod.metadata.name;
@@ -149,7 +153,6 @@ fn explain(case: &Case, claim: &NodeClaim, owner: &startup_taint::Owner) -> (Con
         if case.world.missing(Input::DaemonSets).is_some() {
             return (Confidence::Possible, "whether it runs on the Node could not be read".to_owned(), node_blame());
         }
-        let pool = claim.node_pool().unwrap_or("unknown");
         let blame = Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.startupTaints");
         return (Confidence::Likely, format!("{} is not installed", owner.name), blame);
     };

@@ -1,0 +1,59 @@
+//! Karpenter calls the Node usable, and a taint of some agent keeps it empty.
+
+use super::Rule;
+use super::startup_taint_stays::explain;
+use crate::api::{Blame, Risk, Stage};
+use crate::case::Case;
+use crate::finding::{Finding, Opinion, saw};
+use crate::input::Input;
+use crate::startup_taint;
+
+pub static RULE: Rule = Rule {
+    cause: "AgentTaintRemains",
+    summary: "The Node is initialized, but a taint that some agent should remove keeps pods off it",
+    stages: &[Stage::Ready],
+    reads: &[Input::Nodes, Input::NodePools, Input::Pods, Input::DaemonSets],
+    versions: "all; taints of the Node Readiness Controller delay initialization since Karpenter 1.13.0",
+    page: include_str!("../../docs/causes/AgentTaintRemains.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (Some(node), Some(claim)) = (case.node.filter(|n| n.is_ready()), case.claim) else { return Opinion::Silent };
+    let meant = |taint: &crate::foreign::Taint| claim.spec.taints.iter().any(|own| own.matches(taint));
+    let mut of_agents = node.spec.taints.iter().filter(|t| t.effect != "PreferNoSchedule" && !meant(t));
+    let Some((taint, owner)) = of_agents.find_map(|t| Some((t, startup_taint::owner(t)?))) else { return Opinion::Silent };
+    let name = node.name();
+    let pool = claim.node_pool().unwrap_or("unknown");
+    let declared = claim.spec.startup_taints.iter().any(|s| s.matches(taint));
+    let (confidence, why, blame) = explain(case, name, pool, owner);
+    let remover = owner.remover.unwrap_or(owner.name);
+    let undeclared = if declared {
+        ""
+    } else {
+        "; the NodePool does not declare it as a startup taint, so Karpenter calls the Node usable and makes more for the same pods"
+    };
+    let summary = format!("Taint {taint} keeps pods off Node {name}: {remover} removes it, and {why}{undeclared}.");
+    let evidence = saw(
+        format!("Node/{name}"),
+        "spec.taints",
+        taint.to_string(),
+        format!("{} sets this taint for as long as it is not ready on the Node", owner.name),
+    );
+    let mut finding = Finding::new(confidence, summary, evidence).blaming(blame).fix(owner.fix);
+    if !declared {
+        let field = "spec.template.spec.startupTaints";
+        finding = finding
+            .with(saw(format!("NodePool/{pool}"), field, "not among them", "Karpenter waits for declared startup taints only"))
+            .step(
+                Risk::Mutating,
+                "Declare the taint as a startup taint, so that Karpenter waits for it",
+                Some(format!("kubectl edit nodepool {pool}")),
+            );
+        // Where its agent is well, what is wrong is the NodePool.
+        if finding.blame.as_ref().is_some_and(|b| b.kind == "Node") && owner.otherwise.is_none() {
+            finding = finding.blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field(field));
+        }
+    }
+    finding.step(Risk::LowRisk, "Free this Node now", Some(format!("kubectl taint node {name} {}:{}-", taint.key, taint.effect))).into()
+}

@@ -1,0 +1,83 @@
+//! The pod that would make the Node usable is never made: a quota or an admission webhook refuses it.
+
+use super::startup_taint_stays::{pod_of, staying};
+use super::{Rule, cni_not_ready};
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::cni;
+use crate::finding::{Finding, Opinion, saw};
+use crate::foreign::{DaemonSet, Event};
+use crate::input::Input;
+use crate::startup_taint;
+
+pub static RULE: Rule = Rule {
+    cause: "DaemonSetPodRefused",
+    summary: "The DaemonSet that the Node needs makes no pod: a quota or an admission webhook refuses it",
+    stages: &[Stage::Initialize, Stage::Ready],
+    reads: &[Input::Nodes, Input::Pods, Input::DaemonSets, Input::Events],
+    versions: "all",
+    page: include_str!("../../docs/causes/DaemonSetPodRefused.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(node) = case.node else { return Opinion::Silent };
+    let Some((set, needed_for)) = needed(case) else { return Opinion::Silent };
+    let name = &set.metadata.name;
+    if case.pods().any(|p| p.daemon_set() == Some(name)) {
+        return Opinion::RuledOut(format!("DaemonSet {name} has a pod on Node {}", node.name()));
+    }
+    // Source: kubernetes v1.36.3 pkg/controller/controller_utils.go `FailedCreatePodReason`.
+    let refusals = case.world.events("DaemonSet", name).filter(|e| e.reason == "FailedCreate" && of(e, set));
+    let since_node = refusals.filter(|e| e.last_seen() >= node.metadata.creation_timestamp);
+    let Some(event) = since_node.max_by_key(|e| e.last_seen()) else {
+        return Opinion::RuledOut(format!("no FailedCreate event of DaemonSet {name} since the Node is there"));
+    };
+    let said = event.message.trim().trim_end_matches('.');
+    let said = said.strip_prefix("Error creating: ").unwrap_or(said);
+    let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+    let fix = if said.contains("quota") {
+        "Raise the quota of the namespace, or keep the DaemonSet out of it: an exceeded quota refuses system pods too."
+    } else if said.contains("webhook") {
+        "Leave the DaemonSet's namespace out of the webhook, or get its service running: where it only runs on Nodes that wait for it, nothing ever starts."
+    } else {
+        "Mend what the message names."
+    };
+    Finding::new(
+        Confidence::Certain,
+        format!("{needed_for} Node {} needs a pod of DaemonSet {name}, and the API server refuses it: {said}.", node.name()),
+        saw(
+            format!("Event/{}", event.metadata.name),
+            "message",
+            event.message.clone(),
+            "the DaemonSet controller tries again with growing pauses",
+        ),
+    )
+    .blaming(Blame::object("apps/v1", "DaemonSet", name).namespace(namespace))
+    .fix(fix)
+    .step(Risk::Inspect, "See the DaemonSet's events", Some(format!("kubectl describe daemonset -n {namespace} {name}")))
+    .step(
+        Risk::Inspect,
+        "See quotas and webhooks",
+        Some(format!(
+            "kubectl get resourcequotas -n {namespace}; kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
+        )),
+    )
+    .into()
+}
+
+fn of(event: &Event, set: &DaemonSet) -> bool {
+    event.involved_object.namespace.is_none() || event.involved_object.namespace == set.metadata.namespace
+}
+
+/// The DaemonSet without whose pod the Node stays as it is, and what for.
+fn needed<'c>(case: &Case<'c>) -> Option<(&'c DaemonSet, &'static str)> {
+    let node = case.node?;
+    if cni::not_ready(node).is_some() {
+        return Some((cni_not_ready::plugin(case, node)?, "To be Ready,"));
+    }
+    let (taint, _) = staying(case).filter(|_| node.is_ready())?;
+    let owner = startup_taint::owner(taint)?;
+    let set = case.world.daemon_sets().find(|d| owner.is(&d.metadata.name))?;
+    pod_of(case, owner).is_none().then_some((set, "To lose its startup taint,"))
+}
