@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The label that carries the cause, so that `kubectl get ndx -l nodewhy.dev/cause=…` works.
 pub const CAUSE_LABEL: &str = "nodewhy.dev/cause";
 
+#[allow(clippy::duplicated_attributes, reason = "every printcolumn has the same keys")]
 /// Which machine (or NodePool, or node class) a diagnosis is about.
 #[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[kube(

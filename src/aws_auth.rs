@@ -5,6 +5,7 @@
 //! `encoding/json`; `mapAccounts` straight through yaml.v2. EKS runs a build of its own: this is the best description there is.
 
 mod decode;
+mod mistake;
 mod tabs;
 mod verdict;
 mod yaml;

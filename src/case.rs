@@ -163,10 +163,13 @@ impl<'w> Case<'w> {
         self.siblings().find(|c| c.true_since("Registered").is_some_and(|at| at > time))
     }
 
-    /// A sibling that ever registered.
+    /// A sibling that registered and was made from the same text of the node class.
+    /// Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/labels.go `AnnotationEC2NodeClassHash`.
     #[must_use]
-    pub fn sibling_joined(&self) -> Option<&'w NodeClaim> {
-        self.siblings().filter(|c| c.is_true("Registered")).max_by_key(|c| c.true_since("Registered"))
+    pub fn same_spec_sibling_joined(&self) -> Option<&'w NodeClaim> {
+        const HASH: &str = "karpenter.k8s.aws/ec2nodeclass-hash";
+        let own = self.claim.and_then(|c| c.metadata.annotation(HASH));
+        self.siblings().find(|c| c.is_true("Registered") && c.metadata.annotation(HASH) == own)
     }
 
     /// Events about the claim and its Node.

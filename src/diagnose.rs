@@ -112,9 +112,9 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
         None => (None, rules::unknown::finding(case)),
     };
     let cause = rule.map_or(rules::unknown::CAUSE, |r| r.cause);
-    let mut seen = BTreeSet::from([cause]);
+    // What is proven needs no weaker explanation beside it.
     let alternatives = findings
-        .filter(|(rule, _)| seen.insert(rule.cause))
+        .filter(|(_, other)| finding.confidence != Confidence::Certain || other.confidence == Confidence::Certain)
         .map(|(rule, f)| Alternative { cause: rule.cause.to_owned(), confidence: f.confidence, summary: f.summary })
         .collect();
     let mut unknowns = finding.unknowns;

@@ -5,7 +5,7 @@
 
 use crate::api::{Evidence, Stage};
 use crate::finding::saw;
-use crate::foreign::{Condition, Event, Node, NodeClaim, NodeClass, NodePool};
+use crate::foreign::{Condition, Event, Node, NodeClaim, NodeClass, NodePool, Taint};
 use crate::karpenter::{self, UNINITIALIZED_TAINT, UNREGISTERED_TAINT};
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -96,7 +96,7 @@ pub fn claim_wait(
     let shown = |type_: &str| claim.condition(type_).map_or_else(|| "absent".to_owned(), Condition::shown);
 
     if !claim.is_true("Launched") {
-        let since = claim.condition("Launched").and_then(&changed).unwrap_or(created);
+        let since = claim.condition("Launched").and_then(&changed).unwrap_or(created).max(created);
         let evidence = saw(name, field("Launched"), shown("Launched"), "no instance has been launched for this NodeClaim");
         let wait = Wait::new(Stage::Launch, since, t.launch, t, evidence);
         return Some(if claim.metadata.deletion_timestamp.is_some() { wait.only_with_proof() } else { wait });
@@ -131,7 +131,35 @@ pub fn claim_wait(
             saw(name, field("Initialized"), shown("Initialized"), "the Node is registered, but Karpenter does not call it usable");
         return Some(Wait::new(Stage::Initialize, since, patience, t, evidence));
     }
-    nodes.iter().find_map(|node| ready_wait(node, t))
+    nodes.iter().find_map(|node| ready_wait(node, t)).or_else(|| taints_wait(claim, nodes.first()?, t))
+}
+
+/// A Node in service without taints of its NodePool, which Karpenter was told not to add.
+///
+/// With the label, Karpenter trusts the kubelet to have registered them (core#2125, v1.5.0). Startup taints are meant to go,
+/// so only the lasting ones tell.
+fn taints_wait(claim: &NodeClaim, node: &Node, t: &Thresholds) -> Option<Wait> {
+    let missing = missing_taints(claim, node);
+    if missing.is_empty() || node.metadata.label(karpenter::DO_NOT_SYNC_TAINTS_LABEL) != Some("true") {
+        return None;
+    }
+    let since = claim.true_since("Registered")?;
+    let object = format!("Node/{}", node.name());
+    let evidence =
+        saw(object, "spec.taints", listed(&node.spec.taints), format!("the NodePool's taint {} is not among them", listed(&missing)));
+    Some(Wait::new(Stage::Register, since, t.register, t, evidence).only_with_proof())
+}
+
+/// The lasting taints of a claim that its Node does not carry.
+#[must_use]
+pub fn missing_taints(claim: &NodeClaim, node: &Node) -> Vec<Taint> {
+    claim.spec.taints.iter().filter(|t| !node.spec.taints.iter().any(|have| have.matches(t))).cloned().collect()
+}
+
+/// Taints in one line; `none` where there is none.
+#[must_use]
+pub fn listed(taints: &[Taint]) -> String {
+    if taints.is_empty() { "none".to_owned() } else { taints.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ") }
 }
 
 /// The gate that a Node without NodeClaim waits at: managed node groups, self-managed nodes, and Nodes that Karpenter never matched.

@@ -3,8 +3,7 @@
 use crate::foreign::{
     AwsAuthConfigMap, CertificateSigningRequest, DaemonSet, Deployment, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ServiceAccount,
 };
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 
 /// One kind of object that a rule may read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -222,24 +221,26 @@ impl TypeMeta {
 }
 
 impl Object {
-    /// Reads a JSON object of the given input. The error is serde's, which names the field.
-    pub fn from_value(input: Input, value: serde_json::Value) -> Result<Self, serde_json::Error> {
-        fn read<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, serde_json::Error> {
-            serde_json::from_value(value)
-        }
+    /// Reads an object of the given input. The error is the format's own, which names the field.
+    pub fn read<'de, D: Deserializer<'de>>(input: Input, from: D) -> Result<Self, D::Error> {
         Ok(match input {
-            Input::Nodes => Self::Node(read(value)?),
-            Input::NodeClaims => Self::NodeClaim(read(value)?),
-            Input::NodePools => Self::NodePool(read(value)?),
-            Input::NodeClasses => Self::NodeClass(read(value)?),
-            Input::AwsAuth => Self::AwsAuth(read(value)?),
-            Input::Events => Self::Event(read(value)?),
-            Input::CertificateSigningRequests => Self::CertificateSigningRequest(read(value)?),
-            Input::Pods => Self::Pod(read(value)?),
-            Input::DaemonSets => Self::DaemonSet(read(value)?),
-            Input::Deployments => Self::Deployment(read(value)?),
-            Input::ServiceAccounts => Self::ServiceAccount(read(value)?),
+            Input::Nodes => Self::Node(Deserialize::deserialize(from)?),
+            Input::NodeClaims => Self::NodeClaim(Deserialize::deserialize(from)?),
+            Input::NodePools => Self::NodePool(Deserialize::deserialize(from)?),
+            Input::NodeClasses => Self::NodeClass(Deserialize::deserialize(from)?),
+            Input::AwsAuth => Self::AwsAuth(Deserialize::deserialize(from)?),
+            Input::Events => Self::Event(Deserialize::deserialize(from)?),
+            Input::CertificateSigningRequests => Self::CertificateSigningRequest(Deserialize::deserialize(from)?),
+            Input::Pods => Self::Pod(Deserialize::deserialize(from)?),
+            Input::DaemonSets => Self::DaemonSet(Deserialize::deserialize(from)?),
+            Input::Deployments => Self::Deployment(Deserialize::deserialize(from)?),
+            Input::ServiceAccounts => Self::ServiceAccount(Deserialize::deserialize(from)?),
         })
+    }
+
+    /// Reads a JSON value of the given input.
+    pub fn from_value(input: Input, value: serde_json::Value) -> Result<Self, serde_json::Error> {
+        Self::read(input, value)
     }
 
     /// Which input it belongs to.

@@ -76,10 +76,9 @@ impl Karpenter {
         let Version(major, minor, patch) = self.version;
         let last = match (provider, minor) {
             (Provider::Aws, 0) => 8,
-            (Provider::Aws, 1) => 3,
-            (Provider::Aws, 2) => 1,
             (Provider::Core, 0) => 5,
-            (Provider::Core, 1) => 1,
+            (Provider::Aws, 1) => 3,
+            (Provider::Aws, 2) | (Provider::Core, 1) => 1,
             (Provider::Core, 2) => 0,
             _ => return false,
         };

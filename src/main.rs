@@ -1,1 +1,5 @@
-fn main() {}
+//! See `nodewhy --help`.
+
+fn main() -> std::process::ExitCode {
+    nodewhy::cli::main()
+}

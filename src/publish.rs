@@ -33,7 +33,7 @@ const RATE: u32 = 20;
 const UNDER_WAY: usize = 4;
 const TIMEOUT: Duration = Duration::from_secs(15);
 const RETRY_FIRST: Duration = Duration::from_secs(1);
-const RETRY_LAST: Duration = Duration::from_secs(60);
+const RETRY_LAST: Duration = Duration::from_mins(1);
 /// Diagnoses that may be handed over before the one that hands over waits.
 const QUEUE: usize = 256;
 

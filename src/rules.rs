@@ -10,10 +10,14 @@ mod ami_family_mismatch;
 mod aws_auth_arn_never_matches;
 mod aws_auth_entry_incomplete;
 mod aws_auth_unreadable;
+mod bootstrap_argument_ignored;
 mod cloud_controller_never_initialized;
 mod cni_not_ready;
+mod custom_bootstrap_without_taint;
 mod extended_resource_missing;
 mod insufficient_capacity;
+mod kubelet_flag_drops_taints;
+mod kubelet_refuses_labels;
 mod kubelet_stopped;
 mod launch_failed;
 mod multiple_nodes_found;
@@ -24,6 +28,10 @@ mod node_role_not_mapped;
 mod node_without_provider_id;
 mod stale_cloud_provider_taint;
 mod startup_taint_stays;
+mod unregistered_taint_missing;
+mod untainted;
+mod user_data_stops_kubelet;
+mod wrong_cluster;
 
 use crate::api::Stage;
 use crate::case::Case;
@@ -50,7 +58,14 @@ pub struct Rule {
 
 /// All causes, the more specific first: among equally sure findings the first wins.
 pub const ALL: &[&Rule] = &[
+    &kubelet_refuses_labels::RULE,
+    &bootstrap_argument_ignored::RULE,
+    &kubelet_flag_drops_taints::RULE,
+    &custom_bootstrap_without_taint::RULE,
+    &unregistered_taint_missing::RULE,
     &ami_family_mismatch::RULE,
+    &user_data_stops_kubelet::RULE,
+    &wrong_cluster::RULE,
     &aws_auth_unreadable::RULE,
     &aws_auth_entry_incomplete::RULE,
     &aws_auth_arn_never_matches::RULE,
@@ -80,4 +95,14 @@ pub fn documentation(cause: &str) -> String {
 #[must_use]
 pub fn by_cause(cause: &str) -> Option<&'static Rule> {
     ALL.iter().copied().find(|rule| rule.cause.eq_ignore_ascii_case(cause))
+}
+
+/// The list of all causes as `docs/causes/README.md` shows it.
+#[must_use]
+pub fn index() -> String {
+    let symptom = |page: &str| page.lines().find_map(|l| l.strip_prefix("> ")).unwrap_or_default().replace('|', "\\|");
+    let stages = |rule: &Rule| rule.stages.iter().map(|s| format!("{s:?}")).collect::<Vec<_>>().join(", ");
+    let row = |rule: &&Rule| format!("| [{0}]({0}.md) | {1} | {2} | `{3}` |\n", rule.cause, stages(rule), rule.summary, symptom(rule.page));
+    let head = "# Causes\n\nMade by `NODEWHY_UPDATE=1 cargo test --test pages`. Each page is also the test of its rule; the examples start from the\nhealthy cluster in [cluster.yaml](cluster.yaml). Where nothing fits, nodewhy says [Unknown](Unknown.md).\n\n| cause | stage | what it is | message to search for |\n| --- | --- | --- | --- |\n";
+    ALL.iter().map(row).fold(head.to_owned(), |all, row| all + &row)
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
 /// The operator's loop comes by at least every few seconds; one that has not for so long is stuck, and a restart mends it.
-const ALIVE: Duration = Duration::from_secs(60);
+const ALIVE: Duration = Duration::from_mins(1);
 
 /// What the probes look at.
 #[derive(Debug)]

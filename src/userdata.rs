@@ -1,4 +1,39 @@
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+//! An `EC2NodeClass`'s `spec.userData` as the machine will read it: which of the user's words become which argument of the kubelet,
+//! which are lost, and where.
+//!
+//! The text goes through several readers, one a file: MIME, then by family the shell and bootstrap.sh and systemd, or nodeadm, or
+//! Bottlerocket's settings, and at last the kubelet's own flags. Nothing here fails: what cannot be followed is marked as such.
+
+mod bootstrap;
+mod bottlerocket;
+pub mod kubelet_flags;
+mod mime;
+mod nodeconfig;
+mod reader;
+mod shell;
+mod systemd;
+mod traced;
+mod windows;
+mod yaml;
+
+use std::fmt;
+
+pub use bootstrap::BootstrapCall;
+use kubelet_flags::{FlagError, Taint};
+pub use nodeconfig::NodeConfig;
+use traced::Traced;
+
+use crate::text::Span;
+
+/// A value and where the user wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located<T> {
+    pub value: T,
+    pub span: Span,
+}
+
+/// The AMI families of `EC2NodeClass` v1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Family {
     Al2,
     Al2023,
@@ -6,29 +41,318 @@ pub enum Family {
     Windows,
     Custom,
 }
+
 impl Family {
-    pub fn from_name(n: &str) -> Option<Self> {
-        Some(match n {
+    /// `spec.amiFamily`.
+    pub fn from_name(ami_family: &str) -> Option<Self> {
+        Some(match ami_family {
             "AL2" => Self::Al2,
             "AL2023" => Self::Al2023,
             "Bottlerocket" => Self::Bottlerocket,
+            "Windows2019" | "Windows2022" | "Windows2025" => Self::Windows,
             "Custom" => Self::Custom,
-            w if w.starts_with("Windows") => Self::Windows,
             _ => return None,
         })
     }
-    pub fn from_alias(a: &str) -> Option<Self> {
-        Some(match a.split('@').next()? {
+
+    /// An alias of `spec.amiSelectorTerms`, such as `al2023@latest`.
+    pub fn from_alias(alias: &str) -> Option<Self> {
+        Some(match alias.split_once('@').map_or(alias, |(family, _)| family).to_ascii_lowercase().as_str() {
             "al2" => Self::Al2,
             "al2023" => Self::Al2023,
             "bottlerocket" => Self::Bottlerocket,
-            w if w.starts_with("windows") => Self::Windows,
+            "windows2019" | "windows2022" | "windows2025" => Self::Windows,
             _ => return None,
         })
     }
 }
-#[derive(Debug)]
-pub struct UserData;
-pub fn read(_: &str, _: Family) -> UserData {
-    UserData
+
+/// What one part of the text is to the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartKind {
+    Shell,
+    NodeConfig,
+    CloudConfig,
+    Bottlerocket,
+    PowerShell,
+    /// Nothing reads it, or nothing known does.
+    Unknown,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    pub kind: PartKind,
+    pub span: Span,
+}
+
+/// What an argument sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Setting {
+    /// A flag's name without dashes, `_` written as `-`.
+    Flag(String),
+    /// A field of the kubelet's configuration file, such as `registerWithTaints`, or a Bottlerocket setting.
+    Field(String),
+}
+
+/// The text from which an argument comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    BootstrapExtraArgs,
+    NodeConfigFlags,
+    NodeConfigConfig,
+    BottlerocketSetting,
+    WindowsExtraArgs,
+    /// The script starts the kubelet itself.
+    DirectKubelet,
+}
+
+/// What becomes of an argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    Taken,
+    Overridden(By),
+    Lost(Loss),
+}
+
+/// What overrides an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// A later text of the user's own.
+    Later(Span),
+    /// The part that Karpenter adds.
+    Karpenter,
+}
+
+/// Why an argument never reaches the kubelet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Loss {
+    EqualsForm,
+    LooseWord,
+    RepeatedOption,
+    BootstrapExits,
+    KubeletRunsAlready,
+    AssignmentDropped,
+    NotStarted,
+    AfterExit,
+    SyntaxError,
+    NoInterpreter,
+    NoBootstrapScript,
+    CutAtNewline,
+    NodeConfigIgnored,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::EqualsForm => {
+                "bootstrap.sh takes --kubelet-extra-args and its value as two words; written with '=' the whole option is ignored"
+            }
+            Self::LooseWord => "it stands outside the one word that is the value of --kubelet-extra-args, and bootstrap.sh drops it",
+            Self::RepeatedOption => "bootstrap.sh keeps only the last --kubelet-extra-args of a call",
+            Self::BootstrapExits => "bootstrap.sh exits over its arguments before it starts the kubelet",
+            Self::KubeletRunsAlready => "an earlier call of bootstrap.sh has started the kubelet, and a second call does not restart it",
+            Self::AssignmentDropped => {
+                "systemd drops the whole assignment of KUBELET_EXTRA_ARGS over its quoting, and the kubelet starts without it"
+            }
+            Self::NotStarted => "systemd cannot split the arguments over an unbalanced quote, and does not start the kubelet",
+            Self::AfterExit => "the script has ended with `exit` before this line",
+            Self::SyntaxError => "a quote that is never closed stops the shell at this command",
+            Self::NoInterpreter => "the script does not begin with `#!`, and is not run",
+            Self::NoBootstrapScript => "Amazon Linux 2023 has no /etc/eks/bootstrap.sh",
+            Self::CutAtNewline => "a line end in a flag ends the line of nodeadm's environment file, and what follows is dropped",
+            Self::NodeConfigIgnored => "Amazon Linux 2 has no nodeadm, and nothing reads a NodeConfig",
+        })
+    }
+}
+
+/// One thing the user's text asks of the kubelet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Argument {
+    pub setting: Setting,
+    /// What the kubelet receives; taints of a configuration field are written in the grammar of the flag.
+    pub value: String,
+    /// The whole argument in the user's text.
+    pub span: Span,
+    pub origin: Origin,
+    pub fate: Fate,
+    /// False where the text could not be followed with certainty.
+    pub exact: bool,
+    source: Traced,
+}
+
+impl Argument {
+    /// The flag's or field's name.
+    pub fn name(&self) -> &str {
+        match &self.setting {
+            Setting::Flag(name) | Setting::Field(name) => name,
+        }
+    }
+
+    pub fn is_taken(&self) -> bool {
+        self.fate == Fate::Taken
+    }
+
+    /// Where a span of `value` stands in the user's text.
+    pub fn place(&self, in_value: Span) -> Span {
+        self.source.span_of(in_value.start..in_value.end)
+    }
+}
+
+/// Something wrong in the text, and its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Defect {
+    pub kind: DefectKind,
+    pub span: Span,
+    pub message: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DefectKind {
+    MimeUnreadable,
+    EncodedPart,
+    MisreadAsNodeConfig,
+    NodeConfigUnreadable,
+    NodeConfigWrongKind,
+    NodeConfigWrongType,
+    NodeConfigIgnored,
+    NoInterpreter,
+    OpenQuote,
+    OptionWithEquals,
+    OptionWithoutValue,
+    ClusterNameIsOption,
+    ClusterNameMissing,
+    NoBootstrapScript,
+    BootstrapBeforeKarpenter,
+    AssignmentDropped,
+    NotStarted,
+    CutAtNewline,
+    StrayArgument,
+    InvalidTaints,
+    RefusedLabel,
+    InvalidLabels,
+    TomlInvalid,
+    TomlWrongType,
+    UnknownSetting,
+    EndsBeforeKarpenter,
+    /// The kubelet's files are changed in a way that is not followed here.
+    KubeletEdited,
+    /// Nothing on the machine is known to read the text.
+    ReadByNothing,
+}
+
+/// What a defect leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Consequence {
+    /// Karpenter cannot render the user data: no instance.
+    NoLaunch,
+    /// The instance runs, its kubelet never does, or it knows another cluster.
+    NoJoin,
+    /// The node joins without what the text asked for.
+    Lost,
+    /// The text is not followed here.
+    Unknown,
+}
+
+impl Defect {
+    /// What this leads to on a machine of `family`.
+    pub const fn consequence(&self, family: Family) -> Consequence {
+        use DefectKind as D;
+        match (self.kind, family) {
+            // Where the user data is passed through, only the machine ever parses it.
+            (D::MimeUnreadable, Family::Al2 | Family::Al2023) | (D::TomlInvalid | D::TomlWrongType, Family::Bottlerocket) => {
+                Consequence::NoLaunch
+            }
+            (D::MimeUnreadable | D::EncodedPart | D::KubeletEdited, _) => Consequence::Unknown,
+            // Karpenter's own call still joins the node on AL2, and its own part on AL2023.
+            (D::NoInterpreter | D::OpenQuote | D::NoBootstrapScript, Family::Al2 | Family::Al2023)
+            | (
+                D::OptionWithEquals
+                | D::BootstrapBeforeKarpenter
+                | D::AssignmentDropped
+                | D::CutAtNewline
+                | D::NodeConfigIgnored
+                | D::UnknownSetting,
+                _,
+            )
+            | (D::OptionWithoutValue | D::ClusterNameMissing, Family::Al2) => Consequence::Lost,
+            _ => Consequence::NoJoin,
+        }
+    }
+}
+
+/// User data as the machine reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserData {
+    pub family: Family,
+    pub parts: Vec<Part>,
+    /// Every kubelet flag or configuration field that the text asks for, fields first, then flags in the kubelet's order.
+    pub arguments: Vec<Argument>,
+    pub bootstrap_calls: Vec<BootstrapCall>,
+    pub node_configs: Vec<NodeConfig>,
+    pub defects: Vec<Defect>,
+    /// From here on something may change the kubelet in a way that is not followed.
+    pub unread_from: Option<Span>,
+}
+
+impl UserData {
+    /// The arguments for `flag` that reach the kubelet, in its order.
+    pub fn all<'a>(&'a self, flag: &'a str) -> impl Iterator<Item = &'a Argument> {
+        self.arguments.iter().filter(move |argument| argument.is_taken() && sets(&argument.setting, flag))
+    }
+
+    /// What wins at last: a flag over a field, the last flag over the others. Labels merge: see [`UserData::labels`].
+    pub fn effective(&self, flag: &str) -> Option<&Argument> {
+        self.arguments.iter().rfind(|argument| argument.is_taken() && sets(&argument.setting, flag))
+    }
+
+    pub fn lost(&self) -> impl Iterator<Item = &Argument> {
+        self.arguments.iter().filter(|argument| matches!(argument.fate, Fate::Lost(_)))
+    }
+
+    /// The taints that the user's text registers; nothing where it names none. An error is in the value of the argument.
+    pub fn taints(&self) -> Option<Result<Vec<Taint>, FlagError>> {
+        self.effective("register-with-taints").map(|argument| kubelet_flags::parse_taints(&argument.value))
+    }
+
+    /// The labels that the user's text gives to the node: key, value, place. A later one replaces an earlier one of its key.
+    pub fn labels(&self) -> Vec<(String, String, Span)> {
+        let mut labels: Vec<(String, String, Span)> = Vec::new();
+        for argument in self.all("node-labels") {
+            for (key, value, span) in kubelet_flags::parse_labels(&argument.value).unwrap_or_default() {
+                labels.retain(|(known, ..)| known != key);
+                labels.push((key.to_owned(), value.to_owned(), argument.place(span)));
+            }
+        }
+        labels
+    }
+
+    /// The keys of `--node-labels` over which the kubelet exits, each with its place.
+    pub fn refused_labels(&self) -> Vec<(String, Span)> {
+        let of = |argument: &Argument| {
+            let refused = kubelet_flags::refused_labels(&argument.value);
+            refused.into_iter().map(|(key, span)| (key, argument.place(span))).collect::<Vec<_>>()
+        };
+        self.all("node-labels").flat_map(of).collect()
+    }
+
+    /// Whether the user's own call of bootstrap.sh starts the kubelet, so that Karpenter's comes too late.
+    pub fn starts_kubelet_before_karpenter(&self) -> bool {
+        self.defects.iter().any(|defect| defect.kind == DefectKind::BootstrapBeforeKarpenter)
+    }
+}
+
+/// Whether a setting is the one that `flag` names: fields are the flag in camel case.
+fn sets(setting: &Setting, flag: &str) -> bool {
+    match setting {
+        Setting::Flag(name) => name == flag,
+        Setting::Field(name) => name.chars().filter(|&c| c != '-').map(|c| c.to_ascii_lowercase()).eq(flag.chars().filter(|&c| c != '-')),
+    }
+}
+
+/// Reads `text` as a machine of `family` would, with Karpenter's own part merged the way Karpenter merges it.
+pub fn read(text: &str, family: Family) -> UserData {
+    reader::read(text, family)
+}
+
+#[cfg(test)]
+mod tests;

@@ -21,9 +21,9 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 
 /// Objects that one answer of a list holds, as in client-go.
-const PAGE: u32 = 500;
+pub(crate) const PAGE: u32 = 500;
 const RETRY_FIRST: Duration = Duration::from_secs(1);
-const RETRY_LAST: Duration = Duration::from_secs(60);
+const RETRY_LAST: Duration = Duration::from_mins(1);
 /// A watch that breaks off is resumed, and nobody notices. After so many failures in a row it is blind, and starts with a new list.
 const BLIND_AFTER: u32 = 3;
 
@@ -255,12 +255,12 @@ impl Watch {
 }
 
 /// Reads an object; lists leave out the type of their items.
-fn read(input: Input, resource: &ApiResource, mut object: DynamicObject) -> Result<Object, serde_json::Error> {
+pub(crate) fn read(input: Input, resource: &ApiResource, mut object: DynamicObject) -> Result<Object, serde_json::Error> {
     object.types.get_or_insert_with(|| kube::api::TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });
     Object::from_value(input, serde_json::to_value(object)?)
 }
 
-fn resource_of(source: &Source) -> ApiResource {
+pub(crate) fn resource_of(source: &Source) -> ApiResource {
     let gvk = kube::api::GroupVersionKind::gvk(source.group, source.version, source.kind);
     ApiResource::from_gvk_with_plural(&gvk, source.plural)
 }

@@ -176,7 +176,9 @@ impl Decoder<'_> {
             Some(Content::List(items)) => *into = items.iter().map(|&item| self.group(item)).collect(),
             None | Some(Content::Null) => into.clear(),
             Some(other) => {
-                let message = format!("groups must be a list, not {}: the entry has no groups", kind_of(other));
+                let dash = matches!(other, Content::Text(text) if text.starts_with('-'));
+                let hint = if dash { " (a blank must follow each `-`)" } else { "" };
+                let message = format!("groups must be a list, not {}: the entry has no groups{hint}", kind_of(other));
                 self.defect(DefectKind::FieldEmptied, document.span(value), message);
             }
         }

@@ -19,13 +19,14 @@ pub fn check(text: &str, nodes: &[Node]) -> Result<(), Broken> {
     let Some(root) = nodes.first() else { return Ok(()) };
     let end = root.span.end.max(from);
     scan.gap(text, Span::new(from, end))?;
-    // A block collection ends only where the next token is found, behind blank lines and comments.
-    if root.is_leaf() || root.span.of(text).ends_with([']', '}']) {
+    // A flow collection ends with its bracket, a block collection where the next token is found, behind blanks and comments.
+    if root.is_leaf() || root.span.of(text).starts_with(['[', '{']) {
         return Ok(());
     }
     let after = Span::new(end, text.len()).of(text);
-    let idle = |line: &&str| line.trim_start().is_empty() || line.trim_start().starts_with('#');
-    let idle: usize = after.split_inclusive('\n').take_while(idle).map(str::len).sum();
+    // The text may end in a field without a value, whose colon is still ahead.
+    let is_idle = |line: &&str| matches!(line.trim().trim_start_matches(':').trim_start().chars().next(), None | Some('#'));
+    let idle: usize = after.split_inclusive('\n').take_while(is_idle).map(str::len).sum();
     scan.gap(text, Span::new(end, end + idle))
 }
 
@@ -37,21 +38,22 @@ struct Scan {
 
 impl Scan {
     fn gap(&mut self, text: &str, gap: Span) -> Result<(), Broken> {
-        let mut comment = false;
+        let mut rest_of_line = false;
         let mut before = b' ';
         for (at, byte) in gap.of(text).bytes().enumerate() {
             match byte {
                 b'\n' => {
-                    comment = false;
+                    rest_of_line = false;
                     self.key_may_start = self.flow_level == 0 || self.key_may_start;
                 }
-                _ if comment => {}
+                _ if rest_of_line => {}
                 b'\t' if self.key_may_start && self.flow_level == 0 => {
                     let at = gap.start + at;
                     let message = "a tab cannot begin a line or follow `-`: YAML is indented with spaces".to_owned();
                     return Err(Broken { message, span: Span::new(at, at + 1) });
                 }
-                b'#' => comment = true,
+                // A comment, or the head of a block scalar.
+                b'#' | b'|' | b'>' => rest_of_line = true,
                 b'[' | b'{' => self.flow_level += 1,
                 b']' | b'}' => {
                     self.flow_level = self.flow_level.saturating_sub(1);

@@ -1,13 +1,15 @@
 //! YAML as the authenticator's parser (`go.yaml.in/yaml/v2`) takes it: YAML 1.1 scalars, `<<` merges, first document only.
 //!
-//! The grammar is granit-parser's; what a scalar means, what may be a key and how merges apply is decided here.
+//! The grammar is granit-parser's; what a scalar means, what may be a key and how merges apply is decided here. Known to differ
+//! from upstream, all rare: `"x"# comment` without a blank, a quoted scalar that goes on at a smaller indentation, text behind a
+//! closed top-level `]`, `!!binary`, and line breaks other than `\n` and `\r\n`.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use serde_saphyr::granit_parser::{self, Event, Parser, ScalarStyle, Tag};
 
-use super::{Broken, tabs};
+use super::{Broken, mistake, tabs};
 use crate::text::Span;
 
 /// A node of a [`Document`].
@@ -280,11 +282,11 @@ impl Builder<'_> {
         match self.content(key) {
             // sigs.k8s.io/yaml yaml.go convertToJSONableObject: "unsupported map key of type"
             Content::Null => fail("a key is missing before ':'"),
-            // yaml.v2 decode.go mapping(): "invalid map key". What people mean is a template.
-            Content::Map(_) if span.of(self.text).starts_with('{') => {
-                fail("a mapping cannot be a key; a value that starts with {{ needs quotes around it")
-            }
-            Content::List(_) | Content::Map(_) => fail("a list or mapping cannot be a key"),
+            // yaml.v2 decode.go mapping(): "invalid map key". What people mean is mostly a template.
+            Content::List(_) | Content::Map(_) => match mistake::near(self.text, span.start) {
+                Some(broken) => Err(broken),
+                None => fail("a list or mapping cannot be a key"),
+            },
             Content::Text(text) if text == "<<" && plain => {
                 let is_map = |id: NodeId| matches!(self.content(id), Content::Map(_));
                 match self.content(value) {
@@ -319,7 +321,7 @@ impl Builder<'_> {
 
     fn syntax_error(&self, error: &granit_parser::ScanError) -> Broken {
         let at = error.marker().byte_offset().unwrap_or(self.text.len()).min(self.text.len());
-        Broken { message: error.info(), span: Span::new(at, at) }
+        mistake::near(self.text, at).unwrap_or_else(|| Broken { message: error.info(), span: Span::new(at, at) })
     }
 }
 

@@ -7,6 +7,7 @@ use crate::finding::{Finding, Opinion, saw};
 use crate::foreign::{Event, NodeClaim, NodePool};
 use crate::input::Input;
 use std::collections::BTreeSet;
+use std::fmt::Write;
 
 pub static RULE: Rule = Rule {
     cause: "InsufficientCapacity",
@@ -64,7 +65,7 @@ fn check(case: &Case) -> Opinion {
         None => format!("EC2 has no {wanted} capacity{place} for NodePool {pool}."),
     };
     if !earlier.is_empty() {
-        summary.push_str(&format!(" {} earlier NodeClaims were refused the same way.", earlier.len()));
+        let _ = write!(summary, " {} earlier NodeClaims were refused the same way.", earlier.len());
     }
     let mut finding = Finding::new(
         Confidence::Certain,

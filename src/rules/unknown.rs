@@ -3,6 +3,7 @@
 use crate::api::{Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::Finding;
+use crate::foreign::{Node, NodeClaim, NodePool};
 
 pub const CAUSE: &str = "Unknown";
 
@@ -53,12 +54,12 @@ pub fn finding(case: &Case) -> Finding {
     finding.fix("Run the commands under \"not known\" while the machine still exists.").step(
         Risk::Inspect,
         "Keep the evidence before the machine is deleted",
-        Some("nodewhy collect > nodewhy-dump.yaml".to_owned()),
+        Some("nodewhy collect > nodewhy-dump.json".to_owned()),
     )
 }
 
 fn name<'c>(case: &'c Case) -> &'c str {
-    case.claim.map(|c| c.name()).or_else(|| case.node.map(|n| n.name())).or_else(|| case.pool.map(|p| p.name())).unwrap_or_default()
+    case.claim.map(NodeClaim::name).or_else(|| case.node.map(Node::name)).or_else(|| case.pool.map(NodePool::name)).unwrap_or_default()
 }
 
 /// The questions that only AWS answers, with this machine's names in the commands.

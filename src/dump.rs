@@ -1,0 +1,324 @@
+//! One way in: what `kubectl get … -o yaml` or `-o json` printed, in files, directories or on standard input.
+//!
+//! Each document, and each item of a `List`, is read on its own: what cannot be read is reported with file, document and line,
+//! and never hides its neighbours.
+
+use crate::input::{Object, Reading, TypeMeta};
+use crate::world::World;
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Something in a dump that could not be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Complaint {
+    pub file: String,
+    /// The document in the file, from 1.
+    pub document: usize,
+    /// The line in the file, from 1.
+    pub line: usize,
+    pub message: String,
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.document, self.line) {
+            (0, _) => write!(f, "{}: {}", self.file, self.message),
+            (document, line) => write!(f, "{}:{line}: document {document}: {}", self.file, self.message),
+        }
+    }
+}
+
+/// What reading a dump gave beside the world.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// Objects that rules read.
+    pub objects: usize,
+    /// Objects of kinds that no rule reads.
+    pub ignored: usize,
+    pub complaints: Vec<Complaint>,
+}
+
+/// Objects of a dump are states, not changes: nothing was seen to happen.
+const BEFORE_EVERYTHING: DateTime<Utc> = DateTime::UNIX_EPOCH;
+
+/// Reads files, directories (every .yaml, .yml and .json below them) and `-` into the world.
+pub fn load(paths: &[PathBuf], world: &mut World) -> Summary {
+    let mut summary = Summary::default();
+    for path in paths {
+        load_path(path, world, &mut summary);
+    }
+    summary
+}
+
+fn load_path(path: &Path, world: &mut World, summary: &mut Summary) {
+    let name = path.display().to_string();
+    if path.as_os_str() == "-" {
+        let mut bytes = Vec::new();
+        match std::io::stdin().lock().read_to_end(&mut bytes) {
+            Ok(_) => load_bytes("standard input", &bytes, world, summary),
+            Err(error) => summary.complaints.push(of_file("standard input", format!("cannot be read: {error}"))),
+        }
+        return;
+    }
+    if path.is_dir() {
+        match files_of(path) {
+            Ok(files) if files.is_empty() => {
+                summary.complaints.push(of_file(&name, "no .yaml, .yml or .json file in this directory".to_owned()));
+            }
+            Ok(files) => files.iter().for_each(|file| load_path(file, world, summary)),
+            Err(error) => summary.complaints.push(of_file(&name, format!("cannot be listed: {error}"))),
+        }
+        return;
+    }
+    match std::fs::read(path) {
+        Ok(bytes) => load_bytes(&name, &bytes, world, summary),
+        Err(error) => summary.complaints.push(of_file(&name, format!("cannot be read: {error}"))),
+    }
+}
+
+/// Files in a stable order, subdirectories included.
+fn files_of(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut entries = std::fs::read_dir(directory)?.map(|e| e.map(|e| e.path())).collect::<Result<Vec<_>, _>>()?;
+    entries.sort();
+    Ok(entries
+        .into_iter()
+        .filter(|path| {
+            let extension = path.extension().and_then(|e| e.to_str());
+            path.is_dir() || matches!(extension, Some("yaml" | "yml" | "json"))
+        })
+        .collect())
+}
+
+fn of_file(file: &str, message: String) -> Complaint {
+    Complaint { file: file.to_owned(), document: 0, line: 0, message }
+}
+
+/// Reads one file's text.
+pub fn load_bytes(file: &str, bytes: &[u8], world: &mut World, summary: &mut Summary) {
+    let mut reader = Reader { file, document: 0, world, summary };
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        return reader.complain_of_file("this is gzip; unpack it first, for example with zcat FILE | nodewhy diagnose -f -");
+    }
+    if bytes.contains(&0) {
+        return reader.complain_of_file("this is no text; expected what kubectl get -o yaml or -o json prints");
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_start_matches('\u{feff}');
+    if text.trim().is_empty() {
+        return reader.complain_of_file("the file is empty; expected what kubectl get -o yaml or -o json prints");
+    }
+    if text.trim_start().starts_with(['{', '[']) { reader.json(text) } else { reader.yaml(text) }
+}
+
+struct Reader<'r> {
+    file: &'r str,
+    document: usize,
+    world: &'r mut World,
+    summary: &'r mut Summary,
+}
+
+/// A JSON document, its items not yet read.
+#[derive(Deserialize)]
+struct JsonEnvelope<'t> {
+    #[serde(rename = "apiVersion", default)]
+    api_version: String,
+    #[serde(default)]
+    kind: String,
+    #[serde(borrow)]
+    items: Option<Vec<&'t RawValue>>,
+}
+
+impl Reader<'_> {
+    fn complain_of_file(&mut self, message: &str) {
+        self.summary.complaints.push(of_file(self.file, message.to_owned()));
+    }
+
+    fn complain(&mut self, line: usize, message: String) {
+        self.summary.complaints.push(Complaint { file: self.file.to_owned(), document: self.document, line, message });
+    }
+
+    fn json(&mut self, text: &str) {
+        let mut documents = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+        loop {
+            let start = documents.byte_offset();
+            let Some(document) = documents.next() else { break };
+            self.document += 1;
+            match document {
+                Ok(raw) => self.json_document(raw.get(), line_of(text, start)),
+                Err(error) => return self.complain(error.line(), format!("this is no JSON: {error}")),
+            }
+        }
+    }
+
+    fn json_document(&mut self, text: &str, line: usize) {
+        if text.starts_with('[') {
+            return match serde_json::from_str::<Vec<&RawValue>>(text) {
+                Ok(items) => items.into_iter().for_each(|item| self.json_document(item.get(), line)),
+                Err(error) => self.complain(line, format!("this is no JSON: {error}")),
+            };
+        }
+        match serde_json::from_str::<JsonEnvelope>(text) {
+            Err(error) => self.complain(line, format!("this is no Kubernetes object: {error}")),
+            Ok(JsonEnvelope { api_version, kind, items: Some(items) }) => {
+                let item_type = type_of_items(&api_version, &kind);
+                for item in items {
+                    let own = serde_json::from_str::<TypeMeta>(item.get()).unwrap_or_default();
+                    let type_ = if own.kind.is_empty() { item_type.clone() } else { own };
+                    self.take(&type_, line, |input| {
+                        Object::read(input, &mut serde_json::Deserializer::from_str(item.get())).map_err(|e| e.to_string())
+                    });
+                }
+            }
+            Ok(JsonEnvelope { api_version, kind, items: None }) => {
+                let type_ = TypeMeta { api_version, kind };
+                self.take(&type_, line, |input| {
+                    Object::read(input, &mut serde_json::Deserializer::from_str(text)).map_err(|e| e.to_string())
+                });
+            }
+        }
+    }
+
+    fn yaml(&mut self, text: &str) {
+        for (line, document) in split(text, |l| l == "---" || l.starts_with("--- ") || l.starts_with("---\t")) {
+            let body = document.strip_prefix("---").map_or(document, |rest| rest.split_once('\n').map_or("", |(_, body)| body));
+            let line = if body.len() < document.len() { line + 1 } else { line };
+            if body.lines().all(|l| l.trim().is_empty() || l.trim_start().starts_with('#') || l == "...") {
+                continue;
+            }
+            self.document += 1;
+            match list_items(body) {
+                Some((type_, items)) => {
+                    for (offset, item) in items {
+                        self.yaml_object(&item, line + offset, Some(&type_));
+                    }
+                }
+                None => self.yaml_object(body, line, None),
+            }
+        }
+    }
+
+    fn yaml_object(&mut self, text: &str, line: usize, item_type: Option<&TypeMeta>) {
+        let value = match serde_saphyr::from_str_with_options::<serde_json::Value>(text, yaml_options()) {
+            Ok(value) => value,
+            Err(error) => {
+                let at = error.location().map_or(line, |l| line + usize::try_from(l.line()).unwrap_or(1).saturating_sub(1));
+                return self.complain(at, format!("this is no YAML: {}", first_line(&error.to_string())));
+            }
+        };
+        if !value.is_object() {
+            return self.complain(line, "this is no Kubernetes object: expected apiVersion, kind and metadata".to_owned());
+        }
+        let own = TypeMeta::deserialize(&value).unwrap_or_default();
+        if own.kind.ends_with("List") && value.get("items").is_some_and(serde_json::Value::is_array) {
+            let item_type = type_of_items(&own.api_version, &own.kind);
+            let items = value.get("items").and_then(serde_json::Value::as_array).cloned().unwrap_or_default();
+            for item in items {
+                let own = TypeMeta::deserialize(&item).unwrap_or_default();
+                let type_ = if own.kind.is_empty() { item_type.clone() } else { own };
+                self.take(&type_, line, |input| Object::from_value(input, item).map_err(|e| e.to_string()));
+            }
+            return;
+        }
+        let type_ = if own.kind.is_empty() { item_type.cloned().unwrap_or_default() } else { own };
+        self.take(&type_, line, |input| Object::from_value(input, value).map_err(|e| e.to_string()));
+    }
+
+    fn take(&mut self, type_: &TypeMeta, line: usize, read: impl FnOnce(crate::input::Input) -> Result<Object, String>) {
+        let kind = &type_.kind;
+        if kind.is_empty() {
+            return self.complain(line, "this is no Kubernetes object: it has no kind".to_owned());
+        }
+        match type_.reading() {
+            Reading::Ignored => self.summary.ignored += 1,
+            Reading::Outdated { served } => {
+                self.complain(line, format!("{kind} of {} is not judged; ask the cluster for {served}", type_.api_version));
+            }
+            Reading::As(input) => match read(input) {
+                Ok(object) if object.meta().name.is_empty() => self.complain(line, format!("this {kind} has no metadata.name")),
+                Ok(object) => {
+                    self.summary.objects += 1;
+                    self.world.apply(object, BEFORE_EVERYTHING);
+                }
+                Err(error) => self.complain(line, format!("this {kind} cannot be read: {}", first_line(&error))),
+            },
+        }
+    }
+}
+
+/// `NodeList` holds Nodes that do not say so themselves.
+fn type_of_items(api_version: &str, kind: &str) -> TypeMeta {
+    TypeMeta { api_version: api_version.to_owned(), kind: kind.strip_suffix("List").unwrap_or(kind).to_owned() }
+}
+
+/// A dump may be large and deep; anchors that blow up may not.
+fn yaml_options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_reader_input_bytes: None,
+            max_documents: usize::MAX,
+            max_nodes: usize::MAX,
+            max_events: usize::MAX,
+            max_total_scalar_bytes: usize::MAX,
+            max_depth: 200,
+            max_aliases: 10_000,
+            max_anchors: 10_000,
+        },
+        with_snippet: false,
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    let skipped = text[offset..].len() - text[offset..].trim_start().len();
+    text.as_bytes()[..offset + skipped].split(|&b| b == b'\n').count()
+}
+
+/// Cuts a text before each line that `starts` a part; each part with the number of its first line, from 1.
+fn split(text: &str, starts: impl Fn(&str) -> bool) -> Vec<(usize, &str)> {
+    let mut parts = Vec::new();
+    let (mut start, mut start_line, mut at) = (0, 1, 0);
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        if at > start && starts(line.trim_end_matches(['\n', '\r'])) {
+            parts.push((start_line, &text[start..at]));
+            (start, start_line) = (at, number + 1);
+        }
+        at += line.len();
+    }
+    parts.push((start_line, &text[start..]));
+    parts
+}
+
+/// The items of a `List` as kubectl prints it, cut apart without reading them: `items:` and `- ` stand in the first column.
+///
+/// Each with the number of lines before it. `None` where the document is no such list.
+fn list_items(document: &str) -> Option<(TypeMeta, Vec<(usize, String)>)> {
+    let mut type_ = TypeMeta::default();
+    let mut in_items = false;
+    let mut items: Vec<(usize, String)> = Vec::new();
+    for (number, line) in document.lines().enumerate() {
+        let first = line.chars().next();
+        if in_items && (line.starts_with("- ") || line == "-") {
+            items.push((number, format!("  {}\n", line.get(2..).unwrap_or_default())));
+        } else if in_items && matches!(first, Some(' ' | '\t') | None) {
+            let (_, item) = items.last_mut()?;
+            item.push_str(line);
+            item.push('\n');
+        } else if first == Some('#') {
+        } else {
+            in_items = line.trim_end() == "items:";
+            match line.split_once(": ") {
+                Some(("apiVersion", value)) => value.trim().trim_matches(['"', '\'']).clone_into(&mut type_.api_version),
+                Some(("kind", value)) => value.trim().trim_matches(['"', '\'']).clone_into(&mut type_.kind),
+                _ => {}
+            }
+        }
+    }
+    (type_.kind.ends_with("List") && !items.is_empty()).then(|| (type_of_items(&type_.api_version, &type_.kind), items))
+}

@@ -1,0 +1,45 @@
+//! One line a machine, in columns like kubectl's.
+
+use crate::api::NodeDiagnosis;
+use crate::case::duration;
+use chrono::{DateTime, Utc};
+
+const HEAD: [&str; 9] = ["NAME", "CAUSE", "STAGE", "CONFIDENCE", "NODEPOOL", "NODE", "TERMINATES", "BLAME", "SUMMARY"];
+
+pub fn render(diagnoses: &[NodeDiagnosis], now: DateTime<Utc>) -> String {
+    if diagnoses.is_empty() {
+        return "Nothing is stuck.\n".to_owned();
+    }
+    let mut rows: Vec<Vec<String>> = vec![HEAD.map(str::to_owned).to_vec()];
+    rows.extend(diagnoses.iter().filter_map(|d| row(d, now)));
+    let widths: Vec<usize> = (0..HEAD.len()).map(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0)).collect();
+    let mut out = String::new();
+    for row in rows {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        out.push_str(cells.join("   ").trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+fn row(diagnosis: &NodeDiagnosis, now: DateTime<Utc>) -> Option<Vec<String>> {
+    let status = diagnosis.status.as_ref()?;
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "<none>".to_owned());
+    let terminates = match (status.ended_at, status.terminates_at) {
+        (Some(_), _) => status.outcome.map(|o| format!("{o:?}")),
+        (None, Some(at)) if at > now => Some(format!("in {}", duration(at - now))),
+        (None, Some(_)) => Some("overdue".to_owned()),
+        (None, None) => None,
+    };
+    Some(vec![
+        diagnosis.spec.subject.name.clone(),
+        status.cause.clone(),
+        format!("{:?}", status.stage),
+        format!("{:?}", status.confidence),
+        or_none(diagnosis.spec.node_pool.as_ref().map(|p| p.name.clone())),
+        or_none(diagnosis.spec.node.as_ref().map(|n| n.name.clone())),
+        or_none(terminates),
+        or_none(status.blame.as_ref().map(|b| b.object.clone())),
+        status.summary.clone(),
+    ])
+}

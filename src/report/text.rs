@@ -1,0 +1,246 @@
+//! For people: a verdict as a good compiler would print it, machines with the same cause folded into one.
+
+use crate::api::{Blame, NodeDiagnosis, NodeDiagnosisStatus, Outcome};
+use crate::case::duration;
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet, renderer::DecorStyle};
+use chrono::{DateTime, SecondsFormat, Utc};
+use std::fmt::Write;
+
+/// Characters that text is wrapped at.
+const WIDTH: usize = 110;
+
+pub fn render(diagnoses: &[NodeDiagnosis], colour: bool, now: DateTime<Utc>) -> String {
+    if diagnoses.is_empty() {
+        return "Nothing is stuck.\n".to_owned();
+    }
+    let mut page = Page { out: String::new(), colour, now };
+    for (at, group) in groups(diagnoses).iter().enumerate() {
+        if at > 0 {
+            page.out.push('\n');
+        }
+        page.group(group);
+    }
+    page.out
+}
+
+/// Machines with the same cause, gate, pool, class and blame, in the order of their first.
+fn groups(diagnoses: &[NodeDiagnosis]) -> Vec<Vec<(&NodeDiagnosis, &NodeDiagnosisStatus)>> {
+    let mut groups: Vec<Vec<(&NodeDiagnosis, &NodeDiagnosisStatus)>> = Vec::new();
+    for diagnosis in diagnoses {
+        let Some(status) = &diagnosis.status else { continue };
+        let same = groups.iter_mut().find(|g| {
+            g.first().is_some_and(|(first, s)| {
+                let spec = (&first.spec.node_pool, &first.spec.node_class, &first.spec.subject.kind);
+                spec == (&diagnosis.spec.node_pool, &diagnosis.spec.node_class, &diagnosis.spec.subject.kind)
+                    && (&s.cause, s.stage, s.outcome) == (&status.cause, status.stage, status.outcome)
+            })
+        });
+        match same {
+            Some(group) => group.push((diagnosis, status)),
+            None => groups.push(vec![(diagnosis, status)]),
+        }
+    }
+    groups
+}
+
+struct Page {
+    out: String,
+    colour: bool,
+    now: DateTime<Utc>,
+}
+
+impl Page {
+    fn bold(&self, text: &str) -> String {
+        if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    fn red(&self, text: &str) -> String {
+        if self.colour { format!("\x1b[1;31m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    fn line(&mut self, indent: usize, text: &str) {
+        for (at, line) in wrap(text, WIDTH - indent).into_iter().enumerate() {
+            let hang = if at > 0 { 2 } else { 0 };
+            let _ = writeln!(self.out, "{:width$}{line}", "", width = indent + hang);
+        }
+    }
+
+    fn heading(&mut self, text: &str) {
+        let text = self.bold(text);
+        let _ = writeln!(self.out, "\n  {text}");
+    }
+
+    fn command(&mut self, indent: usize, command: &str) {
+        let _ = writeln!(self.out, "{:indent$}$ {command}", "");
+    }
+
+    fn group(&mut self, group: &[(&NodeDiagnosis, &NodeDiagnosisStatus)]) {
+        let Some((first, status)) = group.first() else { return };
+        let cause = self.red(&status.cause);
+        let who = who(group);
+        let stage = format!("{:?}", status.stage);
+        let _ = writeln!(self.out, "{cause} ({:?}): {}, stuck at {stage}", status.confidence, self.bold(&who));
+        self.line(2, &status.summary);
+        if group.len() > 1 {
+            let names: Vec<&str> = group.iter().skip(1).map(|(d, _)| d.spec.subject.name.as_str()).collect();
+            self.line(2, &format!("The same holds for {}.", listed(&names)));
+        }
+        if status.recurrences > 0 {
+            self.line(2, &format!("{} earlier machines failed the same way.", status.recurrences));
+        }
+        self.fate(first, group);
+        if let Some(blame) = &status.blame {
+            self.blame(blame);
+        }
+        self.details(status);
+    }
+
+    fn fate(&mut self, first: &NodeDiagnosis, group: &[(&NodeDiagnosis, &NodeDiagnosisStatus)]) {
+        let Some(status) = &first.status else { return };
+        if let (Some(outcome), Some(at)) = (status.outcome, status.ended_at) {
+            let how = match outcome {
+                Outcome::Recovered => "It recovered",
+                Outcome::Terminated => "Karpenter's timeout deleted it",
+                Outcome::Deleted => "It was deleted",
+            };
+            return self.line(2, &format!("{how} at {}.", clock(at)));
+        }
+        let soonest = group.iter().filter_map(|(d, s)| Some((s.terminates_at?, &d.spec.subject.name))).min();
+        if let Some((at, name)) = soonest {
+            let text = if at > self.now {
+                format!("Karpenter deletes {name} in {} ({}), and the evidence with it.", duration(at - self.now), clock(at))
+            } else {
+                format!("Karpenter deletes {name} any moment now: its timeout passed {} ago.", duration(self.now - at))
+            };
+            self.line(2, &text);
+        }
+    }
+
+    fn blame(&mut self, blame: &Blame) {
+        let namespace = blame.namespace.as_deref().filter(|n| !n.is_empty()).map_or_else(String::new, |n| format!(" in {n}"));
+        let field = blame.field.as_deref().map_or_else(String::new, |f| format!(" {f}"));
+        let place = format!("{}{namespace}{field}", blame.object);
+        self.out.push('\n');
+        let (Some(line), Some(excerpt)) = (blame.line, &blame.excerpt) else {
+            let text = format!("--> {place}");
+            return self.line(2, &text);
+        };
+        let place = match blame.column {
+            Some(column) => format!("{place}:{line}:{column}"),
+            None => format!("{place}:{line}"),
+        };
+        let mut snippet = Snippet::source(excerpt.as_str()).line_start(line as usize).fold(false);
+        if let Some(span) = blame.caret.and_then(|caret| byte_span(excerpt, caret, blame.length.unwrap_or(1))) {
+            snippet = snippet.annotation(AnnotationKind::Primary.span(span));
+        }
+        let renderer = if self.colour { Renderer::styled() } else { Renderer::plain() }.decor_style(DecorStyle::Ascii);
+        let group = annotate_snippets::Group::with_level(Level::ERROR).element(snippet);
+        let shown = renderer.render(&[group]);
+        self.line(2, &format!("--> {place}"));
+        // The renderer's own first line names no file here; the place stands above.
+        for line in shown.lines().filter(|l| !l.trim_start().starts_with("-->")) {
+            let _ = writeln!(self.out, "  {line}");
+        }
+    }
+
+    fn details(&mut self, status: &NodeDiagnosisStatus) {
+        self.heading("evidence");
+        for e in &status.evidence {
+            self.line(4, &format!("{} {}: {}", e.object, e.field, e.observed));
+            self.line(6, &e.because);
+        }
+        if !status.alternatives.is_empty() {
+            self.heading("also possible");
+            for a in &status.alternatives {
+                self.line(4, &format!("{} ({:?}): {}", a.cause, a.confidence, a.summary));
+            }
+        }
+        if !status.ruled_out.is_empty() {
+            self.heading("ruled out");
+            // One observation often excludes several causes.
+            let mut excluded: Vec<(&str, Vec<&str>)> = Vec::new();
+            for r in &status.ruled_out {
+                match excluded.iter_mut().find(|(because, _)| *because == r.because) {
+                    Some((_, causes)) => causes.push(&r.cause),
+                    None => excluded.push((&r.because, vec![&r.cause])),
+                }
+            }
+            for (because, causes) in excluded {
+                self.line(4, &format!("{}: {because}", causes.join(", ")));
+            }
+        }
+        if !status.unknowns.is_empty() {
+            self.heading("not known from here");
+            for u in &status.unknowns {
+                self.line(4, &u.question);
+                self.command(6, &u.command);
+            }
+        }
+        if let Some(fix) = &status.fix {
+            self.heading("fix");
+            self.line(4, &fix.summary);
+            for (at, step) in fix.steps.iter().enumerate() {
+                self.line(4, &format!("{}. {} [{:?}]", at + 1, step.text, step.risk));
+                if let Some(command) = &step.command {
+                    self.command(7, command);
+                }
+            }
+            self.line(4, &format!("More: nodewhy explain {}", status.cause));
+        }
+    }
+}
+
+/// `NodeClaim general-7xk2p`, or `12 NodeClaims of NodePool general, same cause`.
+fn who(group: &[(&NodeDiagnosis, &NodeDiagnosisStatus)]) -> String {
+    let Some((first, _)) = group.first() else { return String::new() };
+    let subject = &first.spec.subject;
+    if group.len() == 1 {
+        return format!("{} {}", subject.kind, subject.name);
+    }
+    let of = first
+        .spec
+        .node_pool
+        .as_ref()
+        .filter(|_| subject.kind != "NodePool")
+        .map_or_else(String::new, |p| format!(" of NodePool {}", p.name));
+    format!("{} {}s{of}, same cause: {} and others", group.len(), subject.kind, subject.name)
+}
+
+fn listed(names: &[&str]) -> String {
+    const SHOWN: usize = 10;
+    let mut out = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN {
+        let _ = write!(out, " and {} more", names.len() - SHOWN);
+    }
+    out
+}
+
+fn clock(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// The bytes of `length` characters from the column `caret`, both counted in characters.
+fn byte_span(text: &str, caret: u32, length: u32) -> Option<std::ops::Range<usize>> {
+    let from = usize::try_from(caret).ok()?.checked_sub(1)?;
+    let mut starts = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    let start = starts.nth(from)?;
+    let end = starts.nth(usize::try_from(length).ok()?.saturating_sub(1)).unwrap_or(text.len());
+    Some(start..end)
+}
+
+/// Breaks at blanks; a word longer than a line stays whole, so that names and commands can be copied.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() || line.chars().count() + 1 + word.chars().count() <= width => {
+                if !line.is_empty() {
+                    line.push(' ');
+                }
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}

@@ -1,0 +1,123 @@
+//! A string that remembers where each of its bytes was written.
+//!
+//! Quotes, escapes, variables and three programs stand between the user's text and the kubelet. A value that has gone through all
+//! of them can still be pointed at in the text.
+
+use std::ops::Range;
+
+use crate::text::Span;
+
+/// Neighbouring bytes whose origins lie further apart than this were not written side by side: a variable stands between them.
+const LARGEST_GAP: usize = 48;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Traced {
+    text: String,
+    /// For every byte of `text`, the byte of the user's text that it stems from.
+    origin: Vec<usize>,
+}
+
+impl Traced {
+    /// `text` as it stands in the user's text, from the byte `start` on.
+    pub fn written_at(text: &str, start: usize) -> Self {
+        Self { text: text.to_owned(), origin: (start..start + text.len()).collect() }
+    }
+
+    /// `value`, which some format decoded from the text `raw` that stands at `start`: its characters are found again in their order.
+    pub fn decoded(value: &str, raw: &str, start: usize) -> Self {
+        if let Some(at) = raw.find(value) {
+            return Self::written_at(value, start + at);
+        }
+        let mut decoded = Self::default();
+        let mut at = 0;
+        for c in value.chars() {
+            let found = raw.get(at..).and_then(|rest| rest.char_indices().take(LARGEST_GAP).find(|&(_, r)| r == c));
+            let from = found.map_or(at.min(raw.len().saturating_sub(1)), |(skip, _)| at + skip);
+            decoded.push(c, start + from);
+            if found.is_some() {
+                at = from + c.len_utf8();
+            }
+        }
+        decoded
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Adds one character that was written at `origin`.
+    pub fn push(&mut self, c: char, origin: usize) {
+        self.text.push(c);
+        self.origin.extend((0..c.len_utf8()).map(|byte| origin + byte));
+    }
+
+    pub fn append(&mut self, other: &Self) {
+        self.text.push_str(&other.text);
+        self.origin.extend_from_slice(&other.origin);
+    }
+
+    pub fn slice(&self, range: Range<usize>) -> Self {
+        match (self.text.get(range.clone()), self.origin.get(range)) {
+            (Some(text), Some(origin)) => Self { text: text.to_owned(), origin: origin.to_vec() },
+            _ => Self::default(),
+        }
+    }
+
+    pub fn from(&self, start: usize) -> Self {
+        self.slice(start..self.len())
+    }
+
+    /// The characters with the byte at which each begins here.
+    pub fn chars(&self) -> impl Iterator<Item = (usize, char)> + '_ {
+        self.text.char_indices()
+    }
+
+    /// Where the byte `at` was written; just behind the last one for an `at` beyond the end.
+    pub fn origin(&self, at: usize) -> usize {
+        self.origin.get(at).or(self.origin.last().map(|last| last + 1).as_ref()).copied().unwrap_or_default()
+    }
+
+    pub fn span(&self) -> Span {
+        self.span_of(0..self.len())
+    }
+
+    /// Where `range` was written: its first stretch, where a variable tore it apart.
+    pub fn span_of(&self, range: Range<usize>) -> Span {
+        let Some(origins) = self.origin.get(range.clone()).filter(|o| !o.is_empty()) else {
+            let at = self.origin(range.start);
+            return Span::new(at, at);
+        };
+        let torn = origins.windows(2).position(|pair| matches!(pair, [a, b] if b < a || b - a > LARGEST_GAP));
+        let stretch = torn.map_or(origins, |at| origins.get(..=at).unwrap_or(origins));
+        let (first, last) = (stretch.first().copied().unwrap_or_default(), stretch.last().copied().unwrap_or_default());
+        Span::new(first, last + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decoded_value_is_found_again_in_its_text() {
+        let decoded = Traced::decoded("a\"b", r#""a\"b""#, 10);
+        assert_eq!(decoded.as_str(), "a\"b");
+        assert_eq!(decoded.span(), Span::new(11, 15));
+    }
+
+    #[test]
+    fn a_value_torn_by_a_variable_points_at_its_first_stretch() {
+        let mut value = Traced::written_at("--x=", 500);
+        value.append(&Traced::written_at("far", 10));
+        assert_eq!(value.span(), Span::new(500, 504));
+        assert_eq!(value.span_of(4..7), Span::new(10, 13));
+    }
+}

@@ -1,0 +1,84 @@
+//! Real cases from public reports: right subject, right cause, right object to change, no false alarm.
+
+use nodewhy::api::NodeDiagnosis;
+use nodewhy::diagnose::diagnose;
+use nodewhy::dump;
+use nodewhy::gate::Thresholds;
+use nodewhy::world::World;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+#[derive(Deserialize)]
+struct Expect {
+    now: chrono::DateTime<chrono::Utc>,
+    sick: BTreeSet<String>,
+    #[serde(default)]
+    sick_other: BTreeSet<String>,
+    #[serde(default)]
+    must_mention: Vec<String>,
+    #[serde(default)]
+    must_not_blame: Vec<String>,
+    object_to_fix: String,
+    observable: String,
+}
+
+fn names(diagnosis: &NodeDiagnosis) -> Vec<String> {
+    let spec = &diagnosis.spec;
+    let machine = spec.node_claim.iter().chain(&spec.node).map(|n| n.name.clone());
+    machine.chain([spec.subject.name.clone(), format!("{}/{}", spec.subject.kind, spec.subject.name)]).collect()
+}
+
+/// What is wrong with the answer to one case.
+fn faults(folder: &Path) -> Vec<String> {
+    let expect: Expect =
+        serde_json::from_str(&std::fs::read_to_string(folder.join("expect.json")).expect("expect.json")).expect("an expectation");
+    let mut world = World::default();
+    let summary = dump::load(&[folder.join("cluster.yaml")], &mut world);
+    let diagnoses = diagnose(&world, expect.now, &Thresholds::default());
+    let mut faults: Vec<String> = summary.complaints.iter().map(ToString::to_string).collect();
+    let named: BTreeSet<String> = diagnoses.iter().flat_map(names).collect();
+    faults.extend(expect.sick.difference(&named).map(|name| format!("{name} is sick and was not found")));
+    if !expect.sick_other.is_empty() && expect.sick_other.is_disjoint(&named) {
+        faults.push(format!("one of {:?} is sick and was not found", expect.sick_other));
+    }
+    for diagnosis in &diagnoses {
+        let status = diagnosis.status.as_ref().expect("a status");
+        if !names(diagnosis).iter().any(|n| expect.sick.contains(n) || expect.sick_other.contains(n)) {
+            faults.push(format!("{} is a false alarm: {}", diagnosis.spec.subject.name, status.summary));
+        }
+        let stated = format!("{} {}", status.cause, status.summary).to_lowercase();
+        let fix = status.fix.as_ref().map_or_else(String::new, |f| {
+            f.steps.iter().fold(f.summary.clone(), |all, s| format!("{all} {} {}", s.text, s.command.as_deref().unwrap_or_default()))
+        });
+        let all = format!("{stated} {}", fix.to_lowercase());
+        if expect.observable == "full" {
+            faults.extend(expect.must_mention.iter().filter(|m| !all.contains(*m)).map(|m| format!("{m:?} is not mentioned in: {all}")));
+            let blamed = status.blame.as_ref().map_or("none", |b| b.object.as_str());
+            if blamed != expect.object_to_fix {
+                faults.push(format!("{blamed} is blamed, {} is to be changed", expect.object_to_fix));
+            }
+        }
+        faults.extend(expect.must_not_blame.iter().filter(|m| stated.contains(*m)).map(|m| format!("{m:?} is blamed: {stated}")));
+    }
+    faults
+}
+
+#[test]
+fn every_real_case_comes_out_right() {
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases"))
+        .expect("the cases")
+        .map(|e| e.expect("an entry").path())
+        .filter(|p| p.is_dir())
+        .collect();
+    folders.sort();
+    assert!(folders.len() >= 9, "cases are missing");
+    let mut report = String::new();
+    for folder in &folders {
+        for fault in faults(folder) {
+            let _ = writeln!(report, "{}: {fault}", folder.file_name().unwrap_or_default().display());
+        }
+    }
+    assert!(report.is_empty(), "\n{report}");
+}

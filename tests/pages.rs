@@ -1,0 +1,180 @@
+//! Every page of docs/causes is a test: its examples are judged, and nothing but what they expect may be found.
+
+use nodewhy::api::NodeDiagnosis;
+use nodewhy::diagnose::diagnose;
+use nodewhy::dump::{Summary, load_bytes};
+use nodewhy::gate::Thresholds;
+use nodewhy::rules;
+use nodewhy::world::World;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+const NOW: &str = "2026-01-15T12:00:00Z";
+const CLUSTER: &str = include_str!("../docs/causes/cluster.yaml");
+
+/// One example of a page: objects over the healthy cluster, and what must be found.
+struct Example {
+    title: String,
+    line: usize,
+    objects: String,
+    expect: Vec<BTreeMap<String, String>>,
+}
+
+/// Pairs of fences: `yaml`, then `yaml expect`. The title is the last heading above.
+fn examples(page: &str) -> Vec<Example> {
+    let mut examples = Vec::new();
+    let (mut title, mut objects, mut line) = (String::new(), None, 0);
+    let mut lines = page.lines().enumerate();
+    while let Some((number, text)) = lines.next() {
+        if let Some(heading) = text.strip_prefix('#') {
+            heading.trim_start_matches('#').trim().clone_into(&mut title);
+        }
+        let Some(info @ ("yaml" | "yaml expect")) = text.strip_prefix("```") else { continue };
+        let body = lines.by_ref().map(|(_, l)| l).take_while(|l| *l != "```").fold(String::new(), |mut body, l| {
+            let _ = writeln!(body, "{l}");
+            body
+        });
+        match (info, objects.take()) {
+            ("yaml", _) => (objects, line) = (Some(body), number + 1),
+            (_, Some(objects)) => {
+                let expect = serde_saphyr::from_str(&body).unwrap_or_else(|e| panic!("{title}: the expectation is unreadable: {e}"));
+                examples.push(Example { title: title.clone(), line, objects, expect });
+            }
+            (_, None) => panic!("{title}: an expectation without objects"),
+        }
+    }
+    examples
+}
+
+fn documents(text: &str) -> Vec<Value> {
+    let all: Vec<Value> = serde_saphyr::from_multiple(text).unwrap_or_else(|e| panic!("unreadable YAML: {e}\n{text}"));
+    all.into_iter().filter(|d| !d.is_null()).collect()
+}
+
+fn identity(object: &Value) -> (String, String) {
+    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    (object["kind"].as_str().unwrap_or_default().to_owned(), name.to_owned())
+}
+
+/// RFC 7386.
+fn merge(into: &mut Value, patch: &Value) {
+    match (into, patch) {
+        (Value::Object(into), Value::Object(patch)) => {
+            for (key, value) in patch {
+                if value.is_null() {
+                    into.remove(key);
+                } else {
+                    merge(into.entry(key.clone()).or_insert(Value::Null), value);
+                }
+            }
+        }
+        (into, patch) => *into = patch.clone(),
+    }
+}
+
+fn world_of(objects: &str) -> World {
+    let mut cluster = documents(CLUSTER);
+    for patch in documents(objects) {
+        match cluster.iter_mut().find(|o| identity(o) == identity(&patch)) {
+            Some(object) => merge(object, &patch),
+            None => cluster.push(patch),
+        }
+    }
+    let (mut world, mut summary) = (World::default(), Summary::default());
+    for object in cluster {
+        load_bytes("page", object.to_string().as_bytes(), &mut world, &mut summary);
+    }
+    assert_eq!(summary.complaints, [], "an object of the example cannot be read");
+    world
+}
+
+fn shown(diagnosis: &NodeDiagnosis) -> BTreeMap<String, String> {
+    let status = diagnosis.status.as_ref().expect("the engine fills in the status");
+    let subject = &diagnosis.spec.subject;
+    let mut shown = BTreeMap::from([
+        ("subject".to_owned(), format!("{}/{}", subject.kind, subject.name)),
+        ("stage".to_owned(), format!("{:?}", status.stage)),
+        ("cause".to_owned(), status.cause.clone()),
+        ("confidence".to_owned(), format!("{:?}", status.confidence)),
+        ("summary".to_owned(), status.summary.clone()),
+    ]);
+    if let Some(blame) = &status.blame {
+        let field = blame.field.as_deref().map_or_else(String::new, |f| format!(" {f}"));
+        let place = blame.line.zip(blame.column).map_or_else(String::new, |(l, c)| format!(":{l}:{c}"));
+        shown.insert("blame".to_owned(), format!("{}{field}{place}", blame.object));
+    }
+    shown
+}
+
+/// Every finding is expected, every expectation found; an expectation names as many fields as it cares for, `summary` in part.
+fn differences(found: &[BTreeMap<String, String>], expect: &[BTreeMap<String, String>]) -> Vec<String> {
+    let fits = |found: &BTreeMap<String, String>, expect: &BTreeMap<String, String>| {
+        expect
+            .iter()
+            .all(|(key, want)| found.get(key).is_some_and(|have| if key == "summary" { have.contains(want) } else { have == want }))
+    };
+    let missed = expect.iter().filter(|e| !found.iter().any(|f| fits(f, e))).map(|e| format!("not found: {e:?}"));
+    let extra = found.iter().filter(|f| !expect.iter().any(|e| fits(f, e))).map(|f| format!("found: {f:?}"));
+    missed.chain(extra).collect()
+}
+
+fn pages() -> Vec<(&'static str, &'static str)> {
+    rules::ALL.iter().map(|r| (r.cause, r.page)).chain([(rules::unknown::CAUSE, rules::unknown::PAGE)]).collect()
+}
+
+#[test]
+fn every_example_gives_what_its_page_says() {
+    let now = NOW.parse().expect("a time");
+    let mut failures = String::new();
+    for (cause, page) in pages() {
+        for example in examples(page) {
+            let found: Vec<_> = diagnose(&world_of(&example.objects), now, &Thresholds::default()).iter().map(shown).collect();
+            for difference in differences(&found, &example.expect) {
+                let _ = writeln!(failures, "docs/causes/{cause}.md:{} {}\n    {difference}", example.line, example.title);
+            }
+        }
+    }
+    assert!(failures.is_empty(), "\n{failures}");
+}
+
+#[test]
+fn every_page_has_a_hit_and_a_near_miss_and_begins_with_the_message_that_users_search_for() {
+    for (cause, page) in pages() {
+        let mut lines = page.lines().filter(|l| !l.is_empty());
+        assert_eq!(lines.next(), Some(format!("# {cause}").as_str()));
+        assert!(lines.next().is_some_and(|l| l.starts_with("> ")), "{cause}: the exact message must follow the title");
+        let names_it = |e: &&Example| e.expect.iter().any(|e| e.get("cause").is_some_and(|c| c == cause));
+        let examples = examples(page);
+        assert!(examples.iter().any(|e| names_it(&e)), "{cause}: no example finds it");
+        assert!(examples.iter().any(|e| !names_it(&e)), "{cause}: no near miss");
+    }
+}
+
+#[test]
+fn every_page_in_the_folder_belongs_to_a_rule() {
+    let known = pages();
+    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/causes")).expect("the folder of pages") {
+        let name = entry.expect("an entry").file_name().into_string().expect("a name");
+        if let Some(cause) = name.strip_suffix(".md").filter(|c| *c != "README") {
+            assert!(known.iter().any(|(k, _)| *k == cause), "docs/causes/{name} is no rule's page");
+        }
+    }
+}
+
+#[test]
+fn the_cluster_that_examples_start_from_is_healthy() {
+    let now = NOW.parse().expect("a time");
+    assert_eq!(diagnose(&world_of(""), now, &Thresholds::default()), []);
+}
+
+#[test]
+fn the_list_of_causes_is_fresh() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/causes/README.md");
+    if std::env::var_os("NODEWHY_UPDATE").is_some() {
+        std::fs::write(&path, rules::index()).expect("the list of causes");
+    }
+    let written = std::fs::read_to_string(&path).expect("the list of causes");
+    assert_eq!(written, rules::index(), "docs/causes/README.md is stale: NODEWHY_UPDATE=1 cargo test --test pages");
+}
