@@ -88,7 +88,9 @@ impl Reader<'_> {
             match listed {
                 Ok(objects) => {
                     self.world.mark(input, Availability::Read);
-                    objects.into_iter().for_each(|object| self.one(input, &resource, object));
+                    for object in objects {
+                        self.one(input, &resource, object);
+                    }
                 }
                 Err(failure) => {
                     self.complaints.push(format!("{} ({}): {failure}", input.name(), resource.plural));

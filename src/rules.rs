@@ -27,6 +27,7 @@ mod node_role;
 mod node_role_not_mapped;
 mod node_without_provider_id;
 mod stale_cloud_provider_taint;
+mod startup_taint_put_back;
 mod startup_taint_stays;
 mod unregistered_taint_missing;
 mod untainted;
@@ -74,6 +75,7 @@ pub const ALL: &[&Rule] = &[
     &node_without_provider_id::RULE,
     &stale_cloud_provider_taint::RULE,
     &cloud_controller_never_initialized::RULE,
+    &startup_taint_put_back::RULE,
     &startup_taint_stays::RULE,
     &extended_resource_missing::RULE,
     &cni_not_ready::RULE,

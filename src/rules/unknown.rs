@@ -13,7 +13,7 @@ pub const PAGE: &str = include_str!("../../docs/causes/Unknown.md");
 /// The verdict where no rule has one.
 #[must_use]
 pub fn finding(case: &Case) -> Finding {
-    let subject = case.subject();
+    let subject = case.subject().replacen('/', " ", 1);
     let waited = case.waited();
     let summary = match case.stage() {
         Stage::Launch => format!("{subject} has had no instance for {waited}, and the objects do not tell why."),

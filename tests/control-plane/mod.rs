@@ -22,6 +22,7 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+pub use nodewhy::Nodewhy;
 pub use process::{Process, free_ports};
 
 /// The administrator's token. The server listens on the loopback interface and lives as long as one test.

@@ -1,7 +1,5 @@
 //! The program under test, beside the control plane.
 
-#![allow(dead_code, reason = "scenarios start it once `nodewhy run` exists")]
-
 use std::{path::Path, process::Command};
 
 use super::{ControlPlane, Process, free_ports};

@@ -1,13 +1,8 @@
-//! Scenarios on a real control plane with the real Karpenter.
-
-#![warn(clippy::pedantic)]
-
-#[path = "control-plane/mod.rs"]
-mod control_plane;
+//! What the scenarios stand on: the control plane and Karpenter behave as they should.
 
 use std::time::Duration;
 
-use control_plane::{
+use crate::control_plane::{
     ControlPlane,
     recipes::{
         backdate_registration, condition, heartbeat, join_without_unregistered_taint, mark_ready, nodeclaim, nodepool,
