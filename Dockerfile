@@ -2,7 +2,7 @@
 FROM rust:1.95-alpine AS build
 RUN apk add --no-cache musl-dev=~1.2
 WORKDIR /src
-COPY Cargo.toml Cargo.lock rust-toolchain.toml ./
+COPY Cargo.toml Cargo.lock ./
 COPY src src
 COPY docs/causes docs/causes
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \

@@ -44,7 +44,12 @@ pub use status::list;
 pub fn start(client: Client, metrics: Arc<Metrics>) -> (mpsc::Sender<Write>, JoinHandle<()>) {
     let (orders, received) = mpsc::channel(QUEUE);
     let recorder = Recorder::new(client.clone(), MANAGER.into());
-    (orders, tokio::spawn(Publisher { client, recorder, metrics, waiting: BTreeMap::new(), busy: BTreeSet::new() }.run(received)))
+    (
+        orders,
+        tokio::spawn(
+            Publisher { client, recorder, metrics, waiting: BTreeMap::new(), busy: BTreeSet::new(), failing: false }.run(received),
+        ),
+    )
 }
 
 /// A diagnosis that waits to be written.
@@ -69,6 +74,8 @@ struct Publisher {
     metrics: Arc<Metrics>,
     waiting: BTreeMap<String, Waiting>,
     busy: BTreeSet<String>,
+    /// The last write failed: said once, not for each that follows.
+    failing: bool,
 }
 
 impl Publisher {
@@ -128,7 +135,9 @@ impl Publisher {
         let failure = match result {
             Ok(()) => {
                 self.metrics.wrote(WriteResult::Ok);
-                tracing::debug!(name, "NodeDiagnosis written");
+                if std::mem::take(&mut self.failing) {
+                    tracing::info!("NodeDiagnoses can be written again");
+                }
                 None
             }
             Err(Failure::Refused(why)) => {
@@ -146,7 +155,9 @@ impl Publisher {
             }
         };
         if let Some(why) = failure {
-            tracing::warn!(name, why, retry_seconds = waiting.retry.as_secs(), "a NodeDiagnosis could not be written");
+            if !std::mem::replace(&mut self.failing, true) {
+                tracing::warn!(name, why, "NodeDiagnoses cannot be written; they are tried again until they can");
+            }
             if let Some(newer) = self.waiting.get_mut(&name) {
                 newer.overtake(&waiting);
             } else {

@@ -3,7 +3,7 @@
 use crate::input::Input;
 use crate::watch::{Failure, State};
 use crate::world::Availability;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,8 @@ const OTHERS_WITHIN: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub struct Readiness {
     sources: BTreeMap<(Input, String), State>,
+    /// Sources that were read once. While one of them gives no answer, its last state stands.
+    read_before: BTreeSet<(Input, String)>,
     first_complete: Option<Instant>,
     judging: bool,
 }
@@ -28,13 +30,17 @@ impl Readiness {
 
     /// Takes in what a source says of itself.
     pub fn note(&mut self, input: Input, name: String, state: State, at: Instant) {
+        if state == State::Read {
+            self.read_before.insert((input, name.clone()));
+        }
         self.sources.insert((input, name), state);
         if self.first_complete.is_none() && FIRST.into_iter().all(|input| self.is_settled(input)) {
             self.first_complete = Some(at);
         }
     }
 
-    /// Karpenter need not be installed. What is not permitted, or does not answer, is waited for.
+    /// Karpenter need not be installed, but an API server that has just started may not know it yet: that is given time too. What is
+    /// not permitted, or does not answer, is waited for.
     fn is_settled(&self, input: Input) -> bool {
         self.of(input).all(|(_, state)| matches!(state, State::Read | State::Failed(Failure::NotInstalled)))
     }
@@ -47,7 +53,8 @@ impl Readiness {
     #[must_use]
     pub fn can_judge_at(&self) -> Option<Instant> {
         let first = self.first_complete?;
-        let pending = self.sources.values().any(|state| *state == State::Pending);
+        let pending = self.sources.values().any(|state| *state == State::Pending)
+            || FIRST.into_iter().flat_map(|input| self.of(input)).any(|(_, state)| *state != State::Read);
         Some(if pending { first + OTHERS_WITHIN } else { first })
     }
 
@@ -64,7 +71,12 @@ impl Readiness {
     /// What the rules are told about an input: it counts as read where any of its sources is.
     #[must_use]
     pub fn availability(&self, input: Input) -> Availability {
-        if self.of(input).any(|(_, state)| *state == State::Read) {
+        let stands = |name: &str| self.read_before.contains(&(input, name.to_owned()));
+        if self.of(input).any(|(name, state)| match state {
+            State::Read => true,
+            State::Failed(Failure::Unanswered(_)) => stands(name),
+            State::Pending | State::Failed(_) => false,
+        }) {
             return Availability::Read;
         }
         let failures = self.of(input).filter_map(|(name, state)| match state {
@@ -129,6 +141,19 @@ mod tests {
     }
 
     #[test]
+    fn an_api_server_that_is_away_takes_nothing_back() {
+        let now = Instant::now();
+        let mut readiness = Readiness::new(FIRST.into_iter().map(|i| (i, i.name().to_owned())));
+        all_read(&mut readiness, now);
+        let nodes = Input::Nodes.name().to_owned();
+        readiness.note(Input::Nodes, nodes.clone(), State::Failed(Failure::Unanswered("connection refused".to_owned())), now);
+        assert_eq!(readiness.availability(Input::Nodes), Availability::Read);
+        assert_eq!(readiness.up().find(|(name, _)| *name == nodes), Some((nodes.as_str(), false)));
+        readiness.note(Input::Nodes, nodes, State::Failed(Failure::NotPermitted("nodes".to_owned())), now);
+        assert!(matches!(readiness.availability(Input::Nodes), Availability::Missing(_)));
+    }
+
+    #[test]
     fn claims_that_may_not_be_read_stop_verdicts_and_a_missing_karpenter_does_not() {
         let now = Instant::now();
         let mut readiness = Readiness::new(FIRST.into_iter().map(|i| (i, i.name().to_owned())));
@@ -141,6 +166,6 @@ mod tests {
         refused.note(Input::NodeClaims, claims.clone(), State::Failed(Failure::NotPermitted(String::new())), now);
         assert_eq!(refused.can_judge_at(), None);
         refused.note(Input::NodeClaims, claims, State::Failed(Failure::NotInstalled), now);
-        assert_eq!(refused.can_judge_at(), Some(now));
+        assert_eq!(refused.can_judge_at(), Some(now + OTHERS_WITHIN));
     }
 }

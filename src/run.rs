@@ -101,8 +101,9 @@ async fn finish(server: JoinHandle<std::io::Result<()>>) {
 
 fn log(format: LogFormat) {
     use tracing_subscriber::EnvFilter;
-    // kube's watcher logs each refused list; we say it once ourselves.
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube_runtime=error"));
+    // kube logs each request that fails; we say it once ourselves.
+    let filter =
+        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube_runtime=error,kube_client::client::builder=off"));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     // Somebody else's subscriber, as in a test, stays.
     let _ = match format {

@@ -24,6 +24,8 @@ use tokio::task::{JoinError, JoinSet};
 pub(crate) const PAGE: u32 = 500;
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_LAST: Duration = Duration::from_mins(1);
+/// An API server that is away comes back, and machines do not wait meanwhile; kinds are installed once in a while.
+const RETRY_UNANSWERED: Duration = Duration::from_secs(10);
 /// A watch that breaks off is resumed, and nobody notices. After so many failures in a row it is blind, and starts with a new list.
 const BLIND_AFTER: u32 = 3;
 
@@ -186,19 +188,23 @@ impl Watch {
                 Err(error) => {
                     failures += 1;
                     let failure = Failure::from(&error);
+                    // An API server that starts refuses and misses things for a moment: what was read before is not given up at once.
                     let unanswered = matches!(failure, Failure::Unanswered(_));
-                    if unanswered && failures == BLIND_AFTER {
+                    let at_once = said == State::Pending && !unanswered;
+                    // "Not installed" and "not permitted" say more than "no answer", and stay true until there is one.
+                    let less = unanswered && matches!(said, State::Failed(Failure::NotInstalled | Failure::NotPermitted(_)));
+                    if failures == BLIND_AFTER {
                         events = watcher(self.api.clone(), self.config.clone()).boxed();
                     }
                     let state = State::Failed(failure);
-                    if said != state && (!unanswered || failures >= BLIND_AFTER) {
+                    if said != state && !less && (at_once || failures >= BLIND_AFTER) {
                         said = state;
                         told.push(self.state(&said));
                     }
                     if send(&changes, told).await.is_err() {
                         return;
                     }
-                    tokio::time::sleep(backoff(failures)).await;
+                    tokio::time::sleep(backoff(failures).min(if unanswered { RETRY_UNANSWERED } else { RETRY_LAST })).await;
                     continue;
                 }
                 Ok(Some(watcher::Event::Init)) => known.begin(),
