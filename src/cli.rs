@@ -220,6 +220,12 @@ fn of_dump(args: &Diagnose) -> ExitCode {
     for complaint in &summary.complaints {
         complain(&complaint.to_string());
     }
+    if world.subjects().next().is_none() {
+        complain(
+            "nothing to judge: no NodeClaim, Node, NodePool or EC2NodeClass could be read; give what kubectl get -o yaml prints of them",
+        );
+        return ExitCode::from(BAD_INPUT);
+    }
     let now = match (args.now, world.newest_time()) {
         (Some(now), _) => now,
         (None, Some(newest)) => {
@@ -230,7 +236,7 @@ fn of_dump(args: &Diagnose) -> ExitCode {
             newest
         }
         (None, None) => {
-            complain("nothing to judge: no NodeClaim, Node, NodePool or EC2NodeClass could be read");
+            complain("nothing in the dump carries a time to judge at; give one with --now");
             return ExitCode::from(BAD_INPUT);
         }
     };

@@ -18,6 +18,8 @@ pub struct Complaint {
     pub file: String,
     /// The document in the file, from 1.
     pub document: usize,
+    /// The item in a document that is a list, from 1; 0 for the document itself.
+    pub item: usize,
     /// The line in the file, from 1.
     pub line: usize,
     pub message: String,
@@ -25,9 +27,11 @@ pub struct Complaint {
 
 impl fmt::Display for Complaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.document, self.line) {
-            (0, _) => write!(f, "{}: {}", self.file, self.message),
-            (document, line) => write!(f, "{}:{line}: document {document}: {}", self.file, self.message),
+        let Self { file, document, item, line, message } = self;
+        match (document, item) {
+            (0, _) => write!(f, "{file}: {message}"),
+            (document, 0) => write!(f, "{file}:{line}: document {document}: {message}"),
+            (document, item) => write!(f, "{file}:{line}: document {document}, item {item}: {message}"),
         }
     }
 }
@@ -94,14 +98,18 @@ fn files_of(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
 }
 
 fn of_file(file: &str, message: String) -> Complaint {
-    Complaint { file: file.to_owned(), document: 0, line: 0, message }
+    Complaint { file: file.to_owned(), document: 0, item: 0, line: 0, message }
 }
 
 /// Reads one file's text.
 pub fn load_bytes(file: &str, bytes: &[u8], world: &mut World, summary: &mut Summary) {
-    let mut reader = Reader { file, document: 0, world, summary };
+    let mut reader = Reader { file, document: 0, item: 0, world, summary };
     if bytes.starts_with(&[0x1f, 0x8b]) {
         return reader.complain_of_file("this is gzip; unpack it first, for example with zcat FILE | nodewhy diagnose -f -");
+    }
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        return reader
+            .complain_of_file("this is UTF-16, as PowerShell's > writes it; save it as UTF-8, for example with | Out-File -Encoding utf8");
     }
     if bytes.contains(&0) {
         return reader.complain_of_file("this is no text; expected what kubectl get -o yaml or -o json prints");
@@ -111,12 +119,20 @@ pub fn load_bytes(file: &str, bytes: &[u8], world: &mut World, summary: &mut Sum
     if text.trim().is_empty() {
         return reader.complain_of_file("the file is empty; expected what kubectl get -o yaml or -o json prints");
     }
-    if text.trim_start().starts_with(['{', '[']) { reader.json(text) } else { reader.yaml(text) }
+    if text.trim_start().starts_with(['{', '[']) {
+        reader.json(text)
+    } else {
+        reader.yaml(text)
+    }
+    if reader.document == 0 {
+        reader.complain_of_file("the file is empty but for comments; expected what kubectl get -o yaml or -o json prints");
+    }
 }
 
 struct Reader<'r> {
     file: &'r str,
     document: usize,
+    item: usize,
     world: &'r mut World,
     summary: &'r mut Summary,
 }
@@ -138,48 +154,67 @@ impl Reader<'_> {
     }
 
     fn complain(&mut self, line: usize, message: String) {
-        self.summary.complaints.push(Complaint { file: self.file.to_owned(), document: self.document, line, message });
+        self.summary.complaints.push(Complaint { file: self.file.to_owned(), document: self.document, item: self.item, line, message });
     }
 
     fn json(&mut self, text: &str) {
-        let mut documents = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
-        loop {
-            let start = documents.byte_offset();
-            let Some(document) = documents.next() else { break };
-            self.document += 1;
-            match document {
-                Ok(raw) => self.json_document(raw.get(), line_of(text, start)),
-                Err(error) => return self.complain(error.line(), format!("this is no JSON: {error}")),
-            }
+        let mut lines = Lines::new(text);
+        let mut from = 0;
+        while let Some(rest) = text.get(from..) {
+            let mut documents = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
+            let Some(broken) = documents.by_ref().find_map(|document| {
+                self.document += 1;
+                match document {
+                    Ok(raw) => self.json_document(raw.get(), &mut lines),
+                    Err(error) => return Some(error),
+                }
+                None
+            }) else {
+                return;
+            };
+            // Broken here; kubectl begins each object on a line of its own.
+            let line = lines.at(from) + broken.line().saturating_sub(1);
+            self.complain(line, format!("this is no JSON: {}", without_place(&broken.to_string())));
+            let at = rest.split_inclusive('\n').take(broken.line().saturating_sub(1)).map(str::len).sum::<usize>();
+            let Some(next) = rest.get(at..).and_then(|after| after.find("\n{")) else { return };
+            from += at + next + 1;
         }
     }
 
-    fn json_document(&mut self, text: &str, line: usize) {
-        if text.starts_with('[') {
-            return match serde_json::from_str::<Vec<&RawValue>>(text) {
-                Ok(items) => items.into_iter().for_each(|item| self.json_document(item.get(), line)),
-                Err(error) => self.complain(line, format!("this is no JSON: {error}")),
-            };
+    fn json_document(&mut self, text: &str, lines: &mut Lines) {
+        let line = lines.of(text);
+        if !text.starts_with('[') {
+            return self.json_object(text, lines);
         }
+        match serde_json::from_str::<Vec<&RawValue>>(text) {
+            Ok(items) => self.json_items(&items, &TypeMeta::default(), lines),
+            Err(error) => self.complain(line, format!("this is no JSON: {}", without_place(&error.to_string()))),
+        }
+    }
+
+    fn json_object(&mut self, text: &str, lines: &mut Lines) {
+        let line = lines.of(text);
         match serde_json::from_str::<JsonEnvelope>(text) {
-            Err(error) => self.complain(line, format!("this is no Kubernetes object: {error}")),
+            Err(error) => self.complain(line, format!("{NO_OBJECT}: {}", without_place(&error.to_string()))),
             Ok(JsonEnvelope { api_version, kind, items: Some(items) }) => {
-                let item_type = type_of_items(&api_version, &kind);
-                for item in items {
-                    let own = serde_json::from_str::<TypeMeta>(item.get()).unwrap_or_default();
-                    let type_ = if own.kind.is_empty() { item_type.clone() } else { own };
-                    self.take(&type_, line, |input| {
-                        Object::read(input, &mut serde_json::Deserializer::from_str(item.get())).map_err(|e| e.to_string())
-                    });
-                }
+                self.json_items(&items, &type_of_items(&api_version, &kind), lines)
             }
-            Ok(JsonEnvelope { api_version, kind, items: None }) => {
-                let type_ = TypeMeta { api_version, kind };
-                self.take(&type_, line, |input| {
-                    Object::read(input, &mut serde_json::Deserializer::from_str(text)).map_err(|e| e.to_string())
-                });
-            }
+            Ok(JsonEnvelope { api_version, kind, items: None }) => self.json_take(text, &TypeMeta { api_version, kind }, line),
         }
+    }
+
+    fn json_items(&mut self, items: &[&RawValue], item_type: &TypeMeta, lines: &mut Lines) {
+        for (number, item) in items.iter().enumerate() {
+            self.item = number + 1;
+            let own = serde_json::from_str::<TypeMeta>(item.get()).unwrap_or_default();
+            let line = lines.of(item.get());
+            self.json_take(item.get(), if own.kind.is_empty() { item_type } else { &own }, line);
+        }
+        self.item = 0;
+    }
+
+    fn json_take(&mut self, text: &str, type_: &TypeMeta, line: usize) {
+        self.take(type_, line, |input| Object::read(input, &mut serde_json::Deserializer::from_str(text)).map_err(|e| e.to_string()));
     }
 
     fn yaml(&mut self, text: &str) {
@@ -192,9 +227,11 @@ impl Reader<'_> {
             self.document += 1;
             match list_items(body) {
                 Some((type_, items)) => {
-                    for (offset, item) in items {
+                    for (number, (offset, item)) in items.into_iter().enumerate() {
+                        self.item = number + 1;
                         self.yaml_object(&item, line + offset, Some(&type_));
                     }
+                    self.item = 0;
                 }
                 None => self.yaml_object(body, line, None),
             }
@@ -206,11 +243,11 @@ impl Reader<'_> {
             Ok(value) => value,
             Err(error) => {
                 let at = error.location().map_or(line, |l| line + usize::try_from(l.line()).unwrap_or(1).saturating_sub(1));
-                return self.complain(at, format!("this is no YAML: {}", first_line(&error.to_string())));
+                return self.complain(at, format!("this is no YAML: {}", without_place(&error.to_string())));
             }
         };
         if !value.is_object() {
-            return self.complain(line, "this is no Kubernetes object: expected apiVersion, kind and metadata".to_owned());
+            return self.complain(line, format!("{NO_OBJECT}: expected what kubectl get -o yaml or -o json prints"));
         }
         let own = TypeMeta::deserialize(&value).unwrap_or_default();
         if own.kind.ends_with("List") && value.get("items").is_some_and(serde_json::Value::is_array) {
@@ -230,7 +267,7 @@ impl Reader<'_> {
     fn take(&mut self, type_: &TypeMeta, line: usize, read: impl FnOnce(crate::input::Input) -> Result<Object, String>) {
         let kind = &type_.kind;
         if kind.is_empty() {
-            return self.complain(line, "this is no Kubernetes object: it has no kind".to_owned());
+            return self.complain(line, format!("{NO_OBJECT}: it has no kind"));
         }
         match type_.reading() {
             Reading::Ignored => self.summary.ignored += 1,
@@ -243,7 +280,10 @@ impl Reader<'_> {
                     self.summary.objects += 1;
                     self.world.apply(object, BEFORE_EVERYTHING);
                 }
-                Err(error) => self.complain(line, format!("this {kind} cannot be read: {}", first_line(&error))),
+                Err(error) => {
+                    let expected = input.command();
+                    self.complain(line, format!("this {kind} cannot be read: {}; expected what {expected} prints", without_place(&error)));
+                }
             },
         }
     }
@@ -271,13 +311,38 @@ fn yaml_options() -> serde_saphyr::Options {
     }
 }
 
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
+const NO_OBJECT: &str = "this is no Kubernetes object";
+
+/// A parser's message without the line and column, which it counts from the start of its own piece of the file.
+fn without_place(message: &str) -> &str {
+    let first = message.lines().next().unwrap_or_default();
+    first.split_once(" at line ").map_or(first, |(said, _)| said)
 }
 
-fn line_of(text: &str, offset: usize) -> usize {
-    let skipped = text[offset..].len() - text[offset..].trim_start().len();
-    text.as_bytes()[..offset + skipped].split(|&b| b == b'\n').count()
+/// Line numbers of places in a text that are asked for from front to back, so that the text is read once.
+struct Lines<'t> {
+    text: &'t str,
+    offset: usize,
+    line: usize,
+}
+
+impl<'t> Lines<'t> {
+    const fn new(text: &'t str) -> Self {
+        Self { text, offset: 0, line: 1 }
+    }
+
+    fn at(&mut self, offset: usize) -> usize {
+        if let Some(passed) = self.text.as_bytes().get(self.offset..offset) {
+            self.line += passed.split(|&b| b == b'\n').count() - 1;
+            self.offset = offset;
+        }
+        self.line
+    }
+
+    /// The line on which a part of the text begins.
+    fn of(&mut self, part: &str) -> usize {
+        self.at(part.as_ptr().addr().saturating_sub(self.text.as_ptr().addr()))
+    }
 }
 
 /// Cuts a text before each line that `starts` a part; each part with the number of its first line, from 1.

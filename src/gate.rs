@@ -257,10 +257,10 @@ pub fn terminates_at(claim: &NodeClaim, karpenter: Option<&karpenter::Karpenter>
     if claim.is_true("Registered") {
         None
     } else if !claim.is_true("Launched") && karpenter.is_some_and(karpenter::Karpenter::has_launch_timeout) {
-        Some(since("Launched") + karpenter::LAUNCH_TIMEOUT)
+        since("Launched").checked_add_signed(karpenter::LAUNCH_TIMEOUT)
     } else {
         // core liveness.go counts from the last transition of Registered, which starts as the claim's creation.
-        Some(since("Registered") + karpenter::REGISTRATION_TIMEOUT)
+        since("Registered").checked_add_signed(karpenter::REGISTRATION_TIMEOUT)
     }
 }
 
@@ -272,12 +272,12 @@ pub fn timed_out(claim: &NodeClaim, deleted: DateTime<Utc>) -> bool {
         return false;
     }
     let since = |type_: &str| claim.condition(type_).and_then(|c| c.last_transition_time).unwrap_or(created);
-    let limit = if claim.is_true("Launched") {
-        since("Registered") + karpenter::REGISTRATION_TIMEOUT
+    let (began, timeout) = if claim.is_true("Launched") {
+        (since("Registered"), karpenter::REGISTRATION_TIMEOUT)
     } else {
-        since("Launched") + karpenter::LAUNCH_TIMEOUT
+        (since("Launched"), karpenter::LAUNCH_TIMEOUT)
     };
-    deleted >= limit
+    deleted - began >= timeout
 }
 
 /// Deleted before any instance existed: Karpenter gives up at once on lack of capacity and on a node class that is not ready.

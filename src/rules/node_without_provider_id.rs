@@ -36,7 +36,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::RuledOut("no Node without providerID has appeared since the launch".to_owned());
     };
     // The cloud controller may only be about to set it.
-    let settled = node.metadata.creation_timestamp.map(|at| at + case.wait.proven);
+    let settled = node.metadata.creation_timestamp.and_then(|at| at.checked_add_signed(case.wait.proven));
     if let Some(at) = settled.filter(|at| case.now < *at) {
         return Opinion::LookAgain(at);
     }

@@ -31,7 +31,7 @@ fn check(case: &Case) -> Opinion {
     };
     // A driver removes its taint within seconds of its start, with retries.
     // Source: aws-ebs-csi-driver pkg/driver/node.go `tryRemoveNotReadyTaintUntilSucceed`.
-    if let Some(done) = ready.last_transition_time.map(|at| at + case.wait.proven)
+    if let Some(done) = ready.last_transition_time.and_then(|at| at.checked_add_signed(case.wait.proven))
         && case.now < done
     {
         return Opinion::LookAgain(done);
