@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The label that carries the cause, so that `kubectl get ndx -l nodewhy.dev/cause=…` works.
 pub const CAUSE_LABEL: &str = "nodewhy.dev/cause";
 
+#[allow(clippy::duplicated_attributes, reason = "every printcolumn has the same keys")]
 /// Which machine (or NodePool, or node class) a diagnosis is about.
 #[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[kube(
@@ -34,6 +35,7 @@ pub const CAUSE_LABEL: &str = "nodewhy.dev/cause";
         description = "When Karpenter deletes the machine and with it the evidence"
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Outcome", type_ = "string", json_path = ".status.outcome", priority = 1, description = "How it ended"),
     printcolumn(name = "Confidence", type_ = "string", json_path = ".status.confidence", priority = 1),
     printcolumn(name = "Blame", type_ = "string", json_path = ".status.blame.object", priority = 1),
     printcolumn(name = "Summary", type_ = "string", json_path = ".status.summary", priority = 1)
@@ -138,6 +140,7 @@ pub struct NodeDiagnosisStatus {
     pub outcome: Option<Outcome>,
     /// Earlier machines of the same NodePool and node class with the same cause.
     #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(with = "i32", range(min = 0))]
     pub recurrences: u32,
     /// Conditions after the Kubernetes conventions: Diagnosed (True once a cause other than Unknown is named).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -210,15 +213,19 @@ pub struct Blame {
     pub field: Option<String>,
     /// Line in the field's text, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<i32>", range(min = 1))]
     pub line: Option<u32>,
     /// Column in that line, in characters from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<i32>", range(min = 1))]
     pub column: Option<u32>,
     /// Length of the place in characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<i32>", range(min = 1))]
     pub length: Option<u32>,
     /// Column of the place in the excerpt, which differs where a value is masked or a long line is cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<i32>", range(min = 1))]
     pub caret: Option<u32>,
     /// That line, with secret-looking values masked.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,6 +3,7 @@
 use crate::api::{Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
 use crate::foreign::{Condition, Event, Node, NodeClaim, NodeClass, NodePool, Pod};
 use crate::gate::{self, Thresholds, Wait};
+use crate::input::Input;
 use crate::karpenter::{Karpenter, Provider};
 use crate::userdata::UserData;
 use crate::world::{ClassFacts, Subject, World};
@@ -48,7 +49,7 @@ impl<'w> Case<'w> {
             }
             Subject::Pool(name) => {
                 let pool = world.pool(name)?;
-                let wait = gate::pool_wait(pool, world.claim_events_of_pool(name), world.claims_of_pool(name), thresholds)?;
+                let wait = gate::pool_wait(pool, world.claim_events_of_pool(name), world.claims_of_pool(name), now, thresholds)?;
                 let class = class_of(world, &pool.spec.template.spec.node_class_ref);
                 let subject = reference("karpenter.sh/v1", "NodePool", &pool.metadata);
                 Some(Self { now, world, claim: None, node: None, pool: Some(pool), class, wait, subject })
@@ -60,6 +61,10 @@ impl<'w> Case<'w> {
                     let reference = &p.spec.template.spec.node_class_ref;
                     reference.kind == *kind && reference.name == *name
                 });
+                // A class that nobody launches from holds nothing up.
+                if pool.is_none() && world.missing(Input::NodePools).is_none() && world.claims_of_class(kind, name).next().is_none() {
+                    return None;
+                }
                 let subject = reference(&class.class.api_version, kind, &class.class.metadata);
                 Some(Self { now, world, claim: None, node: None, pool, class: Some(class), wait, subject })
             }
@@ -188,6 +193,12 @@ impl<'w> Case<'w> {
     /// Pods on the Node.
     pub fn pods(&self) -> impl Iterator<Item = &'w Pod> + '_ {
         self.node.into_iter().flat_map(|n| self.world.pods_on(n.name()))
+    }
+
+    /// Whether it has waited for longer than is normal: before that, what still fails may only be starting.
+    #[must_use]
+    pub fn is_overdue(&self) -> bool {
+        self.now - self.wait.since >= self.wait.patience
     }
 
     /// Minutes and seconds since the machine began to wait, for sentences.

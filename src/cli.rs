@@ -1,14 +1,21 @@
 //! The command line.
 
 use crate::api::{Confidence, NodeDiagnosis};
+use crate::cluster::Cluster;
+use crate::collect;
+use crate::crd;
 use crate::diagnose::{self, Judgement};
 use crate::dump;
 use crate::gate::Thresholds;
+use crate::input::Input;
+use crate::live;
 use crate::report::{self, Format, Style};
 use crate::rules;
+use crate::run;
 use crate::world::{Subject, World};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use kube::api::DynamicObject;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,6 +33,20 @@ enum Command {
     /// Find stuck machines and name the root cause, from a dump (-f) or a live cluster
     #[command(after_help = EXIT_CODES)]
     Diagnose(Diagnose),
+    /// Print what `diagnose -f` reads of a cluster, secrets masked
+    Collect {
+        #[command(flatten)]
+        cluster: Cluster,
+    },
+    /// Watch the cluster and write a NodeDiagnosis for each stuck machine
+    Run {
+        #[command(flatten)]
+        options: run::Options,
+        #[command(flatten)]
+        thresholds: ThresholdArgs,
+    },
+    /// Print the CustomResourceDefinition
+    Crd,
     /// Print the page of a cause, or the list of all causes
     Explain {
         /// The cause, for example NodeRoleNotMapped
@@ -41,8 +62,10 @@ struct Diagnose {
     /// One NodeClaim, Node, NodePool or node class only, in full
     name: Option<String>,
     /// What `kubectl get … -o yaml` (or json) printed: files, directories, or - for standard input. Needs no cluster
-    #[arg(short = 'f', long = "filename", num_args = 1..)]
+    #[arg(short = 'f', long = "filename", num_args = 1.., conflicts_with_all = ["kubeconfig", "context"])]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    cluster: Cluster,
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
     /// The time to judge at, for example 2026-01-31T12:00:00Z [default: the newest time in the dump; now for a cluster]
@@ -77,56 +100,121 @@ enum Color {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Thresholds")]
 pub struct ThresholdArgs {
-    /// Created, but no instance (seconds)
-    #[arg(long, env = "NODEWHY_LAUNCH_THRESHOLD", default_value_t = 120)]
-    launch_threshold: u32,
-    /// Launched, but no Node; twice that on Windows (seconds)
-    #[arg(long, env = "NODEWHY_JOIN_THRESHOLD", default_value_t = 300)]
-    join_threshold: u32,
-    /// Node there, but not registered by Karpenter (seconds)
-    #[arg(long, env = "NODEWHY_REGISTER_THRESHOLD", default_value_t = 120)]
-    register_threshold: u32,
-    /// Registered, but not initialized (seconds)
-    #[arg(long, env = "NODEWHY_INITIALIZE_THRESHOLD", default_value_t = 300)]
-    initialize_threshold: u32,
-    /// The same where device plugins or drivers are awaited (seconds)
-    #[arg(long, env = "NODEWHY_DEVICES_THRESHOLD", default_value_t = 600)]
-    devices_threshold: u32,
-    /// Ready before, not Ready now (seconds)
-    #[arg(long, env = "NODEWHY_READY_THRESHOLD", default_value_t = 300)]
-    ready_threshold: u32,
-    /// The least wait at any gate, enough where the cause is proven (seconds)
-    #[arg(long, env = "NODEWHY_PROVEN_THRESHOLD", default_value_t = 120)]
-    proven_threshold: u32,
+    /// Created, but no instance
+    #[arg(long = "launch-threshold", env = "NODEWHY_LAUNCH_THRESHOLD", value_name = "SECONDS", default_value_t = 120)]
+    launch: u32,
+    /// Launched, but no Node; twice that on Windows
+    #[arg(long = "join-threshold", env = "NODEWHY_JOIN_THRESHOLD", value_name = "SECONDS", default_value_t = 300)]
+    join: u32,
+    /// Node there, but not registered by Karpenter
+    #[arg(long = "register-threshold", env = "NODEWHY_REGISTER_THRESHOLD", value_name = "SECONDS", default_value_t = 120)]
+    register: u32,
+    /// Registered, but not initialized
+    #[arg(long = "initialize-threshold", env = "NODEWHY_INITIALIZE_THRESHOLD", value_name = "SECONDS", default_value_t = 300)]
+    initialize: u32,
+    /// The same where device plugins or drivers are awaited
+    #[arg(long = "devices-threshold", env = "NODEWHY_DEVICES_THRESHOLD", value_name = "SECONDS", default_value_t = 600)]
+    devices: u32,
+    /// Ready before, not Ready now
+    #[arg(long = "ready-threshold", env = "NODEWHY_READY_THRESHOLD", value_name = "SECONDS", default_value_t = 300)]
+    ready: u32,
+    /// The least wait at any gate, enough where the cause is proven
+    #[arg(long = "proven-threshold", env = "NODEWHY_PROVEN_THRESHOLD", value_name = "SECONDS", default_value_t = 120)]
+    proven: u32,
 }
 
 impl From<&ThresholdArgs> for Thresholds {
     fn from(args: &ThresholdArgs) -> Self {
         let seconds = |n: u32| TimeDelta::seconds(i64::from(n));
         Self {
-            launch: seconds(args.launch_threshold),
-            join: seconds(args.join_threshold),
-            register: seconds(args.register_threshold),
-            initialize: seconds(args.initialize_threshold),
-            devices: seconds(args.devices_threshold),
-            ready: seconds(args.ready_threshold),
-            proven: seconds(args.proven_threshold),
+            launch: seconds(args.launch),
+            join: seconds(args.join),
+            register: seconds(args.register),
+            initialize: seconds(args.initialize),
+            devices: seconds(args.devices),
+            ready: seconds(args.ready),
+            proven: seconds(args.proven),
         }
     }
 }
 
 /// Bad usage or input.
 const BAD_INPUT: u8 = 2;
+/// The cluster could not be read.
+const NO_CLUSTER: u8 = 3;
 
 /// Runs the command line.
 pub fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Diagnose(args) => diagnose(&args),
+        Command::Collect { cluster } => collect(&cluster),
+        Command::Run { options, thresholds } => match block_on(run::run(options, (&thresholds).into())) {
+            Ok(Ok(())) => ExitCode::SUCCESS,
+            Ok(Err(error)) => fail(&error, NO_CLUSTER),
+            Err(error) => fail(&error, NO_CLUSTER),
+        },
+        Command::Crd => match crd::crd_yaml() {
+            Ok(yaml) => {
+                print(&yaml);
+                ExitCode::SUCCESS
+            }
+            Err(error) => fail(&error, BAD_INPUT),
+        },
         Command::Explain { cause } => explain(cause.as_deref()),
     }
 }
 
+fn block_on<F: Future>(future: F) -> std::io::Result<F::Output> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?.block_on(future))
+}
+
+fn fail(error: &dyn std::fmt::Display, code: u8) -> ExitCode {
+    complain(&error.to_string());
+    ExitCode::from(code)
+}
+
 fn diagnose(args: &Diagnose) -> ExitCode {
+    if args.files.is_empty() { of_cluster(args) } else { of_dump(args) }
+}
+
+fn of_cluster(args: &Diagnose) -> ExitCode {
+    let now = args.now.unwrap_or_else(Utc::now);
+    let mut world = World::default();
+    let thresholds = Thresholds::from(&args.thresholds);
+    if let Err(error) = load(&args.cluster, &mut world, now, &thresholds, &mut |_| ()) {
+        return fail(&error, NO_CLUSTER);
+    }
+    say_karpenter(&world);
+    conclude(args, &world, now)
+}
+
+/// Reads the cluster; says what could not be read, and fails where nothing could.
+fn load(
+    cluster: &Cluster,
+    world: &mut World,
+    now: DateTime<Utc>,
+    thresholds: &Thresholds,
+    seen: &mut (dyn FnMut(&DynamicObject) + Send),
+) -> Result<(), String> {
+    let loaded = block_on(async {
+        let client = cluster.client().await.map_err(|e| e.to_string())?;
+        live::load(&client, world, now, thresholds, seen).await.map_err(|e| format!("the cluster does not answer: {e}"))
+    });
+    loaded.map_err(|e| e.to_string())??.iter().for_each(|c| complain(c));
+    world.missing(Input::Nodes).map_or(Ok(()), |why| Err(format!("nothing to judge: Nodes cannot be read ({why})")))
+}
+
+fn collect(cluster: &Cluster) -> ExitCode {
+    let mut objects = Vec::new();
+    let mut keep = |object: &DynamicObject| objects.extend(collect::disclosed(object).ok());
+    if let Err(error) = load(cluster, &mut World::default(), Utc::now(), &Thresholds::default(), &mut keep) {
+        return fail(&error, NO_CLUSTER);
+    }
+    print(&collect::list(&objects));
+    ExitCode::SUCCESS
+}
+
+fn of_dump(args: &Diagnose) -> ExitCode {
     let mut world = World::default();
     let summary = dump::load(&args.files, &mut world);
     for complaint in &summary.complaints {
@@ -146,11 +234,16 @@ fn diagnose(args: &Diagnose) -> ExitCode {
             return ExitCode::from(BAD_INPUT);
         }
     };
-    if let Some(karpenter) = world.karpenter() {
-        complain(&format!("Karpenter {} ({})", karpenter.version, karpenter.source));
-    }
+    say_karpenter(&world);
     let code = conclude(args, &world, now);
     if summary.complaints.is_empty() { code } else { ExitCode::from(BAD_INPUT) }
+}
+
+fn say_karpenter(world: &World) {
+    match world.karpenter() {
+        Some(karpenter) => complain(&format!("Karpenter {} ({})", karpenter.version, karpenter.source)),
+        None => complain("the version of Karpenter is not known: its Deployment is not here"),
+    }
 }
 
 fn conclude(args: &Diagnose, world: &World, now: DateTime<Utc>) -> ExitCode {
@@ -219,21 +312,18 @@ fn one(world: &World, name: &str, now: DateTime<Utc>, thresholds: &Thresholds) -
 fn explain(cause: Option<&str>) -> ExitCode {
     let Some(cause) = cause else {
         let width = rules::ALL.iter().map(|r| r.cause.len()).max().unwrap_or(0);
-        print(&rules::ALL.iter().map(|r| format!("{:width$}  {}\n", r.cause, r.summary)).collect::<String>());
+        let lines: Vec<String> = rules::ALL.iter().map(|r| format!("{:width$}  {}", r.cause, r.summary)).collect();
+        print(&(lines.join("\n") + "\n"));
         return ExitCode::SUCCESS;
     };
     let page =
         if cause.eq_ignore_ascii_case(rules::unknown::CAUSE) { Some(rules::unknown::PAGE) } else { rules::by_cause(cause).map(|r| r.page) };
-    match page {
-        Some(page) => {
-            print(page);
-            ExitCode::SUCCESS
-        }
-        None => {
-            complain(&format!("no cause is called {cause}; nodewhy explain lists them"));
-            ExitCode::from(BAD_INPUT)
-        }
-    }
+    let Some(page) = page else {
+        complain(&format!("no cause is called {cause}; nodewhy explain lists them"));
+        return ExitCode::from(BAD_INPUT);
+    };
+    print(page);
+    ExitCode::SUCCESS
 }
 
 fn colour(wish: Color) -> bool {

@@ -3,7 +3,7 @@
 //! Pure and deterministic: equal worlds at equal times give equal bytes.
 
 use crate::api::{
-    Alternative, CAUSE_LABEL, Condition, Confidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome, RuledOut, Stage, Unknown,
+    Alternative, CAUSE_LABEL, Condition, Confidence, Evidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome, RuledOut, Stage, Unknown,
 };
 use crate::case::{Case, duration, nodes_of};
 use crate::finding::{Finding, Opinion};
@@ -52,6 +52,10 @@ pub fn judge(world: &World, subject: &Subject, now: DateTime<Utc>, thresholds: &
         return Judgement::Waiting(at(case.wait.patience).into_iter().chain(heard.look_again).min());
     }
     let look_again = heard.look_again.filter(|at| *at > now);
+    if heard.findings.is_empty() && look_again.is_some() {
+        // A rule is about to know: better that than Unknown.
+        return Judgement::Waiting(look_again);
+    }
     Judgement::Sick(Box::new(verdict(&case, heard)), look_again)
 }
 
@@ -93,16 +97,19 @@ fn hear(case: &Case) -> Heard {
 }
 
 /// An older machine of the same class is stuck at the same gate, and none has passed it since: this one follows it.
+///
+/// Machines that were in service fail one by one; there one says nothing about the next.
 fn follows_a_stuck_sibling(case: &Case, thresholds: &Thresholds) -> bool {
-    case.siblings().any(|sibling| {
-        let wait = gate::claim_wait(sibling, &nodes_of(case.world, sibling), |_| None, thresholds);
-        wait.is_some_and(|wait| {
-            wait.stage == case.stage()
-                && wait.since <= case.wait.since
-                && case.now - wait.since >= wait.patience
-                && case.sibling_joined_since(wait.since).is_none()
+    case.stage() != Stage::Ready
+        && case.siblings().any(|sibling| {
+            let wait = gate::claim_wait(sibling, &nodes_of(case.world, sibling), |_| None, thresholds);
+            wait.is_some_and(|wait| {
+                wait.stage == case.stage()
+                    && wait.since <= case.wait.since
+                    && case.now - wait.since >= wait.patience
+                    && case.sibling_joined_since(wait.since).is_none()
+            })
         })
-    })
 }
 
 fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
@@ -122,7 +129,9 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
         unknowns.extend(heard.missing);
     }
     let mut evidence = finding.evidence;
-    if !evidence.contains(&case.wait.evidence) {
+    // Why it counts as stuck, unless the rule says the same in better words.
+    let told = |e: &Evidence| (&e.object, &e.field) == (&case.wait.evidence.object, &case.wait.evidence.field);
+    if !evidence.iter().any(told) {
         evidence.insert(0, case.wait.evidence.clone());
     }
     evidence.extend(rules::contrast::evidence(case));

@@ -67,7 +67,7 @@ fn load_path(path: &Path, world: &mut World, summary: &mut Summary) {
     if path.is_dir() {
         match files_of(path) {
             Ok(files) if files.is_empty() => {
-                summary.complaints.push(of_file(&name, "no .yaml, .yml or .json file in this directory".to_owned()))
+                summary.complaints.push(of_file(&name, "no .yaml, .yml or .json file in this directory".to_owned()));
             }
             Ok(files) => files.iter().for_each(|file| load_path(file, world, summary)),
             Err(error) => summary.complaints.push(of_file(&name, format!("cannot be listed: {error}"))),
@@ -277,7 +277,7 @@ fn first_line(text: &str) -> &str {
 
 fn line_of(text: &str, offset: usize) -> usize {
     let skipped = text[offset..].len() - text[offset..].trim_start().len();
-    text.as_bytes()[..offset + skipped].iter().filter(|&&b| b == b'\n').count() + 1
+    text.as_bytes()[..offset + skipped].split(|&b| b == b'\n').count()
 }
 
 /// Cuts a text before each line that `starts` a part; each part with the number of its first line, from 1.

@@ -61,11 +61,16 @@ impl Wait {
         Self { stage, since, patience, proven: thresholds.proven.min(patience), evidence }
     }
 
-    /// For machines that are going away anyway: worth a diagnosis only where something proves why.
+    /// Worth a diagnosis only where something proves why.
     fn only_with_proof(mut self) -> Self {
         self.patience = TimeDelta::MAX;
-        self.proven = TimeDelta::zero();
         self
+    }
+
+    /// For machines that are going away anyway: they will not wait any longer.
+    fn leaving(mut self) -> Self {
+        self.proven = TimeDelta::zero();
+        self.only_with_proof()
     }
 
     /// For states that no time heals.
@@ -99,7 +104,7 @@ pub fn claim_wait(
         let since = claim.condition("Launched").and_then(&changed).unwrap_or(created).max(created);
         let evidence = saw(name, field("Launched"), shown("Launched"), "no instance has been launched for this NodeClaim");
         let wait = Wait::new(Stage::Launch, since, t.launch, t, evidence);
-        return Some(if claim.metadata.deletion_timestamp.is_some() { wait.only_with_proof() } else { wait });
+        return Some(if claim.metadata.deletion_timestamp.is_some() { wait.leaving() } else { wait });
     }
     let launched = claim.true_since("Launched").unwrap_or(created);
     if !claim.is_true("Registered") {
@@ -116,7 +121,7 @@ pub fn claim_wait(
             return Some(Wait::new(Stage::Register, since, t.register, t, evidence));
         }
         let because = "the instance was launched, but no Node with its providerID has appeared";
-        let patience = if claim.fixed("kubernetes.io/os") == Some("windows") { t.join * 2 } else { t.join };
+        let patience = if boots_slowly(claim) { t.join * 2 } else { t.join };
         return Some(Wait::new(Stage::Join, launched, patience, t, saw(name, field("Registered"), shown("Registered"), because)));
     }
     if !claim.is_true("Initialized") {
@@ -132,6 +137,13 @@ pub fn claim_wait(
         return Some(Wait::new(Stage::Initialize, since, patience, t, evidence));
     }
     nodes.iter().find_map(|node| ready_wait(node, t)).or_else(|| taints_wait(claim, nodes.first()?, t))
+}
+
+/// Windows prepares itself after the first boot, and bare metal takes minutes to come up at all.
+/// Source: <https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-type-specifications.html> (`.metal` sizes).
+fn boots_slowly(claim: &NodeClaim) -> bool {
+    let bare_metal = |type_: &str| type_.split_once('.').is_some_and(|(_, size)| size.starts_with("metal"));
+    claim.fixed("kubernetes.io/os") == Some("windows") || claim.metadata.label("node.kubernetes.io/instance-type").is_some_and(bare_metal)
 }
 
 /// A Node in service without taints of its NodePool, which Karpenter was told not to add.
@@ -166,7 +178,7 @@ pub fn listed(taints: &[Taint]) -> String {
 #[must_use]
 pub fn node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     let created = node.metadata.creation_timestamp?;
-    if node.metadata.deletion_timestamp.is_some() {
+    if is_out_of_service(node) {
         return None;
     }
     let name = format!("Node/{}", node.name());
@@ -183,17 +195,10 @@ pub fn node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     })
 }
 
-/// A Node that is not Ready. A stopped or deleting one is not sick.
+/// A Node in service that is not Ready. One that somebody has taken out of service is not sick.
 fn ready_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
-    /// Set by the cloud-node-lifecycle-controller on stopped instances.
-    /// Source: k8s.io/cloud-provider v0.36.3 api/well_known_taints.go.
-    const SHUTDOWN_TAINT: &str = "node.cloudprovider.kubernetes.io/shutdown";
     let created = node.metadata.creation_timestamp?;
-    if node.is_ready()
-        || node.metadata.deletion_timestamp.is_some()
-        || node.taint(SHUTDOWN_TAINT).is_some()
-        || node.taint("karpenter.sh/disrupted").is_some()
-    {
+    if node.is_ready() || is_out_of_service(node) {
         return None;
     }
     let ready = node.condition("Ready");
@@ -201,6 +206,20 @@ fn ready_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     let observed = ready.map_or_else(|| "absent".to_owned(), Condition::shown);
     let evidence = saw(format!("Node/{}", node.name()), r#"status.conditions[?(@.type=="Ready")]"#, observed, "the Node is not Ready");
     Some(Wait::new(Stage::Ready, since, t.ready, t, evidence))
+}
+
+/// Deleted, stopped, cordoned or about to be removed. A cordon is a decision too: node group upgrades and termination handlers
+/// begin with one, and `KubeNodeNotReady` of kubernetes-mixin leaves cordoned Nodes out as well.
+fn is_out_of_service(node: &Node) -> bool {
+    const LEAVING_TAINTS: [&str; 3] = [
+        // Stopped instances. k8s.io/cloud-provider v0.36.3 api/well_known_taints.go.
+        "node.cloudprovider.kubernetes.io/shutdown",
+        // core pkg/apis/v1/taints.go (v1.14.3).
+        "karpenter.sh/disrupted",
+        // cluster-autoscaler utils/taints/taints.go, which does not cordon by default.
+        "ToBeDeletedByClusterAutoscaler",
+    ];
+    node.metadata.deletion_timestamp.is_some() || node.spec.unschedulable || LEAVING_TAINTS.iter().any(|key| node.taint(key).is_some())
 }
 
 /// When Karpenter will delete the machine, or would have.
@@ -247,8 +266,13 @@ pub fn pool_wait<'a>(
     pool: &NodePool,
     claim_events: impl Iterator<Item = &'a Event>,
     mut claims: impl Iterator<Item = &'a NodeClaim>,
+    now: DateTime<Utc>,
     t: &Thresholds,
 ) -> Option<Wait> {
+    /// Where pods still wait, Karpenter asks again once a refused offering leaves its cache: silence for much longer than that
+    /// says that another NodePool has taken the pods, or that they are gone.
+    /// Source: karpenter-provider-aws v1.14.1 pkg/cache/cache.go `UnavailableOfferingsTTL` (3 minutes).
+    const STILL_ASKED_FOR: TimeDelta = TimeDelta::minutes(10);
     let object = format!("NodePool/{}", pool.name());
     if let Some(condition) = ["ValidationSucceeded", "NodeClassReady"]
         .into_iter()
@@ -266,11 +290,13 @@ pub fn pool_wait<'a>(
         );
         return Some(wait);
     }
-    let refusals: Vec<&Event> = claim_events.filter(|e| e.reason == "InsufficientCapacityError").collect();
-    let last = refusals.iter().filter_map(|e| e.last_seen()).max()?;
-    // A claim that is alive has its own diagnosis, or was launched: then the pool is not stuck.
-    let answered = claims
-        .any(|c| c.metadata.creation_timestamp.is_some_and(|at| at >= last) || refusals.iter().any(|e| e.involved_object.name == c.name()));
+    let refused = claim_events.filter(|e| e.reason == "InsufficientCapacityError");
+    let refusals: Vec<&Event> = refused.filter(|e| e.last_seen().is_some_and(|at| now - at <= STILL_ASKED_FOR)).collect();
+    let first = refusals.iter().filter_map(|e| e.last_seen()).min()?;
+    // A claim that came later is alive, and has its own diagnosis where it needs one: then the pool is not stuck.
+    let answered = claims.any(|c| {
+        c.metadata.creation_timestamp.is_some_and(|at| at >= first) || refusals.iter().any(|e| e.involved_object.name == c.name())
+    });
     if answered || refusals.iter().map(|e| e.times()).sum::<u32>() < 2 {
         return None;
     }
@@ -281,7 +307,7 @@ pub fn pool_wait<'a>(
         newest.message.clone(),
         "Karpenter deleted the NodeClaim at once; only its event is left",
     );
-    Some(Wait::new(Stage::Launch, last, t.launch, t, evidence).only_with_proof())
+    Some(Wait::new(Stage::Launch, first, t.launch, t, evidence).only_with_proof())
 }
 
 /// A node class that is not Ready.

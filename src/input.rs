@@ -72,22 +72,84 @@ impl Input {
         }
     }
 
-    /// Group, plural and verbs that nodewhy needs to read it.
+    /// Where its objects are in a cluster. Watches, RBAC and readiness follow from this.
     #[must_use]
-    pub const fn resource(self) -> (&'static str, &'static str) {
+    pub const fn sources(self) -> &'static [Source] {
+        const KARPENTER: &str = "app.kubernetes.io/name=karpenter";
         match self {
-            Self::Nodes => ("", "nodes"),
-            Self::NodeClaims => ("karpenter.sh", "nodeclaims"),
-            Self::NodePools => ("karpenter.sh", "nodepools"),
-            Self::NodeClasses => ("karpenter.k8s.aws", "ec2nodeclasses"),
-            Self::AwsAuth => ("", "configmaps"),
-            Self::Events => ("", "events"),
-            Self::CertificateSigningRequests => ("certificates.k8s.io", "certificatesigningrequests"),
-            Self::Pods => ("", "pods"),
-            Self::DaemonSets => ("apps", "daemonsets"),
-            Self::Deployments => ("apps", "deployments"),
-            Self::ServiceAccounts => ("", "serviceaccounts"),
+            Self::Nodes => const { &[Source::new("", "v1", "Node", "nodes")] },
+            Self::NodeClaims => const { &[Source::new("karpenter.sh", "v1", "NodeClaim", "nodeclaims")] },
+            Self::NodePools => const { &[Source::new("karpenter.sh", "v1", "NodePool", "nodepools")] },
+            Self::NodeClasses => const { &[Source::new("karpenter.k8s.aws", "v1", "EC2NodeClass", "ec2nodeclasses")] },
+            Self::AwsAuth => const { &[Source::new("", "v1", "ConfigMap", "configmaps").only("kube-system", "aws-auth")] },
+            // Events about Pods are most of a cluster's events, and no rule reads them.
+            Self::Events => {
+                const {
+                    &[
+                        Source::new("", "v1", "Event", "events").fields("involvedObject.kind=NodeClaim"),
+                        Source::new("", "v1", "Event", "events").fields("involvedObject.kind=Node"),
+                        Source::new("", "v1", "Event", "events").fields("involvedObject.kind=DaemonSet"),
+                    ]
+                }
+            }
+            Self::CertificateSigningRequests => {
+                const { &[Source::new("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests")] }
+            }
+            // All pods of a cluster are too many: those of a stuck machine are listed when a rule wants them.
+            Self::Pods => const { &[Source::new("", "v1", "Pod", "pods").listed()] },
+            Self::DaemonSets => const { &[Source::new("apps", "v1", "DaemonSet", "daemonsets")] },
+            Self::Deployments => const { &[Source::new("apps", "v1", "Deployment", "deployments").labels(KARPENTER)] },
+            Self::ServiceAccounts => const { &[Source::new("", "v1", "ServiceAccount", "serviceaccounts").labels(KARPENTER)] },
         }
+    }
+}
+
+/// One kind of object in a cluster, and which of its objects are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Source {
+    pub group: &'static str,
+    pub version: &'static str,
+    pub kind: &'static str,
+    pub plural: &'static str,
+    /// The one object that is read, by namespace and name.
+    pub only: Option<(&'static str, &'static str)>,
+    /// Field selector.
+    pub fields: Option<&'static str>,
+    /// Label selector.
+    pub labels: Option<&'static str>,
+    /// Watched, or only listed when somebody asks.
+    pub watched: bool,
+}
+
+impl Source {
+    const fn new(group: &'static str, version: &'static str, kind: &'static str, plural: &'static str) -> Self {
+        Self { group, version, kind, plural, only: None, fields: None, labels: None, watched: true }
+    }
+
+    const fn only(mut self, namespace: &'static str, name: &'static str) -> Self {
+        self.only = Some((namespace, name));
+        self
+    }
+
+    const fn fields(mut self, selector: &'static str) -> Self {
+        self.fields = Some(selector);
+        self
+    }
+
+    const fn labels(mut self, selector: &'static str) -> Self {
+        self.labels = Some(selector);
+        self
+    }
+
+    const fn listed(mut self) -> Self {
+        self.watched = false;
+        self
+    }
+
+    /// The verbs that reading it takes.
+    #[must_use]
+    pub const fn verbs(self) -> &'static [&'static str] {
+        if self.watched { &["list", "watch"] } else { &["list"] }
     }
 }
 

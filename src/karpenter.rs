@@ -14,6 +14,9 @@ pub const DO_NOT_SYNC_TAINTS_LABEL: &str = "karpenter.sh/do-not-sync-taints";
 /// core pkg/scheduling/taints.go `KnownEphemeralTaints` (v1.14.3); set by the kubelet, removed by the cloud controller.
 pub const UNINITIALIZED_TAINT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
+/// What the class said when the NodeClaim was made. karpenter-provider-aws pkg/apis/v1/labels.go (v1.14.1).
+pub const CLASS_HASH: &str = "karpenter.k8s.aws/ec2nodeclass-hash";
+
 /// core pkg/controllers/nodeclaim/lifecycle/liveness.go `registrationTimeout`: a constant in every version.
 pub const REGISTRATION_TIMEOUT: TimeDelta = TimeDelta::minutes(15);
 /// core pkg/controllers/nodeclaim/lifecycle/liveness.go `LaunchTimeout`, since v1.7.0.
@@ -76,10 +79,9 @@ impl Karpenter {
         let Version(major, minor, patch) = self.version;
         let last = match (provider, minor) {
             (Provider::Aws, 0) => 8,
-            (Provider::Aws, 1) => 3,
-            (Provider::Aws, 2) => 1,
             (Provider::Core, 0) => 5,
-            (Provider::Core, 1) => 1,
+            (Provider::Aws, 1) => 3,
+            (Provider::Aws, 2) | (Provider::Core, 1) => 1,
             (Provider::Core, 2) => 0,
             _ => return false,
         };

@@ -2,12 +2,18 @@
 //!
 //! Data flows one way: foreign objects → [`world`] → [`case`] → rules → diagnosis → report or publish.
 
+// Nothing may panic on input.
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::todo, clippy::unimplemented)]
+
 pub mod api;
 pub mod aws_auth;
 pub mod case;
 pub mod cli;
 pub mod cloud_controller;
+pub mod cluster;
 pub mod cni;
+pub mod collect;
+pub mod crd;
 pub mod diagnose;
 pub mod dump;
 pub mod finding;
@@ -15,9 +21,17 @@ pub mod foreign;
 pub mod gate;
 pub mod input;
 pub mod karpenter;
+pub mod live;
+pub mod metrics;
+pub mod publish;
+pub mod readiness;
 pub mod report;
 pub mod rules;
+pub mod run;
+pub mod serve;
 pub mod startup_taint;
 pub mod text;
+pub mod triage;
 pub mod userdata;
+pub mod watch;
 pub mod world;

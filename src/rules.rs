@@ -27,6 +27,7 @@ mod node_role;
 mod node_role_not_mapped;
 mod node_without_provider_id;
 mod stale_cloud_provider_taint;
+mod startup_taint_put_back;
 mod startup_taint_stays;
 mod unregistered_taint_missing;
 mod untainted;
@@ -74,6 +75,7 @@ pub const ALL: &[&Rule] = &[
     &node_without_provider_id::RULE,
     &stale_cloud_provider_taint::RULE,
     &cloud_controller_never_initialized::RULE,
+    &startup_taint_put_back::RULE,
     &startup_taint_stays::RULE,
     &extended_resource_missing::RULE,
     &cni_not_ready::RULE,
@@ -95,4 +97,14 @@ pub fn documentation(cause: &str) -> String {
 #[must_use]
 pub fn by_cause(cause: &str) -> Option<&'static Rule> {
     ALL.iter().copied().find(|rule| rule.cause.eq_ignore_ascii_case(cause))
+}
+
+/// The list of all causes as `docs/causes/README.md` shows it.
+#[must_use]
+pub fn index() -> String {
+    let symptom = |page: &str| page.lines().find_map(|l| l.strip_prefix("> ")).unwrap_or_default().replace('|', "\\|");
+    let stages = |rule: &Rule| rule.stages.iter().map(|s| format!("{s:?}")).collect::<Vec<_>>().join(", ");
+    let row = |rule: &&Rule| format!("| [{0}]({0}.md) | {1} | {2} | `{3}` |\n", rule.cause, stages(rule), rule.summary, symptom(rule.page));
+    let head = "# Causes\n\nMade by `NODEWHY_UPDATE=1 cargo test --test pages`. Each page is also the test of its rule; the examples start from the\nhealthy cluster in [cluster.yaml](cluster.yaml). Where nothing fits, nodewhy says [Unknown](Unknown.md).\n\n| cause | stage | what it is | message to search for |\n| --- | --- | --- | --- |\n";
+    ALL.iter().map(row).fold(head.to_owned(), |all, row| all + &row)
 }

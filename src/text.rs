@@ -38,7 +38,7 @@ pub struct Position {
 pub fn position(text: &str, offset: usize) -> Position {
     let before = &text.as_bytes()[..offset.min(text.len())];
     let line_start = before.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
-    let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
+    let line = before.split(|&b| b == b'\n').count();
     let column = String::from_utf8_lossy(&before[line_start..]).chars().count() + 1;
     Position { line: u32::try_from(line).unwrap_or(u32::MAX), column: u32::try_from(column).unwrap_or(u32::MAX) }
 }

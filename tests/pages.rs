@@ -168,3 +168,13 @@ fn the_cluster_that_examples_start_from_is_healthy() {
     let now = NOW.parse().expect("a time");
     assert_eq!(diagnose(&world_of(""), now, &Thresholds::default()), []);
 }
+
+#[test]
+fn the_list_of_causes_is_fresh() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/causes/README.md");
+    if std::env::var_os("NODEWHY_UPDATE").is_some() {
+        std::fs::write(&path, rules::index()).expect("the list of causes");
+    }
+    let written = std::fs::read_to_string(&path).expect("the list of causes");
+    assert_eq!(written, rules::index(), "docs/causes/README.md is stale: NODEWHY_UPDATE=1 cargo test --test pages");
+}

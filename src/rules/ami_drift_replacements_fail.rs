@@ -4,7 +4,7 @@ use super::Rule;
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
-use crate::foreign::NodeClaim;
+use crate::foreign::{Ami, NodeClaim};
 use crate::input::Input;
 
 pub static RULE: Rule = Rule {
@@ -20,20 +20,28 @@ pub static RULE: Rule = Rule {
 /// Launch errors that are about the image.
 /// Source: karpenter-provider-aws v1.14.1 pkg/errors/errors.go; EC2 error codes in the text of older versions.
 const IMAGE_REASONS: [&str; 3] = ["InvalidAMIID", "AMINotFound", "AMIAuthorizationFailure"];
-const IMAGE_TEXTS: [&str; 3] = ["InvalidAMIID", "AMI ID", "image"];
+const IMAGE_TEXTS: [&str; 3] = ["InvalidAMIID", "AMI ID", "image ID"];
+
+/// Whether machines of this architecture can run the image, as far as the class says.
+fn runs(ami: &Ami, arch: Option<&str>) -> bool {
+    let wanted = ami.requirements.iter().find(|r| r.key == "kubernetes.io/arch" && r.operator == "In");
+    wanted.is_none_or(|r| arch.is_none_or(|own| r.values.iter().any(|v| v == own)))
+}
 
 fn check(case: &Case) -> Opinion {
     let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
     // Source: karpenter-provider-aws v1.14.1 pkg/cloudprovider/drift.go: reason and message are both AMIDrift.
-    let drifted: Vec<&NodeClaim> =
-        case.siblings().filter(|s| s.condition("Drifted").is_some_and(|c| c.is_true() && c.reason == "AMIDrift")).collect();
+    let arch = claim.fixed("kubernetes.io/arch");
+    let same_arch = |s: &&NodeClaim| arch.is_none_or(|own| s.fixed("kubernetes.io/arch").is_none_or(|a| a == own));
+    let is_drifted = |s: &&NodeClaim| s.condition("Drifted").is_some_and(|c| c.is_true() && c.reason == "AMIDrift");
+    let drifted: Vec<&NodeClaim> = case.siblings().filter(same_arch).filter(is_drifted).filter(|s| s.is_true("Registered")).collect();
     let Some(old) = drifted.first() else {
         return Opinion::RuledOut(format!("no NodeClaim of {} {} is drifted by its image", class.kind, class.name()));
     };
     let Some(launched) = claim.condition("Launched") else { return Opinion::Silent };
     // The replacement's image: its own once launched, else the newest that the class selects, which Karpenter takes first.
     let new = if claim.status.image_id.is_empty() {
-        class.status.amis.first().map(|a| a.id.as_str())
+        class.status.amis.iter().find(|ami| runs(ami, arch)).map(|a| a.id.as_str())
     } else {
         Some(claim.status.image_id.as_str())
     };
@@ -52,15 +60,16 @@ fn check(case: &Case) -> Opinion {
     if !refused && !joining {
         return Opinion::Silent;
     }
-    let failing = 1 + case.siblings().filter(|s| !s.is_true("Registered") && s.metadata.deletion_timestamp.is_none()).count();
+    let has_new = |s: &&NodeClaim| if refused { s.status.image_id.is_empty() } else { s.status.image_id == new };
+    let failing = 1 + case.siblings().filter(same_arch).filter(has_new).filter(|s| s.metadata.deletion_timestamp.is_none()).count();
     let joined = case.siblings().filter(|s| s.status.image_id == old.status.image_id && s.is_true("Registered")).count();
     let what = if refused { "cannot be launched" } else { "launch and never join" };
     let confidence = if refused { Confidence::Certain } else { Confidence::Likely };
     let summary = format!(
-        "{} {} moved to the image {named}: {} healthy NodeClaims are to be replaced (AMIDrift), and the replacements {what}. Image {}: {joined} joined; new image: 0 of {failing}.",
+        "{} {} moved to the image {named}: {} to be replaced (AMIDrift), and the replacements {what}. Image {}: {joined} joined; new image: 0 of {failing}.",
         class.kind,
         class.name(),
-        drifted.len(),
+        if drifted.len() == 1 { "1 healthy NodeClaim is".to_owned() } else { format!("{} healthy NodeClaims are", drifted.len()) },
         old.status.image_id
     );
     let object = format!("{}/{}", class.kind, class.name());

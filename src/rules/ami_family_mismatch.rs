@@ -4,7 +4,9 @@ use super::Rule;
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
+use crate::foreign::NodeClaim;
 use crate::input::Input;
+use crate::karpenter::CLASS_HASH;
 use crate::userdata::Family;
 
 pub static RULE: Rule = Rule {
@@ -25,7 +27,10 @@ fn family_of_image(name: &str) -> Option<Family> {
     let name = name.rsplit('/').next().unwrap_or(name);
     if name.starts_with("amazon-eks-node-al2023-") {
         Some(Family::Al2023)
-    } else if ["amazon-eks-node-", "amazon-eks-gpu-node-", "amazon-eks-arm64-node-"].iter().any(|p| name.starts_with(p)) {
+    } else if ["amazon-eks-node-", "amazon-eks-gpu-node-", "amazon-eks-arm64-node-"]
+        .iter()
+        .any(|p| name.strip_prefix(p).is_some_and(|rest| rest.starts_with("1.")))
+    {
         Some(Family::Al2)
     } else if name.starts_with("bottlerocket-aws-") {
         Some(Family::Bottlerocket)
@@ -66,6 +71,11 @@ fn check(case: &Case) -> Opinion {
     }
     if family == image {
         return Opinion::RuledOut(format!("the image {} is a {} image, as the class says", ami.name, system(image)));
+    }
+    // A name is only a name: a machine that joined with this image and this class knows better.
+    let same_class = |s: &NodeClaim| s.metadata.annotation(CLASS_HASH) == claim.metadata.annotation(CLASS_HASH);
+    if let Some(joined) = case.siblings().find(|s| s.status.image_id == ami.id && s.is_true("Registered") && same_class(s)) {
+        return Opinion::RuledOut(format!("NodeClaim {} has joined with the image {}", joined.name(), ami.name));
     }
     let written = class.family_name();
     let summary = format!(
@@ -111,5 +121,6 @@ mod tests {
         assert_eq!(family_of_image("bottlerocket-aws-k8s-1.31-x86_64-v1.32.0-cacc4ce9"), Some(Family::Bottlerocket));
         assert_eq!(family_of_image("Windows_Server-2022-English-Core-EKS_Optimized-1.31-2025.01.15"), Some(Family::Windows));
         assert_eq!(family_of_image("platform-golden-al2-1.29"), None);
+        assert_eq!(family_of_image("amazon-eks-node-hardened-2026-01"), None);
     }
 }

@@ -1,7 +1,7 @@
 //! aws-auth has an entry about the node role, under an ARN that no caller ever has.
 
 use super::{Rule, node_role};
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Risk, Stage};
 use crate::aws_auth::{Miss, Verdict};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
@@ -42,7 +42,7 @@ fn check(case: &Case) -> Opinion {
         Miss::Similar { .. } => return Opinion::Silent,
     };
     Finding::new(
-        Confidence::Certain,
+        question.confidence(),
         format!("The ARN {} in ConfigMap aws-auth {why}, so the node role {role} is mapped to nothing.", entry.role_arn),
         saw(
             "ConfigMap/aws-auth",

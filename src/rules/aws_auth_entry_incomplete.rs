@@ -1,7 +1,7 @@
 //! aws-auth has an entry for the node role, but it makes no node of the kubelet.
 
 use super::{Rule, node_role};
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Risk, Stage};
 use crate::aws_auth::{NODES_GROUP, UsernameFlaw, Verdict};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
@@ -54,7 +54,7 @@ fn check(case: &Case) -> Opinion {
         Verdict::NearMiss { .. } | Verdict::Broken(_) | Verdict::Unmapped => return Opinion::Silent,
     };
     Finding::new(
-        Confidence::Certain,
+        question.confidence(),
         format!("The entry of the node role {role} in ConfigMap aws-auth {why}, so its kubelets cannot register Nodes."),
         saw("ConfigMap/aws-auth", "data.mapRoles", crate::text::mask(span.of(text).lines().next().unwrap_or_default()), because),
     )

@@ -1,7 +1,7 @@
 //! mapRoles cannot be read at all, so every role mapping is gone at once.
 
 use super::{Rule, node_role};
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Risk, Stage};
 use crate::aws_auth::Verdict;
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
@@ -29,7 +29,7 @@ fn check(case: &Case) -> Opinion {
     let text = &question.auth.map_roles;
     let place = text::position(text, broken.span.start);
     Finding::new(
-        Confidence::Certain,
+        question.confidence(),
         format!(
             "mapRoles of ConfigMap aws-auth cannot be read (line {}: {}), so no role is mapped, {} neither.",
             place.line, broken.message, question.role

@@ -18,7 +18,8 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// DaemonSets that are a network plugin, as their charts and manifests call them.
+/// DaemonSets that are a network plugin, as their charts and manifests call them. The likelier first: Calico and Cilium also run
+/// beside another plugin, for policies only.
 const PLUGINS: &[&str] = &["aws-node", "cilium", "calico-node", "antrea-agent", "kube-flannel-ds", "weave-net", "kube-router"];
 
 fn check(case: &Case) -> Opinion {
@@ -36,9 +37,23 @@ fn check(case: &Case) -> Opinion {
         ready.shown(),
         "the kubelet has no network plugin; it says so until the plugin has written its configuration",
     );
-    let plugins: Vec<&DaemonSet> = case.world.daemon_sets().filter(|d| PLUGINS.contains(&d.metadata.name.as_str())).collect();
-    let pod = case.pods().find(|p| p.daemon_set().is_some_and(|d| PLUGINS.contains(&d)));
-    let finding = match (pod, plugins.first()) {
+    let rank = |name: &str| PLUGINS.iter().position(|p| *p == name);
+    let plugin = case.world.daemon_sets().filter(|d| is_for(d, node)).min_by_key(|d| rank(&d.metadata.name).unwrap_or(usize::MAX));
+    let plugin = plugin.filter(|d| rank(&d.metadata.name).is_some());
+    let pods = case.pods().filter(|p| p.daemon_set().and_then(rank).is_some());
+    let pod = pods.min_by_key(|p| (p.is_ready(), p.trouble().is_none(), p.daemon_set().and_then(rank)));
+    let finding = match (pod, plugin) {
+        (None, _) if has_builtin_plugin(node) => Finding::new(
+            Confidence::Likely,
+            format!(
+                "Node {} has been NotReady for {} because the network plugin (CNI) in its image has not set itself up.",
+                node.name(),
+                case.waited()
+            ),
+            evidence,
+        )
+        .fix("Look at the instance: no pod sets up the network on this kind of Node.")
+        .unknown("What do the Node's own services say?", format!("kubectl describe node {}", node.name())),
         (Some(pod), _) => with_pod(case, node, pod, evidence),
         (None, Some(set)) => without_pod(case, node, set, evidence),
         (None, None) if case.world.missing(Input::DaemonSets).is_none() => Finding::new(
@@ -62,6 +77,24 @@ fn check(case: &Case) -> Opinion {
     finding.step(Risk::Inspect, "See the pods on the Node", Some(pods_command(node))).into()
 }
 
+/// Windows, Auto Mode and hybrid Nodes have no aws-node pod: its manifest's node affinity leaves them out.
+/// Source: amazon-vpc-cni-k8s v1.20.4 config/master/aws-k8s-cni.yaml.
+fn is_for(set: &DaemonSet, node: &Node) -> bool {
+    let selected = set.spec.template.spec.node_selector.iter().all(|(k, v)| node.metadata.label(k) == Some(v.as_str()));
+    let compute = node.metadata.label("eks.amazonaws.com/compute-type");
+    let foreign = is_windows(node) || compute.is_some_and(|c| matches!(c, "auto" | "fargate" | "hybrid"));
+    selected && !(foreign && set.metadata.name == "aws-node")
+}
+
+fn is_windows(node: &Node) -> bool {
+    node.metadata.label("kubernetes.io/os") == Some("windows") || node.status.node_info.operating_system == "windows"
+}
+
+/// On EKS these get their network plugin with the image, not from a DaemonSet.
+fn has_builtin_plugin(node: &Node) -> bool {
+    is_windows(node) || node.metadata.label("eks.amazonaws.com/compute-type") == Some("auto")
+}
+
 fn pods_command(node: &Node) -> String {
     format!("kubectl get pods -A -o wide --field-selector spec.nodeName={}", node.name())
 }
@@ -72,7 +105,7 @@ fn with_pod(case: &Case, node: &Node, pod: &Pod, evidence: crate::api::Evidence)
     let object = format!("Pod/{name}");
     let trouble = pod.trouble();
     let (confidence, why) = match &trouble {
-        Some((container, why)) => (Confidence::Certain, format!("its network plugin's pod {name} fails: container {container}: {why}")),
+        Some((container, why)) => (proven_in_time(case), format!("its network plugin's pod {name} fails: container {container}: {why}")),
         None if pod.is_ready() => {
             (Confidence::Likely, format!("its network plugin's pod {name} is Ready and has still not written a configuration"))
         }
@@ -85,6 +118,11 @@ fn with_pod(case: &Case, node: &Node, pod: &Pod, evidence: crate::api::Evidence)
         .blaming(Blame::object("v1", "Pod", name).namespace(namespace))
         .fix("Mend the network plugin's pod: its log names the reason (IAM permissions, image pull, API server not reachable).")
         .step(Risk::Inspect, "Read its log", Some(format!("kubectl logs -n {namespace} {name} --all-containers --tail=50")))
+}
+
+/// A first crash may only be the start: aws-node exits until kube-proxy has made the API server reachable.
+fn proven_in_time(case: &Case) -> Confidence {
+    if case.is_overdue() { Confidence::Certain } else { Confidence::Likely }
 }
 
 fn without_pod(case: &Case, node: &Node, set: &DaemonSet, evidence: crate::api::Evidence) -> Finding {

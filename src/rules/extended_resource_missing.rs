@@ -105,7 +105,12 @@ fn check(case: &Case) -> Opinion {
     let list = missing.join(", ");
     let source = SOURCES.iter().find(|s| s.resource == first);
     let (confidence, why, blame) = explain(case, node, first, source);
-    let summary = format!("{list} was requested, but Node {} has offered none for {}: {why}.", node.name(), case.waited());
+    let summary = format!(
+        "{list} {} requested, but Node {} has offered none for {}: {why}.",
+        if missing.len() == 1 { "was" } else { "were" },
+        node.name(),
+        case.waited()
+    );
     let object = format!("Node/{}", node.name());
     let finding = Finding::new(
         confidence,
@@ -133,6 +138,24 @@ fn check(case: &Case) -> Opinion {
     finding.into()
 }
 
+/// Nothing is called as the device plugin is: absent, under another name, or part of the image.
+fn without_daemon_set(case: &Case, node: &Node, resource: &str, source: &Source) -> (Confidence, String, Blame) {
+    let blame = Blame::object("v1", "Node", node.name()).field("status.allocatable");
+    let offers = |n: &&Node| n.status.allocatable.get(resource).is_some_and(|q| !q.is_zero());
+    if let Some(other) = case.world.nodes().find(offers) {
+        return (Confidence::Possible, format!("Node {} does offer it, so something advertises it, but not here", other.name()), blame);
+    }
+    // Bottlerocket's NVIDIA variants start the device plugin as a service of the image.
+    // Source: bottlerocket-core-kit packages/nvidia-k8s-device-plugin.
+    if node.status.node_info.os_image.starts_with("Bottlerocket") {
+        return (Confidence::Likely, format!("on Bottlerocket {} is part of the image's accelerated variant", source.who), blame);
+    }
+    if case.world.missing(Input::DaemonSets).is_some() {
+        return (Confidence::Possible, format!("{} advertises it, and whether it is installed could not be read", source.who), blame);
+    }
+    (Confidence::Likely, format!("no DaemonSet of {} is in the cluster", source.who), blame)
+}
+
 fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) -> (Confidence, String, Blame) {
     let node_blame = || Blame::object("v1", "Node", node.name()).field("status.allocatable");
     if let Some(renamed) = node.status.allocatable.keys().find(|k| k.strip_prefix(resource).is_some_and(|rest| rest.starts_with(".shared")))
@@ -152,7 +175,9 @@ fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) ->
         let blame = Blame::object("v1", "Pod", &pod.metadata.name).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
         return match pod.trouble() {
             Some((container, why)) => {
-                (Confidence::Certain, format!("{} fails on the Node (container {container}: {why})", source.who), blame)
+                // A device plugin may crash until the driver is there.
+                let confidence = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
+                (confidence, format!("{} fails on the Node (container {container}: {why})", source.who), blame)
             }
             None if pod.is_ready() => {
                 (Confidence::Likely, format!("{} runs there and finds no device; the image may lack the driver", source.who), node_blame())
@@ -161,13 +186,7 @@ fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) ->
         };
     }
     let sets: Vec<&DaemonSet> = case.world.daemon_sets().filter(|d| is_source(&d.metadata.name)).collect();
-    let Some(set) = sets.first() else {
-        return if case.world.missing(Input::DaemonSets).is_some() {
-            (Confidence::Possible, format!("{} advertises it, and whether it is installed could not be read", source.who), node_blame())
-        } else {
-            (Confidence::Certain, format!("{} is not installed", source.who), Blame::object("apps/v1", "DaemonSet", source.daemon_sets[0]))
-        };
-    };
+    let Some(set) = sets.first() else { return without_daemon_set(case, node, resource, source) };
     let name = &set.metadata.name;
     let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(set.metadata.namespace.as_deref().unwrap_or_default());
     if let Some(taint) = node.spec.taints.iter().find(|t: &&Taint| t.effect != "PreferNoSchedule" && !set.tolerates(t)) {
@@ -178,8 +197,9 @@ fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) ->
         );
     }
     if let Some((key, value)) = set.spec.template.spec.node_selector.iter().find(|(k, v)| node.metadata.label(k) != Some(v.as_str())) {
+        // The GPU operator labels a Node some minutes after it joined, once the driver is there.
         return (
-            Confidence::Certain,
+            if case.is_overdue() { Confidence::Certain } else { Confidence::Likely },
             format!("DaemonSet {name} selects Nodes with {key}={value}, which this one does not have"),
             blame.field("spec.template.spec.nodeSelector"),
         );

@@ -18,18 +18,69 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// What the fleet errors in the event say. All of them end as InsufficientCapacityError.
+/// What a fleet error in the event means, where it is not capacity.
+struct Refusal {
+    codes: &'static [&'static str],
+    why: &'static str,
+    fix: &'static str,
+    /// The object to change, where it is in the cluster.
+    blame: Option<Field>,
+    command: Option<&'static str>,
+}
+
+enum Field {
+    Requirements,
+    Subnets,
+}
+
+const QUOTAS: &str =
+    "aws service-quotas list-service-quotas --service-code ec2 --query 'Quotas[?contains(QuotaName,`Instance`)].[QuotaName,Value]'";
+
+/// All of them end as InsufficientCapacityError.
 /// Source: karpenter-provider-aws v1.14.1 pkg/errors/errors.go `unfulfillableCapacityErrorCodes`.
-const REFUSALS: &[(&[&str], &str)] = &[
-    (&["VcpuLimitExceeded", "MaxFleetCountExceeded"], "the account's vCPU quota is used up"),
-    (&["MaxSpotInstanceCountExceeded"], "the account's spot quota is used up"),
-    (&["InsufficientFreeAddressesInSubnet"], "the subnets have no free IP addresses"),
-    (
-        &["spot-service-linked-role", "AuthFailure.ServiceLinkedRoleCreationNotPermitted"],
-        "the spot service-linked role does not exist and may not be created",
-    ),
-    (&["ReservationCapacityExceeded"], "the capacity reservation is used up"),
-    (&["Unsupported"], "the instance type is not offered in the zone"),
+const REFUSALS: &[Refusal] = &[
+    Refusal {
+        codes: &["VcpuLimitExceeded", "MaxFleetCountExceeded"],
+        why: "the account's vCPU quota is used up",
+        fix: "Raise the quota, or lower the demand.",
+        blame: None,
+        command: Some(QUOTAS),
+    },
+    Refusal {
+        codes: &["MaxSpotInstanceCountExceeded"],
+        why: "the account's spot quota is used up",
+        fix: "Raise the quota, or allow on-demand instances too.",
+        blame: None,
+        command: Some(QUOTAS),
+    },
+    Refusal {
+        codes: &["InsufficientFreeAddressesInSubnet"],
+        why: "the subnets have no free IP addresses",
+        fix: "Select larger or more subnets.",
+        blame: Some(Field::Subnets),
+        command: Some("aws ec2 describe-subnets --query 'Subnets[].[SubnetId,AvailabilityZone,AvailableIpAddressCount]' --output text"),
+    },
+    Refusal {
+        codes: &["spot-service-linked-role", "AuthFailure.ServiceLinkedRoleCreationNotPermitted"],
+        why: "the spot service-linked role does not exist and may not be created",
+        fix: "Create the role AWSServiceRoleForEC2Spot once per account.",
+        blame: None,
+        command: Some("aws iam get-role --role-name AWSServiceRoleForEC2Spot"),
+    },
+    Refusal {
+        codes: &["ReservationCapacityExceeded"],
+        why: "the capacity reservation is used up",
+        fix: "Enlarge the reservation, or allow other capacity types.",
+        blame: Some(Field::Requirements),
+        command: None,
+    },
+    Refusal {
+        codes: &["Unsupported"],
+        why: "the instance type is not offered in the zone",
+        fix: "Allow instance types that the zone offers, or other zones.",
+        blame: Some(Field::Requirements),
+        command: None,
+    },
 ];
 
 fn check(case: &Case) -> Opinion {
@@ -54,17 +105,25 @@ fn check(case: &Case) -> Opinion {
         .map(|e| e.involved_object.name.as_str())
         .filter(|name| *name != event.involved_object.name)
         .collect();
+    // A single refusal is everyday life: Karpenter asks for another offering at once.
+    if case.claim.is_some() && earlier.is_empty() && event.times() < 2 {
+        return Opinion::RuledOut("EC2 refused one NodeClaim only, and Karpenter asks again".to_owned());
+    }
     let wanted = wanted(case);
-    let refusal =
-        REFUSALS.iter().find(|(codes, _)| codes.iter().any(|c| message.contains(c)) && !message.contains("InsufficientInstanceCapacity"));
+    let names = |r: &&Refusal| r.codes.iter().any(|c| message.contains(c));
+    let refusal = REFUSALS.iter().find(names).filter(|_| !message.contains("InsufficientInstanceCapacity"));
     let zones = zones(message);
     let place = if zones.is_empty() { String::new() } else { format!(" in {}", zones.join(", ")) };
     let mut summary = match refusal {
-        Some((_, why)) => format!("NodePool {pool} cannot launch {wanted}: {why}."),
-        None => format!("EC2 has no {wanted} capacity{place} for NodePool {pool}."),
+        Some(refusal) => format!("NodePool {pool} cannot launch {}: {}", wanted.as_deref().unwrap_or("instances"), refusal.why),
+        None => {
+            format!("EC2 has no {}capacity{place} for NodePool {pool}", wanted.map_or_else(String::new, |w| format!("{w} ")))
+        }
     };
-    if !earlier.is_empty() {
-        summary.push_str(&format!(" {} earlier NodeClaims were refused the same way.", earlier.len()));
+    match earlier.len() {
+        0 => summary.push('.'),
+        1 => summary.push_str("; 1 earlier NodeClaim was refused the same way."),
+        n => summary = format!("{summary}; {n} earlier NodeClaims were refused the same way."),
     }
     let mut finding = Finding::new(
         Confidence::Certain,
@@ -75,34 +134,48 @@ fn check(case: &Case) -> Opinion {
             message.clone(),
             "Karpenter deletes such a NodeClaim at once; this event is what remains of it",
         ),
-    )
-    .blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"))
-    .fix(match refusal {
-        Some(([first, ..], _)) if first.contains("Limit") || first.contains("Max") => "Raise the quota, or lower the demand.",
-        Some(_) => "Mend what EC2 names in the event.",
-        None => "Allow more instance types, zones or capacity types in the NodePool, or add a fallback NodePool of lower weight.",
-    })
-    .step(
-        Risk::Inspect,
-        "See what the NodePool allows",
-        Some(format!("kubectl get nodepool {pool} -o jsonpath='{{.spec.template.spec.requirements}}'")),
-    )
-    .step(Risk::Mutating, "Allow more", Some(format!("kubectl edit nodepool {pool}")));
+    );
+    let requirements = || Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements");
+    let blame = match (refusal.map(|r| &r.blame), case.class()) {
+        (None | Some(Some(Field::Requirements)), _) => Some(requirements()),
+        (Some(Some(Field::Subnets)), Some(class)) => {
+            Some(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.subnetSelectorTerms"))
+        }
+        _ => None,
+    };
+    if let Some(blame) = blame {
+        finding = finding.blaming(blame);
+    }
+    finding =
+        finding.fix(refusal.map_or(
+            "Allow more instance types, zones or capacity types in the NodePool, or add a fallback NodePool of lower weight.",
+            |r| r.fix,
+        ));
+    finding = match refusal.and_then(|r| r.command) {
+        Some(command) => finding.step(Risk::Inspect, "See what the account has", Some(command.to_owned())),
+        None => finding
+            .step(
+                Risk::Inspect,
+                "See what the NodePool allows",
+                Some(format!("kubectl get nodepool {pool} -o jsonpath='{{.spec.template.spec.requirements}}'")),
+            )
+            .step(Risk::Mutating, "Allow more", Some(format!("kubectl edit nodepool {pool}"))),
+    };
     finding.recurrences = u32::try_from(earlier.len()).unwrap_or(u32::MAX);
     finding.into()
 }
 
-/// The instance types asked for, in words.
-fn wanted(case: &Case) -> String {
+/// The instance types asked for, in words; `None` where any will do.
+fn wanted(case: &Case) -> Option<String> {
     const KEY: &str = "node.kubernetes.io/instance-type";
     let requirements = case.claim.map(|c| &c.spec.requirements).or_else(|| case.pool.map(|p| &p.spec.template.spec.requirements));
     let types =
         requirements.into_iter().flatten().find(|r| r.key == KEY && r.operator == "In").map(|r| r.values.as_slice()).unwrap_or_default();
     match types {
-        [] => "instance".to_owned(),
-        [one] => one.clone(),
-        [one, two] => format!("{one} or {two}"),
-        [one, rest @ ..] => format!("{one} (or {} more types)", rest.len()),
+        [] => None,
+        [one] => Some(one.clone()),
+        [one, two] => Some(format!("{one} or {two}")),
+        [one, rest @ ..] => Some(format!("{one} (or {} more types)", rest.len())),
     }
 }
 

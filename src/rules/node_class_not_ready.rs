@@ -49,6 +49,9 @@ fn check(case: &Case) -> Opinion {
                 tag_command("describe-security-groups", &class.spec.security_group_selector_terms),
             )
             .step(Risk::Mutating, "Tag them, or change the selector terms", Some(format!("kubectl edit ec2nodeclass {name}"))),
+        Some("AMIsReady") if failing.first().is_some_and(|c| c.reason == "UnsupportedAlias") => finding
+            .fix("Move to an alias that is still published, such as al2023@VERSION; check user data, which AL2023 reads as a NodeConfig.")
+            .step(Risk::Mutating, "Change the alias", Some(format!("kubectl edit ec2nodeclass {name}"))),
         Some("AMIsReady") => finding.fix("Select an image that exists for this Kubernetes version.").step(
             Risk::Mutating,
             "Change the image selector",
@@ -67,6 +70,10 @@ fn plain(class: &NodeClass, condition: &Condition) -> String {
     let (what, terms) = match condition.reason.as_str() {
         "SubnetsNotFound" => ("subnet", &class.spec.subnet_selector_terms),
         "SecurityGroupsNotFound" => ("security group", &class.spec.security_group_selector_terms),
+        "UnsupportedAlias" => {
+            let alias = class.spec.ami_selector_terms.iter().find_map(|t| t.alias.as_deref()).unwrap_or("in amiSelectorTerms");
+            return format!("the alias {alias} has no images for this Kubernetes version ({})", condition.message.trim_end_matches('.'));
+        }
         _ if condition.message.is_empty() => return format!("{} is {}", condition.type_, condition.shown()),
         _ => return condition.message.trim_end_matches('.').to_owned(),
     };

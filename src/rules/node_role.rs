@@ -1,18 +1,31 @@
 //! What the aws-auth rules ask first: which role the machine has, and whether that role is known to work.
 
-use crate::api::Stage;
+use crate::api::{Confidence, Stage};
+use crate::aws_auth::BOOTSTRAPPERS_GROUP;
 use crate::case::Case;
 use crate::finding::Opinion;
+use crate::foreign::{Node, NodeClaim};
+use crate::karpenter::CLASS_HASH;
 use crate::world::AwsAuthFacts;
 
 /// The machine's node role, and aws-auth as it stands.
-pub struct Question<'w> {
+pub(super) struct Question<'w> {
     pub role: &'w str,
     pub auth: &'w AwsAuthFacts,
+    /// An access entry may let the role in: nodes here come by access entries, or a machine made before the class was last changed
+    /// runs, with this role or with an earlier one.
+    pub may_have_entry: bool,
+}
+
+impl Question<'_> {
+    /// How sure a flaw in aws-auth can be of being the cause.
+    pub(super) fn confidence(&self) -> Confidence {
+        if self.may_have_entry { Confidence::Likely } else { Confidence::Certain }
+    }
 }
 
 /// `Err` is the rule's answer where the question does not arise.
-pub fn ask<'w>(case: &Case<'w>) -> Result<Question<'w>, Opinion> {
+pub(super) fn ask<'w>(case: &Case<'w>) -> Result<Question<'w>, Opinion> {
     if case.stage() != Stage::Join {
         return Err(Opinion::Silent);
     }
@@ -22,16 +35,31 @@ pub fn ask<'w>(case: &Case<'w>) -> Result<Question<'w>, Opinion> {
     if let Some(proof) = works(case, role) {
         return Err(Opinion::RuledOut(format!("the node role {role} is let in: {proof}")));
     }
-    Ok(Question { role: role.rsplit('/').next().unwrap_or(role), auth })
+    let ran_before = ready_claims(case, role).next().is_some();
+    Ok(Question { role: role.rsplit('/').next().unwrap_or(role), auth, may_have_entry: ran_before || by_entries(case) })
+}
+
+/// Nodes that came by an access entry have no bootstrappers group.
+fn by_entries(case: &Case) -> bool {
+    let mut of_nodes = case.world.csrs().filter(|c| c.spec.username.starts_with("system:node:"));
+    of_nodes.any(|c| !c.spec.groups.iter().any(|g| g == BOOTSTRAPPERS_GROUP))
+}
+
+/// The machines of the role's classes whose Node is Ready, with whether the class is as it was when they were made.
+fn ready_claims<'w>(case: &Case<'w>, role: &str) -> impl Iterator<Item = (&'w NodeClaim, bool)> {
+    let same_role = case.world.classes().filter(move |c| c.class.spec.role.as_deref() == Some(role));
+    let claims = same_role.flat_map(|c| {
+        let hash = c.class.metadata.annotation(CLASS_HASH);
+        let claims = case.world.claims_of_class(&c.class.kind, c.class.name());
+        claims.map(move |claim| (claim, claim.metadata.annotation(CLASS_HASH).is_none_or(|h| hash.is_none_or(|now| now == h))))
+    });
+    claims.filter(|(claim, _)| case.world.nodes_with_provider_id(&claim.status.provider_id).any(Node::is_ready))
 }
 
 /// What shows that kubelets with this role get in, by aws-auth or by an access entry.
 fn works(case: &Case, role: &str) -> Option<String> {
-    let same_role = case.world.classes().filter(|c| c.class.spec.role.as_deref() == Some(role));
-    let mut claims = same_role.flat_map(|c| case.world.claims_of_class(&c.class.kind, c.class.name()));
     // A removed mapping also ends running kubelets within minutes, so a Ready Node of the role speaks for now.
-    let joined = claims.find(|c| case.world.nodes_with_provider_id(&c.status.provider_id).any(crate::foreign::Node::is_ready));
-    if let Some(claim) = joined {
+    if let Some((claim, _)) = ready_claims(case, role).find(|(_, unchanged)| *unchanged) {
         return Some(format!("Node {} of NodeClaim {} has it and is Ready", claim.status.node_name, claim.name()));
     }
     let csr = case.world.csrs().find(|c| c.role_name() == Some(role) && c.is_approved())?;

@@ -35,18 +35,12 @@ fn check(case: &Case) -> Opinion {
     if node_entries.is_empty() && similar.is_none() {
         return Opinion::Silent;
     }
-    // Nodes that came by an access entry have no bootstrappers group: then aws-auth need not have the role.
-    let by_entries = case
-        .world
-        .csrs()
-        .filter(|c| c.spec.username.starts_with("system:node:"))
-        .any(|c| !c.spec.groups.iter().any(|g| g == "system:bootstrappers"));
     let controller = case
         .world
         .service_accounts()
         .find_map(|s| s.role_arn().filter(|arn| auth.roles.iter().any(|r| r.role_arn.eq_ignore_ascii_case(arn))));
     let mapped = node_entries.iter().map(|r| r.role_arn.rsplit('/').next().unwrap_or(&r.role_arn)).collect::<Vec<_>>().join(", ");
-    let confidence = if by_entries { Confidence::Possible } else { Confidence::Likely };
+    let confidence = if question.may_have_entry { Confidence::Possible } else { Confidence::Likely };
     let summary = match (controller, similar) {
         (Some(arn), _) => format!(
             "ConfigMap aws-auth maps {arn}, the role of Karpenter's controller, but not {role}, the role of the machines, so their kubelets are turned away."

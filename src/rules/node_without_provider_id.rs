@@ -4,7 +4,7 @@ use super::Rule;
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
-use crate::foreign::Node;
+use crate::foreign::{Node, NodeClaim};
 use crate::input::Input;
 use crate::karpenter::UNINITIALIZED_TAINT;
 
@@ -27,18 +27,27 @@ fn check(case: &Case) -> Opinion {
             .world
             .nodes()
             .filter(|n| n.spec.provider_id.is_empty() && n.metadata.creation_timestamp >= launched && fits(n, claim))
+            // A resource name is another instance's where it is not this one's.
+            .filter(|n| !n.name().starts_with("i-") || claim.instance_id().is_some_and(|id| n.name().contains(id)))
             .collect(),
         _ => return Opinion::Silent,
     };
     let [node, others @ ..] = candidates.as_slice() else {
         return Opinion::RuledOut("no Node without providerID has appeared since the launch".to_owned());
     };
+    // The cloud controller may only be about to set it.
+    let settled = node.metadata.creation_timestamp.map(|at| at + case.wait.proven);
+    if let Some(at) = settled.filter(|at| case.now < *at) {
+        return Opinion::LookAgain(at);
+    }
     let instance = case.claim.and_then(|c| c.instance_id());
     // Resource-name hosts carry the instance id; else it can only be told apart where it is the only one.
     let named = instance.is_some_and(|id| node.name().contains(id));
+    let waits = |c: &&NodeClaim| c.is_true("Launched") && !c.is_true("Registered") && fits(node, c);
+    let rivals = case.siblings().filter(waits).any(|c| case.world.nodes_with_provider_id(&c.status.provider_id).next().is_none());
     let confidence = if named || case.claim.is_none() {
         Confidence::Certain
-    } else if others.is_empty() {
+    } else if others.is_empty() && !rivals {
         Confidence::Likely
     } else {
         Confidence::Possible
@@ -46,7 +55,7 @@ fn check(case: &Case) -> Opinion {
     let name = node.name();
     let summary = format!(
         "Node {name} joined without spec.providerID, so Karpenter cannot match it to {}: the cloud controller has not found its instance.",
-        case.subject()
+        case.claim.map_or_else(|| "its NodeClaim".to_owned(), |c| format!("NodeClaim {}", c.name()))
     );
     let object = format!("Node/{name}");
     let mut finding = Finding::new(
@@ -64,7 +73,7 @@ fn check(case: &Case) -> Opinion {
 }
 
 /// Whether the Node could be this claim's machine: its pool label, where it has one, is the claim's.
-fn fits(node: &Node, claim: &crate::foreign::NodeClaim) -> bool {
+fn fits(node: &Node, claim: &NodeClaim) -> bool {
     let same = |key: &str| node.metadata.label(key).is_none_or(|v| claim.metadata.label(key).is_none_or(|own| own == v));
     node.metadata.label("eks.amazonaws.com/nodegroup").is_none() && same("karpenter.sh/nodepool") && same("topology.kubernetes.io/zone")
 }

@@ -4,7 +4,7 @@ use super::Rule;
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
-use crate::foreign::{DaemonSet, NodeClaim, Taint};
+use crate::foreign::{NodeClaim, Pod, Taint};
 use crate::input::Input;
 use crate::startup_taint;
 
@@ -18,29 +18,51 @@ pub static RULE: Rule = Rule {
     check,
 };
 
+/// The startup taint that keeps the Node from being initialised, and all that are left.
+///
+/// Where several are left, an agent may only wait for another's taint to go: the first that waits for none is the one to explain.
+pub(super) fn staying<'c>(case: &Case<'c>) -> Option<(&'c Taint, Vec<&'c Taint>)> {
+    let (node, claim) = (case.node?, case.claim?);
+    let all: Vec<&Taint> = node.spec.taints.iter().filter(|t| claim.spec.startup_taints.iter().any(|s| s.matches(t))).collect();
+    let waits_for_another = |taint: &Taint| {
+        let sets =
+            || startup_taint::owner(taint).into_iter().flat_map(|o| case.world.daemon_sets().filter(move |d| o.is(&d.metadata.name)));
+        all.iter().any(|other| !other.matches(taint) && sets().any(|set| !set.tolerates(other)))
+    };
+    let first = all.iter().find(|t| !waits_for_another(t)).or(all.first())?;
+    Some((*first, all))
+}
+
+/// The pod of the taint's owner on the Node.
+pub(super) fn pod_of<'c>(case: &Case<'c>, owner: &startup_taint::Owner) -> Option<&'c Pod> {
+    case.pods().find(|p| p.daemon_set().is_some_and(|d| owner.is(d)))
+}
+
 fn check(case: &Case) -> Opinion {
     let (Some(node), Some(claim)) = (case.node, case.claim) else { return Opinion::Silent };
-    let staying: Vec<&Taint> = node.spec.taints.iter().filter(|t| claim.spec.startup_taints.iter().any(|s| s.matches(t))).collect();
-    let Some(first) = staying.first() else {
+    let Some((first, all)) = staying(case) else {
         return Opinion::RuledOut(format!("no startup taint of NodeClaim {} is left on Node {}", claim.name(), node.name()));
     };
     // A Node that is not Ready cannot run the pod that removes the taint: the reason for NotReady comes first.
     if !node.is_ready() {
         return Opinion::Silent;
     }
-    let list = staying.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let pool = claim.node_pool().unwrap_or("unknown");
     let finding = match startup_taint::owner(first) {
-        None => unowned(case, claim, pool, first, &list),
-        Some(owner) => owned(case, claim, first, &list, owner),
+        None => unowned(case, claim, first),
+        Some(owner) if owner.remover.is_none() && pod_of(case, owner).is_some_and(Pod::is_ready) => {
+            return Opinion::RuledOut(format!("{} runs on the Node and has done its part", owner.name));
+        }
+        Some(owner) => owned(case, claim, first, owner),
     };
     let object = format!("Node/{}", node.name());
+    let list = all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     finding.with(saw(object, "spec.taints", list, "Karpenter never removes startup taints, it waits until somebody has")).into()
 }
 
-fn unowned(case: &Case, claim: &NodeClaim, pool: &str, taint: &Taint, list: &str) -> Finding {
+fn unowned(case: &Case, claim: &NodeClaim, taint: &Taint) -> Finding {
+    let pool = claim.node_pool().unwrap_or("unknown");
     let summary = format!(
-        "Startup taint {list} of NodePool {pool} is still on Node {} after {}: nothing that nodewhy knows removes it, and Karpenter waits for that without end.",
+        "Startup taint {taint} of NodePool {pool} is still on Node {} after {}: nothing that nodewhy knows removes it, and Karpenter waits for that without end.",
         claim.status.node_name,
         case.waited()
     );
@@ -56,7 +78,7 @@ fn unowned(case: &Case, claim: &NodeClaim, pool: &str, taint: &Taint, list: &str
         saw(
             format!("NodePool/{pool}"),
             "spec.template.spec.startupTaints",
-            list,
+            taint.to_string(),
             "a startup taint is a promise that some controller removes it; tolerating it is not enough",
         ),
     )
@@ -67,78 +89,81 @@ fn unowned(case: &Case, claim: &NodeClaim, pool: &str, taint: &Taint, list: &str
         "Move the taint from startupTaints to taints, where a toleration is all that pods need",
         Some(format!("kubectl edit nodepool {pool}")),
     )
-    .step(Risk::LowRisk, "Free this Node now", Some(format!("kubectl taint node {} {}-", claim.status.node_name, taint.key)))
+    .step(
+        Risk::LowRisk,
+        "Free this Node now",
+        Some(format!("kubectl taint node {} {}:{}-", claim.status.node_name, taint.key, taint.effect)),
+    )
 }
 
-fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, list: &str, owner: &startup_taint::Owner) -> Finding {
+fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::Owner) -> Finding {
     let node = &claim.status.node_name;
-    let sets: Vec<&DaemonSet> = case.world.daemon_sets().filter(|d| owner.is(&d.metadata.name)).collect();
-    let pod = case.pods().find(|p| p.daemon_set().is_some_and(|d| owner.is(d)));
-    let read_sets = case.world.missing(Input::DaemonSets).is_none();
-    let (confidence, why, blame) = match (sets.first(), pod) {
-        (_, Some(pod)) if !pod.is_ready() => {
-            let trouble =
-                pod.trouble().map_or_else(|| pod.status.phase.clone(), |(container, why)| format!("container {container}: {why}"));
-            let blame = Blame::object("v1", "Pod", &pod.metadata.name).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
-            (Confidence::Certain, format!("its pod {} on the Node is not Ready ({trouble})", pod.metadata.name), blame)
-        }
-        (_, Some(pod)) => {
-            let blame = Blame::object("v1", "Node", node).field("spec.taints");
-            (
-                Confidence::Likely,
-                format!("its pod {} is Ready and has done its part, so the taint was put back after it was removed", pod.metadata.name),
-                blame,
-            )
-        }
-        (Some(set), None) if node_taints_refuse(case, set).is_some() => {
-            let refused = node_taints_refuse(case, set).map(ToString::to_string).unwrap_or_default();
-            let blame = Blame::object("apps/v1", "DaemonSet", &set.metadata.name)
-                .namespace(set.metadata.namespace.as_deref().unwrap_or_default())
-                .field("spec.template.spec.tolerations");
-            (
-                Confidence::Certain,
-                format!("DaemonSet {} does not tolerate {refused}, so its pod never starts there", set.metadata.name),
-                blame,
-            )
-        }
-        (Some(set), None) => {
-            let blame =
-                Blame::object("apps/v1", "DaemonSet", &set.metadata.name).namespace(set.metadata.namespace.as_deref().unwrap_or_default());
-            (Confidence::Likely, format!("DaemonSet {} has no pod on the Node", set.metadata.name), blame)
-        }
-        (None, None) if read_sets => {
-            let pool = claim.node_pool().unwrap_or("unknown");
-            let blame = Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.startupTaints");
-            (Confidence::Likely, format!("{} is not installed", owner.name), blame)
-        }
-        (None, None) => {
-            let blame = Blame::object("v1", "Node", node).field("spec.taints");
-            (Confidence::Possible, "whether it runs on the Node could not be read".to_owned(), blame)
-        }
-    };
-    let summary = format!("Startup taint {list} is still on Node {node} after {}: {} removes it, and {why}.", case.waited(), owner.name);
+    let (confidence, why, blame) = explain(case, claim, owner);
+    let remover = owner.remover.unwrap_or(owner.name);
+    let summary = format!("Startup taint {taint} is still on Node {node} after {}: {remover} removes it, and {why}.", case.waited());
     let evidence = saw(
         format!("Node/{node}"),
         "spec.taints",
         taint.to_string(),
         format!("{} removes this taint once it is ready on the Node", owner.name),
     );
-    let finding = Finding::new(confidence, summary, evidence).blaming(blame).fix(owner.fix).step(
-        Risk::Inspect,
-        format!("See what {} does on the Node", owner.name),
-        Some(format!("kubectl get pods -A -o wide --field-selector spec.nodeName={node}")),
-    );
+    let pods = || format!("kubectl get pods -A -o wide --field-selector spec.nodeName={node}");
+    let finding = Finding::new(confidence, summary, evidence).blaming(blame).fix(owner.fix);
+    if !owner.runs_on_nodes() {
+        return finding
+            .step(Risk::Inspect, "See the rules and the conditions they ask for", Some("kubectl get nodereadinessrules -o yaml".to_owned()))
+            .unknown(
+                "Which condition does the rule of this taint ask for, and who reports it?",
+                "kubectl get nodereadinessrules -o yaml".to_owned(),
+            );
+    }
+    let finding = finding.step(Risk::Inspect, format!("See what {} does on the Node", owner.name), Some(pods()));
     if case.world.missing(Input::Pods).is_some() {
-        finding.unknown(
-            format!("Does the pod of {} run on {node}?", owner.name),
-            format!("kubectl get pods -A -o wide --field-selector spec.nodeName={node}"),
-        )
+        finding.unknown(format!("Does the pod of {} run on {node}?", owner.name), pods())
     } else {
         finding
     }
 }
 
-/// The first taint of the Node that the DaemonSet does not tolerate.
-fn node_taints_refuse<'c>(case: &'c Case, set: &DaemonSet) -> Option<&'c Taint> {
-    case.node?.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t))
+fn explain(case: &Case, claim: &NodeClaim, owner: &startup_taint::Owner) -> (Confidence, String, Blame) {
+    let node_blame = || Blame::object("v1", "Node", &claim.status.node_name).field("spec.taints");
+    if !owner.runs_on_nodes() {
+        return (Confidence::Likely, "the condition that its rule asks for is not reported as the rule wants it".to_owned(), node_blame());
+    }
+    if let Some(pod) = pod_of(case, owner) {
+        let name = &pod.metadata.name;
+        let blame = Blame::object("v1", "Pod", name).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
+        let whose = owner.remover.map_or_else(|| "its".to_owned(), |_| format!("{}'s", owner.name));
+        return match (pod.is_ready(), pod.trouble()) {
+            (true, _) => (Confidence::Likely, format!("has not, although {whose} pod {name} on the Node is Ready"), node_blame()),
+            // A first crash may only be the start.
+            (false, Some((container, why))) => (
+                if case.is_overdue() { Confidence::Certain } else { Confidence::Likely },
+                format!("{whose} pod {name} on the Node is not Ready (container {container}: {why})"),
+                blame,
+            ),
+            (false, None) => (Confidence::Likely, format!("{whose} pod {name} on the Node is not Ready ({})", pod.status.phase), blame),
+        };
+    }
+    let Some(set) = case.world.daemon_sets().find(|d| owner.is(&d.metadata.name)) else {
+        if case.world.missing(Input::DaemonSets).is_some() {
+            return (Confidence::Possible, "whether it runs on the Node could not be read".to_owned(), node_blame());
+        }
+        let pool = claim.node_pool().unwrap_or("unknown");
+        let blame = Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.startupTaints");
+        return (Confidence::Likely, format!("{} is not installed", owner.name), blame);
+    };
+    let name = &set.metadata.name;
+    let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(set.metadata.namespace.as_deref().unwrap_or_default());
+    match case.node.and_then(|n| n.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t))) {
+        Some(refused) => (
+            Confidence::Certain,
+            format!("DaemonSet {name} does not tolerate {refused}, so its pod never starts there"),
+            blame.field("spec.template.spec.tolerations"),
+        ),
+        None if case.world.missing(Input::Pods).is_some() => {
+            (Confidence::Possible, format!("whether a pod of DaemonSet {name} runs on the Node could not be read"), blame)
+        }
+        None => (Confidence::Likely, format!("DaemonSet {name} has no pod on the Node"), blame),
+    }
 }

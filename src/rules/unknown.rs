@@ -3,6 +3,7 @@
 use crate::api::{Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::Finding;
+use crate::foreign::{Node, NodeClaim, NodePool};
 
 pub const CAUSE: &str = "Unknown";
 
@@ -12,7 +13,7 @@ pub const PAGE: &str = include_str!("../../docs/causes/Unknown.md");
 /// The verdict where no rule has one.
 #[must_use]
 pub fn finding(case: &Case) -> Finding {
-    let subject = case.subject();
+    let subject = case.subject().replacen('/', " ", 1);
     let waited = case.waited();
     let summary = match case.stage() {
         Stage::Launch => format!("{subject} has had no instance for {waited}, and the objects do not tell why."),
@@ -53,12 +54,12 @@ pub fn finding(case: &Case) -> Finding {
     finding.fix("Run the commands under \"not known\" while the machine still exists.").step(
         Risk::Inspect,
         "Keep the evidence before the machine is deleted",
-        Some("nodewhy collect > nodewhy-dump.yaml".to_owned()),
+        Some("nodewhy collect > nodewhy-dump.json".to_owned()),
     )
 }
 
 fn name<'c>(case: &'c Case) -> &'c str {
-    case.claim.map(|c| c.name()).or_else(|| case.node.map(|n| n.name())).or_else(|| case.pool.map(|p| p.name())).unwrap_or_default()
+    case.claim.map(NodeClaim::name).or_else(|| case.node.map(Node::name)).or_else(|| case.pool.map(NodePool::name)).unwrap_or_default()
 }
 
 /// The questions that only AWS answers, with this machine's names in the commands.

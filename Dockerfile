@@ -1,0 +1,16 @@
+# The operator and the command in one static binary, without a shell, as a user that owns nothing.
+FROM rust:1.95-alpine AS build
+RUN apk add --no-cache musl-dev=~1.2
+WORKDIR /src
+COPY Cargo.toml Cargo.lock rust-toolchain.toml ./
+COPY src src
+COPY docs/causes docs/causes
+RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
+    cargo build --release --locked && cp target/release/nodewhy /nodewhy
+
+FROM gcr.io/distroless/static-debian12:nonroot
+COPY --from=build /nodewhy /nodewhy
+USER 65532:65532
+EXPOSE 8080
+ENTRYPOINT ["/nodewhy"]
+CMD ["run"]

@@ -1,0 +1,456 @@
+//! What the operator decides, without IO and without a clock: whom to look at, which diagnoses to open, change and close.
+//!
+//! Changes go in, orders come out. A diagnosis that is already in the cluster is taken up as it is, so a restart writes nothing.
+
+mod same;
+#[cfg(test)]
+mod tests;
+
+use crate::api::{Confidence, NodeDiagnosis, ObjectRef, Outcome, Stage};
+use crate::case::{Case, nodes_of};
+use crate::diagnose::{self, Judgement};
+use crate::foreign::{Meta, NodeClaim};
+use crate::gate::{self, Thresholds};
+use crate::input::{Input, Object};
+use crate::rules;
+use crate::watch::{Change, Failure};
+use crate::world::{Availability, Subject, Touched, World};
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use same::same;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How long a verdict waits for the pods of its Node.
+const PODS_WITHIN: TimeDelta = TimeDelta::seconds(10);
+/// How long a list of pods is good at least. The longer a machine is stuck, the less often its pods are listed again.
+const PODS_FRESH: TimeDelta = TimeDelta::seconds(30);
+const PODS_FRESH_AT_MOST: TimeDelta = TimeDelta::minutes(10);
+/// Karpenter deletes claims that cannot launch at once and makes new ones: one diagnosis per cause speaks for so long for all of them.
+const NEVER_LAUNCHED_AGAIN: TimeDelta = TimeDelta::hours(1);
+
+/// What the rest of the operator has to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Order {
+    Write(Box<Write>),
+    ListPods(String),
+}
+
+/// A NodeDiagnosis to write.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Write {
+    pub diagnosis: NodeDiagnosis,
+    /// An object of the same name stands for an earlier machine, and its subject cannot change: delete it first.
+    pub replaces: bool,
+    /// The cause is news: say it in an Event.
+    pub announces: bool,
+    /// The machine's story ends with this write.
+    pub ends: Option<Outcome>,
+}
+
+#[derive(Debug)]
+struct PodList {
+    asked: DateTime<Utc>,
+    answered: bool,
+}
+
+/// Whether the pods that the rules want are there.
+enum Pods {
+    Unwanted,
+    AwaitedUntil(DateTime<Utc>),
+    KnownUntil(DateTime<Utc>),
+}
+
+/// The world, and what was said about it.
+#[derive(Debug)]
+pub struct Triage {
+    world: World,
+    thresholds: Thresholds,
+    started: bool,
+    /// By name, as in the cluster or on the way there. Ended ones too.
+    diagnoses: BTreeMap<String, NodeDiagnosis>,
+    /// Subjects that wait or are sick, and when to look again.
+    unsettled: BTreeMap<Subject, Option<DateTime<Utc>>>,
+    due: BTreeSet<(DateTime<Utc>, Subject)>,
+    touched: BTreeSet<Subject>,
+    pods: BTreeMap<String, PodList>,
+    orders: Vec<Order>,
+}
+
+impl Triage {
+    /// Starts with the diagnoses that the cluster holds.
+    #[must_use]
+    pub fn new(thresholds: Thresholds, diagnoses: Vec<NodeDiagnosis>) -> Self {
+        let named = diagnoses.into_iter().filter_map(|d| Some((d.metadata.name.clone()?, d)));
+        Self {
+            world: World::default(),
+            thresholds,
+            started: false,
+            diagnoses: named.collect(),
+            unsettled: BTreeMap::new(),
+            due: BTreeSet::new(),
+            touched: BTreeSet::new(),
+            pods: BTreeMap::new(),
+            orders: Vec::new(),
+        }
+    }
+
+    #[must_use]
+    pub const fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// The diagnoses of machines that are stuck now.
+    pub fn open(&self) -> impl Iterator<Item = &NodeDiagnosis> {
+        self.diagnoses.values().filter(|d| is_open(d))
+    }
+
+    /// When to look again, even if nothing changes.
+    #[must_use]
+    pub fn next_look(&self) -> Option<DateTime<Utc>> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// The first lists are complete: from now on verdicts are given. Half a world would give false ones.
+    pub fn start(&mut self) {
+        self.started = true;
+        self.touched.extend(self.world.subjects());
+        let spoken_of = self.diagnoses.values().filter(|d| is_open(d)).filter_map(|d| subject_of(&d.spec.subject));
+        self.touched.extend(spoken_of);
+    }
+
+    /// Takes in a change.
+    pub fn take(&mut self, change: Change, now: DateTime<Utc>) {
+        match change {
+            Change::Applied(object) => self.apply(*object, now),
+            Change::Removed { input: Input::NodeClaims, name, last, .. } => self.bury(&name, last.map(|o| *o), now),
+            Change::Removed { input, namespace, name, .. } => {
+                if input == Input::Nodes {
+                    self.pods.remove(&name);
+                }
+                let touched = self.world.remove(input, namespace.as_deref(), &name);
+                self.touch(touched);
+            }
+            Change::Pods { node, pods } => self.take_pods(&node, pods, now),
+            Change::Unreadable { .. } | Change::Source { .. } => {}
+        }
+    }
+
+    /// Says whether an input can be read.
+    pub fn mark(&mut self, input: Input, availability: Availability) {
+        let before = self.world.missing(input).map(str::to_owned);
+        self.world.mark(input, availability);
+        if self.world.missing(input) != before.as_deref() {
+            self.touch(Touched::Everything);
+        }
+    }
+
+    /// Looks at every subject that a change touched or whose time has come, and says what to do.
+    pub fn look(&mut self, now: DateTime<Utc>) -> Vec<Order> {
+        if self.started {
+            while let Some((at, _)) = self.due.first()
+                && *at <= now
+            {
+                let Some((_, subject)) = self.due.pop_first() else { break };
+                self.touched.insert(subject);
+            }
+            for subject in std::mem::take(&mut self.touched) {
+                self.look_at(&subject, now);
+            }
+        }
+        std::mem::take(&mut self.orders)
+    }
+
+    fn apply(&mut self, object: Object, now: DateTime<Utc>) {
+        if let Object::NodeClass(class) = &object {
+            self.touched.insert(Subject::Class(class.kind.clone(), class.metadata.name.clone()));
+        }
+        // Our own Events are no evidence.
+        if matches!(&object, Object::Event(event) if event.reporter() == crate::publish::MANAGER) {
+            return;
+        }
+        let touched = self.world.apply(object, now);
+        self.touch(touched);
+    }
+
+    fn touch(&mut self, touched: Touched) {
+        match touched {
+            Touched::Subjects(subjects) => self.touched.extend(subjects),
+            Touched::Everything => self.touched.extend(self.unsettled.keys().cloned()),
+        }
+    }
+
+    fn take_pods(&mut self, node: &str, pods: Result<Vec<Object>, Failure>, now: DateTime<Utc>) {
+        if let Some(list) = self.pods.get_mut(node) {
+            list.answered = true;
+        }
+        match pods {
+            Ok(pods) => {
+                let gone: Vec<_> = self.world.pods_on(node).map(|p| (p.metadata.namespace.clone(), p.metadata.name.clone())).collect();
+                for (namespace, name) in gone {
+                    self.world.remove(Input::Pods, namespace.as_deref(), &name);
+                }
+                for pod in pods {
+                    self.world.apply(pod, now);
+                }
+                self.mark(Input::Pods, Availability::Read);
+            }
+            Err(failure) => self.mark(Input::Pods, Availability::Missing(failure.to_string())),
+        }
+        if let Some(node) = self.world.node(node) {
+            self.touched.insert(match self.world.claim_of_node(node) {
+                Some(claim) => Subject::Claim(claim.name().to_owned()),
+                None => Subject::Node(node.name().to_owned()),
+            });
+        }
+    }
+
+    fn look_at(&mut self, subject: &Subject, now: DateTime<Utc>) {
+        let refresh = match self.pods_for(subject, now) {
+            Pods::Unwanted => None,
+            Pods::AwaitedUntil(at) => return self.look_again(subject, Some(at)),
+            Pods::KnownUntil(at) => Some(at),
+        };
+        let name = diagnosis_name(subject);
+        match diagnose::judge(&self.world, subject, now, &self.thresholds) {
+            Judgement::Sick(diagnosis, again) => {
+                self.look_again(subject, again.into_iter().chain(refresh).min());
+                self.record(*diagnosis, now);
+            }
+            Judgement::Waiting(again) => {
+                self.look_again(subject, again.into_iter().chain(refresh).min());
+                // It waits at another gate, or was touched: neither usable nor stuck. What was said stays, unless it is going away.
+                if let Some((outcome, at)) = self.going(subject) {
+                    self.close(&name, outcome, at);
+                }
+            }
+            Judgement::Healthy => {
+                self.settle(subject);
+                let here = self.uid_of(subject);
+                let open =
+                    self.diagnoses.get(&name).filter(|d| is_open(d)).filter(|d| subject_of(&d.spec.subject).as_ref() == Some(subject));
+                let Some(open) = open else { return };
+                let is_this = here.as_deref().is_some_and(|uid| same_uid(&open.spec.subject.uid, uid));
+                let (outcome, at) =
+                    if is_this { self.going(subject).unwrap_or((Outcome::Recovered, now)) } else { (Outcome::Deleted, now) };
+                self.close(&name, outcome, at);
+            }
+        }
+    }
+
+    /// A claim is gone. It is judged a last time as if it were still there, because nothing of it stays but what is said now.
+    fn bury(&mut self, name: &str, last: Option<Object>, now: DateTime<Utc>) {
+        let last = match last {
+            Some(Object::NodeClaim(claim)) => Some(claim),
+            _ => self.world.claim(name).cloned(),
+        };
+        let subject = Subject::Claim(name.to_owned());
+        if self.started
+            && let Some(mut claim) = last
+        {
+            let deleted = *claim.metadata.deletion_timestamp.get_or_insert(now);
+            let outcome = outcome_of(&claim, deleted);
+            let uid = claim.metadata.uid.clone();
+            self.world.apply(Object::NodeClaim(claim), now);
+            if let Judgement::Sick(diagnosis, _) = diagnose::judge(&self.world, &subject, now, &self.thresholds) {
+                self.record(*diagnosis, now);
+            }
+            if self.diagnoses.get(name).is_some_and(|d| same_uid(&d.spec.subject.uid, &uid)) {
+                self.close(name, outcome, deleted);
+            }
+        }
+        self.settle(&subject);
+        let touched = self.world.remove(Input::NodeClaims, None, name);
+        self.touch(touched);
+    }
+
+    /// Records a verdict, and orders it to be written where it says something new.
+    fn record(&mut self, mut new: NodeDiagnosis, now: DateTime<Utc>) {
+        let Some(name) = new.metadata.name.clone() else { return };
+        let Some(known) = self.diagnoses.get(&name) else {
+            if !self.is_spoken_for(&new, now) {
+                self.order(new, false, true);
+            }
+            return;
+        };
+        if !same_uid(&known.spec.subject.uid, &new.spec.subject.uid) || known.spec.subject.kind != new.spec.subject.kind {
+            // A Node's diagnosis never takes the place of what is left of a NodeClaim of the same name.
+            if known.spec.subject.kind == new.spec.subject.kind {
+                self.order(new, true, true);
+            }
+            return;
+        }
+        match outcome(known) {
+            Some(Outcome::Terminated | Outcome::Deleted) => return,
+            Some(Outcome::Recovered) => return self.order(new, false, true),
+            None => {}
+        }
+        if outcome(&new).is_some() && !outweighs(&new, known) {
+            // Nodes and events go before their claim: the verdict from when they were there stands, and ends now.
+            let ended = new.status.as_ref().and_then(|s| Some((s.outcome?, s.ended_at?)));
+            if let Some((outcome, at)) = ended {
+                self.close(&name, outcome, at);
+            }
+            return;
+        }
+        same::keep_times(&mut new, known);
+        if !same(known, &new) {
+            let announces = cause(known) != cause(&new);
+            self.order(new, false, announces);
+        }
+    }
+
+    /// Ends an open diagnosis.
+    fn close(&mut self, name: &str, outcome: Outcome, at: DateTime<Utc>) {
+        let Some(mut diagnosis) = self.diagnoses.get(name).filter(|d| is_open(d)).cloned() else { return };
+        diagnose::close(&mut diagnosis, outcome, at);
+        self.order(diagnosis, false, false);
+    }
+
+    fn order(&mut self, diagnosis: NodeDiagnosis, replaces: bool, announces: bool) {
+        let Some(name) = diagnosis.metadata.name.clone() else { return };
+        let ends = outcome(&diagnosis);
+        self.diagnoses.insert(name, diagnosis.clone());
+        self.orders.push(Order::Write(Box::new(Write { diagnosis, replaces, announces, ends })));
+    }
+
+    /// A claim that never launched and is gone already says nothing new while another one of its pool has the same cause.
+    fn is_spoken_for(&self, new: &NodeDiagnosis, now: DateTime<Utc>) -> bool {
+        let launch = |d: &NodeDiagnosis| d.status.as_ref().is_some_and(|s| s.stage == Stage::Launch);
+        outcome(new).is_some()
+            && launch(new)
+            && self.diagnoses.values().any(|d| {
+                let recent = d.status.as_ref().and_then(|s| s.ended_at).is_none_or(|at| now - at < NEVER_LAUNCHED_AGAIN);
+                recent
+                    && launch(d)
+                    && cause(d) == cause(new)
+                    && d.spec.node_pool == new.spec.node_pool
+                    && d.spec.node_class == new.spec.node_class
+            })
+    }
+
+    /// How and when a claim that is being deleted ends.
+    fn going(&self, subject: &Subject) -> Option<(Outcome, DateTime<Utc>)> {
+        let Subject::Claim(name) = subject else { return None };
+        let claim = self.world.claim(name)?;
+        let deleted = claim.metadata.deletion_timestamp?;
+        Some((outcome_of(claim, deleted), deleted))
+    }
+
+    fn uid_of(&self, subject: &Subject) -> Option<String> {
+        let meta: &Meta = match subject {
+            Subject::Claim(name) => &self.world.claim(name)?.metadata,
+            Subject::Node(name) => &self.world.node(name)?.metadata,
+            Subject::Pool(name) => &self.world.pool(name)?.metadata,
+            Subject::Class(kind, name) => &self.world.class(kind, name)?.class.metadata,
+        };
+        Some(meta.uid.clone())
+    }
+
+    fn look_again(&mut self, subject: &Subject, at: Option<DateTime<Utc>>) {
+        // Whole seconds, as the clock is: one that has not quite come would be looked at in vain.
+        let at = at.map(|at| if at.trunc_subsecs(0) < at { at.trunc_subsecs(0) + TimeDelta::seconds(1) } else { at });
+        if let Some(Some(before)) = self.unsettled.insert(subject.clone(), at) {
+            self.due.remove(&(before, subject.clone()));
+        }
+        if let Some(at) = at {
+            self.due.insert((at, subject.clone()));
+        }
+    }
+
+    fn settle(&mut self, subject: &Subject) {
+        if let Some(Some(at)) = self.unsettled.remove(subject) {
+            self.due.remove(&(at, subject.clone()));
+        }
+        let node = match subject {
+            // The pods of a Node with a claim are the claim's.
+            Subject::Node(name) => self.world.node(name).filter(|n| self.world.claim_of_node(n).is_none()).map(|n| n.name().to_owned()),
+            Subject::Claim(name) => {
+                self.world.claim(name).and_then(|claim| nodes_of(&self.world, claim).first().map(|node| node.name().to_owned()))
+            }
+            Subject::Pool(_) | Subject::Class(..) => None,
+        };
+        if let Some(node) = node
+            && self.pods.remove(&node).is_some()
+        {
+            let held: Vec<_> = self.world.pods_on(&node).map(|p| (p.metadata.namespace.clone(), p.metadata.name.clone())).collect();
+            for (namespace, name) in held {
+                self.world.remove(Input::Pods, namespace.as_deref(), &name);
+            }
+        }
+    }
+
+    /// Sees to it that the pods of a stuck machine are there before it is judged.
+    fn pods_for(&mut self, subject: &Subject, now: DateTime<Utc>) -> Pods {
+        let Some(case) = Case::of(&self.world, subject, now, &self.thresholds) else { return Pods::Unwanted };
+        let waited = now - case.wait.since;
+        let Some(node) = case.node.map(|n| n.name().to_owned()) else { return Pods::Unwanted };
+        if waited < case.wait.proven || !reads_pods(case.stage()) {
+            return Pods::Unwanted;
+        }
+        let fresh = (waited / 8).clamp(PODS_FRESH, PODS_FRESH_AT_MOST);
+        let Some(list) = self.pods.get_mut(&node) else {
+            self.pods.insert(node.clone(), PodList { asked: now, answered: false });
+            self.orders.push(Order::ListPods(node));
+            return Pods::AwaitedUntil(now + PODS_WITHIN);
+        };
+        let good_until = list.asked + if list.answered { fresh } else { PODS_WITHIN };
+        if now >= good_until {
+            list.asked = now;
+            self.orders.push(Order::ListPods(node));
+            return Pods::KnownUntil(now + fresh);
+        }
+        if list.answered { Pods::KnownUntil(good_until) } else { Pods::AwaitedUntil(good_until) }
+    }
+}
+
+/// Whether any rule for this gate reads pods.
+fn reads_pods(stage: Stage) -> bool {
+    rules::ALL.iter().any(|rule| rule.stages.contains(&stage) && rule.reads.contains(&Input::Pods))
+}
+
+/// Whether the last verdict says more than the one that stands.
+fn outweighs(last: &NodeDiagnosis, standing: &NodeDiagnosis) -> bool {
+    let known = |d: &NodeDiagnosis| cause(d).is_some_and(|c| c != rules::unknown::CAUSE);
+    let confidence = |d: &NodeDiagnosis| d.status.as_ref().map(|s| s.confidence);
+    known(last) && (!known(standing) || confidence(last) > confidence(standing)) && confidence(last) > Some(Confidence::Possible)
+}
+
+fn outcome_of(claim: &NodeClaim, deleted: DateTime<Utc>) -> Outcome {
+    if gate::timed_out(claim, deleted) { Outcome::Terminated } else { Outcome::Deleted }
+}
+
+fn is_open(diagnosis: &NodeDiagnosis) -> bool {
+    outcome(diagnosis).is_none()
+}
+
+fn outcome(diagnosis: &NodeDiagnosis) -> Option<Outcome> {
+    diagnosis.status.as_ref().and_then(|s| s.outcome)
+}
+
+fn cause(diagnosis: &NodeDiagnosis) -> Option<&str> {
+    diagnosis.status.as_ref().map(|s| s.cause.as_str())
+}
+
+/// Objects without UID come from hands and tests: they are the same if their names are.
+fn same_uid(a: &str, b: &str) -> bool {
+    a.is_empty() || b.is_empty() || a == b
+}
+
+fn subject_of(reference: &ObjectRef) -> Option<Subject> {
+    let name = reference.name.clone();
+    match reference.kind.as_str() {
+        "NodeClaim" => Some(Subject::Claim(name)),
+        "Node" => Some(Subject::Node(name)),
+        "NodePool" => Some(Subject::Pool(name)),
+        kind if kind.ends_with("NodeClass") => Some(Subject::Class(kind.to_owned(), name)),
+        _ => None,
+    }
+}
+
+/// The name that [`Case::diagnosis_name`] gives, also for a subject that is gone.
+fn diagnosis_name(subject: &Subject) -> String {
+    match subject {
+        Subject::Claim(name) | Subject::Node(name) => name.clone(),
+        Subject::Pool(name) => format!("nodepool-{name}"),
+        Subject::Class(kind, name) => format!("{}-{name}", kind.to_ascii_lowercase()),
+    }
+}

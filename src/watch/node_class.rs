@@ -1,0 +1,41 @@
+//! Node classes of other providers: the kind that a NodePool names is looked up in the cluster, then watched like any other.
+
+use super::{Change, Failure, PAGE, State, Watch, backoff};
+use crate::input::Input;
+use kube::api::{Api, ApiResource};
+use kube::runtime::watcher;
+use kube::{Client, discovery};
+use tokio::sync::mpsc;
+
+pub(super) async fn run(client: Client, name: String, group: String, kind: String, changes: mpsc::Sender<Change>) {
+    let mut said = State::Pending;
+    let mut failures = 0;
+    loop {
+        match find(&client, &group, &kind).await {
+            Ok(resource) => {
+                let api = Api::all_with(client, &resource);
+                let config = watcher::Config::default().page_size(PAGE);
+                return Watch { input: Input::NodeClasses, name, api, resource, config }.run(changes).await;
+            }
+            Err(failure) => {
+                let state = State::Failed(failure);
+                if said != state {
+                    said = state.clone();
+                    if changes.send(Change::Source { input: Input::NodeClasses, name: name.clone(), state }).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+        failures += 1;
+        tokio::time::sleep(backoff(failures)).await;
+    }
+}
+
+async fn find(client: &Client, group: &str, kind: &str) -> Result<ApiResource, Failure> {
+    let found = discovery::group(client, group).await.map_err(|error| match &error {
+        kube::Error::Discovery(_) => Failure::NotInstalled,
+        other => Failure::from(other),
+    })?;
+    found.recommended_kind(kind).map(|(resource, _)| resource).ok_or(Failure::NotInstalled)
+}

@@ -1,0 +1,6 @@
+//! Scenarios on a real control plane with the real Karpenter.
+
+#[path = "../control-plane/mod.rs"]
+mod control_plane;
+mod harness;
+mod operator;

@@ -1,0 +1,154 @@
+//! The operator and the live command beside the real Karpenter, with the rights that are shipped and no others.
+
+use crate::control_plane::recipes::{
+    backdate_registration, condition, heartbeat, join_without_unregistered_taint, mark_ready, nodeclaim, nodepool, wait_until,
+};
+use crate::control_plane::{ControlPlane, Nodewhy};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(30);
+
+/// Installs what is shipped, and gives the rights of its ServiceAccount.
+fn install(control_plane: &ControlPlane) -> PathBuf {
+    let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests");
+    control_plane.kubectl(&["apply", "--server-side", "--kustomize", manifests.to_str().expect("a path in UTF-8")]);
+    control_plane.kubectl(&["wait", "--for=condition=Established", "crd/nodediagnoses.nodewhy.dev"]);
+    control_plane.kubeconfig_for("nodewhy", "nodewhy")
+}
+
+fn diagnosis(control_plane: &ControlPlane, name: &str) -> Option<Value> {
+    control_plane.get(&["nodediagnosis", name])
+}
+
+fn diagnoses(control_plane: &ControlPlane) -> Vec<String> {
+    let list = control_plane.get(&["nodediagnoses"]).expect("a list");
+    list["items"].as_array().into_iter().flatten().filter_map(|d| d["metadata"]["name"].as_str().map(str::to_owned)).collect()
+}
+
+/// A claim that Karpenter 1.0.5 refuses, and a healthy one beside it.
+fn one_refused_one_healthy(control_plane: &ControlPlane) {
+    nodepool(control_plane, "tainted-away");
+    nodepool(control_plane, "healthy");
+    join_without_unregistered_taint(control_plane, "tainted-away");
+    nodeclaim(control_plane, "stuck", "tainted-away");
+    nodeclaim(control_plane, "joined", "healthy");
+    wait_until(SOON, || {
+        heartbeat(control_plane);
+        (condition(control_plane, "nodeclaim", "stuck", "Registered")? == "False UnregisteredTaintNotFound").then_some(())
+    });
+    wait_until(SOON, || {
+        heartbeat(control_plane);
+        condition(control_plane, "nodeclaim", "joined", "Registered")?.starts_with("True").then_some(())
+    });
+    let joined = control_plane.get(&["nodeclaim", "joined"]).expect("the claim");
+    mark_ready(control_plane, joined["status"]["nodeName"].as_str().expect("a registered claim names its node"));
+}
+
+/// Whether a line of the metrics begins so.
+fn metric(nodewhy: &Nodewhy, line: &str) -> bool {
+    let answer = || -> std::io::Result<String> {
+        let mut connection = TcpStream::connect(("127.0.0.1", nodewhy.port))?;
+        connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    answer().unwrap_or_default().lines().any(|l| l.starts_with(line))
+}
+
+#[test]
+fn the_verdict_comes_within_seconds_and_outlives_the_machine() {
+    let control_plane = ControlPlane::start();
+    let rights = install(&control_plane);
+    let nodewhy = control_plane.nodewhy(&rights, &[]);
+    let _karpenter = control_plane.karpenter("1.0.5");
+    one_refused_one_healthy(&control_plane);
+
+    let found = wait_until(SOON, || diagnosis(&control_plane, "stuck").filter(|d| d["status"]["cause"].is_string()));
+    assert_eq!(found["status"]["cause"], "UnregisteredTaintMissing", "{found:#}");
+    assert_eq!(found["status"]["stage"], "Register");
+    assert_eq!(found["spec"]["nodePool"]["name"], "tainted-away");
+    assert!(found["metadata"]["ownerReferences"].is_null(), "garbage collection would take the evidence");
+    assert!(metric(&nodewhy, r#"nodewhy_diagnoses{cause="UnregisteredTaintMissing""#));
+
+    backdate_registration(&control_plane, "stuck");
+    wait_until(SOON, || {
+        heartbeat(&control_plane);
+        control_plane.get(&["nodeclaim", "stuck"]).is_none().then_some(())
+    });
+    let ended = wait_until(SOON, || diagnosis(&control_plane, "stuck").filter(|d| d["status"]["outcome"].is_string()));
+    assert_eq!(ended["status"]["outcome"], "Terminated", "{ended:#}");
+    assert_eq!(ended["status"]["cause"], "UnregisteredTaintMissing");
+    assert!(ended["status"]["endedAt"].is_string());
+    assert_eq!(diagnoses(&control_plane), ["stuck"], "the healthy claim beside it gets nothing");
+    assert!(nodewhy.process.terminate().success(), "SIGTERM is graceful");
+}
+
+#[test]
+fn nothing_is_written_while_nothing_changes_and_a_restart_writes_nothing_anew() {
+    let control_plane = ControlPlane::start();
+    let rights = install(&control_plane);
+    let _karpenter = control_plane.karpenter("1.0.5");
+    one_refused_one_healthy(&control_plane);
+    let nodewhy = control_plane.nodewhy(&rights, &[]);
+    let version = |d: Value| d["metadata"]["resourceVersion"].clone();
+    wait_until(SOON, || diagnosis(&control_plane, "stuck").filter(|d| d["status"]["cause"].is_string()));
+    std::thread::sleep(Duration::from_secs(3));
+    let settled = diagnosis(&control_plane, "stuck").map(version);
+    std::thread::sleep(Duration::from_secs(10));
+    assert_eq!(diagnosis(&control_plane, "stuck").map(version), settled, "a heartbeat of Nodes is no news");
+
+    assert!(nodewhy.process.terminate().success());
+    let nodewhy = control_plane.nodewhy(&rights, &[]);
+    wait_until(SOON, || metric(&nodewhy, "nodewhy_diagnoses{").then_some(()));
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(diagnosis(&control_plane, "stuck").map(version), settled, "the restarted operator knows what it has written");
+}
+
+#[test]
+fn a_cluster_without_karpenter_is_watched_and_says_what_is_missing() {
+    let control_plane = ControlPlane::start();
+    let rights = install(&control_plane);
+    let nodewhy = control_plane.nodewhy(&rights, &[]);
+    wait_until(SOON, || nodewhy.process.log().contains("not installed").then_some(()));
+    // Karpenter comes later, and is seen without a restart.
+    let _karpenter = control_plane.karpenter("1.0.5");
+    one_refused_one_healthy(&control_plane);
+    wait_until(Duration::from_secs(90), || diagnosis(&control_plane, "stuck").filter(|d| d["status"]["cause"].is_string()));
+}
+
+#[test]
+fn the_command_judges_a_live_cluster_and_its_own_dump_alike() {
+    let control_plane = ControlPlane::start();
+    let rights = install(&control_plane);
+    let _karpenter = control_plane.karpenter("1.0.5");
+    one_refused_one_healthy(&control_plane);
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_nodewhy")).args(arguments).env("KUBECONFIG", &rights).output().expect("nodewhy");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, live, errors) = run(&["diagnose", "-o", "json", "--fail-on", "likely"]);
+    assert_eq!(code, Some(1), "{errors}");
+    let live: Value = serde_json::from_str(&live).expect("JSON");
+    assert_eq!(live["items"].as_array().map(Vec::len), Some(1), "{live:#}");
+    assert_eq!(live["items"][0]["status"]["cause"], "UnregisteredTaintMissing");
+
+    let (code, dump, errors) = run(&["collect"]);
+    assert_eq!(code, Some(0), "{errors}");
+    let file = tempfile::NamedTempFile::with_suffix(".json").expect("a file");
+    std::fs::write(file.path(), dump).expect("a dump");
+    let (code, offline, errors) = run(&["diagnose", "-o", "json", "-f", file.path().to_str().expect("a path")]);
+    assert_eq!(code, Some(0), "{errors}");
+    let offline: Value = serde_json::from_str(&offline).expect("JSON");
+    assert_eq!(offline["items"][0]["status"]["cause"], live["items"][0]["status"]["cause"]);
+    assert_eq!(offline["items"][0]["spec"], live["items"][0]["spec"]);
+
+    let (code, text, _) = run(&["diagnose", "stuck", "--color", "never"]);
+    assert_eq!(code, Some(0));
+    assert!(text.starts_with("UnregisteredTaintMissing (Likely): NodeClaim stuck"), "{text}");
+}

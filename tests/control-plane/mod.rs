@@ -1,0 +1,215 @@
+//! A real Kubernetes control plane for tests: etcd and kube-apiserver, without containers and without nodes.
+//!
+//! README.md says what runs and what it costs. To copy it: take this folder, drop `nodewhy.rs`, and name your module in go.mod.
+
+mod binaries;
+mod karpenter;
+mod nodewhy;
+mod process;
+pub mod recipes;
+
+use std::{
+    ffi::OsStr,
+    fmt::Display,
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+pub use nodewhy::Nodewhy;
+pub use process::{Process, free_ports};
+
+/// The administrator's token. The server listens on the loopback interface and lives as long as one test.
+const ADMIN_TOKEN: &str = "administrator";
+
+/// Issuer of `ServiceAccount` tokens, in a name that every cluster's tokens carry.
+const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+
+pub struct ControlPlane {
+    // Fields are dropped in this order: the client of etcd before etcd, the folder with their data last.
+    _apiserver: Process,
+    _etcd: Process,
+    endpoint: String,
+    folder: TempDir,
+}
+
+impl ControlPlane {
+    /// Starts etcd and kube-apiserver and returns when the API is ready. Panics, with the end of the server's log, when it never is.
+    pub fn start() -> Self {
+        let folder = tempfile::Builder::new().prefix("control-plane-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("target is writable");
+        let path = folder.path();
+        let [etcd_port, peer_port, api_port] = free_ports();
+
+        let etcd_url = format!("http://127.0.0.1:{etcd_port}");
+        let peer_url = format!("http://127.0.0.1:{peer_port}");
+        let mut etcd = Command::new(binaries::control_plane("etcd"));
+        etcd.arg(flag("data-dir", path.join("etcd")))
+            .arg(flag("listen-client-urls", &etcd_url))
+            .arg(flag("advertise-client-urls", &etcd_url))
+            .arg(flag("listen-peer-urls", &peer_url))
+            .arg(flag("initial-advertise-peer-urls", &peer_url))
+            .arg(flag("initial-cluster", format!("default={peer_url}")))
+            .arg("--unsafe-no-fsync");
+        let etcd = Process::spawn(&etcd, path.join("etcd.log"));
+
+        let key = rcgen::KeyPair::generate().expect("ring makes a key");
+        fs::write(path.join("service-account.key"), key.serialize_pem()).expect("the folder is writable");
+        fs::write(path.join("service-account.pub"), key.public_key_pem()).expect("the folder is writable");
+        fs::write(path.join("tokens.csv"), format!("{ADMIN_TOKEN},administrator,administrator,system:masters\n"))
+            .expect("the folder is writable");
+        let mut apiserver = Command::new(binaries::control_plane("kube-apiserver"));
+        apiserver
+            .arg(flag("etcd-servers", &etcd_url))
+            .arg("--bind-address=127.0.0.1")
+            .arg(flag("secure-port", api_port.to_string()))
+            .arg(flag("cert-dir", path))
+            .arg(flag("service-account-issuer", ISSUER))
+            .arg(flag("service-account-key-file", path.join("service-account.pub")))
+            .arg(flag("service-account-signing-key-file", path.join("service-account.key")))
+            .arg(flag("token-auth-file", path.join("tokens.csv")))
+            .args(["--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.0.0.0/24", "--allow-privileged"])
+            // Nobody makes the default ServiceAccount that this plug-in demands of every Pod.
+            .args(["--enable-admission-plugins=NodeRestriction", "--disable-admission-plugins=ServiceAccount"]);
+        let mut apiserver = Process::spawn(&apiserver, path.join("kube-apiserver.log"));
+
+        let endpoint = format!("https://127.0.0.1:{api_port}");
+        write_kubeconfig(path, "administrator", &endpoint, ADMIN_TOKEN);
+        apiserver.wait_until_ready(Duration::from_mins(1), || kubectl(path, &["get", "--raw=/readyz"], "").is_ok());
+        Self { _apiserver: apiserver, _etcd: etcd, endpoint, folder }
+    }
+
+    /// Starts kube-controller-manager: node lifecycle, garbage collection, deletion of namespaces. It stops when the value is dropped.
+    pub fn controller_manager(&self) -> Process {
+        let mut command = Command::new(binaries::control_plane("kube-controller-manager"));
+        command
+            .arg(flag("kubeconfig", self.kubeconfig()))
+            .arg(flag("service-account-private-key-file", self.folder.path().join("service-account.key")))
+            .args(["--leader-elect=false", "--secure-port=0"]);
+        let mut process = self.spawn("kube-controller-manager", &command);
+        process.wait_until_ready(Duration::from_mins(1), || self.get(&["serviceaccount", "default"]).is_some());
+        process
+    }
+
+    /// Starts a program that talks to this control plane. Its log is kept with the others, under `name`.
+    pub fn spawn(&self, name: &str, command: &Command) -> Process {
+        Process::spawn(command, self.folder.path().join(format!("{name}.log")))
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> PathBuf {
+        kubeconfig(self.folder.path(), "administrator")
+    }
+
+    /// A kubeconfig with a token of the `ServiceAccount` `name`, which must exist: what it may do is what RBAC gave it.
+    pub fn kubeconfig_for(&self, namespace: &str, name: &str) -> PathBuf {
+        let token = self.kubectl(&["create", "token", name, "--namespace", namespace]);
+        write_kubeconfig(self.folder.path(), &format!("{namespace}-{name}"), &self.endpoint, token.trim())
+    }
+
+    /// A client with the administrator's rights.
+    pub async fn client(&self) -> kube::Client {
+        let kubeconfig = kube::config::Kubeconfig::read_from(self.kubeconfig()).expect("start() wrote it");
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default()).await;
+        kube::Client::try_from(config.expect("its context is complete")).expect("its certificate is valid")
+    }
+
+    /// What kubectl writes to standard output; panics when it fails.
+    pub fn kubectl(&self, arguments: &[&str]) -> String {
+        self.try_kubectl(arguments).unwrap_or_else(|error| panic!("kubectl {}: {error}", arguments.join(" ")))
+    }
+
+    /// What kubectl writes to standard output, or to standard error when it fails.
+    pub fn try_kubectl(&self, arguments: &[&str]) -> Result<String, String> {
+        self.try_kubectl_with_input(arguments, "")
+    }
+
+    /// The same, for `--filename=-`.
+    pub fn try_kubectl_with_input(&self, arguments: &[&str], input: impl Display) -> Result<String, String> {
+        kubectl(self.folder.path(), arguments, &input.to_string())
+    }
+
+    /// Applies YAML or JSON, server-side.
+    pub fn apply(&self, manifest: impl Display) {
+        let applied = self.try_kubectl_with_input(&["apply", "--server-side", "--force-conflicts", "--filename=-"], &manifest);
+        applied.unwrap_or_else(|error| panic!("{error}\nin\n{manifest}"));
+    }
+
+    /// Applies a file, or the files of a folder, server-side.
+    pub fn apply_path(&self, path: &Path) {
+        self.kubectl(&["apply", "--server-side", "--force-conflicts", "--filename", &path.to_string_lossy()]);
+    }
+
+    /// Applies definitions of kinds, and waits until the API server serves them.
+    pub fn apply_crds(&self, path: &Path) {
+        self.apply_path(path);
+        self.kubectl(&["wait", "--for=condition=Established", "customresourcedefinition", "--all", "--timeout=30s"]);
+    }
+
+    /// One object (`&["node", "a"]`), or a list; nothing when the object does not exist.
+    pub fn get(&self, arguments: &[&str]) -> Option<Value> {
+        // Not --ignore-not-found: that writes nothing for an empty list either.
+        match self.try_kubectl(&[&["get", "--output=json"], arguments].concat()) {
+            Ok(json) => Some(serde_json::from_str(&json).expect("kubectl writes JSON")),
+            Err(error) if error.contains("(NotFound)") => None,
+            Err(error) => panic!("kubectl get {}: {error}", arguments.join(" ")),
+        }
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.folder.disable_cleanup(true);
+            eprintln!("the logs of the control plane are in {}", self.folder.path().display());
+        }
+    }
+}
+
+fn flag(name: &str, value: impl AsRef<OsStr>) -> std::ffi::OsString {
+    let mut flag = std::ffi::OsString::from(format!("--{name}="));
+    flag.push(value);
+    flag
+}
+
+fn kubeconfig(folder: &Path, user: &str) -> PathBuf {
+    folder.join(format!("{user}.kubeconfig"))
+}
+
+/// JSON is YAML. The certificate is the one that kube-apiserver makes for itself in its `--cert-dir`.
+fn write_kubeconfig(folder: &Path, user: &str, endpoint: &str, token: &str) -> PathBuf {
+    let path = kubeconfig(folder, user);
+    let content = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{ "name": "test", "cluster": { "server": endpoint, "certificate-authority": folder.join("apiserver.crt") } }],
+        "users": [{ "name": user, "user": { "token": token } }],
+        "contexts": [{ "name": "test", "context": { "cluster": "test", "user": user } }],
+        "current-context": "test",
+    });
+    fs::write(&path, content.to_string()).expect("the folder is writable");
+    path
+}
+
+/// kubectl as administrator, its cache in the test's own folder: the usual one in the home directory is kept by port, and ports come back.
+fn kubectl(folder: &Path, arguments: &[&str], input: &str) -> Result<String, String> {
+    let mut child = Command::new(binaries::control_plane("kubectl"))
+        .arg(flag("kubeconfig", kubeconfig(folder, "administrator")))
+        .arg(flag("cache-dir", folder.join("kubectl")))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    // A kubectl that fails early has closed the pipe; what it says then is in its standard error.
+    let _ = child.stdin.take().expect("stdin is a pipe").write_all(input.as_bytes());
+    let output = child.wait_with_output().map_err(|error| error.to_string())?;
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+}

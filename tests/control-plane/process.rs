@@ -1,0 +1,122 @@
+//! A child process that never outlives the test which started it.
+
+use std::{
+    fs::{self, File},
+    io::Write,
+    net::TcpListener,
+    path::PathBuf,
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// `exec` keeps the process id, so the child answers to signals and reports its exit status as if nobody stood between. The subshell beside
+/// it reads a pipe whose other end only the test holds: end of file means that the test is gone, however it died. A line means "let it be".
+const SUPERVISE: &str = r#"
+exec 3<&0
+(trap '' HUP INT TERM; read -r _ <&3 || kill -KILL $$) &
+exec "$@" 3<&- </dev/null
+"#;
+
+pub struct Process {
+    child: Child,
+    lifeline: ChildStdin,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts the command under supervision, both its outputs in the file `log`.
+    pub fn spawn(command: &Command, log: PathBuf) -> Self {
+        let output = File::create(&log).expect("the log's folder exists");
+        let mut child = Command::new("sh")
+            .args(["-c", SUPERVISE, "sh"])
+            .arg(command.get_program())
+            .args(command.get_args())
+            .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .stdin(Stdio::piped())
+            .stdout(output.try_clone().expect("the log can be opened twice"))
+            .stderr(output)
+            .spawn()
+            .expect("sh starts");
+        let lifeline = child.stdin.take().expect("stdin is a pipe");
+        Self { child, lifeline, log }
+    }
+
+    /// Polls until `ready`; panics with the end of the log when the process exits before that, or time runs out.
+    pub fn wait_until_ready(&mut self, timeout: Duration, mut ready: impl FnMut() -> bool) {
+        let deadline = Instant::now() + timeout;
+        while !ready() {
+            if let Some(status) = self.exited() {
+                panic!("it exited with {status}; {}", self.log_tail());
+            }
+            assert!(Instant::now() < deadline, "not ready after {timeout:?}; {}", self.log_tail());
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// How the process ended, if it has.
+    pub fn exited(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("the child is ours to wait for")
+    }
+
+    /// Asks it to end (SIGTERM, as kubelet does) and returns how it did; panics when it ignores that for 20 seconds.
+    pub fn terminate(mut self) -> ExitStatus {
+        let sent = Command::new("kill").arg(self.child.id().to_string()).status().expect("kill runs");
+        assert!(sent.success(), "it was gone before SIGTERM; {}", self.log_tail());
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            if let Some(status) = self.exited() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "it ignored SIGTERM; {}", self.log_tail());
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Everything it has said so far.
+    pub fn log(&self) -> String {
+        fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    }
+
+    fn log_tail(&self) -> String {
+        let log = self.log();
+        let lines: Vec<_> = log.lines().collect();
+        format!("the end of {}:\n{}", self.log.display(), lines[lines.len().saturating_sub(30)..].join("\n"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        // The process id may belong to somebody else from here on: send the watching subshell home.
+        let _ = self.lifeline.write_all(b"\n");
+    }
+}
+
+/// Ports of the loopback interface that nobody listens on, all different.
+pub fn free_ports<const N: usize>() -> [u16; N] {
+    let listeners: [_; N] = std::array::from_fn(|_| TcpListener::bind(("127.0.0.1", 0)).expect("a port is free"));
+    listeners.map(|listener| listener.local_addr().expect("a bound socket has an address").port())
+}
+
+#[test]
+fn a_child_dies_with_a_test_that_is_killed() {
+    // The first `sleep` holds the pipe as a test would.
+    let mut test = Command::new("sleep").arg("600").stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let lifeline = test.stdout.take().unwrap();
+    let mut child = Command::new("sh").args(["-c", SUPERVISE, "sh", "sleep", "600"]).stdin(lifeline).spawn().unwrap();
+    thread::sleep(Duration::from_millis(300));
+    assert!(child.try_wait().unwrap().is_none(), "it lives as long as the test does");
+    test.kill().unwrap();
+    test.wait().unwrap();
+    assert!(!child.wait().unwrap().success());
+}
+
+#[test]
+fn a_child_that_is_asked_to_end_ends_by_itself() {
+    use std::os::unix::process::ExitStatusExt;
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::spawn(Command::new("sleep").arg("600"), folder.path().join("log"));
+    assert_eq!(process.terminate().signal(), Some(15));
+}

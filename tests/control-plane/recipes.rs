@@ -1,0 +1,178 @@
+//! States of a cluster that tests start from, each brought about the way it comes about in the field where that is possible.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use chrono::{SecondsFormat, Utc};
+use serde_json::{Value, json};
+
+use super::ControlPlane;
+
+/// Polls until the closure returns something; panics when it does not in time.
+#[track_caller]
+pub fn wait_until<T>(timeout: Duration, mut state: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + timeout;
+    loop {
+        if let Some(value) = state() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "not so after {timeout:?}");
+        thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// A `NodePool` and the `KWOKNodeClass` it names, both `name`. Karpenter leaves its empty nodes alone.
+pub fn nodepool(control_plane: &ControlPlane, name: &str) {
+    nodepool_of_class(control_plane, name, json!({}));
+}
+
+/// The same, but its machines never become nodes: `NodeNotFound`. A test may make the Node itself, with the claim's `status.providerID`.
+/// Karpenter 1.4.0 and later.
+pub fn nodepool_without_nodes(control_plane: &ControlPlane, name: &str) {
+    nodepool_of_class(control_plane, name, json!({ "nodeRegistrationDelay": "24h" }));
+}
+
+fn nodepool_of_class(control_plane: &ControlPlane, name: &str, class: Value) {
+    let mut node_class = json!({ "apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": { "name": name } });
+    // Karpenter 1.0's KWOKNodeClass has no spec at all.
+    if class != json!({}) {
+        node_class["spec"] = class;
+    }
+    control_plane.apply(node_class);
+    control_plane.apply(json!({
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": { "name": name },
+        "spec": {
+            "disruption": { "consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never" },
+            "template": { "spec": { "nodeClassRef": node_class_ref(name), "requirements": [], "expireAfter": "Never" } },
+        },
+    }));
+}
+
+/// A `NodeClaim` as Karpenter makes it for a pod that found no place. Its Node has the label `kubernetes.io/hostname: NAME`.
+pub fn nodeclaim(control_plane: &ControlPlane, name: &str, nodepool: &str) {
+    let owner = control_plane.get(&["nodepool", nodepool]).expect("make the NodePool first");
+    let one_of = |key: &str, value: &str| json!({ "key": key, "operator": "In", "values": [value] });
+    control_plane.apply(json!({
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {
+            "name": name,
+            "labels": { "karpenter.sh/nodepool": nodepool },
+            "ownerReferences": [{
+                "apiVersion": "karpenter.sh/v1",
+                "kind": "NodePool",
+                "name": nodepool,
+                "uid": owner["metadata"]["uid"],
+                "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": {
+            "nodeClassRef": node_class_ref(nodepool),
+            "requirements": [
+                one_of("node.kubernetes.io/instance-type", "c-4x-amd64-linux"),
+                one_of("karpenter.sh/capacity-type", "on-demand"),
+                one_of("topology.kubernetes.io/zone", "test-zone-a"),
+            ],
+            "resources": { "requests": { "cpu": "1" } },
+            "expireAfter": "Never",
+        },
+    }));
+}
+
+fn node_class_ref(name: &str) -> Value {
+    json!({ "group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": name })
+}
+
+/// From now on the pool's nodes join without Karpenter's taint, as with a bootstrap script that does not pass it to kubelet.
+/// Karpenter 1.0.0 to 1.0.5, 1.1.0, 1.1.1 and 1.2.0 give such a node up: `UnregisteredTaintNotFound`.
+pub fn join_without_unregistered_taint(control_plane: &ControlPlane, nodepool: &str) {
+    let name = format!("{nodepool}-without-unregistered-taint");
+    control_plane.apply(json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": { "name": name },
+        "spec": {
+            "matchConstraints": {
+                "objectSelector": { "matchLabels": { "karpenter.sh/nodepool": nodepool } },
+                "resourceRules": [{ "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"], "operations": ["CREATE"] }],
+            },
+            "matchConditions": [{ "name": "tainted", "expression": "has(object.spec.taints)" }],
+            "reinvocationPolicy": "Never",
+            "mutations": [{
+                "patchType": "JSONPatch",
+                "jsonPatch": { "expression": concat!(
+                    r#"[JSONPatch{op: "replace", path: "/spec/taints", "#,
+                    r#"value: object.spec.taints.filter(taint, taint.key != "karpenter.sh/unregistered")}]"#,
+                ) },
+            }],
+        },
+    }));
+    control_plane.apply(json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": { "name": name },
+        "spec": { "policyName": name },
+    }));
+    // The API server takes a moment to act on a new policy.
+    let node = json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": { "name": name, "labels": { "karpenter.sh/nodepool": nodepool } },
+        "spec": { "taints": [{ "key": "karpenter.sh/unregistered", "effect": "NoExecute" }] },
+    });
+    wait_until(Duration::from_secs(30), || {
+        let created = control_plane.try_kubectl_with_input(&["create", "--dry-run=server", "--output=json", "--filename=-"], &node);
+        (!created.expect("a dry run changes nothing").contains("karpenter.sh/unregistered")).then_some(())
+    });
+}
+
+/// Says what kubelet says when the node can run pods, and takes off the taint that kube-controller-manager takes off then.
+pub fn mark_ready(control_plane: &ControlPlane, node: &str) {
+    patch_condition(control_plane, node, "Ready", "True", "KubeletReady").expect("the node exists");
+    // Not there: kube-controller-manager runs in this test and was faster.
+    let _ = control_plane.try_kubectl(&["taint", "node", node, "node.kubernetes.io/not-ready-"]);
+}
+
+fn patch_condition(control_plane: &ControlPlane, node: &str, kind: &str, status: &str, reason: &str) -> Result<String, String> {
+    let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+    let condition = json!({ "type": kind, "status": status, "reason": reason, "lastHeartbeatTime": now, "lastTransitionTime": now });
+    let patch = json!({ "status": { "conditions": [condition] } }).to_string();
+    control_plane.try_kubectl(&["patch", "node", node, "--subresource=status", "--type=strategic", "--patch", &patch])
+}
+
+/// Posts every Node's status once, as kubelet does every few minutes, and sooner when something changed.
+///
+/// Karpenter 1.0 looks at a claim again only when its Node changes: a Node that came before the claim's `status.providerID` was known is
+/// not looked at until then. (karpenter v1.0.5 pkg/controllers/nodeclaim/lifecycle/controller.go)
+pub fn heartbeat(control_plane: &ControlPlane) {
+    let nodes = control_plane.get(&["nodes"]).expect("a list always exists");
+    for node in nodes["items"].as_array().into_iter().flatten().filter_map(|node| node["metadata"]["name"].as_str()) {
+        // Karpenter may delete the Node meanwhile.
+        let _ = patch_condition(control_plane, node, "MemoryPressure", "False", "KubeletHasSufficientMemory");
+    }
+}
+
+/// Makes Karpenter believe that the claim has waited 20 minutes for its node, longer than the 15 it grants.
+pub fn backdate_registration(control_plane: &ControlPlane, claim: &str) {
+    let object = control_plane.get(&["nodeclaim", claim]).expect("the claim exists");
+    let conditions = object["status"]["conditions"].as_array().expect("Karpenter has seen the claim");
+    let index = conditions.iter().position(|condition| condition["type"] == "Registered").expect("Karpenter has looked for the node");
+    let pointer = |field: &str| format!("/status/conditions/{index}/{field}");
+    let past = (Utc::now() - Duration::from_mins(20)).to_rfc3339_opts(SecondsFormat::Secs, true);
+    let patch = json!([
+        { "op": "test", "path": pointer("type"), "value": "Registered" },
+        { "op": "replace", "path": pointer("lastTransitionTime"), "value": past },
+    ]);
+    control_plane.kubectl(&["patch", "nodeclaim", claim, "--subresource=status", "--type=json", "--patch", &patch.to_string()]);
+}
+
+/// Status and reason of a condition, `False UnregisteredTaintNotFound`; nothing while the object or the condition is missing.
+pub fn condition(control_plane: &ControlPlane, kind: &str, name: &str, condition: &str) -> Option<String> {
+    let object = control_plane.get(&[kind, name])?;
+    let found = object["status"]["conditions"].as_array()?.iter().find(|candidate| candidate["type"] == condition)?;
+    Some(format!("{} {}", found["status"].as_str()?, found["reason"].as_str().unwrap_or_default()))
+}

@@ -1,0 +1,123 @@
+//! The RBAC that is shipped permits what the code does, and nothing else.
+
+use nodewhy::input::Input;
+use nodewhy::publish::WRITES;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Namespace (none for the whole cluster), group, resource, name of the one object, verb.
+type Right = (Option<String>, String, String, Option<String>, String);
+
+fn manifests() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests")
+}
+
+/// All objects that `kustomization.yaml` names, but for the CustomResourceDefinition.
+fn objects() -> Vec<Value> {
+    let read = |name: &str| std::fs::read_to_string(manifests().join(name)).unwrap();
+    let kustomization: Value = serde_saphyr::from_str(&read("kustomization.yaml")).unwrap();
+    let named = kustomization["resources"].as_array().unwrap().iter().filter_map(Value::as_str).filter(|name| !name.starts_with("../"));
+    named.flat_map(|name| serde_saphyr::from_multiple::<Value>(&read(name)).unwrap()).collect()
+}
+
+fn of_kind<'o>(objects: &'o [Value], kind: &str) -> Vec<&'o Value> {
+    objects.iter().filter(|object| object["kind"] == kind).collect()
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn granted(objects: &[Value]) -> BTreeSet<Right> {
+    let mut rights = BTreeSet::new();
+    for role in of_kind(objects, "ClusterRole").into_iter().chain(of_kind(objects, "Role")) {
+        let namespace = role["metadata"]["namespace"].as_str().map(str::to_owned);
+        for rule in role["rules"].as_array().unwrap() {
+            let named = texts(&rule["resourceNames"]);
+            let names: Vec<Option<String>> = if named.is_empty() { vec![None] } else { named.into_iter().map(Some).collect() };
+            for group in texts(&rule["apiGroups"]) {
+                for resource in texts(&rule["resources"]) {
+                    for name in &names {
+                        for verb in texts(&rule["verbs"]) {
+                            rights.insert((namespace.clone(), group.clone(), resource.clone(), name.clone(), verb));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    rights
+}
+
+fn needed() -> BTreeSet<Right> {
+    let owned = |text: &str| text.to_owned();
+    let reads = Input::ALL.into_iter().flat_map(Input::sources).flat_map(|source| {
+        let (namespace, name) = source.only.unzip();
+        let right = move |verb: &&str| (namespace.map(owned), owned(source.group), owned(source.plural), name.map(owned), owned(verb));
+        source.verbs().iter().map(right)
+    });
+    let writes = WRITES.iter().flat_map(|(group, resource, verbs, namespace)| {
+        verbs.iter().map(move |verb| (namespace.map(owned), owned(group), owned(resource), None, owned(verb)))
+    });
+    reads.chain(writes).collect()
+}
+
+#[test]
+fn rbac_is_what_the_code_needs_and_no_more() {
+    let (granted, needed) = (granted(&objects()), needed());
+    let missing: Vec<_> = needed.difference(&granted).collect();
+    let idle: Vec<_> = granted.difference(&needed).collect();
+    assert!(missing.is_empty() && idle.is_empty(), "missing in manifests/: {missing:#?}\nnot needed there: {idle:#?}");
+}
+
+#[test]
+fn every_role_is_bound_to_the_service_account_of_the_deployment() {
+    let objects = objects();
+    let deployment = of_kind(&objects, "Deployment")[0];
+    let account = &deployment["spec"]["template"]["spec"]["serviceAccountName"];
+    for kind in ["ClusterRole", "Role"] {
+        let bindings = of_kind(&objects, &format!("{kind}Binding"));
+        assert_eq!(of_kind(&objects, kind).len(), bindings.len());
+        for (role, binding) in of_kind(&objects, kind).into_iter().zip(bindings) {
+            assert_eq!(binding["roleRef"]["name"], role["metadata"]["name"]);
+            assert_eq!(binding["metadata"]["namespace"], role["metadata"]["namespace"]);
+            assert_eq!(&binding["subjects"][0]["name"], account);
+            assert_eq!(binding["subjects"][0]["namespace"], deployment["metadata"]["namespace"]);
+        }
+    }
+}
+
+/// What the Pod Security Standard "restricted" demands, which the namespace enforces.
+#[test]
+fn the_pod_is_restricted() {
+    let objects = objects();
+    let pod = &of_kind(&objects, "Deployment")[0]["spec"]["template"]["spec"];
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+    for container in pod["containers"].as_array().unwrap() {
+        let context = &container["securityContext"];
+        assert_eq!(context["allowPrivilegeEscalation"], false);
+        assert_eq!(context["readOnlyRootFilesystem"], true);
+        assert_eq!(texts(&context["capabilities"]["drop"]), ["ALL"]);
+        assert!(context["capabilities"]["add"].is_null());
+    }
+    assert_eq!(of_kind(&objects, "Namespace")[0]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
+}
+
+/// It must not depend on the machines that it diagnoses.
+#[test]
+fn it_never_runs_on_a_machine_of_karpenter() {
+    let objects = objects();
+    let affinity = &of_kind(&objects, "Deployment")[0]["spec"]["template"]["spec"]["affinity"]["nodeAffinity"];
+    let terms = &affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
+    assert_eq!(terms[0]["matchExpressions"][0]["key"], "karpenter.sh/nodepool");
+    assert_eq!(terms[0]["matchExpressions"][0]["operator"], "DoesNotExist");
+}
+
+#[test]
+fn the_image_has_the_version_of_the_crate() {
+    let objects = objects();
+    let image = of_kind(&objects, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap();
+    assert_eq!(image.rsplit_once(':').unwrap().1, env!("CARGO_PKG_VERSION"));
+}
