@@ -12,13 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// Cases that nodewhy does not get right yet, and what is missing. One that comes out right has to leave the list.
 const PENDING: &[(&str, &str)] = &[
-    ("103-spot-service-linked-role", "the missing role in the account is to be named, not the node class"),
-    ("104-instance-profile-name-of-the-template", "the instance profile is to be named"),
     ("107-cilium-taint-added-to-a-running-node", "taints of others on a Node that is Ready"),
-    ("109-nfd-worker-toleration-starves-device-plugin", "why the device plugin has no pod"),
-    ("110-gpu-shared-name-by-time-slicing", "the user data that renames the resource"),
-    ("111-efa-plugin-does-not-know-the-instance-type", "node affinity of device plugins"),
-    ("112-gpu-operator-has-no-driver-for-al2023", "the driver that the device plugin waits for"),
     ("113-vpc-cni-addon-after-the-nodes", "variants of the network plugin: which DaemonSet is missing"),
     ("114-kube-proxy-image-does-not-exist", "variants of the network plugin: kube-proxy"),
     ("116-webhook-without-endpoints-blocks-aws-node", "FailedCreate events of DaemonSets"),
@@ -26,7 +20,6 @@ const PENDING: &[(&str, &str)] = &[
     ("121-pleg-is-not-healthy", "a container runtime that does not answer"),
     ("125-custom-al2023-image-without-nodeconfig", "user data of a Custom image that joins nothing"),
     ("126-nvidia-variant-on-machines-without-gpu", "an image variant that does not fit the machine"),
-    ("127-gpu-quota-is-zero", "the quota is to be named, not the NodePool"),
     ("129-root-volume-too-small", "pressure on a Node that is Ready"),
     ("130-cluster-api-taints-karpenter-nodes", "taints of others on a Node that is initialized"),
 ];
