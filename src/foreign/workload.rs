@@ -1,6 +1,6 @@
 //! Pods and what makes them: DaemonSets and Deployments.
 
-use super::{Condition, Meta, Taint, conditions, nullable};
+use super::{Affinity, Condition, Meta, Taint, conditions, nullable};
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -22,6 +22,8 @@ pub struct PodSpec {
     pub node_name: String,
     #[serde(deserialize_with = "nullable")]
     pub node_selector: BTreeMap<String, String>,
+    #[serde(deserialize_with = "nullable")]
+    pub affinity: Affinity,
     #[serde(deserialize_with = "nullable")]
     pub tolerations: Vec<Toleration>,
     #[serde(deserialize_with = "nullable")]

@@ -4,8 +4,10 @@ use super::Rule;
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
-use crate::foreign::{DaemonSet, Node, Taint};
+use crate::foreign::{DaemonSet, Node, Requirement, Taint};
 use crate::input::Input;
+use crate::text::Span;
+use crate::userdata::Family;
 
 pub static RULE: Rule = Rule {
     cause: "ExtendedResourceMissing",
@@ -23,6 +25,8 @@ struct Source {
     who: &'static str,
     /// Parts of DaemonSet names, as charts and manifests call them.
     daemon_sets: &'static [&'static str],
+    /// DaemonSets that load the driver first, in the same way: the device plugin waits for them.
+    drivers: &'static [&'static str],
     fix: &'static str,
 }
 
@@ -31,54 +35,64 @@ const SOURCES: &[Source] = &[
         resource: "nvidia.com/gpu",
         who: "the NVIDIA device plugin",
         daemon_sets: &["nvidia-device-plugin", "nvidia-gpu-device-plugin"],
+        // gpu-operator assets/state-driver, assets/state-container-toolkit
+        drivers: &["nvidia-driver-daemonset", "nvidia-container-toolkit-daemonset"],
         fix: "Install the NVIDIA device plugin, let it tolerate the NodePool's taints, and use an image with the NVIDIA driver.",
     },
     Source {
         resource: "aws.amazon.com/neuron",
         who: "the Neuron device plugin",
         daemon_sets: &["neuron-device-plugin"],
+        drivers: &[],
         fix: "Install the Neuron device plugin and let it tolerate the NodePool's taints.",
     },
     Source {
         resource: "aws.amazon.com/neuroncore",
         who: "the Neuron device plugin",
         daemon_sets: &["neuron-device-plugin"],
+        drivers: &[],
         fix: "Install the Neuron device plugin and let it tolerate the NodePool's taints.",
     },
     Source {
         resource: "amd.com/gpu",
         who: "the AMD GPU device plugin",
         daemon_sets: &["amdgpu-device-plugin"],
+        drivers: &[],
         fix: "Install the AMD GPU device plugin and let it tolerate the NodePool's taints.",
     },
     Source {
         resource: "habana.ai/gaudi",
         who: "the Habana device plugin",
         daemon_sets: &["habanalabs-device-plugin"],
+        drivers: &[],
         fix: "Install the Habana device plugin and let it tolerate the NodePool's taints.",
     },
     Source {
         resource: "vpc.amazonaws.com/efa",
         who: "the EFA device plugin",
         daemon_sets: &["efa-k8s-device-plugin", "efa-device-plugin"],
+        drivers: &[],
         fix: "Install the EFA device plugin and let it tolerate the NodePool's taints.",
     },
     Source {
         resource: "vpc.amazonaws.com/pod-eni",
         who: "the VPC resource controller",
         daemon_sets: &[],
+        drivers: &[],
         fix: "Set ENABLE_POD_ENI=true on the VPC CNI, use instance types with trunk ENIs, and give the cluster role AmazonEKSVPCResourceController.",
     },
     Source {
         resource: "hugepages-2Mi",
         who: "the kernel, told at boot",
         daemon_sets: &[],
+        drivers: &[],
         fix: "Reserve the huge pages in the image or in user data before the kubelet starts.",
     },
     Source {
         resource: "hugepages-1Gi",
         who: "the kernel, told at boot",
         daemon_sets: &[],
+        drivers: &[],
         fix: "Reserve the huge pages in the image or in user data before the kubelet starts.",
     },
 ];
@@ -163,14 +177,18 @@ fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) ->
         return (
             Confidence::Certain,
             format!("the device plugin offers it as {renamed} (time-slicing or MPS with renameByDefault)"),
-            node_blame(),
+            renaming_setting(case).unwrap_or_else(node_blame),
         );
     }
     let Some(source) = source else { return (Confidence::Possible, "nothing on the Node advertises it".to_owned(), node_blame()) };
     if source.daemon_sets.is_empty() {
         return (Confidence::Likely, format!("{} has not provided it", source.who), node_blame());
     }
-    let is_source = |name: &str| source.daemon_sets.iter().any(|part| name.contains(part));
+    // The chart of the device plugin names its feature discovery after itself.
+    let is_source = |name: &str| source.daemon_sets.iter().any(|part| name.contains(part)) && !name.contains("feature-discovery");
+    if let Some(found) = failing_driver(case, source) {
+        return found;
+    }
     if let Some(pod) = case.pods().find(|p| p.daemon_set().is_some_and(is_source)) {
         let blame = Blame::object("v1", "Pod", &pod.metadata.name).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
         return match pod.trouble() {
@@ -204,5 +222,66 @@ fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) ->
             blame.field("spec.template.spec.nodeSelector"),
         );
     }
+    let unmet = set.spec.template.spec.affinity.unmet(&node.metadata);
+    if let Some(first) = unmet.first() {
+        if let Some(found) = starved_labeller(case, node, name, &unmet) {
+            return found;
+        }
+        let has = node.metadata.label(&first.key).map_or_else(|| "does not have that label".to_owned(), |v| format!("has {v}"));
+        return (
+            if case.is_overdue() { Confidence::Certain } else { Confidence::Likely },
+            format!("DaemonSet {name} runs only on Nodes with {}, and this one {has}", first.shown()),
+            blame.field("spec.template.spec.affinity"),
+        );
+    }
     (Confidence::Likely, format!("DaemonSet {name} has no pod on the Node"), blame)
+}
+
+/// The device plugin waits for labels of Node Feature Discovery, and its worker may not run here.
+fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requirement]) -> Option<(Confidence, String, Blame)> {
+    // node-feature-discovery pkg/apis/nfd/v1alpha1 `FeatureLabelNs`
+    let label = unmet.iter().find(|r| r.key.starts_with("feature.node.kubernetes.io/"))?;
+    let is_worker = |d: &&DaemonSet| d.metadata.name.ends_with("node-feature-discovery-worker") || d.metadata.name == "nfd-worker";
+    let workers: Vec<&DaemonSet> = case.world.daemon_sets().filter(is_worker).collect();
+    let refused = |d: &DaemonSet| node.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !d.tolerates(t)).cloned();
+    let (worker, taint) = workers.first().and_then(|d| Some((*d, refused(d)?)))?;
+    if workers.iter().any(|d| refused(d).is_none()) {
+        return None;
+    }
+    let name = &worker.metadata.name;
+    let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(worker.metadata.namespace.as_deref().unwrap_or_default());
+    Some((
+        Confidence::Certain,
+        format!(
+            "DaemonSet {plugin} runs only on Nodes with {}, and DaemonSet {name}, which sets that label, does not tolerate the Node's taint {taint}",
+            label.shown()
+        ),
+        blame.field("spec.template.spec.tolerations"),
+    ))
+}
+
+/// The device plugin only waits: what loads the driver fails.
+fn failing_driver(case: &Case, source: &Source) -> Option<(Confidence, String, Blame)> {
+    let driver = |set: &str| source.drivers.iter().any(|part| set.contains(part));
+    let (set, pod) = case.pods().find_map(|p| p.daemon_set().filter(|d| driver(d)).filter(|_| p.trouble().is_some()).map(|d| (d, p)))?;
+    let (container, why) = pod.trouble()?;
+    let confidence = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
+    let blame = Blame::object("apps/v1", "DaemonSet", set).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
+    Some((
+        confidence,
+        format!("{} waits for the driver, and DaemonSet {set} fails on the Node (container {container}: {why})", source.who),
+        blame,
+    ))
+}
+
+/// Where Bottlerocket's settings turn on the sharing that renames the resource.
+/// Source: bottlerocket-settings-sdk kubelet-device-plugins: device-sharing-strategy, rename-by-default.
+fn renaming_setting(case: &Case) -> Option<Blame> {
+    let (_, text) = case.user_data().filter(|(u, _)| u.family == Family::Bottlerocket)?;
+    let setting = |key: &str| text.lines().map(str::trim).find(|line| line.starts_with(key));
+    let line = ["rename-by-default", "device-sharing-strategy"].into_iter().find_map(setting)?;
+    let start = text.find(line)?;
+    let class = case.class()?;
+    let blame = Blame::object(&class.api_version, &class.kind, class.name()).field("spec.userData");
+    Some(blame.at(text, Span::new(start, start + line.len())))
 }

@@ -16,7 +16,7 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// Reason, what to mend, and the field of the node class it is about.
+/// Reason, what to mend, and the field of the node class it is about; none where the account or Karpenter's role is.
 /// Source: karpenter-provider-aws v1.14.1 pkg/errors/errors.go `ToReasonMessage`.
 const REASONS: &[(&str, &str, Option<&str>)] = &[
     ("SpotSLRCreationFailed", "Create the service-linked role AWSServiceRoleForEC2Spot, or let Karpenter's role create it.", None),
@@ -53,7 +53,8 @@ fn check(case: &Case) -> Opinion {
     let known = REASONS.iter().find(|(reason, ..)| *reason == launched.reason);
     let said = if launched.message.is_empty() { launched.reason.clone() } else { launched.message.trim_end_matches('.').to_owned() };
     let confidence = if known.is_some() { Confidence::Certain } else { Confidence::Likely };
-    let summary = format!("The cloud refuses to launch NodeClaim {}: {} ({}).", claim.name(), said, launched.reason);
+    let what = profile(case, &launched.reason).map_or_else(String::new, |name| format!(", the node class names {name}"));
+    let summary = format!("The cloud refuses to launch NodeClaim {}: {said} ({}{what}).", claim.name(), launched.reason);
     let finding = Finding::new(
         confidence,
         summary,
@@ -70,12 +71,16 @@ fn check(case: &Case) -> Opinion {
         "See the whole error",
         Some(format!("kubectl logs -A -l app.kubernetes.io/name=karpenter --tail=-1 | grep {}", claim.name())),
     );
-    let Some(class) = case.class() else { return finding.into() };
-    let blame = Blame::object(&class.api_version, &class.kind, class.name());
-    finding
-        .blaming(match known.and_then(|(.., field)| *field) {
-            Some(field) => blame.field(field),
-            None => blame,
-        })
-        .into()
+    match (case.class(), known) {
+        (Some(class), Some((.., Some(field)))) => {
+            finding.blaming(Blame::object(&class.api_version, &class.kind, class.name()).field(*field)).into()
+        }
+        _ => finding.into(),
+    }
+}
+
+/// The instance profile that the cloud does not know.
+fn profile<'w>(case: &Case<'w>, reason: &str) -> Option<&'w str> {
+    let class = case.class().filter(|_| reason == "InstanceProfileNameInvalid")?;
+    class.spec.instance_profile.as_deref().or(class.status.instance_profile.as_deref())
 }
