@@ -120,9 +120,9 @@ pub fn load_bytes(file: &str, bytes: &[u8], world: &mut World, summary: &mut Sum
         return reader.complain_of_file("the file is empty; expected what kubectl get -o yaml or -o json prints");
     }
     if text.trim_start().starts_with(['{', '[']) {
-        reader.json(text)
+        reader.json(text);
     } else {
-        reader.yaml(text)
+        reader.yaml(text);
     }
     if reader.document == 0 {
         reader.complain_of_file("the file is empty but for comments; expected what kubectl get -o yaml or -o json prints");
@@ -197,7 +197,7 @@ impl Reader<'_> {
         match serde_json::from_str::<JsonEnvelope>(text) {
             Err(error) => self.complain(line, format!("{NO_OBJECT}: {}", without_place(&error.to_string()))),
             Ok(JsonEnvelope { api_version, kind, items: Some(items) }) => {
-                self.json_items(&items, &type_of_items(&api_version, &kind), lines)
+                self.json_items(&items, &type_of_items(&api_version, &kind), lines);
             }
             Ok(JsonEnvelope { api_version, kind, items: None }) => self.json_take(text, &TypeMeta { api_version, kind }, line),
         }
