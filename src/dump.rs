@@ -313,10 +313,15 @@ fn yaml_options() -> serde_saphyr::Options {
 
 const NO_OBJECT: &str = "this is no Kubernetes object";
 
-/// A parser's message without the line and column, which it counts from the start of its own piece of the file.
-fn without_place(message: &str) -> &str {
+/// A parser's message without the line and column, which it counts from the start of its own piece of the file, and without the
+/// value that it stumbled over, which may be a secret.
+fn without_place(message: &str) -> String {
     let first = message.lines().next().unwrap_or_default();
-    first.split_once(" at line ").map_or(first, |(said, _)| said)
+    let said = first.split_once(" at line ").map_or(first, |(said, _)| said);
+    match (said.split_once("string \""), said.rsplit_once('"')) {
+        (Some((before, _)), Some((_, after))) => format!("{before}string{after}"),
+        _ => crate::text::mask(said),
+    }
 }
 
 /// Line numbers of places in a text that are asked for from front to back, so that the text is read once.
