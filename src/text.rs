@@ -175,9 +175,8 @@ fn value_len(value: &str, before: Option<char>) -> usize {
             Some('"') if c == '\\' && !ends_word => drop(chars.next()),
             Some(quote) if c == quote && ends_word => return at,
             Some(quote) if c == quote => open = None,
-            Some(_) => {}
             None if c.is_whitespace() || (matches!(c, '"' | '\'') && ends_word) => return at,
-            None => {}
+            Some(_) | None => {}
         }
     }
     value.len()

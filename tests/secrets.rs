@@ -45,7 +45,7 @@ fn objects(family: &str, user_data: &str) -> Vec<Value> {
 }
 
 fn outputs(objects: &[Value]) -> String {
-    let input: String = objects.iter().map(|o| format!("{o}\n")).collect();
+    let input: String = objects.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     let mut all = String::new();
     for format in ["text", "wide", "json", "yaml"] {
         let args = ["diagnose", "-f", "-", "--now", "2026-01-15T12:00:00Z", "-o", format];
