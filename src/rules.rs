@@ -31,6 +31,7 @@ mod node_pool_not_ready;
 mod node_role;
 mod node_role_not_mapped;
 mod node_without_provider_id;
+mod nvidia_image_without_gpu;
 mod stale_cloud_provider_taint;
 mod stale_node_taken_over;
 mod startup_taint_put_back;
@@ -72,6 +73,7 @@ pub const ALL: &[&Rule] = &[
     &custom_bootstrap_without_taint::RULE,
     &unregistered_taint_missing::RULE,
     &ami_family_mismatch::RULE,
+    &nvidia_image_without_gpu::RULE,
     &user_data_stops_kubelet::RULE,
     &wrong_cluster::RULE,
     &custom_family_without_user_data::RULE,
