@@ -16,6 +16,7 @@ mod cloud_controller_never_initialized;
 mod cni_not_ready;
 mod custom_bootstrap_without_taint;
 mod custom_family_without_user_data;
+mod custom_user_data_joins_nothing;
 mod daemon_set_pod_refused;
 mod extended_resource_missing;
 mod instance_dies_at_start;
@@ -77,6 +78,7 @@ pub const ALL: &[&Rule] = &[
     &user_data_stops_kubelet::RULE,
     &wrong_cluster::RULE,
     &custom_family_without_user_data::RULE,
+    &custom_user_data_joins_nothing::RULE,
     &aws_auth_unreadable::RULE,
     &aws_auth_entry_incomplete::RULE,
     &aws_auth_arn_never_matches::RULE,
