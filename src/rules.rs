@@ -16,6 +16,7 @@ mod cloud_controller_never_initialized;
 mod cni_not_ready;
 mod custom_bootstrap_without_taint;
 mod custom_family_without_user_data;
+mod custom_user_data_joins_nothing;
 mod daemon_set_pod_refused;
 mod extended_resource_missing;
 mod instance_dies_at_start;
@@ -31,6 +32,7 @@ mod node_pool_not_ready;
 mod node_role;
 mod node_role_not_mapped;
 mod node_without_provider_id;
+mod nvidia_image_without_gpu;
 mod stale_cloud_provider_taint;
 mod stale_node_taken_over;
 mod startup_taint_put_back;
@@ -72,9 +74,11 @@ pub const ALL: &[&Rule] = &[
     &custom_bootstrap_without_taint::RULE,
     &unregistered_taint_missing::RULE,
     &ami_family_mismatch::RULE,
+    &nvidia_image_without_gpu::RULE,
     &user_data_stops_kubelet::RULE,
     &wrong_cluster::RULE,
     &custom_family_without_user_data::RULE,
+    &custom_user_data_joins_nothing::RULE,
     &aws_auth_unreadable::RULE,
     &aws_auth_entry_incomplete::RULE,
     &aws_auth_arn_never_matches::RULE,

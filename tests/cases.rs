@@ -17,8 +17,6 @@ const PENDING: &[(&str, &str)] = &[
     ("114-kube-proxy-image-does-not-exist", "variants of the network plugin: kube-proxy"),
     ("116-webhook-without-endpoints-blocks-aws-node", "FailedCreate events of DaemonSets"),
     ("120-new-machine-takes-over-an-old-node", "a stale Node of the same name"),
-    ("125-custom-al2023-image-without-nodeconfig", "user data of a Custom image that joins nothing"),
-    ("126-nvidia-variant-on-machines-without-gpu", "an image variant that does not fit the machine"),
     ("129-root-volume-too-small", "pressure on a Node that is Ready"),
 ];
 
