@@ -144,15 +144,34 @@ pub fn claim_wait(
         .iter()
         .find_map(|node| ready_wait(node, t))
         .or_else(|| taints_wait(claim, nodes.first()?, t))
-        .or_else(|| agent_taint_wait(nodes.first()?, claim, initialized, t))
+        .or_else(|| agent_taint_wait(nodes.first()?, &claim.spec.taints, initialized, t))
+        .or_else(|| pressure_wait(nodes.first()?, t))
 }
 
-/// A Ready Node that Karpenter calls usable, and that a taint of some agent keeps empty: only its own taints are meant to stay.
-fn agent_taint_wait(node: &Node, claim: &NodeClaim, initialized: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+/// A Ready Node that is short of memory, disk or process ids: the kubelet evicts, and nothing new is scheduled there.
+///
+/// It comes and goes as the kubelet cleans up, so it is given twice the time.
+fn pressure_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     if is_out_of_service(node) {
         return None;
     }
-    let meant = |taint: &Taint| claim.spec.taints.iter().any(|own| own.matches(taint));
+    let pressed = PRESSURES.iter().find_map(|type_| node.condition(type_).filter(|c| c.is_true()))?;
+    let field = format!(r#"status.conditions[?(@.type=="{}")]"#, pressed.type_);
+    let because = "nothing that does not tolerate the pressure taint is scheduled there, and the kubelet evicts what runs";
+    let evidence = saw(format!("Node/{}", node.name()), field, pressed.shown(), because);
+    let wait = Wait::new(Stage::Ready, pressed.last_transition_time?, t.ready * 2, t, evidence);
+    Some(Wait { proven: wait.patience, ..wait })
+}
+
+/// kubernetes v1.36.3 pkg/kubelet/nodestatus/setters.go.
+pub const PRESSURES: [&str; 3] = ["DiskPressure", "MemoryPressure", "PIDPressure"];
+
+/// A Ready Node that is called usable, and that a taint of some agent keeps empty: only its own taints are meant to stay.
+fn agent_taint_wait(node: &Node, own: &[Taint], initialized: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+    if is_out_of_service(node) {
+        return None;
+    }
+    let meant = |taint: &Taint| own.iter().any(|own| own.matches(taint));
     // The Node Readiness Controller may also guard Nodes in service: then its taint says what it is meant to say.
     let of_agent = |taint: &Taint| startup_taint::owner(taint).is_some_and(|owner| !owner.has_rules());
     let agents = |taint: &&Taint| of_agent(taint) || taint.key == UNREGISTERED_TAINT;
@@ -160,7 +179,7 @@ fn agent_taint_wait(node: &Node, claim: &NodeClaim, initialized: DateTime<Utc>, 
     // An agent that restarts may put its taint back for a while: count from when the list was last written, where that is known.
     let written = cloud_controller::last_taint_writer(node).and_then(|w| w.time);
     let since = [Some(initialized), taint.time_added, written].into_iter().flatten().max().unwrap_or(initialized);
-    let because = "the Node is initialized, and nothing that does not tolerate this taint is scheduled there";
+    let because = "the Node is Ready, and nothing that does not tolerate this taint is scheduled there";
     let evidence = saw(format!("Node/{}", node.name()), "spec.taints", taint.to_string(), because);
     Some(Wait::new(Stage::Ready, since, t.ready, t, evidence))
 }
@@ -214,11 +233,12 @@ pub fn node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
         let because = "the Node waits for Karpenter, but no NodeClaim has its providerID";
         return Some(Wait::new(Stage::Register, created, t.initialize, t, saw(name, "spec.taints", taint.to_string(), because)));
     }
-    ready_wait(node, t).or_else(|| {
+    let uninitialized = || {
         let taint = node.taint(UNINITIALIZED_TAINT)?;
         let because = "nothing is scheduled here until the cloud controller has initialised the Node";
         Some(Wait::new(Stage::Initialize, created, t.initialize, t, saw(name, "spec.taints", taint.to_string(), because)))
-    })
+    };
+    ready_wait(node, t).or_else(uninitialized).or_else(|| agent_taint_wait(node, &[], created, t)).or_else(|| pressure_wait(node, t))
 }
 
 /// A Node in service that is not Ready. One that somebody has taken out of service is not sick.

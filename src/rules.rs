@@ -21,6 +21,7 @@ mod daemon_set_pod_refused;
 mod extended_resource_missing;
 mod instance_dies_at_start;
 mod insufficient_capacity;
+mod kube_proxy_not_running;
 mod kubelet_flag_drops_taints;
 mod kubelet_not_ready;
 mod kubelet_refuses_labels;
@@ -31,6 +32,7 @@ mod node_class_not_ready;
 mod node_pool_not_ready;
 mod node_role;
 mod node_role_not_mapped;
+mod node_under_pressure;
 mod node_without_provider_id;
 mod nvidia_image_without_gpu;
 mod stale_cloud_provider_taint;
@@ -93,9 +95,11 @@ pub const ALL: &[&Rule] = &[
     &startup_taint_put_back::RULE,
     &startup_taint_stays::RULE,
     &extended_resource_missing::RULE,
+    &kube_proxy_not_running::RULE,
     &cni_not_ready::RULE,
     &kubelet_not_ready::RULE,
     &kubelet_stopped::RULE,
+    &node_under_pressure::RULE,
     &agent_taint_remains::RULE,
     &ami_drift_replacements_fail::RULE,
     &instance_dies_at_start::RULE,

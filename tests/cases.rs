@@ -10,16 +10,6 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Cases that nodewhy does not get right yet, and what is missing. One that comes out right has to leave the list.
-const PENDING: &[(&str, &str)] = &[
-    ("107-cilium-taint-added-to-a-running-node", "taints of others on a Node that is Ready"),
-    ("113-vpc-cni-addon-after-the-nodes", "variants of the network plugin: which DaemonSet is missing"),
-    ("114-kube-proxy-image-does-not-exist", "variants of the network plugin: kube-proxy"),
-    ("116-webhook-without-endpoints-blocks-aws-node", "FailedCreate events of DaemonSets"),
-    ("120-new-machine-takes-over-an-old-node", "a stale Node of the same name"),
-    ("129-root-volume-too-small", "pressure on a Node that is Ready"),
-];
-
 #[derive(Deserialize)]
 struct Expect {
     now: chrono::DateTime<chrono::Utc>,
@@ -90,11 +80,7 @@ fn every_real_case_comes_out_right() {
     let mut report = String::new();
     for folder in &folders {
         let name = folder.file_name().unwrap_or_default().display().to_string();
-        let mut faults = faults(folder);
-        if let Some((_, missing)) = PENDING.iter().find(|(pending, _)| *pending == name) {
-            let right = faults.is_empty();
-            faults = right.then(|| format!("comes out right, take it off PENDING ({missing})")).into_iter().collect();
-        }
+        let faults = faults(folder);
         for fault in faults {
             let _ = writeln!(report, "{name}: {fault}");
         }

@@ -74,6 +74,7 @@ pub struct BlockDevice {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Ebs {
+    pub volume_size: Option<String>,
     pub encrypted: Option<bool>,
     #[serde(rename = "kmsKeyID")]
     pub kms_key_id: Option<String>,

@@ -5,6 +5,7 @@ use super::startup_taint_stays::explain;
 use crate::api::{Blame, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
+use crate::foreign::{NodeClaim, Taint};
 use crate::input::Input;
 use crate::startup_taint;
 
@@ -19,15 +20,16 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
-    let (Some(node), Some(claim)) = (case.node.filter(|n| n.is_ready()), case.claim) else { return Opinion::Silent };
-    let meant = |taint: &crate::foreign::Taint| claim.spec.taints.iter().any(|own| own.matches(taint));
+    let Some(node) = case.node.filter(|n| n.is_ready()) else { return Opinion::Silent };
+    let meant = |taint: &Taint| case.claim.is_some_and(|c| c.spec.taints.iter().any(|own| own.matches(taint)));
     let mut of_agents = node.spec.taints.iter().filter(|t| t.effect != "PreferNoSchedule" && !meant(t));
     let Some((taint, owner)) = of_agents.find_map(|t| Some((t, startup_taint::owner(t).filter(|o| !o.has_rules())?))) else {
         return Opinion::Silent;
     };
     let name = node.name();
-    let pool = claim.node_pool().unwrap_or("unknown");
-    let declared = claim.spec.startup_taints.iter().any(|s| s.matches(taint));
+    let pool = case.claim.and_then(NodeClaim::node_pool).unwrap_or("unknown");
+    // Only Karpenter waits for startup taints, so only its Nodes need a declaration.
+    let declared = case.claim.is_none_or(|c| c.spec.startup_taints.iter().any(|s| s.matches(taint)));
     let (confidence, why, blame) = explain(case, name, pool, owner);
     let remover = owner.remover.unwrap_or(owner.name);
     let undeclared = if declared {

@@ -63,7 +63,8 @@ fn check(case: &Case) -> Opinion {
             ),
             evidence,
         )
-        .fix("Install a network plugin, for example the VPC CNI add-on."),
+        .blaming(Blame::object("apps/v1", "DaemonSet", "aws-node").namespace("kube-system"))
+        .fix("Install a network plugin, for example the VPC CNI add-on (DaemonSet aws-node)."),
         (None, None) => Finding::new(
             Confidence::Likely,
             format!("Node {} has been NotReady for {} because its network plugin (CNI) has not set itself up.", node.name(), case.waited()),

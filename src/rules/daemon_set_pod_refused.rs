@@ -53,7 +53,10 @@ fn check(case: &Case) -> Opinion {
             "the DaemonSet controller tries again with growing pauses",
         ),
     )
-    .blaming(Blame::object("apps/v1", "DaemonSet", name).namespace(namespace))
+    .blaming(match webhook(said) {
+        Some(webhook) => Blame::object("admissionregistration.k8s.io/v1", "Webhook", webhook),
+        None => Blame::object("apps/v1", "DaemonSet", name).namespace(namespace),
+    })
     .fix(fix)
     .step(Risk::Inspect, "See the DaemonSet's events", Some(format!("kubectl describe daemonset -n {namespace} {name}")))
     .step(
@@ -64,6 +67,12 @@ fn check(case: &Case) -> Opinion {
         )),
     )
     .into()
+}
+
+/// The webhook that the API server names: `failed calling webhook "NAME"`, `admission webhook "NAME" denied the request`.
+/// Source: kubernetes v1.36.3 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go, generic/webhook.go.
+fn webhook(said: &str) -> Option<&str> {
+    said.split_once("webhook \"").and_then(|(_, rest)| rest.split_once('"')).map(|(name, _)| name)
 }
 
 fn of(event: &Event, set: &DaemonSet) -> bool {

@@ -78,8 +78,10 @@ fn trace<'c>(case: &Case<'c>, claim: &NodeClaim, node: &'c Node) -> Option<Trace
         return None;
     }
     let revived = node.condition("Ready").filter(|c| c.is_true() && c.last_transition_time > launched)?;
-    let started =
-        case.world.events("Node", node.name()).find(|e| e.reason == "Starting" && e.reporter() == "kubelet" && e.last_seen() > launched)?;
+    // A kubelet that finds another boot id on its Node says Rebooted.
+    // Source: kubernetes v1.36.3 pkg/kubelet/kubelet_node_status.go `updateNodeStatus`, cmd/kubelet/app/server.go.
+    let started = |e: &&crate::foreign::Event| matches!(e.reason.as_str(), "Starting" | "Rebooted") && e.reporter() == "kubelet";
+    let started = case.world.events("Node", node.name()).find(|e| started(e) && e.last_seen() > launched)?;
     let because = format!("a kubelet started under this name after the launch, and the Node is Ready again ({})", revived.shown());
     Some(Trace {
         node,
