@@ -80,8 +80,7 @@ fn every_real_case_comes_out_right() {
     let mut report = String::new();
     for folder in &folders {
         let name = folder.file_name().unwrap_or_default().display().to_string();
-        let faults = faults(folder);
-        for fault in faults {
+        for fault in faults(folder) {
             let _ = writeln!(report, "{name}: {fault}");
         }
     }
