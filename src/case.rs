@@ -5,6 +5,7 @@ use crate::foreign::{Condition, Event, Node, NodeClaim, NodeClass, NodePool, Pod
 use crate::gate::{self, Thresholds, Wait};
 use crate::input::Input;
 use crate::karpenter::{Karpenter, Provider};
+use crate::peers::Peers;
 use crate::userdata::UserData;
 use crate::world::{ClassFacts, Subject, World};
 use chrono::{DateTime, Utc};
@@ -162,10 +163,22 @@ impl<'w> Case<'w> {
         self.class().into_iter().flat_map(|c| self.world.claims_of_class(&c.kind, c.name())).filter(move |c| Some(c.name()) != own)
     }
 
+    /// The siblings that are registered.
+    pub fn joined_siblings(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
+        let own = self.claim.map(NodeClaim::name);
+        self.class().into_iter().flat_map(|c| self.world.joined_of_class(&c.kind, c.name())).filter(move |c| Some(c.name()) != own)
+    }
+
+    /// The machines of the same node class, counted.
+    #[must_use]
+    pub fn peers(&self) -> Option<&'w Peers> {
+        self.class().and_then(|c| self.world.peers(&c.kind, c.name()))
+    }
+
     /// A sibling that registered after this machine was launched: whatever all machines of the class share works.
     #[must_use]
     pub fn sibling_joined_since(&self, time: DateTime<Utc>) -> Option<&'w NodeClaim> {
-        self.siblings().find(|c| c.true_since("Registered").is_some_and(|at| at > time))
+        self.joined_siblings().find(|c| c.true_since("Registered").is_some_and(|at| at > time))
     }
 
     /// A sibling that registered and was made from the same text of the node class.
@@ -174,7 +187,7 @@ impl<'w> Case<'w> {
     pub fn same_spec_sibling_joined(&self) -> Option<&'w NodeClaim> {
         const HASH: &str = "karpenter.k8s.aws/ec2nodeclass-hash";
         let own = self.claim.and_then(|c| c.metadata.annotation(HASH));
-        self.siblings().find(|c| c.is_true("Registered") && c.metadata.annotation(HASH) == own)
+        self.joined_siblings().find(|c| c.metadata.annotation(HASH) == own)
     }
 
     /// Events about the claim and its Node.

@@ -120,9 +120,9 @@ pub fn load_bytes(file: &str, bytes: &[u8], world: &mut World, summary: &mut Sum
         return reader.complain_of_file("the file is empty; expected what kubectl get -o yaml or -o json prints");
     }
     if text.trim_start().starts_with(['{', '[']) {
-        reader.json(text)
+        reader.json(text);
     } else {
-        reader.yaml(text)
+        reader.yaml(text);
     }
     if reader.document == 0 {
         reader.complain_of_file("the file is empty but for comments; expected what kubectl get -o yaml or -o json prints");
@@ -197,7 +197,7 @@ impl Reader<'_> {
         match serde_json::from_str::<JsonEnvelope>(text) {
             Err(error) => self.complain(line, format!("{NO_OBJECT}: {}", without_place(&error.to_string()))),
             Ok(JsonEnvelope { api_version, kind, items: Some(items) }) => {
-                self.json_items(&items, &type_of_items(&api_version, &kind), lines)
+                self.json_items(&items, &type_of_items(&api_version, &kind), lines);
             }
             Ok(JsonEnvelope { api_version, kind, items: None }) => self.json_take(text, &TypeMeta { api_version, kind }, line),
         }
@@ -313,10 +313,15 @@ fn yaml_options() -> serde_saphyr::Options {
 
 const NO_OBJECT: &str = "this is no Kubernetes object";
 
-/// A parser's message without the line and column, which it counts from the start of its own piece of the file.
-fn without_place(message: &str) -> &str {
+/// A parser's message without the line and column, which it counts from the start of its own piece of the file, and without the
+/// value that it stumbled over, which may be a secret.
+fn without_place(message: &str) -> String {
     let first = message.lines().next().unwrap_or_default();
-    first.split_once(" at line ").map_or(first, |(said, _)| said)
+    let said = first.split_once(" at line ").map_or(first, |(said, _)| said);
+    match (said.split_once("string \""), said.rsplit_once('"')) {
+        (Some((before, _)), Some((_, after))) => format!("{before}string{after}"),
+        _ => crate::text::mask(said),
+    }
 }
 
 /// Line numbers of places in a text that are asked for from front to back, so that the text is read once.

@@ -139,8 +139,12 @@ pub fn claim_wait(
         return Some(Wait::new(Stage::Initialize, since, patience, t, evidence));
     }
     let initialized = claim.true_since("Initialized").unwrap_or(launched);
-    let node_wait = |node: &&Node| ready_wait(node, t).or_else(|| agent_taint_wait(node, claim, initialized, t));
-    nodes.iter().find_map(node_wait).or_else(|| taints_wait(claim, nodes.first()?, t))
+    // What is proven comes first: a Node without the NodePool's taints may also carry an agent's.
+    nodes
+        .iter()
+        .find_map(|node| ready_wait(node, t))
+        .or_else(|| taints_wait(claim, nodes.first()?, t))
+        .or_else(|| agent_taint_wait(nodes.first()?, claim, initialized, t))
 }
 
 /// A Ready Node that Karpenter calls usable, and that a taint of some agent keeps empty: only its own taints are meant to stay.
@@ -150,8 +154,8 @@ fn agent_taint_wait(node: &Node, claim: &NodeClaim, initialized: DateTime<Utc>, 
     }
     let meant = |taint: &Taint| claim.spec.taints.iter().any(|own| own.matches(taint));
     // The Node Readiness Controller may also guard Nodes in service: then its taint says what it is meant to say.
-    let guards = |taint: &Taint| taint.key.starts_with("readiness.k8s.io/");
-    let agents = |taint: &&Taint| startup_taint::owner(taint).is_some() && !guards(taint) || taint.key == UNREGISTERED_TAINT;
+    let of_agent = |taint: &Taint| startup_taint::owner(taint).is_some_and(|owner| !owner.has_rules());
+    let agents = |taint: &&Taint| of_agent(taint) || taint.key == UNREGISTERED_TAINT;
     let taint = node.spec.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule" && !meant(taint)).find(agents)?;
     // An agent that restarts may put its taint back for a while: count from when the list was last written, where that is known.
     let written = cloud_controller::last_taint_writer(node).and_then(|w| w.time);

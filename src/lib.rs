@@ -23,6 +23,7 @@ pub mod input;
 pub mod karpenter;
 pub mod live;
 pub mod metrics;
+pub mod peers;
 pub mod publish;
 pub mod readiness;
 pub mod report;

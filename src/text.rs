@@ -60,6 +60,9 @@ const EXCERPT_LIMIT: usize = 240;
 const SECRET_NAMES: &[&str] = &[
     "password",
     "passwd",
+    "passphrase",
+    "_pwd",
+    "_pass",
     "secret",
     "token",
     "apikey",
@@ -70,30 +73,42 @@ const SECRET_NAMES: &[&str] = &[
     "accesskey",
     "private_key",
     "private-key",
+    "privatekey",
     "credential",
     "authorization",
+    "bearer",
 ];
 
-/// `line` with the values of secret-looking names replaced by `***`, control characters by blanks.
+/// How tokens begin that are known by their looks: AWS access key ids, JWTs, GitHub, GitLab and Slack tokens.
+const TOKEN_PREFIXES: &[&str] = &["AKIA", "ASIA", "eyJ", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-"];
+
+/// `line` with whatever looks like a secret replaced by `***`, control characters by blanks.
 ///
-/// A name ends at `=`, `:` or a blank; its value ends at the next blank, quote or comma.
+/// Secret are the values of secret-looking names, tokens known by their looks, long base64 (keys, and lines of PEM blocks), and
+/// passwords in URLs. A name ends at `=`, `:` or a blank.
 #[must_use]
 pub fn mask(line: &str) -> String {
     let lower = line.to_ascii_lowercase();
     let mut out = String::with_capacity(line.len());
-    let mut at = 0;
-    while let Some((start, name)) = next_secret(&lower, at) {
-        let (kept, next) = match value_after(&lower, start + name.len()) {
-            Some(value) if value.start < value.end => (value.start, value.end),
-            _ => (start + name.len(), start + name.len()),
-        };
-        out.push_str(&line[at..kept]);
-        if next > kept {
+    let (mut shown, mut at) = (0, 0);
+    // Each step looks at a bounded piece, or at one that it then leaves behind: linear in the line.
+    while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
+        let word_starts = !line[..at].ends_with(is_base64);
+        let secret = secret_after_name(line, &lower, at)
+            .or_else(|| if word_starts { token(rest) } else { None }.map(|len| Span::new(at, at + len)))
+            .or_else(|| url_password(rest).map(|span| span.shifted(at)));
+        if let Some(secret) = secret {
+            out.push_str(&line[shown..secret.start]);
             out.push_str("***");
+            (shown, at) = (secret.end, secret.end);
+        } else {
+            at += if word_starts { rest.chars().next().map_or(1, char::len_utf8) } else { 1 };
+            while !line.is_char_boundary(at) {
+                at += 1;
+            }
         }
-        at = next;
     }
-    out.push_str(&line[at..]);
+    out.push_str(&line[shown..]);
     out.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
@@ -127,27 +142,70 @@ pub fn excerpt(text: &str, span: Span) -> Excerpt {
     Excerpt { shown, caret: caret.and_then(|at| u32::try_from(at).ok()) }
 }
 
-fn next_secret(lower: &str, from: usize) -> Option<(usize, &'static str)> {
-    SECRET_NAMES
-        .iter()
-        .filter_map(|name| lower[from..].find(name).map(|at| (from + at, *name)))
-        .min_by_key(|&(at, name)| (at, usize::MAX - name.len()))
+const fn is_base64(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '_' | '-')
 }
 
-/// The value that follows a secret name ending at `from`: the rest of the name, a separator, then the value.
-fn value_after(lower: &str, from: usize) -> Option<Span> {
-    let rest = &lower[from..];
-    let name_end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-')).unwrap_or(rest.len());
-    let after = &rest[name_end..];
-    let separator = after.find(|c: char| !matches!(c, '=' | ':' | ' ' | '\t' | '"' | '\''))?;
-    if separator == 0 {
+/// The value of the secret name that begins at `at`: after the rest of the name and a separator, up to the next blank or the end of
+/// its quotes.
+fn secret_after_name(line: &str, lower: &str, at: usize) -> Option<Span> {
+    let name = SECRET_NAMES.iter().find(|name| lower[at..].starts_with(**name))?;
+    let after_name = at + name.len();
+    // A longer name is none, and would be read again from each name in it.
+    let more = lower[after_name..].bytes().take(64).take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')).count();
+    let named = &lower[after_name + more..];
+    let value = named.trim_start_matches(['=', ':', ' ', '\t', '"', '\'', '\\']);
+    if value.len() == named.len() {
         return None;
     }
-    let start = from + name_end + separator;
     // "authorization: Bearer x": the scheme is not the secret, what follows it is.
-    let start = ["bearer ", "basic "].iter().find(|s| lower[start..].starts_with(**s)).map_or(start, |s| start + s.len());
-    let end = lower[start..].find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',')).map_or(lower.len(), |at| start + at);
-    Some(Span::new(start, end))
+    let value = ["bearer ", "basic "].iter().find_map(|scheme| value.strip_prefix(scheme)).unwrap_or(value);
+    let start = line.len() - value.len();
+    let len = value_len(&line[start..], line[..start].chars().next_back());
+    (len > 0).then(|| Span::new(start, start + len))
+}
+
+/// Up to the closing quote where one stands before the value, else up to a blank or a quote that ends the word.
+fn value_len(value: &str, before: Option<char>) -> usize {
+    let mut open = before.filter(|c| matches!(c, '"' | '\''));
+    let mut chars = value.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let ends_word = chars.peek().is_none_or(|(_, next)| next.is_whitespace() || matches!(next, ',' | ';' | ')' | ']' | '}'));
+        match open {
+            Some('"') if c == '\\' && !ends_word => drop(chars.next()),
+            Some(quote) if c == quote && ends_word => return at,
+            Some(quote) if c == quote => open = None,
+            None if c.is_whitespace() || (matches!(c, '"' | '\'') && ends_word) => return at,
+            Some(_) | None => {}
+        }
+    }
+    value.len()
+}
+
+/// The length of a token that is known by its looks at the start of `text`.
+fn token(text: &str) -> Option<usize> {
+    /// Enough for an AWS secret access key.
+    const LONG: usize = 40;
+    let word = &text[..text.find(|c| !is_base64(c)).unwrap_or(text.len())];
+    if TOKEN_PREFIXES.iter().any(|prefix| word.len() >= prefix.len() + 12 && word.starts_with(prefix)) {
+        // A JWT goes on after its dots.
+        let end = text.find(|c| !is_base64(c) && c != '.').unwrap_or(text.len());
+        return Some(text[..end].trim_end_matches('.').len());
+    }
+    let count = |what: fn(&u8) -> bool| word.bytes().filter(what).count();
+    let mixed = count(u8::is_ascii_uppercase) > 3 && count(u8::is_ascii_lowercase) > 3 && count(u8::is_ascii_digit) > 1;
+    // A path has a slash every few letters, a name its hyphens; base64 has neither.
+    let joints = word.bytes().filter(|b| matches!(b, b'/' | b'-' | b'_')).count();
+    (word.len() >= LONG && mixed && joints * 12 <= word.len()).then_some(word.len())
+}
+
+/// The password in `://user:password@host` at the start of `text`; the whole of a user part without one.
+fn url_password(text: &str) -> Option<Span> {
+    let user = text.strip_prefix("://")?;
+    let end = user.find(|c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'')).unwrap_or(user.len());
+    let at = user[..end].rfind('@')?;
+    let start = user[..at].find(':').map_or(0, |colon| colon + 1);
+    (start < at).then(|| Span::new(3 + start, 3 + at))
 }
 
 #[cfg(test)]
@@ -169,6 +227,31 @@ mod tests {
         assert_eq!(mask("curl -H 'Authorization: Bearer abc.def' https://x"), "curl -H 'Authorization: Bearer ***' https://x");
         assert_eq!(mask("token: \"s3cr3t\", next"), "token: \"***\", next");
         assert_eq!(mask("--node-labels=a=b"), "--node-labels=a=b");
+        assert_eq!(mask("mysql --password 'two words' -h db"), "mysql --password '***' -h db");
+        assert_eq!(mask(r#"DB_PASSWORD="say \"two words\" now"; x"#), r#"DB_PASSWORD="***"; x"#);
+        assert_eq!(mask("PASSWORD=ab\"c d"), "PASSWORD=*** d");
+        assert_eq!(mask("id AKIAIOSFODNN7EXAMPLE."), "id ***.");
+        assert_eq!(mask("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY1"), "***");
+        assert_eq!(mask("curl https://bob:hunter2@example.com/x"), "curl https://bob:***@example.com/x");
+        assert_eq!(mask("git clone https://ghp_0123456789abcdef@github.com/a/b"), "git clone https://***@github.com/a/b");
+        assert_eq!(mask("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc-def x"), "*** x");
+        for harmless in [
+            "/etc/eks/bootstrap.sh shop --kubelet-extra-args '--register-with-taints=dedicated=x:NoSchedule'",
+            "arn:aws:iam::111122223333:role/KarpenterNodeRole-production-eu-west-1-blue",
+            "amazon-eks-node-al2023-x86_64-standard-1.34-v20260108",
+            "basic settings, mounted at /var/run/secrets/kubernetes.io",
+        ] {
+            assert_eq!(mask(harmless), harmless);
+        }
+    }
+
+    #[test]
+    fn masking_takes_linear_time() {
+        for piece in ["token", "token ", "token=", "a", "A1b", "://", "://a:", "\"", "password='", "eyJ", "ü"] {
+            let began = std::time::Instant::now();
+            let _ = mask(&piece.repeat(100_000));
+            assert!(began.elapsed().as_secs() < 5, "{piece:?}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::aws_auth::{self, AwsAuth};
 use crate::foreign::{CertificateSigningRequest, DaemonSet, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ServiceAccount};
 use crate::input::{Input, Object};
 use crate::karpenter::Karpenter;
+use crate::peers::Peers;
 use crate::userdata::{self, UserData};
 use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,9 +79,10 @@ pub struct World {
     /// By Node.
     pods: BTreeMap<String, BTreeMap<Key, Pod>>,
     pod_nodes: BTreeMap<Key, String>,
+    /// Nodes without a providerID stand under the empty one.
     nodes_by_provider_id: BTreeMap<String, BTreeSet<String>>,
     claims_by_provider_id: BTreeMap<String, BTreeSet<String>>,
-    claims_by_class: BTreeMap<Key, BTreeSet<String>>,
+    peers: BTreeMap<Key, Peers>,
     claims_by_pool: BTreeMap<String, BTreeSet<String>>,
     /// When a condition's reason was seen to change: Karpenter's own timestamps move only with the status.
     reason_changes: BTreeMap<(String, String), (String, DateTime<Utc>)>,
@@ -170,7 +172,7 @@ impl World {
         self.index_claim(&claim);
         let mut subjects = vec![Subject::Claim(name.clone())];
         subjects.extend(claim.node_pool().map(|p| Subject::Pool(p.to_owned())));
-        subjects.extend(self.nodes_by_provider_id.get(&claim.status.provider_id).into_iter().flatten().cloned().map(Subject::Node));
+        subjects.extend(self.nodes_with_provider_id(&claim.status.provider_id).map(|n| Subject::Node(n.metadata.name.clone())));
         self.claims.insert(name, claim);
         Touched::Subjects(subjects)
     }
@@ -181,7 +183,7 @@ impl World {
             self.claims_by_provider_id.entry(claim.status.provider_id.clone()).or_default().insert(name.clone());
         }
         let class = &claim.spec.node_class_ref;
-        self.claims_by_class.entry((class.kind.clone(), class.name.clone())).or_default().insert(name.clone());
+        self.peers.entry((class.kind.clone(), class.name.clone())).or_default().add(claim);
         if let Some(pool) = claim.node_pool() {
             self.claims_by_pool.entry(pool.to_owned()).or_default().insert(name);
         }
@@ -191,7 +193,13 @@ impl World {
         let name = &claim.metadata.name;
         let class = &claim.spec.node_class_ref;
         remove_from(&mut self.claims_by_provider_id, &claim.status.provider_id, name);
-        remove_from(&mut self.claims_by_class, &(class.kind.clone(), class.name.clone()), name);
+        let key = (class.kind.clone(), class.name.clone());
+        if let Some(peers) = self.peers.get_mut(&key) {
+            peers.remove(claim);
+            if peers.is_empty() {
+                self.peers.remove(&key);
+            }
+        }
         if let Some(pool) = claim.node_pool() {
             remove_from(&mut self.claims_by_pool, &pool.to_owned(), name);
         }
@@ -203,9 +211,7 @@ impl World {
             let old_id = old.spec.provider_id.clone();
             remove_from(&mut self.nodes_by_provider_id, &old_id, &name);
         }
-        if !node.spec.provider_id.is_empty() {
-            self.nodes_by_provider_id.entry(node.spec.provider_id.clone()).or_default().insert(name.clone());
-        }
+        self.nodes_by_provider_id.entry(node.spec.provider_id.clone()).or_default().insert(name.clone());
         let touched = self.subjects_of_node(&node);
         self.nodes.insert(name, node);
         Touched::Subjects(touched)
@@ -273,7 +279,7 @@ impl World {
                 }
                 let mut subjects = vec![Subject::Claim(name.to_owned())];
                 subjects.extend(claim.node_pool().map(|p| Subject::Pool(p.to_owned())));
-                subjects.extend(self.nodes_by_provider_id.get(&claim.status.provider_id).into_iter().flatten().cloned().map(Subject::Node));
+                subjects.extend(self.nodes_with_provider_id(&claim.status.provider_id).map(|n| Subject::Node(n.metadata.name.clone())));
                 Touched::Subjects(subjects)
             }
             Input::Nodes => {
@@ -412,8 +418,17 @@ impl World {
         self.csrs.values()
     }
 
-    /// The Nodes with this providerID.
+    /// The Nodes with this providerID; none for an empty one.
     pub fn nodes_with_provider_id(&self, id: &str) -> impl Iterator<Item = &Node> {
+        self.nodes_under(id).filter(|n| !n.spec.provider_id.is_empty())
+    }
+
+    /// The Nodes that nobody has given a providerID.
+    pub fn nodes_without_provider_id(&self) -> impl Iterator<Item = &Node> {
+        self.nodes_under("")
+    }
+
+    fn nodes_under(&self, id: &str) -> impl Iterator<Item = &Node> {
         self.nodes_by_provider_id.get(id).into_iter().flatten().filter_map(|name| self.nodes.get(name))
     }
 
@@ -427,9 +442,20 @@ impl World {
         by_id().or_else(by_owner)
     }
 
+    /// The machines of a node class, counted.
+    #[must_use]
+    pub fn peers(&self, kind: &str, name: &str) -> Option<&Peers> {
+        self.peers.get(&(kind.to_owned(), name.to_owned()))
+    }
+
     /// The NodeClaims of a node class.
     pub fn claims_of_class(&self, kind: &str, name: &str) -> impl Iterator<Item = &NodeClaim> {
-        self.claims_by_class.get(&(kind.to_owned(), name.to_owned())).into_iter().flatten().filter_map(|name| self.claims.get(name))
+        self.peers(kind, name).into_iter().flat_map(Peers::claims).filter_map(|name| self.claims.get(name))
+    }
+
+    /// The NodeClaims of a node class that are registered.
+    pub fn joined_of_class(&self, kind: &str, name: &str) -> impl Iterator<Item = &NodeClaim> {
+        self.peers(kind, name).into_iter().flat_map(Peers::joined).filter_map(|name| self.claims.get(name))
     }
 
     /// The NodeClaims of a NodePool.

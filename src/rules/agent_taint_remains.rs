@@ -13,7 +13,7 @@ pub static RULE: Rule = Rule {
     summary: "The Node is initialized, but a taint that some agent should remove keeps pods off it",
     stages: &[Stage::Ready],
     reads: &[Input::Nodes, Input::NodePools, Input::Pods, Input::DaemonSets],
-    versions: "all; taints of the Node Readiness Controller delay initialization since Karpenter 1.13.0",
+    versions: "all",
     page: include_str!("../../docs/causes/AgentTaintRemains.md"),
     check,
 };
@@ -22,7 +22,9 @@ fn check(case: &Case) -> Opinion {
     let (Some(node), Some(claim)) = (case.node.filter(|n| n.is_ready()), case.claim) else { return Opinion::Silent };
     let meant = |taint: &crate::foreign::Taint| claim.spec.taints.iter().any(|own| own.matches(taint));
     let mut of_agents = node.spec.taints.iter().filter(|t| t.effect != "PreferNoSchedule" && !meant(t));
-    let Some((taint, owner)) = of_agents.find_map(|t| Some((t, startup_taint::owner(t)?))) else { return Opinion::Silent };
+    let Some((taint, owner)) = of_agents.find_map(|t| Some((t, startup_taint::owner(t).filter(|o| !o.has_rules())?))) else {
+        return Opinion::Silent;
+    };
     let name = node.name();
     let pool = claim.node_pool().unwrap_or("unknown");
     let declared = claim.spec.startup_taints.iter().any(|s| s.matches(taint));

@@ -34,7 +34,7 @@ fn check(case: &Case) -> Opinion {
     let arch = claim.fixed("kubernetes.io/arch");
     let same_arch = |s: &&NodeClaim| arch.is_none_or(|own| s.fixed("kubernetes.io/arch").is_none_or(|a| a == own));
     let is_drifted = |s: &&NodeClaim| s.condition("Drifted").is_some_and(|c| c.is_true() && c.reason == "AMIDrift");
-    let drifted: Vec<&NodeClaim> = case.siblings().filter(same_arch).filter(is_drifted).filter(|s| s.is_true("Registered")).collect();
+    let drifted: Vec<&NodeClaim> = case.joined_siblings().filter(same_arch).filter(is_drifted).collect();
     let Some(old) = drifted.first() else {
         return Opinion::RuledOut(format!("no NodeClaim of {} {} is drifted by its image", class.kind, class.name()));
     };
@@ -48,7 +48,7 @@ fn check(case: &Case) -> Opinion {
     let Some(new) = new.filter(|id| *id != old.status.image_id) else {
         return Opinion::RuledOut("the machine has the image that works elsewhere".to_owned());
     };
-    if case.siblings().any(|s| s.status.image_id == new && s.is_true("Registered")) {
+    if case.joined_siblings().any(|s| s.status.image_id == new) {
         return Opinion::RuledOut(format!("another NodeClaim with the image {new} has joined"));
     }
     let named = class.status.amis.iter().find(|a| a.id == new).map_or_else(|| new.to_owned(), |a| format!("{new} ({})", a.name));
@@ -62,7 +62,7 @@ fn check(case: &Case) -> Opinion {
     }
     let has_new = |s: &&NodeClaim| if refused { s.status.image_id.is_empty() } else { s.status.image_id == new };
     let failing = 1 + case.siblings().filter(same_arch).filter(has_new).filter(|s| s.metadata.deletion_timestamp.is_none()).count();
-    let joined = case.siblings().filter(|s| s.status.image_id == old.status.image_id && s.is_true("Registered")).count();
+    let joined = case.joined_siblings().filter(|s| s.status.image_id == old.status.image_id).count();
     let what = if refused { "cannot be launched" } else { "launch and never join" };
     let confidence = if refused { Confidence::Certain } else { Confidence::Likely };
     let summary = format!(

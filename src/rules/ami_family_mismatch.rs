@@ -74,7 +74,7 @@ fn check(case: &Case) -> Opinion {
     }
     // A name is only a name: a machine that joined with this image and this class knows better.
     let same_class = |s: &NodeClaim| s.metadata.annotation(CLASS_HASH) == claim.metadata.annotation(CLASS_HASH);
-    if let Some(joined) = case.siblings().find(|s| s.status.image_id == ami.id && s.is_true("Registered") && same_class(s)) {
+    if let Some(joined) = case.joined_siblings().find(|s| s.status.image_id == ami.id && same_class(s)) {
         return Opinion::RuledOut(format!("NodeClaim {} has joined with the image {}", joined.name(), ami.name));
     }
     let written = class.family_name();

@@ -27,7 +27,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::RuledOut(format!("{} {} has user data", class.kind, class.name()));
     }
     let same_class = |s: &crate::foreign::NodeClaim| s.metadata.annotation(CLASS_HASH) == claim.metadata.annotation(CLASS_HASH);
-    if let Some(joined) = case.siblings().find(|s| s.is_true("Registered") && same_class(s)) {
+    if let Some(joined) = case.joined_siblings().find(|s| same_class(s)) {
         return Opinion::RuledOut(format!("NodeClaim {} has joined without user data: its image joins by itself", joined.name()));
     }
     let name = class.name();

@@ -50,7 +50,7 @@ fn ready_claims<'w>(case: &Case<'w>, role: &str) -> impl Iterator<Item = (&'w No
     let same_role = case.world.classes().filter(move |c| c.class.spec.role.as_deref() == Some(role));
     let claims = same_role.flat_map(|c| {
         let hash = c.class.metadata.annotation(CLASS_HASH);
-        let claims = case.world.claims_of_class(&c.class.kind, c.class.name());
+        let claims = case.world.joined_of_class(&c.class.kind, c.class.name());
         claims.map(move |claim| (claim, claim.metadata.annotation(CLASS_HASH).is_none_or(|h| hash.is_none_or(|now| now == h))))
     });
     claims.filter(|(claim, _)| case.world.nodes_with_provider_id(&claim.status.provider_id).any(Node::is_ready))

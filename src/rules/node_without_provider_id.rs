@@ -25,8 +25,8 @@ fn check(case: &Case) -> Opinion {
         (Some(node), None) => vec![node].into_iter().filter(|n| n.spec.provider_id.is_empty()).collect(),
         (None, Some(claim)) => case
             .world
-            .nodes()
-            .filter(|n| n.spec.provider_id.is_empty() && n.metadata.creation_timestamp >= launched && fits(n, claim))
+            .nodes_without_provider_id()
+            .filter(|n| n.metadata.creation_timestamp >= launched && fits(n, claim))
             // A resource name is another instance's where it is not this one's.
             .filter(|n| !n.name().starts_with("i-") || claim.instance_id().is_some_and(|id| n.name().contains(id)))
             .collect(),

@@ -1,0 +1,114 @@
+//! What stands in user data may be secret: no output of any command shows it, not even where the blamed line holds it.
+
+use assert_cmd::Command;
+use serde_json::{Value, json};
+
+/// Lines as people write them, each with the value that must not be seen.
+const PLANTED: [(&str, &str); 15] = [
+    ("export DB_PASSWORD=hunter2-plain", "hunter2-plain"),
+    ("export DB_PASSWORD='hunter2 in two words'", "in two words"),
+    ("curl -H \"Authorization: Bearer hunter2.bearer.x\" https://vault.example.com", "hunter2.bearer"),
+    ("curl -H 'Authorization: Basic aHVudGVyMjpodW50ZXIy' https://x.example.com", "aHVudGVyMjpodW50ZXIy"),
+    ("mysql -u root --password hunter2-blank", "hunter2-blank"),
+    ("mysql -u root --password=\"hunter2, kw0ted\"", "kw0ted"),
+    ("aws configure set aws_access_key_id AKIAIOSFODNN7HUNTER2", "IOSFODNN7HUNTER2"),
+    ("aws configure set x wJalrXUtnFEMI/K7MDENG/bPxRfiCYHUNTER2KEY", "bPxRfiCYHUNTER2KEY"),
+    ("git clone https://deploy:hunter2-url@git.example.com/x.git", "hunter2-url"),
+    ("git clone https://ghp_hunter2hunter2hunter2@github.com/x/y", "hunter2hunter2hunter2"),
+    ("VAULT_TOKEN: hunter2-yaml", "hunter2-yaml"),
+    ("{\"apiKey\": \"hunter2-json\"}", "hunter2-json"),
+    (
+        "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEAhunter2x7Vq0kPq3JmZ5nQw8R1tYvUoLkJhGfDsAzXcVbNm\n-----END RSA PRIVATE KEY-----",
+        "hunter2x7Vq0k",
+    ),
+    ("MIIEpAIBAAKCAQEAhunter2x7Vq0kPq3JmZ5nQw8R1tYvUoLkJhGfDsAzXcVbNm", "hunter2x7Vq0k"),
+    ("eyJhbGciOiJIUzI1NiJ9.eyJodW50ZXIyIjoiaHVudGVyMiJ9.hunter2-signature", "hunter2-signature"),
+];
+
+fn objects(family: &str, user_data: &str) -> Vec<Value> {
+    let condition = |type_: &str, status: &str, reason: &str, at: &str| json!({"type": type_, "status": status, "reason": reason, "lastTransitionTime": at});
+    let claim = |name: &str, registered: Value| {
+        json!({"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+            "metadata": {"name": name, "creationTimestamp": "2026-01-15T11:50:00Z", "labels": {"karpenter.sh/nodepool": "general"}},
+            "spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}},
+            "status": {"providerID": format!("aws:///eu-west-1a/i-0{name}"), "conditions": [condition("Launched", "True", "Launched", "2026-01-15T11:50:05Z"), registered]}})
+    };
+    vec![
+        json!({"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "default"},
+            "spec": {"amiFamily": family, "role": "KarpenterNodeRole-shop", "userData": user_data}}),
+        // One that never joined, one that was refused: rules of both gates read the user data.
+        claim("joining", condition("Registered", "Unknown", "NodeNotFound", "2026-01-15T11:50:00Z")),
+        claim("refused", condition("Registered", "False", "UnregisteredTaintNotFound", "2026-01-15T11:52:00Z")),
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "karpenter", "namespace": "kube-system"},
+            "spec": {"template": {"spec": {"containers": [{"name": "controller", "image": "public.ecr.aws/karpenter/controller:1.0.6", "env": [{"name": "CLUSTER_NAME", "value": "shop"}]}]}}}}),
+    ]
+}
+
+fn outputs(objects: &[Value]) -> String {
+    let input: String = objects.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    let mut all = String::new();
+    for format in ["text", "wide", "json", "yaml"] {
+        let args = ["diagnose", "-f", "-", "--now", "2026-01-15T12:00:00Z", "-o", format];
+        let output = Command::new(env!("CARGO_BIN_EXE_nodewhy")).args(args).write_stdin(input.clone()).output().expect("the command runs");
+        all.push_str(&String::from_utf8_lossy(&output.stdout));
+        all.push_str(&String::from_utf8_lossy(&output.stderr));
+    }
+    all
+}
+
+/// The planted line among others, as the blamed line, and on the blamed line.
+fn user_data(line: &str) -> Vec<(&'static str, String)> {
+    let flag = "--register-with-taints=a=b:NoSchedule";
+    vec![
+        ("AL2", format!("#!/bin/bash\n{line}\n/etc/eks/bootstrap.sh other --kubelet-extra-args '{flag}'\n")),
+        ("AL2", format!("#!/bin/bash\n{line}; /etc/eks/bootstrap.sh shop --kubelet-extra-args='--node-labels=kubernetes.io/x=y'\n")),
+        ("AL2", format!("#!/bin/bash\n/etc/eks/bootstrap.sh other --kubelet-extra-args '{flag}'; {line}\n")),
+        ("Custom", format!("#!/bin/bash\n{line} && /etc/eks/bootstrap.sh other --kubelet-extra-args={flag} # {line}\n")),
+        ("Custom", line.to_owned()),
+        ("AL2023", format!("#!/bin/bash\n{line}\nexit 1\n")),
+        (
+            "AL2023",
+            format!("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: ['{flag}']\n  {line}\n  {line}\n"),
+        ),
+        ("AL2023", format!("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet: {line}\n")),
+        ("AL2023", format!("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\n{line}\n\n{line}\n--C\n{line}\n")),
+        ("Bottlerocket", format!("[settings.kubernetes]\ncluster-name = \"other\"\n{line}\n")),
+        ("Bottlerocket", format!("[settings.host-containers.admin]\nuser-data = \"x\" {line}\n")),
+        ("Windows2022", format!("<powershell>\n{line}\nthrow \"{line}\"\nexit 1\n")),
+        ("Windows2022", format!("{line}\n<powershell>\n")),
+    ]
+}
+
+#[test]
+fn no_output_shows_a_planted_secret() {
+    let mut leaks = Vec::new();
+    for (line, secret) in PLANTED {
+        for (family, text) in user_data(line) {
+            let shown = outputs(&objects(family, &text));
+            assert!(shown.contains("joining"), "nothing was judged:\n{shown}");
+            if let Some(at) = shown.lines().find(|l| l.contains(secret)) {
+                leaks.push(format!("{family}: {line}\n    {at}"));
+            }
+        }
+    }
+    assert!(leaks.is_empty(), "\n{}", leaks.join("\n"));
+}
+
+/// The value of a field of the wrong type is quoted by parsers.
+#[test]
+fn no_complaint_shows_the_value_it_is_about() {
+    for (line, secret) in PLANTED {
+        let mut objects = objects("AL2", line);
+        objects[0]["spec"]["metadataOptions"] = json!(line);
+        objects[1]["spec"]["taints"] = json!({ line: line });
+        objects[2]["status"]["conditions"] = json!(line);
+        objects.push(
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "aws-auth", "namespace": "kube-system"}, "data": line}),
+        );
+        let json = outputs(&objects);
+        let yaml = outputs(&[json!(format!("kind: {line}\n---\nkind: Node\nmetadata: {line}\n"))]);
+        for shown in [json, yaml] {
+            assert!(!shown.contains(secret), "{line}:\n{shown}");
+        }
+    }
+}
