@@ -10,6 +10,7 @@ mod ami_drift_replacements_fail;
 mod ami_family_mismatch;
 mod aws_auth_arn_never_matches;
 mod aws_auth_entry_incomplete;
+mod aws_auth_lost_its_nodes;
 mod aws_auth_unreadable;
 mod bootstrap_argument_ignored;
 mod cloud_controller_never_initialized;
@@ -81,6 +82,7 @@ pub const ALL: &[&Rule] = &[
     &wrong_cluster::RULE,
     &custom_family_without_user_data::RULE,
     &custom_user_data_joins_nothing::RULE,
+    &aws_auth_lost_its_nodes::RULE,
     &aws_auth_unreadable::RULE,
     &aws_auth_entry_incomplete::RULE,
     &aws_auth_arn_never_matches::RULE,

@@ -1,0 +1,75 @@
+//! aws-auth has no node role any more, and the running Nodes stopped together.
+
+use super::Rule;
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::aws_auth::{BOOTSTRAPPERS_GROUP, NODES_GROUP};
+use crate::case::Case;
+use crate::finding::{Finding, Opinion, saw};
+use crate::foreign::Node;
+use crate::input::Input;
+use chrono::TimeDelta;
+
+pub static RULE: Rule = Rule {
+    cause: "AwsAuthLostItsNodes",
+    summary: "aws-auth maps no node role, and all Nodes stopped within minutes of one another",
+    stages: &[Stage::Ready],
+    reads: &[Input::AwsAuth, Input::Nodes, Input::CertificateSigningRequests],
+    versions: "clusters whose authentication mode includes the ConfigMap",
+    page: include_str!("../../docs/causes/AwsAuthLostItsNodes.md"),
+    check,
+};
+
+/// The API server remembers whom a token belongs to, so not every kubelet is turned away in the same second.
+const TOGETHER: TimeDelta = TimeDelta::minutes(10);
+
+fn stopped(node: &Node) -> Option<chrono::DateTime<chrono::Utc>> {
+    node.condition("Ready").filter(|ready| ready.reason == "NodeStatusUnknown").and_then(|ready| ready.last_transition_time)
+}
+
+fn check(case: &Case) -> Opinion {
+    let (Some(node), Some(auth)) = (case.node, case.world.aws_auth()) else { return Opinion::Silent };
+    let Some(silent) = stopped(node) else { return Opinion::Silent };
+    let read = &auth.read;
+    // An empty or a broken mapping is another matter: without any entry the cluster may well do without the ConfigMap.
+    if read.broken.is_some() || read.roles.is_empty() {
+        return Opinion::Silent;
+    }
+    if let Some(entry) = read.roles.iter().find(|r| r.has_group(NODES_GROUP)) {
+        return Opinion::RuledOut(format!("aws-auth maps {} as a node role", entry.role_arn));
+    }
+    if let Some(ready) = case.world.nodes().find(|n| n.is_ready()) {
+        return Opinion::RuledOut(format!("Node {} is Ready although aws-auth maps no node role: access entries are in use", ready.name()));
+    }
+    let mut by_nodes = case.world.csrs().filter(|c| c.spec.username.starts_with("system:node:"));
+    if by_nodes.any(|c| !c.spec.groups.iter().any(|g| g == BOOTSTRAPPERS_GROUP)) {
+        return Opinion::RuledOut("a Node came by an access entry".to_owned());
+    }
+    let together =
+        case.world.nodes().filter(|n| n.name() != node.name()).filter_map(stopped).filter(|at| (*at - silent).abs() <= TOGETHER).count();
+    if together == 0 {
+        return Opinion::Silent;
+    }
+    let mapped = read.roles.iter().map(|r| r.role_arn.rsplit('/').next().unwrap_or(&r.role_arn)).collect::<Vec<_>>().join(", ");
+    Finding::new(
+        Confidence::Likely,
+        format!(
+            "ConfigMap aws-auth maps no role for nodes, and Node {} stopped together with {together} others: most likely the ConfigMap was overwritten, and their kubelets are turned away.",
+            node.name()
+        ),
+        saw("ConfigMap/aws-auth", "data.mapRoles", mapped, format!("none of them has the group {NODES_GROUP}")),
+    )
+    .with(saw(
+        format!("Node/{}", node.name()),
+        r#"status.conditions[?(@.type=="Ready")]"#,
+        node.condition("Ready").map(crate::foreign::Condition::shown).unwrap_or_default(),
+        "no Node is Ready, and they fell silent within minutes of one another: not the fault of one instance",
+    ))
+    .blaming(Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles"))
+    .fix("Put the node roles back, with username system:node:{{EC2PrivateDNSName}} and groups system:bootstrappers and system:nodes; the kubelets come back by themselves. Then find out what writes the ConfigMap as a whole.")
+    .step(Risk::Mutating, "Add the entries", Some("kubectl edit configmap -n kube-system aws-auth".to_owned()))
+    .unknown(
+        "Do access entries exist for the node roles? Then the Nodes share another reason, such as the network.",
+        format!("aws eks list-access-entries --cluster-name {} --output text", case.karpenter().and_then(|k| k.cluster_name.as_deref()).unwrap_or("CLUSTER")),
+    )
+    .into()
+}
