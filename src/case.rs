@@ -214,10 +214,10 @@ impl<'w> Case<'w> {
         self.now - self.wait.since >= self.wait.patience
     }
 
-    /// Minutes and seconds since the machine began to wait, for sentences.
+    /// When the machine began to wait, for sentences: a duration would be wrong a minute after it was written down.
     #[must_use]
-    pub fn waited(&self) -> String {
-        duration(self.now - self.wait.since)
+    pub fn since(&self) -> String {
+        self.wait.since.format("%Y-%m-%d %H:%M:%SZ").to_string()
     }
 }
 

@@ -79,7 +79,9 @@ impl Page {
         let cause = self.red(&status.cause);
         let who = who(group);
         let stage = format!("{:?}", status.stage);
-        let _ = writeln!(self.out, "{cause} ({:?}): {}, stuck at {stage}", status.confidence, self.bold(&who));
+        let until = status.ended_at.unwrap_or(self.now);
+        let waited = duration(until - status.first_observed_at);
+        let _ = writeln!(self.out, "{cause} ({:?}): {}, stuck at {stage} for {waited}", status.confidence, self.bold(&who));
         self.line(2, &status.summary);
         if group.len() > 1 {
             let names: Vec<&str> = group.iter().skip(1).map(|(d, _)| d.spec.subject.name.as_str()).collect();

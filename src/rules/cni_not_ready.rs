@@ -44,9 +44,9 @@ fn check(case: &Case) -> Opinion {
         (None, _) if has_builtin_plugin(node) => Finding::new(
             Confidence::Likely,
             format!(
-                "Node {} has been NotReady for {} because the network plugin (CNI) in its image has not set itself up.",
+                "Node {} has been NotReady since {} because the network plugin (CNI) in its image has not set itself up.",
                 node.name(),
-                case.waited()
+                case.since()
             ),
             evidence,
         )
@@ -57,9 +57,9 @@ fn check(case: &Case) -> Opinion {
         (None, None) if case.world.missing(Input::DaemonSets).is_none() => Finding::new(
             Confidence::Likely,
             format!(
-                "Node {} has been NotReady for {}: no network plugin (CNI) that nodewhy knows is installed in this cluster.",
+                "Node {} has been NotReady since {}: no network plugin (CNI) that nodewhy knows is installed in this cluster.",
                 node.name(),
-                case.waited()
+                case.since()
             ),
             evidence,
         )
@@ -67,7 +67,11 @@ fn check(case: &Case) -> Opinion {
         .fix("Install a network plugin, for example the VPC CNI add-on (DaemonSet aws-node)."),
         (None, None) => Finding::new(
             Confidence::Likely,
-            format!("Node {} has been NotReady for {} because its network plugin (CNI) has not set itself up.", node.name(), case.waited()),
+            format!(
+                "Node {} has been NotReady since {} because its network plugin (CNI) has not set itself up.",
+                node.name(),
+                case.since()
+            ),
             evidence,
         )
         .fix("Get the network plugin's pod running on this Node.")
@@ -120,7 +124,7 @@ fn with_pod(case: &Case, node: &Node, pod: &Pod, evidence: crate::api::Evidence)
         }
         None => (Confidence::Likely, format!("its network plugin's pod {name} is not Ready (phase {})", pod.status.phase)),
     };
-    let summary = format!("Node {} has been NotReady for {} because {why}.", node.name(), case.waited());
+    let summary = format!("Node {} has been NotReady since {} because {why}.", node.name(), case.since());
     let pulls = trouble.as_ref().is_some_and(|(_, why)| why.contains("ImagePull"));
     let observed = trouble.map_or_else(|| pod.status.phase.clone(), |(container, why)| format!("{container}: {why}"));
     let finding = Finding::new(confidence, summary, evidence)
@@ -167,7 +171,7 @@ fn proven_in_time(case: &Case) -> Confidence {
 fn without_pod(case: &Case, node: &Node, set: &DaemonSet, evidence: crate::api::Evidence) -> Finding {
     let name = &set.metadata.name;
     let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-    let head = format!("Node {} has been NotReady for {} because", node.name(), case.waited());
+    let head = format!("Node {} has been NotReady since {} because", node.name(), case.since());
     let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace);
     if case.world.missing(Input::Pods).is_some() {
         return Finding::new(Confidence::Likely, format!("{head} its network plugin (DaemonSet {name}) has not set itself up."), evidence)

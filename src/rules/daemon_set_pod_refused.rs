@@ -54,7 +54,7 @@ fn check(case: &Case) -> Opinion {
         ),
     )
     .blaming(match webhook(said) {
-        Some(webhook) => Blame::object("admissionregistration.k8s.io/v1", "Webhook", webhook),
+        Some(webhook) => Blame::object("", "Webhook", webhook),
         None => Blame::object("apps/v1", "DaemonSet", name).namespace(namespace),
     })
     .fix(fix)

@@ -120,10 +120,10 @@ fn check(case: &Case) -> Opinion {
     let source = SOURCES.iter().find(|s| s.resource == first);
     let (confidence, why, blame) = explain(case, node, first, source);
     let summary = format!(
-        "{list} {} requested, but Node {} has offered none for {}: {why}.",
+        "{list} {} requested, but Node {} has offered none since {}: {why}.",
         if missing.len() == 1 { "was" } else { "were" },
         node.name(),
-        case.waited()
+        case.since()
     );
     let object = format!("Node/{}", node.name());
     let finding = Finding::new(

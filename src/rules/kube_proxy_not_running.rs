@@ -33,9 +33,9 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         confidence,
         format!(
-            "Node {} has been NotReady for {} because kube-proxy does not run there ({container}: {why}): without it the network plugin cannot reach the API server.",
+            "Node {} has been NotReady since {} because kube-proxy does not run there ({container}: {why}): without it the network plugin cannot reach the API server.",
             node.name(),
-            case.waited()
+            case.since()
         ),
         saw(format!("Pod/{name}"), "status.containerStatuses", format!("{container}: {why}"), "kube-proxy makes the Service kubernetes.default reachable on the Node"),
     )

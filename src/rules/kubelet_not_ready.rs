@@ -56,7 +56,7 @@ fn check(case: &Case) -> Opinion {
     let finding =
         Finding::new(
             confidence,
-            format!("Node {} has been NotReady for {}, and its kubelet says why: {quoted}{also}.", node.name(), case.waited()),
+            format!("Node {} has been NotReady since {}, and its kubelet says why: {quoted}{also}.", node.name(), case.since()),
             saw(format!("Node/{}", node.name()), r#"status.conditions[?(@.type=="Ready")]"#, ready.shown(), "the kubelet's own words"),
         )
         .with_all(pressed.iter().map(|(type_, what)| {

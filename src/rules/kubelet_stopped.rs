@@ -35,8 +35,8 @@ fn check(case: &Case) -> Opinion {
     let Some(ready) = node.condition("Ready") else { return Opinion::Silent };
     // Source: kubernetes v1.36.3 pkg/controller/nodelifecycle/node_lifecycle_controller.go `tryUpdateNodeHealth`.
     let what = match ready.reason.as_str() {
-        "NodeStatusUnknown" => format!("stopped posting status {} ago", case.waited()),
-        "NodeStatusNeverUpdated" => format!("has posted no status in {}", case.waited()),
+        "NodeStatusUnknown" => format!("has posted no status since {}", case.since()),
+        "NodeStatusNeverUpdated" => "has never posted a status".to_owned(),
         _ => return Opinion::RuledOut(format!("the kubelet of Node {} posts its status", node.name())),
     };
     let oom = out_of_memory(case, ready);

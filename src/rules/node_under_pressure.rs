@@ -40,7 +40,7 @@ fn check(case: &Case) -> Opinion {
     let size = sized.map_or_else(String::new, |(_, size)| format!(" (the node class gives it {size})"));
     let finding = Finding::new(
         Confidence::Certain,
-        format!("Node {} has had {short}{size} for {}, so nothing is scheduled there and pods are evicted.", node.name(), case.waited()),
+        format!("Node {} has had {short}{size} since {}, so nothing is scheduled there and pods are evicted.", node.name(), case.since()),
         case.wait.evidence.clone(),
     )
     .fix(fix)

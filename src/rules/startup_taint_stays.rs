@@ -62,9 +62,9 @@ fn check(case: &Case) -> Opinion {
 fn unowned(case: &Case, claim: &NodeClaim, taint: &Taint) -> Finding {
     let pool = claim.node_pool().unwrap_or("unknown");
     let summary = format!(
-        "Startup taint {taint} of NodePool {pool} is still on Node {} after {}: nothing that nodewhy knows removes it, and Karpenter waits for that without end.",
+        "Startup taint {taint} of NodePool {pool} has been on Node {} since {}: nothing that nodewhy knows removes it, and Karpenter waits for that without end.",
         claim.status.node_name,
-        case.waited()
+        case.since()
     );
     // Another machine of the pool got rid of it: then somebody does remove it, only not here.
     let removed_elsewhere = case
@@ -100,7 +100,7 @@ fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::O
     let node = &claim.status.node_name;
     let (confidence, why, blame) = explain(case, node, claim.node_pool().unwrap_or("unknown"), owner);
     let remover = owner.remover.unwrap_or(owner.name);
-    let summary = format!("Startup taint {taint} is still on Node {node} after {}: {remover} removes it, and {why}.", case.waited());
+    let summary = format!("Startup taint {taint} has been on Node {node} since {}: {remover} removes it, and {why}.", case.since());
     let evidence = saw(
         format!("Node/{node}"),
         "spec.taints",

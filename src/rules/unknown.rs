@@ -14,17 +14,19 @@ pub const PAGE: &str = include_str!("../../docs/causes/Unknown.md");
 #[must_use]
 pub fn finding(case: &Case) -> Finding {
     let subject = case.subject().replacen('/', " ", 1);
-    let waited = case.waited();
+    let since = case.since();
     let summary = match case.stage() {
-        Stage::Launch => format!("{subject} has had no instance for {waited}, and the objects do not tell why."),
+        Stage::Launch => format!("{subject} has had no instance since {since}, and the objects do not tell why."),
         Stage::Join => {
             let instance = case.claim.and_then(|c| c.instance_id()).unwrap_or("its instance");
-            format!("{instance} of {subject} was launched {waited} ago and no Node has joined; the objects do not tell why.")
+            format!("{instance} of {subject} was launched at {since} and no Node has joined; the objects do not tell why.")
         }
-        Stage::Register => format!("{subject} has a Node that Karpenter has not registered for {waited}, and the objects do not tell why."),
-        Stage::Initialize => format!("{subject} has been registered but not initialized for {waited}, and the objects do not tell why."),
-        Stage::Ready => format!("{subject} has not been Ready for {waited}, and the objects do not tell why."),
-        Stage::Terminate => format!("{subject} has been terminating for {waited}, and the objects do not tell why."),
+        Stage::Register => {
+            format!("{subject} has a Node that Karpenter has not registered since {since}, and the objects do not tell why.")
+        }
+        Stage::Initialize => format!("{subject} has been registered but not initialized since {since}, and the objects do not tell why."),
+        Stage::Ready => format!("{subject} has not been Ready since {since}, and the objects do not tell why."),
+        Stage::Terminate => format!("{subject} has been terminating since {since}, and the objects do not tell why."),
     };
     let finding = Finding::new(Confidence::Possible, summary, case.wait.evidence.clone());
     let finding = match case.stage() {
