@@ -30,6 +30,7 @@ mod kubelet_stopped;
 mod launch_failed;
 mod multiple_nodes_found;
 mod node_class_not_ready;
+mod node_name_refused;
 mod node_pool_not_ready;
 mod node_role;
 mod node_role_not_mapped;
@@ -83,6 +84,7 @@ pub const ALL: &[&Rule] = &[
     &custom_family_without_user_data::RULE,
     &custom_user_data_joins_nothing::RULE,
     &aws_auth_lost_its_nodes::RULE,
+    &node_name_refused::RULE,
     &aws_auth_unreadable::RULE,
     &aws_auth_entry_incomplete::RULE,
     &aws_auth_arn_never_matches::RULE,

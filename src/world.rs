@@ -468,6 +468,15 @@ impl World {
         self.events.get(&(kind.to_owned(), name.to_owned())).into_iter().flat_map(BTreeMap::values)
     }
 
+    /// Names under which kubelets report, though no such Node exists, with their events.
+    pub fn kubelets_without_node(&self) -> impl Iterator<Item = (&str, &Event)> {
+        let from = ("Node".to_owned(), String::new());
+        let of_nodes = self.events.range(from..).take_while(|((kind, _), _)| kind == "Node");
+        let without = of_nodes.filter(|((_, name), _)| !self.nodes.contains_key(name));
+        let events = without.flat_map(|((_, name), events)| events.values().map(move |event| (name.as_str(), event)));
+        events.filter(|(_, event)| event.reporter() == "kubelet")
+    }
+
     /// Events about the NodeClaims of a pool, gone ones included: Karpenter names a claim after its pool.
     /// Source: core pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go `ToNodeClaim` (GenerateName, v1.14.3).
     pub fn claim_events_of_pool(&self, pool: &str) -> impl Iterator<Item = &Event> {

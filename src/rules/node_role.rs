@@ -1,5 +1,6 @@
 //! What the aws-auth rules ask first: which role the machine has, and whether that role is known to work.
 
+use super::node_name_refused;
 use crate::api::{Confidence, Stage};
 use crate::aws_auth::BOOTSTRAPPERS_GROUP;
 use crate::case::Case;
@@ -61,6 +62,10 @@ fn works(case: &Case, role: &str) -> Option<String> {
     // A removed mapping also ends running kubelets within minutes, so a Ready Node of the role speaks for now.
     if let Some((claim, _)) = ready_claims(case, role).find(|(_, unchanged)| *unchanged) {
         return Some(format!("Node {} of NodeClaim {} has it and is Ready", claim.status.node_name, claim.name()));
+    }
+    let launched = case.claim.and_then(|c| c.true_since("Launched"));
+    if let Some((name, _)) = launched.and_then(|at| node_name_refused::turned_away(case, at).into_iter().next()) {
+        return Some(format!("a kubelet reports as {name}, which only nodes may do"));
     }
     let csr = case.world.csrs().find(|c| c.role_name() == Some(role) && c.is_approved())?;
     Some(format!("CertificateSigningRequest {} was made with it", csr.metadata.name))

@@ -1,0 +1,104 @@
+//! The kubelet gets in, and may not create the Node of the name that it has.
+
+use super::Rule;
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::aws_auth::{NodeName, Verdict};
+use crate::case::Case;
+use crate::finding::{Finding, Opinion, saw};
+use crate::foreign::{Event, NodeClaim};
+use crate::input::Input;
+use chrono::{DateTime, TimeDelta, Utc};
+
+pub static RULE: Rule = Rule {
+    cause: "NodeNameRefused",
+    summary: "The kubelet authenticates, but the API server refuses to let it create a Node of its name",
+    stages: &[Stage::Join],
+    reads: &[Input::Events, Input::Nodes, Input::CertificateSigningRequests],
+    versions: "all",
+    page: include_str!("../../docs/causes/NodeNameRefused.md"),
+    check,
+};
+
+/// The kubelet's events are throttled to one in 300 s for each object; twice that without one, and it has stopped trying.
+/// Source: client-go v0.36.3 tools/record/events_cache.go `defaultSpamQPS`.
+const STILL_TRYING: TimeDelta = TimeDelta::minutes(10);
+
+/// A kubelet that reports, since the launch and until now, under a name that no Node has or ever had.
+///
+/// It writes events only as a node (`system:node:…` in `system:nodes`): network, CA and authentication are right. A certificate
+/// request would say that its Node did exist.
+/// Source: kubernetes v1.36.3 pkg/auth/authorizer/rbac/bootstrappolicy/policy.go `NodeRules`, pkg/kubelet/kubelet_node_status.go.
+pub(super) fn turned_away<'w>(case: &Case<'w>, launched: DateTime<Utc>) -> Vec<(&'w str, &'w Event)> {
+    let mut names: Vec<(&str, &Event)> = Vec::new();
+    for (name, event) in case.world.kubelets_without_node() {
+        let first = event.first_timestamp.or(event.metadata.creation_timestamp).or(event.last_seen());
+        let since_launch = first.is_some_and(|at| at >= launched);
+        let still = event.last_seen().is_some_and(|at| case.now - at <= STILL_TRYING);
+        // Repeated on every attempt to register.
+        let attempt = event.reason.starts_with("NodeHas") && event.times() >= 3;
+        if since_launch && still && attempt && names.last().is_none_or(|(last, _)| *last != name) {
+            names.push((name, event));
+        }
+    }
+    names.retain(|(name, _)| !case.world.csrs().any(|c| c.spec.username == format!("system:node:{name}")));
+    names
+}
+
+fn check(case: &Case) -> Opinion {
+    let Some(claim) = case.claim else { return Opinion::Silent };
+    let Some(launched) = claim.true_since("Launched") else { return Opinion::Silent };
+    let kubelets = turned_away(case, launched);
+    let own = kubelets.iter().find(|(name, _)| claim.instance_id().is_some_and(|id| name.contains(id)));
+    let waits = |c: &NodeClaim| c.is_true("Launched") && !c.is_true("Registered");
+    let rivals = case.siblings().any(waits) || kubelets.len() > 1;
+    // Where requests for certificates were not read, the Node may have existed.
+    let requests_read = case.world.missing(Input::CertificateSigningRequests).is_none();
+    let (&(name, event), confidence) = match (own, kubelets.first()) {
+        (_, Some(one)) if !requests_read => (own.unwrap_or(one), Confidence::Possible),
+        (Some(own), _) => (own, Confidence::Certain),
+        // The name does not tell the instance: by time and by elimination.
+        (None, Some(only)) if !rivals => (only, Confidence::Likely),
+        (None, Some(one)) => (one, Confidence::Possible),
+        (None, None) => return Opinion::RuledOut("no kubelet reports under a name without a Node since the launch".to_owned()),
+    };
+    let summary = format!(
+        "The kubelet of NodeClaim {} runs and is let in, but may not create its Node {name}: its own name and the one it is authenticated as differ.",
+        claim.name()
+    );
+    let finding = Finding::new(
+        confidence,
+        summary,
+        saw(
+            format!("Event/{}", event.metadata.name),
+            "message",
+            format!("{} ({} times)", event.message, event.times()),
+            format!("a kubelet calls itself {name}, only nodes may write such events, and there is no such Node"),
+        ),
+    )
+    .fix("Let the kubelet's name be the instance's private DNS name: no hostname override, no custom domain name in the DHCP options, an AMI that asks EC2 for the name.")
+    .step(
+        Risk::Inspect,
+        "Compare the name with the instance's private DNS name",
+        claim.instance_id().map(|id| format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].PrivateDnsName'")),
+    )
+    .unknown("Which name is the kubelet authenticated as?", "aws logs filter-log-events --log-group-name /aws/eks/CLUSTER/cluster --log-stream-name-prefix authenticator".to_owned());
+    finding.blaming(blame(case)).into()
+}
+
+/// What gives the kubelet its name: the user's own override, an entry of aws-auth that expects the instance's id, or the node class.
+fn blame(case: &Case) -> Blame {
+    let override_ = case.user_data().and_then(|(u, text)| Some((u.effective("hostname-override")?.span, text)));
+    let class = case.class().map(|c| Blame::object(&c.api_version, &c.kind, c.name()));
+    if let (Some((span, text)), Some(class)) = (override_, class.clone()) {
+        return class.field("spec.userData").at(text, span);
+    }
+    let role = case.class().and_then(|c| c.spec.role.as_deref());
+    if let (Some(role), Some(auth)) = (role, case.world.aws_auth())
+        && let Verdict::Mapped(entry) = auth.read.judge(role)
+        && entry.node_name() == Ok(NodeName::InstanceId)
+    {
+        let blame = Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles");
+        return blame.at(&auth.map_roles, entry.username_span.unwrap_or(entry.span));
+    }
+    class.unwrap_or_else(|| Blame::object("v1", "Node", ""))
+}
