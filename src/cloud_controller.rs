@@ -5,7 +5,7 @@
 //! cloud controller is alive; terraform-aws-eks#2754 has it beside the taint).
 
 use crate::api::Evidence;
-use crate::finding::saw;
+use crate::finding::{Finding, saw};
 use crate::foreign::{ManagedField, Node};
 use crate::world::World;
 
@@ -47,4 +47,19 @@ pub fn traces(world: &World, node: &Node) -> Vec<Evidence> {
 #[must_use]
 pub fn last_taint_writer(node: &Node) -> Option<&ManagedField> {
     node.metadata.managed_fields.iter().filter(|f| f.owns_taints).max_by_key(|f| f.time)
+}
+
+/// Adds who wrote the taint list last, or the question.
+#[must_use]
+pub fn naming_last_taint_writer(finding: Finding, node: &Node) -> Finding {
+    let command = format!("kubectl get node {} --show-managed-fields -o yaml", node.name());
+    match last_taint_writer(node) {
+        Some(writer) => finding.with(saw(
+            format!("Node/{}", node.name()),
+            "metadata.managedFields",
+            format!("f:taints owned by {}", writer.manager),
+            "the newest owner of the list wrote it last",
+        )),
+        None => finding.unknown("Who wrote the taint list last?", command),
+    }
 }

@@ -3,15 +3,17 @@
 //! A fleet is a function of time: it shows what `kubectl get` would show so many seconds after its story began, and each machine in
 //! it passes its gates at the times that it is given. tests/fleets/settled.yaml holds Nodes that only age.
 
+mod objects;
+
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use nodewhy::diagnose::diagnose;
 use nodewhy::dump::{Summary, load_bytes};
 use nodewhy::gate::Thresholds;
 use nodewhy::world::World;
+use objects::{CLUSTER, documents};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-const CLUSTER: &str = include_str!("../docs/causes/cluster.yaml");
 const SETTLED: &str = include_str!("fleets/settled.yaml");
 
 /// Seconds since the story began.
@@ -140,15 +142,15 @@ impl Machine {
             },
         });
         if now >= self.launched {
-            merge(&mut claim, &json!({"status": {"providerID": self.provider_id(), "imageID": "ami-0aaa0000000000001"}}));
+            json_patch::merge(&mut claim, &json!({"status": {"providerID": self.provider_id(), "imageID": "ami-0aaa0000000000001"}}));
         }
         if now >= self.registered {
-            merge(&mut claim, &json!({"status": {"nodeName": self.node_name()}}));
+            json_patch::merge(&mut claim, &json!({"status": {"nodeName": self.node_name()}}));
         }
         if now >= self.deleted {
-            merge(&mut claim, &json!({"metadata": {"deletionTimestamp": stamp(self.deleted)}}));
+            json_patch::merge(&mut claim, &json!({"metadata": {"deletionTimestamp": stamp(self.deleted)}}));
         }
-        merge(&mut claim, &self.claim);
+        json_patch::merge(&mut claim, &self.claim);
         claim
     }
 
@@ -186,45 +188,24 @@ impl Machine {
             },
         });
         if now >= self.registered {
-            merge(
+            json_patch::merge(
                 &mut node,
                 &json!({"metadata": {"labels": {"karpenter.sh/registered": "true"},
                 "ownerReferences": [{"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": self.name, "uid": format!("claim-{}", self.name)}]}}),
             );
         }
         if now >= self.processed {
-            merge(
+            json_patch::merge(
                 &mut node,
                 &json!({"metadata": {"labels": {"beta.kubernetes.io/instance-type": "m6i.large", "failure-domain.beta.kubernetes.io/zone": "eu-west-1a"}}}),
             );
         }
         if now >= self.deleted {
-            merge(&mut node, &json!({"metadata": {"deletionTimestamp": stamp(self.deleted)}}));
+            json_patch::merge(&mut node, &json!({"metadata": {"deletionTimestamp": stamp(self.deleted)}}));
         }
-        merge(&mut node, &self.node);
+        json_patch::merge(&mut node, &self.node);
         node
     }
-}
-
-/// RFC 7386.
-fn merge(into: &mut Value, patch: &Value) {
-    match (into, patch) {
-        (Value::Object(into), Value::Object(patch)) => {
-            for (key, value) in patch {
-                if value.is_null() {
-                    into.remove(key);
-                } else {
-                    merge(into.entry(key.clone()).or_insert(Value::Null), value);
-                }
-            }
-        }
-        (into, patch) => *into = patch.clone(),
-    }
-}
-
-fn documents(text: &str) -> Vec<Value> {
-    let all: Vec<Value> = serde_saphyr::from_multiple(text).expect("YAML");
-    all.into_iter().filter(|d| !d.is_null()).collect()
 }
 
 /// Kubelets go on reporting.
@@ -521,7 +502,7 @@ fn a_managed_node_group_is_upgraded() {
     let managed = |name: &str, node: &Value| {
         let mut object = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"eks.amazonaws.com/nodegroup": "core"}},
             "spec": {"providerID": format!("aws:///eu-west-1a/i-0{name}")}});
-        merge(&mut object, node);
+        json_patch::merge(&mut object, node);
         object
     };
     is_healthy(|now| {
@@ -592,7 +573,7 @@ fn static_capacity_is_launched_at_once() {
     };
     is_healthy(|now| {
         let mut pool = pool("fixed", &json!({"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}));
-        merge(&mut pool, &json!({"spec": {"replicas": 3}, "status": {"nodes": 3}}));
+        json_patch::merge(&mut pool, &json!({"spec": {"replicas": 3}, "status": {"nodes": 3}}));
         [vec![pool], fixed("fixed-1", 0).objects(now), fixed("fixed-2", 1).objects(now), fixed("fixed-3", 1).objects(now)].concat()
     });
 }

@@ -1,18 +1,19 @@
 //! Every page of docs/causes is a test: its examples are judged, and nothing but what they expect may be found.
 
+mod objects;
+
 use nodewhy::api::NodeDiagnosis;
 use nodewhy::diagnose::diagnose;
 use nodewhy::dump::{Summary, load_bytes};
 use nodewhy::gate::Thresholds;
 use nodewhy::rules;
 use nodewhy::world::World;
-use serde_json::Value;
+use objects::over_cluster;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
 const NOW: &str = "2026-01-15T12:00:00Z";
-const CLUSTER: &str = include_str!("../docs/causes/cluster.yaml");
 
 /// One example of a page: objects over the healthy cluster, and what must be found.
 struct Example {
@@ -48,40 +49,8 @@ fn examples(page: &str) -> Vec<Example> {
     examples
 }
 
-fn documents(text: &str) -> Vec<Value> {
-    let all: Vec<Value> = serde_saphyr::from_multiple(text).unwrap_or_else(|e| panic!("unreadable YAML: {e}\n{text}"));
-    all.into_iter().filter(|d| !d.is_null()).collect()
-}
-
-fn identity(object: &Value) -> (String, String) {
-    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-    (object["kind"].as_str().unwrap_or_default().to_owned(), name.to_owned())
-}
-
-/// RFC 7386.
-fn merge(into: &mut Value, patch: &Value) {
-    match (into, patch) {
-        (Value::Object(into), Value::Object(patch)) => {
-            for (key, value) in patch {
-                if value.is_null() {
-                    into.remove(key);
-                } else {
-                    merge(into.entry(key.clone()).or_insert(Value::Null), value);
-                }
-            }
-        }
-        (into, patch) => *into = patch.clone(),
-    }
-}
-
 fn world_of(objects: &str) -> World {
-    let mut cluster = documents(CLUSTER);
-    for patch in documents(objects) {
-        match cluster.iter_mut().find(|o| identity(o) == identity(&patch)) {
-            Some(object) => merge(object, &patch),
-            None => cluster.push(patch),
-        }
-    }
+    let cluster = over_cluster(objects);
     let (mut world, mut summary) = (World::default(), Summary::default());
     for object in cluster {
         load_bytes("page", object.to_string().as_bytes(), &mut world, &mut summary);

@@ -1,5 +1,7 @@
 //! What must hold for any input: the pages' examples and the real cases, shuffled, trimmed, padded and broken.
 
+mod objects;
+
 use chrono::{DateTime, Utc};
 use nodewhy::api::{Confidence, NodeDiagnosis};
 use nodewhy::diagnose::{Judgement, diagnose, judge};
@@ -7,14 +9,13 @@ use nodewhy::dump::{Summary, load_bytes};
 use nodewhy::gate::Thresholds;
 use nodewhy::rules;
 use nodewhy::world::{Subject, World};
+use objects::{documents, over_cluster};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::LazyLock;
-
-const CLUSTER: &str = include_str!("../docs/causes/cluster.yaml");
 
 /// The objects of one cluster at one time.
 struct Scene {
@@ -32,11 +33,6 @@ impl std::fmt::Debug for Scene {
 
 static SCENES: LazyLock<Vec<Scene>> = LazyLock::new(|| of_pages().into_iter().chain(of_cases()).collect());
 
-fn documents(text: &str) -> Vec<Value> {
-    let all: Vec<Value> = serde_saphyr::from_multiple(text).unwrap_or_else(|e| panic!("unreadable YAML: {e}\n{text}"));
-    all.into_iter().filter(|d| !d.is_null()).collect()
-}
-
 /// The examples of the pages over their cluster: every `yaml` fence. tests/pages.rs checks what they say.
 fn of_pages() -> Vec<Scene> {
     let now = "2026-01-15T12:00:00Z".parse().expect("a time");
@@ -44,14 +40,7 @@ fn of_pages() -> Vec<Scene> {
     for (cause, page) in rules::ALL.iter().map(|r| (r.cause, r.page)) {
         let fences = page.split("\n```yaml\n").skip(1).filter_map(|rest| rest.split("\n```").next());
         for (number, fence) in fences.enumerate() {
-            let mut objects = documents(CLUSTER);
-            for patch in documents(fence) {
-                let same = |o: &&mut Value| o["kind"] == patch["kind"] && o["metadata"]["name"] == patch["metadata"]["name"];
-                match objects.iter_mut().find(same) {
-                    Some(object) => merge(object, &patch),
-                    None => objects.push(patch),
-                }
-            }
+            let objects = over_cluster(fence);
             scenes.push(Scene { name: format!("{cause} example {}", number + 1), now, objects });
         }
     }
@@ -70,22 +59,6 @@ fn of_cases() -> Vec<Scene> {
     let mut scenes: Vec<_> = folders.map(scene).collect();
     scenes.sort_by(|a, b| a.name.cmp(&b.name));
     scenes
-}
-
-/// RFC 7386.
-fn merge(into: &mut Value, patch: &Value) {
-    match (into, patch) {
-        (Value::Object(into), Value::Object(patch)) => {
-            for (key, value) in patch {
-                if value.is_null() {
-                    into.remove(key);
-                } else {
-                    merge(into.entry(key.clone()).or_insert(Value::Null), value);
-                }
-            }
-        }
-        (into, patch) => *into = patch.clone(),
-    }
 }
 
 fn world_of<'o>(objects: impl IntoIterator<Item = &'o Value>) -> World {
@@ -191,7 +164,7 @@ proptest! {
     fn labels_annotations_and_kinds_of_others_never_matter(scene in scene(), key in "[a-z]{1,12}", value in "[ -~]{0,40}", which in any::<Index>()) {
         let mut objects = scene.objects.clone();
         let noisy = which.get_mut(&mut objects);
-        merge(noisy, &json!({"metadata": {
+        json_patch::merge(noisy, &json!({"metadata": {
             "labels": {format!("example.com/{key}"): value},
             "annotations": {format!("example.org/{key}"): value, "kubectl.kubernetes.io/last-applied-configuration": value},
             "managedFields": [{"manager": key, "operation": "Apply", "fieldsV1": {"f:metadata": {}}}]}}));
@@ -214,7 +187,7 @@ proptest! {
     ) {
         let now: DateTime<Utc> = "2026-01-15T12:00:00Z".parse().expect("a time");
         let node = "ip-10-0-1-10.eu-west-1.compute.internal";
-        let mut objects = documents(CLUSTER);
+        let mut objects = over_cluster("");
         for object in objects.iter_mut().filter(|o| o["kind"] == "Node") {
             object["spec"]["taints"] = json!([{"key": key, "effect": "NoSchedule"}]);
             let conditions = object["status"]["conditions"].as_array_mut().expect("conditions");

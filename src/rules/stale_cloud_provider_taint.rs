@@ -51,15 +51,5 @@ fn check(case: &Case) -> Opinion {
     .fix("Remove the stale taint; the Node is initialised.")
     .step(Risk::Inspect, "See who wrote the taint list last", Some(format!("kubectl get node {name} --show-managed-fields -o yaml")))
     .step(Risk::LowRisk, "Remove the taint", Some(format!("kubectl taint node {name} {UNINITIALIZED_TAINT}-")));
-    match writer {
-        Some(w) => finding
-            .with(saw(
-                object,
-                "metadata.managedFields",
-                format!("f:taints owned by {}", w.manager),
-                "the newest owner of the list wrote it last",
-            ))
-            .into(),
-        None => finding.unknown("Who wrote the taint list last?", format!("kubectl get node {name} --show-managed-fields -o yaml")).into(),
-    }
+    cloud_controller::naming_last_taint_writer(finding, node).into()
 }

@@ -3,7 +3,7 @@
 use super::Rule;
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
-use crate::cloud_controller::last_taint_writer;
+use crate::cloud_controller::{last_taint_writer, naming_last_taint_writer};
 use crate::finding::{Finding, Opinion, saw};
 use crate::input::Input;
 use crate::karpenter::UNREGISTERED_TAINT;
@@ -41,15 +41,5 @@ fn check(case: &Case) -> Opinion {
     .fix("Remove the taint, and keep the other writer (Cluster API's Machine controllers are the known one) from these Nodes.")
     .step(Risk::Inspect, "See who wrote the taint list last", Some(format!("kubectl get node {name} --show-managed-fields -o yaml")))
     .step(Risk::LowRisk, "Remove the taint", Some(format!("kubectl taint node {name} {UNREGISTERED_TAINT}-")));
-    match writer {
-        Some(w) => finding
-            .with(saw(
-                object,
-                "metadata.managedFields",
-                format!("f:taints owned by {}", w.manager),
-                "the newest owner of the list wrote it last",
-            ))
-            .into(),
-        None => finding.unknown("Who wrote the taint list last?", format!("kubectl get node {name} --show-managed-fields -o yaml")).into(),
-    }
+    naming_last_taint_writer(finding, node).into()
 }
