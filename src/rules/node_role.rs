@@ -5,13 +5,16 @@ use crate::api::{Confidence, Stage};
 use crate::aws_auth::BOOTSTRAPPERS_GROUP;
 use crate::case::Case;
 use crate::finding::Opinion;
-use crate::foreign::{Node, NodeClaim};
+use crate::foreign::{Node, NodeClaim, NodeClass};
 use crate::karpenter::CLASS_HASH;
 use crate::world::AwsAuthFacts;
 
 /// The machine's node role, and aws-auth as it stands.
 pub(super) struct Question<'w> {
+    /// The role's name; the instance profile's where the class names only that.
     pub role: &'w str,
+    /// The role's name is IAM's secret: people often call role and profile alike, but need not.
+    pub profile_only: bool,
     pub auth: &'w AwsAuthFacts,
     /// An access entry may let the role in: nodes here come by access entries, or a machine made before the class was last changed
     /// runs, with this role or with an earlier one.
@@ -21,7 +24,7 @@ pub(super) struct Question<'w> {
 impl Question<'_> {
     /// How sure a flaw in aws-auth can be of being the cause.
     pub(super) fn confidence(&self) -> Confidence {
-        if self.may_have_entry { Confidence::Likely } else { Confidence::Certain }
+        if self.may_have_entry || self.profile_only { Confidence::Likely } else { Confidence::Certain }
     }
 }
 
@@ -31,13 +34,19 @@ pub(super) fn ask<'w>(case: &Case<'w>) -> Result<Question<'w>, Opinion> {
         return Err(Opinion::Silent);
     }
     let (Some(class), Some(auth)) = (case.class(), case.world.aws_auth()) else { return Err(Opinion::Silent) };
-    // With spec.instanceProfile alone the role's name is IAM's secret.
-    let Some(role) = class.spec.role.as_deref() else { return Err(Opinion::Silent) };
+    let Some(role) = identity(class) else { return Err(Opinion::Silent) };
     if let Some(proof) = works(case, role) {
         return Err(Opinion::RuledOut(format!("the node role {role} is let in: {proof}")));
     }
     let ran_before = ready_claims(case, role).next().is_some();
-    Ok(Question { role: role.rsplit('/').next().unwrap_or(role), auth, may_have_entry: ran_before || by_entries(case) })
+    let profile_only = class.spec.role.is_none();
+    let may_have_entry = ran_before || by_entries(case);
+    Ok(Question { role: role.rsplit('/').next().unwrap_or(role), profile_only, auth, may_have_entry })
+}
+
+/// What the class says of who its machines are.
+fn identity(class: &NodeClass) -> Option<&str> {
+    class.spec.role.as_deref().or(class.spec.instance_profile.as_deref())
 }
 
 /// Nodes that came by an access entry have no bootstrappers group.
@@ -48,7 +57,7 @@ fn by_entries(case: &Case) -> bool {
 
 /// The machines of the role's classes whose Node is Ready, with whether the class is as it was when they were made.
 fn ready_claims<'w>(case: &Case<'w>, role: &str) -> impl Iterator<Item = (&'w NodeClaim, bool)> {
-    let same_role = case.world.classes().filter(move |c| c.class.spec.role.as_deref() == Some(role));
+    let same_role = case.world.classes().filter(move |c| identity(&c.class) == Some(role));
     let claims = same_role.flat_map(|c| {
         let hash = c.class.metadata.annotation(CLASS_HASH);
         let claims = case.world.joined_of_class(&c.class.kind, c.class.name());

@@ -22,6 +22,10 @@ fn check(case: &Case) -> Opinion {
         Ok(question) => question,
         Err(answer) => return answer,
     };
+    // What is not mapped under a profile's name may be mapped under its role's.
+    if question.profile_only {
+        return Opinion::Silent;
+    }
     let role = question.role;
     let auth = &question.auth.read;
     let similar = match auth.judge(role) {
