@@ -168,6 +168,15 @@ fn block_on<F: Future>(future: F) -> std::io::Result<F::Output> {
     Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?.block_on(future))
 }
 
+/// An error with what caused it: the last link names the address.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |e| e.source());
+    causes.fold(error.to_string(), |all, cause| {
+        let cause = cause.to_string();
+        if all.contains(&cause) { all } else { format!("{all}: {cause}") }
+    })
+}
+
 fn fail(error: &dyn std::fmt::Display, code: u8) -> ExitCode {
     complain(&error.to_string());
     ExitCode::from(code)
@@ -198,7 +207,7 @@ fn load(
 ) -> Result<(), String> {
     let loaded = block_on(async {
         let client = cluster.client().await.map_err(|e| e.to_string())?;
-        live::load(&client, world, now, thresholds, seen).await.map_err(|e| format!("the cluster does not answer: {e}"))
+        live::load(&client, world, now, thresholds, seen).await.map_err(|e| format!("the cluster does not answer: {}", chain(&e)))
     });
     loaded.map_err(|e| e.to_string())??.iter().for_each(|c| complain(c));
     world.missing(Input::Nodes).map_or(Ok(()), |why| Err(format!("nothing to judge: Nodes cannot be read ({why})")))
