@@ -135,6 +135,7 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
         evidence.insert(0, case.wait.evidence.clone());
     }
     evidence.extend(rules::contrast::evidence(case));
+    evidence.extend(rules::change::evidence(case));
     let known = rule.is_some();
     let condition = Condition {
         type_: "Diagnosed".to_owned(),

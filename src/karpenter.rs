@@ -3,7 +3,7 @@
 //! "core" is sigs.k8s.io/karpenter, "aws" is github.com/aws/karpenter-provider-aws. Their patch numbers differ, and the
 //! Deployment's image carries the provider's.
 
-use crate::foreign::Deployment;
+use crate::foreign::{Deployment, Written};
 use chrono::TimeDelta;
 use std::fmt;
 
@@ -51,6 +51,8 @@ pub struct Karpenter {
     pub source: String,
     /// The environment variables of the container, as written.
     pub cluster_name: Option<String>,
+    /// The last change of the Deployment: an upgrade, or other settings.
+    pub written: Option<Written>,
 }
 
 impl Karpenter {
@@ -67,6 +69,7 @@ impl Karpenter {
             version,
             source: format!("image {} of Deployment {namespace}/{}", container.image, deployment.metadata.name),
             cluster_name,
+            written: deployment.metadata.last_written(),
         })
     }
 
@@ -144,7 +147,8 @@ mod tests {
 
     #[test]
     fn provider_and_core_patch_numbers_differ() {
-        let at = |text: &str| Karpenter { version: Version::parse(text).unwrap(), source: String::new(), cluster_name: None };
+        let at =
+            |text: &str| Karpenter { version: Version::parse(text).unwrap(), source: String::new(), cluster_name: None, written: None };
         assert!(at("1.0.8").blocks_on_missing_taint(Provider::Aws));
         assert!(!at("1.0.8").blocks_on_missing_taint(Provider::Core));
         assert!(at("1.0.5").blocks_on_missing_taint(Provider::Core));

@@ -1,6 +1,8 @@
 //! The machines of one node class, counted as they come and go, so that a judgement need not look at all of them.
 
 use crate::foreign::NodeClaim;
+use crate::karpenter;
+use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// In what machines of one class may differ: name, field, value.
@@ -23,7 +25,7 @@ impl Dimension {
     }
 }
 
-pub const DIMENSIONS: [Dimension; 4] = [
+pub const DIMENSIONS: [Dimension; 7] = [
     Dimension { what: "image", field: "status.imageID", value: |c| Some(&c.status.image_id) },
     Dimension {
         what: "zone",
@@ -35,7 +37,19 @@ pub const DIMENSIONS: [Dimension; 4] = [
         field: "metadata.labels['node.kubernetes.io/instance-type']",
         value: |c| c.metadata.label("node.kubernetes.io/instance-type"),
     },
+    Dimension {
+        what: "instance family",
+        field: "metadata.labels['karpenter.k8s.aws/instance-family']",
+        value: |c| c.metadata.label("karpenter.k8s.aws/instance-family"),
+    },
     Dimension { what: "architecture", field: "metadata.labels['kubernetes.io/arch']", value: |c| c.metadata.label("kubernetes.io/arch") },
+    Dimension { what: "NodePool", field: "metadata.labels['karpenter.sh/nodepool']", value: NodeClaim::node_pool },
+    // User data, tags, volumes, network: whatever the class fixes at launch.
+    Dimension {
+        what: "node class text",
+        field: "metadata.annotations['karpenter.k8s.aws/ec2nodeclass-hash']",
+        value: |c| c.metadata.annotation(karpenter::CLASS_HASH),
+    },
 ];
 
 /// Launched machines that share a value.
@@ -51,6 +65,14 @@ pub struct Peers {
     claims: BTreeSet<String>,
     joined: BTreeSet<String>,
     tallies: [BTreeMap<String, Tally>; DIMENSIONS.len()],
+    joined_at: BTreeSet<(DateTime<Utc>, String)>,
+    launched_in_vain: BTreeSet<(DateTime<Utc>, String)>,
+}
+
+/// When it registered, or was launched without having registered: the two times between which something may have changed.
+fn milestone(claim: &NodeClaim) -> Option<(DateTime<Utc>, String)> {
+    let at = if claim.is_true("Registered") { claim.true_since("Registered") } else { claim.true_since("Launched") };
+    at.map(|at| (at, claim.metadata.name.clone()))
 }
 
 impl Peers {
@@ -58,6 +80,9 @@ impl Peers {
         self.claims.insert(claim.metadata.name.clone());
         if claim.is_true("Registered") {
             self.joined.insert(claim.metadata.name.clone());
+            self.joined_at.extend(milestone(claim));
+        } else {
+            self.launched_in_vain.extend(milestone(claim));
         }
         self.count(claim, |n| *n += 1);
     }
@@ -66,6 +91,10 @@ impl Peers {
     pub(crate) fn remove(&mut self, claim: &NodeClaim) {
         self.claims.remove(&claim.metadata.name);
         self.joined.remove(&claim.metadata.name);
+        if let Some(milestone) = milestone(claim) {
+            self.joined_at.remove(&milestone);
+            self.launched_in_vain.remove(&milestone);
+        }
         self.count(claim, |n| *n = n.saturating_sub(1));
     }
 
@@ -98,6 +127,18 @@ impl Peers {
     #[must_use]
     pub const fn joined(&self) -> &BTreeSet<String> {
         &self.joined
+    }
+
+    /// When the last machine that joined registered.
+    #[must_use]
+    pub fn last_joined(&self) -> Option<DateTime<Utc>> {
+        self.joined_at.last().map(|(at, _)| *at)
+    }
+
+    /// When the first machine that has not registered was launched.
+    #[must_use]
+    pub fn first_in_vain(&self) -> Option<DateTime<Utc>> {
+        self.launched_in_vain.first().map(|(at, _)| *at)
     }
 
     /// Each dimension with the tallies of its values.

@@ -2,6 +2,7 @@
 //!
 //! To add one, write `rules/NAME.rs` and `docs/causes/Name.md`, and add a line to [`ALL`]. The page is also the rule's test.
 
+pub mod change;
 pub mod contrast;
 pub mod unknown;
 

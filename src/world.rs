@@ -3,7 +3,7 @@
 //! The world is fed object by object, from a dump or from watches, and answers with a [`Case`](crate::case::Case) for one machine.
 
 use crate::aws_auth::{self, AwsAuth};
-use crate::foreign::{CertificateSigningRequest, DaemonSet, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ServiceAccount};
+use crate::foreign::{CertificateSigningRequest, DaemonSet, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ServiceAccount, Written};
 use crate::input::{Input, Object};
 use crate::karpenter::Karpenter;
 use crate::peers::Peers;
@@ -56,6 +56,7 @@ pub struct AwsAuthFacts {
     pub map_roles: String,
     pub read: AwsAuth,
     pub resource_version: Option<String>,
+    pub written: Option<Written>,
 }
 
 type Key = (String, String);
@@ -124,6 +125,7 @@ impl World {
                 self.aws_auth = Some(AwsAuthFacts {
                     map_roles: data("mapRoles").unwrap_or_default().to_owned(),
                     read,
+                    written: map.metadata.last_written(),
                     resource_version: map.metadata.resource_version,
                 });
                 Touched::Everything

@@ -39,6 +39,21 @@ impl Meta {
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations.get(key).map(String::as_str)
     }
+
+    /// Who wrote `spec` or `data` last, and when.
+    #[must_use]
+    pub fn last_written(&self) -> Option<Written> {
+        let writers = self.managed_fields.iter().filter(|f| f.owns_content);
+        writers.filter_map(|f| Some(Written { at: f.time?, by: f.manager.clone() })).max()
+    }
+}
+
+/// A change of an object's content.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Written {
+    pub at: DateTime<Utc>,
+    /// The field manager.
+    pub by: String,
 }
 
 /// One owner reference.
@@ -58,6 +73,8 @@ pub struct ManagedField {
     pub time: Option<DateTime<Utc>>,
     /// The entry owns `spec.taints`; the list is atomic, so the newest owner wrote it last.
     pub owns_taints: bool,
+    /// The entry owns fields of `spec` or `data`, and came by the object itself, not by a subresource such as `status` or `scale`.
+    pub owns_content: bool,
 }
 
 impl<'de> Deserialize<'de> for ManagedField {
@@ -68,6 +85,8 @@ impl<'de> Deserialize<'de> for ManagedField {
             #[serde(deserialize_with = "nullable")]
             manager: String,
             time: Option<DateTime<Utc>>,
+            #[serde(deserialize_with = "nullable")]
+            subresource: String,
             fields_v1: Option<Fields>,
         }
         #[derive(Deserialize, Default)]
@@ -75,6 +94,8 @@ impl<'de> Deserialize<'de> for ManagedField {
         struct Fields {
             #[serde(rename = "f:spec")]
             spec: Option<Spec>,
+            #[serde(rename = "f:data")]
+            data: Option<serde::de::IgnoredAny>,
         }
         #[derive(Deserialize, Default)]
         #[serde(default)]
@@ -83,8 +104,10 @@ impl<'de> Deserialize<'de> for ManagedField {
             taints: Option<serde::de::IgnoredAny>,
         }
         let raw = Raw::deserialize(deserializer)?;
-        let owns_taints = raw.fields_v1.and_then(|f| f.spec).is_some_and(|s| s.taints.is_some());
-        Ok(Self { manager: raw.manager, time: raw.time, owns_taints })
+        let fields = raw.fields_v1.unwrap_or_default();
+        let owns_content = raw.subresource.is_empty() && (fields.spec.is_some() || fields.data.is_some());
+        let owns_taints = fields.spec.is_some_and(|s| s.taints.is_some());
+        Ok(Self { manager: raw.manager, time: raw.time, owns_taints, owns_content })
     }
 }
 

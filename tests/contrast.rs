@@ -1,0 +1,115 @@
+//! What separates the machines that fail from those that joined, and what was changed in between, stands in the evidence.
+
+mod objects;
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use nodewhy::api::{Evidence, NodeDiagnosis};
+use nodewhy::diagnose::diagnose;
+use nodewhy::dump::{Summary, load_bytes};
+use nodewhy::gate::Thresholds;
+use nodewhy::world::World;
+use objects::over_cluster;
+use serde_json::json;
+
+fn now() -> DateTime<Utc> {
+    "2026-01-15T12:00:00Z".parse().expect("a time")
+}
+
+fn ago(minutes: i64) -> String {
+    (now() - TimeDelta::minutes(minutes)).to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// A machine of class `default`, launched so many minutes ago; one that joined did so two minutes later.
+fn machine(name: &str, image: &str, type_: &str, launched: i64, joined: bool) -> String {
+    let (family, id) = (type_.split('.').next().expect("a family"), format!("aws:///eu-west-1a/i-{name}"));
+    let registered = if joined {
+        format!(
+            "{{type: Registered, status: \"True\", reason: Registered, lastTransitionTime: \"{}\"}}, {{type: Initialized, status: \"True\", reason: Initialized, lastTransitionTime: \"{}\"}}",
+            ago(launched - 2),
+            ago(launched - 2)
+        )
+    } else {
+        format!(
+            "{{type: Registered, status: Unknown, reason: NodeNotFound, message: Node not registered with cluster, lastTransitionTime: \"{}\"}}",
+            ago(launched)
+        )
+    };
+    let claim = format!(
+        "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {{name: {name}, creationTimestamp: \"{0}\", labels: {{karpenter.sh/nodepool: general, node.kubernetes.io/instance-type: {type_}, karpenter.k8s.aws/instance-family: {family}, topology.kubernetes.io/zone: eu-west-1a}}}}\nspec: {{nodeClassRef: {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}}}\nstatus: {{providerID: \"{id}\", imageID: {image}, conditions: [{{type: Launched, status: \"True\", reason: Launched, lastTransitionTime: \"{0}\"}}, {registered}]}}\n---\n",
+        ago(launched)
+    );
+    let node = format!(
+        "apiVersion: v1\nkind: Node\nmetadata: {{name: {name}.node, creationTimestamp: \"{0}\", labels: {{karpenter.sh/registered: \"true\"}}}}\nspec: {{providerID: \"{id}\"}}\nstatus: {{conditions: [{{type: Ready, status: \"True\", reason: KubeletReady, lastTransitionTime: \"{0}\"}}]}}\n---\n",
+        ago(launched - 2)
+    );
+    if joined { claim + &node } else { claim }
+}
+
+/// The class, written by somebody so many minutes ago.
+fn class_written(minutes: i64, subresource: &str) -> String {
+    let at = ago(minutes);
+    format!(
+        "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default, managedFields: [{{manager: kubectl-edit, operation: Update, time: \"{at}\", subresource: \"{subresource}\", fieldsV1: {{\"f:spec\": {{\"f:userData\": {{}}}}}}}}]}}\n"
+    )
+}
+
+fn evidence(objects: &str) -> Vec<Evidence> {
+    let (mut world, mut summary) = (World::default(), Summary::default());
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": over_cluster(objects)});
+    load_bytes("the fleet", list.to_string().as_bytes(), &mut world, &mut summary);
+    assert!(summary.complaints.is_empty(), "{:?}", summary.complaints);
+    let diagnoses: Vec<NodeDiagnosis> = diagnose(&world, now(), &Thresholds::default());
+    diagnoses.into_iter().find(|d| d.spec.subject.name == "sick1").and_then(|d| d.status).expect("sick1 is diagnosed").evidence
+}
+
+fn splits(evidence: &[Evidence], field: &str) -> Option<String> {
+    evidence.iter().find(|e| e.field.contains(field) && e.because.contains("separates")).map(|e| e.observed.clone())
+}
+
+fn changed(evidence: &[Evidence]) -> Vec<&str> {
+    evidence.iter().filter(|e| e.field == "metadata.managedFields").map(|e| e.object.as_str()).collect()
+}
+
+fn fleet(sick_image: &str, sick_type: &str) -> String {
+    [
+        machine("well1", "ami-old", "m6i.large", 60, true),
+        machine("well2", "ami-old", "m6i.xlarge", 50, true),
+        machine("sick1", sick_image, sick_type, 12, false),
+        machine("sick2", sick_image, sick_type, 11, false),
+    ]
+    .concat()
+}
+
+#[test]
+fn an_image_that_never_joined_is_named_with_its_figures() {
+    let evidence = evidence(&fleet("ami-new", "m6i.large"));
+    assert_eq!(splits(&evidence, "imageID").as_deref(), Some("image ami-new: 0 of 2 joined; other values, such as ami-old: 2 of 2"));
+    assert_eq!(splits(&evidence, "instance-type"), None, "m6i.large has joined");
+    assert_eq!(splits(&evidence, "instance-family"), None, "m6i has joined");
+}
+
+#[test]
+fn an_instance_family_that_never_joined_is_named() {
+    let evidence = evidence(&fleet("ami-old", "c1.medium"));
+    assert_eq!(
+        splits(&evidence, "instance-family").as_deref(),
+        Some("instance family c1: 0 of 2 joined; other values, such as m6i: 2 of 2")
+    );
+    assert_eq!(splits(&evidence, "imageID"), None, "the image has joined");
+}
+
+#[test]
+fn one_machine_is_no_pattern() {
+    let one = [machine("well1", "ami-old", "m6i.large", 60, true), machine("sick1", "ami-new", "m6i.large", 12, false)].concat();
+    assert_eq!(splits(&evidence(&one), "imageID"), None);
+}
+
+#[test]
+fn a_change_between_the_last_success_and_the_first_failure_is_named() {
+    let sick = fleet("ami-old", "m6i.large");
+    assert_eq!(changed(&evidence(&(sick.clone() + &class_written(30, "")))), ["EC2NodeClass/default"]);
+    for (minutes, why) in [(5, "after the first failure"), (55, "before the last success")] {
+        assert!(changed(&evidence(&(sick.clone() + &class_written(minutes, "")))).is_empty(), "{why}");
+    }
+    assert!(changed(&evidence(&(sick + &class_written(30, "status")))).is_empty(), "a write of the status changes nothing");
+}
