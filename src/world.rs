@@ -2,14 +2,18 @@
 //!
 //! The world is fed object by object, from a dump or from watches, and answers with a [`Case`](crate::case::Case) for one machine.
 
+mod index;
+
 use crate::aws_auth::{self, AwsAuth};
 use crate::foreign::{CertificateSigningRequest, DaemonSet, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ServiceAccount, Written};
 use crate::input::{Input, Object};
 use crate::karpenter::Karpenter;
 use crate::peers::Peers;
 use crate::userdata::{self, UserData};
+use crate::word::Word;
 use chrono::{DateTime, Utc};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use index::Index;
 use std::ops::Bound;
 
 /// What a diagnosis can be about.
@@ -55,7 +59,6 @@ pub struct ClassFacts {
 pub struct AwsAuthFacts {
     pub map_roles: String,
     pub read: AwsAuth,
-    pub resource_version: Option<String>,
     pub written: Option<Written>,
 }
 
@@ -64,8 +67,8 @@ type Key = (String, String);
 /// Everything seen so far.
 #[derive(Debug, Default)]
 pub struct World {
-    claims: BTreeMap<String, NodeClaim>,
-    nodes: BTreeMap<String, Node>,
+    claims: BTreeMap<Word, Box<NodeClaim>>,
+    nodes: BTreeMap<Word, Box<Node>>,
     pools: BTreeMap<String, NodePool>,
     classes: BTreeMap<Key, ClassFacts>,
     aws_auth: Option<AwsAuthFacts>,
@@ -81,10 +84,10 @@ pub struct World {
     pods: BTreeMap<String, BTreeMap<Key, Pod>>,
     pod_nodes: BTreeMap<Key, String>,
     /// Nodes without a providerID stand under the empty one.
-    nodes_by_provider_id: BTreeMap<String, BTreeSet<String>>,
-    claims_by_provider_id: BTreeMap<String, BTreeSet<String>>,
+    nodes_by_provider_id: Index,
+    claims_by_provider_id: Index,
     peers: BTreeMap<Key, Peers>,
-    claims_by_pool: BTreeMap<String, BTreeSet<String>>,
+    claims_by_pool: Index,
     /// When a condition's reason was seen to change: Karpenter's own timestamps move only with the status.
     reason_changes: BTreeMap<(String, String), (String, DateTime<Utc>)>,
     availability: BTreeMap<Input, Availability>,
@@ -98,9 +101,9 @@ impl World {
             Object::NodeClaim(claim) => self.apply_claim(claim, now),
             Object::Node(node) => self.apply_node(node),
             Object::NodePool(pool) => {
-                let name = pool.metadata.name.clone();
+                let name = pool.metadata.name.to_string();
+                let mut subjects: Vec<_> = self.claims_by_pool.under(&name).map(|c| Subject::Claim(c.into())).collect();
                 self.pools.insert(name.clone(), pool);
-                let mut subjects: Vec<_> = self.claims_by_pool.get(&name).into_iter().flatten().cloned().map(Subject::Claim).collect();
                 subjects.push(Subject::Pool(name));
                 Touched::Subjects(subjects)
             }
@@ -109,7 +112,7 @@ impl World {
                     (Some(text), Some(family)) => Some(userdata::read(text, family)),
                     _ => None,
                 };
-                self.classes.insert((class.kind.clone(), class.metadata.name.clone()), ClassFacts { class, user_data });
+                self.classes.insert((class.kind.clone(), class.metadata.name.to_string()), ClassFacts { class, user_data });
                 Touched::Everything
             }
             Object::AwsAuth(map) => {
@@ -126,7 +129,6 @@ impl World {
                     map_roles: data("mapRoles").unwrap_or_default().to_owned(),
                     read,
                     written: map.metadata.last_written(),
-                    resource_version: map.metadata.resource_version,
                 });
                 Touched::Everything
             }
@@ -152,7 +154,7 @@ impl World {
                 if changed { Touched::Everything } else { Touched::Subjects(Vec::new()) }
             }
             Object::CertificateSigningRequest(csr) => {
-                self.csrs.insert(csr.metadata.name.clone(), csr);
+                self.csrs.insert(csr.metadata.name.to_string(), csr);
                 Touched::Subjects(Vec::new())
             }
             Object::Event(event) => self.apply_event(event),
@@ -160,42 +162,46 @@ impl World {
         }
     }
 
-    fn apply_claim(&mut self, claim: NodeClaim, now: DateTime<Utc>) -> Touched {
+    fn apply_claim(&mut self, mut claim: NodeClaim, now: DateTime<Utc>) -> Touched {
+        claim.drop_repetitions();
         let name = claim.metadata.name.clone();
         if let Some(old) = self.claims.remove(&name) {
             for condition in &claim.status.conditions {
                 let before = old.condition(&condition.type_).map(|c| c.reason.as_str());
-                if old.metadata.uid == claim.metadata.uid && before != Some(condition.reason.as_str()) {
-                    self.reason_changes.insert((name.clone(), condition.type_.clone()), (condition.reason.clone(), now));
+                let key = || (name.to_string(), condition.type_.to_string());
+                if condition.is_true() {
+                    self.reason_changes.remove(&key());
+                } else if old.metadata.uid == claim.metadata.uid && before != Some(condition.reason.as_str()) {
+                    self.reason_changes.insert(key(), (condition.reason.to_string(), now));
                 }
             }
             self.unindex_claim(&old);
         }
         self.index_claim(&claim);
-        let mut subjects = vec![Subject::Claim(name.clone())];
+        let mut subjects = vec![Subject::Claim(name.to_string())];
         subjects.extend(claim.node_pool().map(|p| Subject::Pool(p.to_owned())));
-        subjects.extend(self.nodes_with_provider_id(&claim.status.provider_id).map(|n| Subject::Node(n.metadata.name.clone())));
-        self.claims.insert(name, claim);
+        subjects.extend(self.nodes_with_provider_id(&claim.status.provider_id).map(|n| Subject::Node(n.metadata.name.to_string())));
+        self.claims.insert(name, Box::new(claim));
         Touched::Subjects(subjects)
     }
 
     fn index_claim(&mut self, claim: &NodeClaim) {
         let name = claim.metadata.name.clone();
         if !claim.status.provider_id.is_empty() {
-            self.claims_by_provider_id.entry(claim.status.provider_id.clone()).or_default().insert(name.clone());
+            self.claims_by_provider_id.insert(claim.status.provider_id.clone(), name.clone());
         }
         let class = &claim.spec.node_class_ref;
-        self.peers.entry((class.kind.clone(), class.name.clone())).or_default().add(claim);
+        self.peers.entry((class.kind.to_string(), class.name.to_string())).or_default().add(claim);
         if let Some(pool) = claim.node_pool() {
-            self.claims_by_pool.entry(pool.to_owned()).or_default().insert(name);
+            self.claims_by_pool.insert(pool.into(), name);
         }
     }
 
     fn unindex_claim(&mut self, claim: &NodeClaim) {
         let name = &claim.metadata.name;
         let class = &claim.spec.node_class_ref;
-        remove_from(&mut self.claims_by_provider_id, &claim.status.provider_id, name);
-        let key = (class.kind.clone(), class.name.clone());
+        self.claims_by_provider_id.remove(claim.status.provider_id.clone(), name.clone());
+        let key = (class.kind.to_string(), class.name.to_string());
         if let Some(peers) = self.peers.get_mut(&key) {
             peers.remove(claim);
             if peers.is_empty() {
@@ -203,26 +209,25 @@ impl World {
             }
         }
         if let Some(pool) = claim.node_pool() {
-            remove_from(&mut self.claims_by_pool, &pool.to_owned(), name);
+            self.claims_by_pool.remove(pool.into(), name.clone());
         }
     }
 
     fn apply_node(&mut self, node: Node) -> Touched {
         let name = node.metadata.name.clone();
         if let Some(old) = self.nodes.get(&name) {
-            let old_id = old.spec.provider_id.clone();
-            remove_from(&mut self.nodes_by_provider_id, &old_id, &name);
+            self.nodes_by_provider_id.remove(old.spec.provider_id.clone(), name.clone());
         }
-        self.nodes_by_provider_id.entry(node.spec.provider_id.clone()).or_default().insert(name.clone());
+        self.nodes_by_provider_id.insert(node.spec.provider_id.clone(), name.clone());
         let touched = self.subjects_of_node(&node);
-        self.nodes.insert(name, node);
+        self.nodes.insert(name, Box::new(node));
         Touched::Subjects(touched)
     }
 
     fn subjects_of_node(&self, node: &Node) -> Vec<Subject> {
-        let claims = self.claims_by_provider_id.get(&node.spec.provider_id).into_iter().flatten();
-        let mut subjects: Vec<_> = claims.cloned().map(Subject::Claim).collect();
-        subjects.push(Subject::Node(node.metadata.name.clone()));
+        let claims = self.claims_by_provider_id.under(&node.spec.provider_id);
+        let mut subjects: Vec<_> = claims.map(|c| Subject::Claim(c.into())).collect();
+        subjects.push(Subject::Node(node.metadata.name.to_string()));
         subjects
     }
 
@@ -235,7 +240,7 @@ impl World {
                 let pool = self.pool_of_claim_name(&filed.1).map(|p| Subject::Pool(p.to_owned()));
                 std::iter::once(Subject::Claim(filed.1.clone())).chain(pool).collect()
             }
-            "Node" => self.nodes.get(&filed.1).map(|n| self.subjects_of_node(n)).unwrap_or_default(),
+            "Node" => self.node(&filed.1).map(|n| self.subjects_of_node(n)).unwrap_or_default(),
             _ => Vec::new(),
         };
         self.events.entry(filed).or_default().insert(key, event);
@@ -250,7 +255,7 @@ impl World {
             return Touched::Subjects(Vec::new());
         }
         self.pod_nodes.insert(key.clone(), node.clone());
-        let subjects = self.nodes.get(&node).map(|n| self.subjects_of_node(n)).unwrap_or_default();
+        let subjects = self.node(&node).map(|n| self.subjects_of_node(n)).unwrap_or_default();
         self.pods.entry(node).or_default().insert(key, pod);
         Touched::Subjects(subjects)
     }
@@ -281,12 +286,12 @@ impl World {
                 }
                 let mut subjects = vec![Subject::Claim(name.to_owned())];
                 subjects.extend(claim.node_pool().map(|p| Subject::Pool(p.to_owned())));
-                subjects.extend(self.nodes_with_provider_id(&claim.status.provider_id).map(|n| Subject::Node(n.metadata.name.clone())));
+                subjects.extend(self.nodes_with_provider_id(&claim.status.provider_id).map(|n| Subject::Node(n.metadata.name.to_string())));
                 Touched::Subjects(subjects)
             }
             Input::Nodes => {
                 let Some(node) = self.nodes.remove(name) else { return none };
-                remove_from(&mut self.nodes_by_provider_id, &node.spec.provider_id, &node.metadata.name);
+                self.nodes_by_provider_id.remove(node.spec.provider_id.clone(), node.metadata.name.clone());
                 for (key, _) in self.pods.remove(name).unwrap_or_default() {
                     self.pod_nodes.remove(&key);
                 }
@@ -358,8 +363,8 @@ impl World {
 
     /// Every subject that could be judged, machines first, in a stable order.
     pub fn subjects(&self) -> impl Iterator<Item = Subject> + '_ {
-        let claims = self.claims.keys().cloned().map(Subject::Claim);
-        let nodes = self.nodes.values().filter(|n| self.claim_of_node(n).is_none()).map(|n| Subject::Node(n.metadata.name.clone()));
+        let claims = self.claims.keys().map(|name| Subject::Claim(name.into()));
+        let nodes = self.nodes.values().filter(|n| self.claim_of_node(n).is_none()).map(|n| Subject::Node(n.metadata.name.to_string()));
         let classes = self.classes.keys().map(|(kind, name)| Subject::Class(kind.clone(), name.clone()));
         let pools = self.pools.keys().cloned().map(Subject::Pool);
         claims.chain(nodes).chain(classes).chain(pools)
@@ -367,12 +372,12 @@ impl World {
 
     #[must_use]
     pub fn claim(&self, name: &str) -> Option<&NodeClaim> {
-        self.claims.get(name)
+        self.claims.get(name).map(AsRef::as_ref)
     }
 
     #[must_use]
     pub fn node(&self, name: &str) -> Option<&Node> {
-        self.nodes.get(name)
+        self.nodes.get(name).map(AsRef::as_ref)
     }
 
     #[must_use]
@@ -394,7 +399,7 @@ impl World {
     }
 
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
-        self.nodes.values()
+        self.nodes.values().map(AsRef::as_ref)
     }
 
     #[must_use]
@@ -431,16 +436,14 @@ impl World {
     }
 
     fn nodes_under(&self, id: &str) -> impl Iterator<Item = &Node> {
-        self.nodes_by_provider_id.get(id).into_iter().flatten().filter_map(|name| self.nodes.get(name))
+        self.nodes_by_provider_id.under(id).filter_map(|name| self.node(name))
     }
 
     /// The NodeClaim whose machine this Node is.
     #[must_use]
     pub fn claim_of_node(&self, node: &Node) -> Option<&NodeClaim> {
-        let by_id = || {
-            self.claims_by_provider_id.get(&node.spec.provider_id).and_then(|names| names.first()).and_then(|name| self.claims.get(name))
-        };
-        let by_owner = || node.metadata.owner_references.iter().filter(|o| o.kind == "NodeClaim").find_map(|o| self.claims.get(&o.name));
+        let by_id = || self.claims_by_provider_id.under(&node.spec.provider_id).next().and_then(|name| self.claim(name));
+        let by_owner = || node.metadata.owner_references.iter().filter(|o| o.kind == "NodeClaim").find_map(|o| self.claim(&o.name));
         by_id().or_else(by_owner)
     }
 
@@ -452,17 +455,17 @@ impl World {
 
     /// The NodeClaims of a node class.
     pub fn claims_of_class(&self, kind: &str, name: &str) -> impl Iterator<Item = &NodeClaim> {
-        self.peers(kind, name).into_iter().flat_map(Peers::claims).filter_map(|name| self.claims.get(name))
+        self.peers(kind, name).into_iter().flat_map(Peers::claims).filter_map(|name| self.claim(name))
     }
 
     /// The NodeClaims of a node class that are registered.
     pub fn joined_of_class(&self, kind: &str, name: &str) -> impl Iterator<Item = &NodeClaim> {
-        self.peers(kind, name).into_iter().flat_map(Peers::joined).filter_map(|name| self.claims.get(name))
+        self.peers(kind, name).into_iter().flat_map(Peers::joined).filter_map(|name| self.claim(name))
     }
 
     /// The NodeClaims of a NodePool.
     pub fn claims_of_pool(&self, name: &str) -> impl Iterator<Item = &NodeClaim> {
-        self.claims_by_pool.get(name).into_iter().flatten().filter_map(|name| self.claims.get(name))
+        self.claims_by_pool.under(name).filter_map(|name| self.claim(name))
     }
 
     /// Events about one object.
@@ -474,7 +477,7 @@ impl World {
     pub fn kubelets_without_node(&self) -> impl Iterator<Item = (&str, &Event)> {
         let from = ("Node".to_owned(), String::new());
         let of_nodes = self.events.range(from..).take_while(|((kind, _), _)| kind == "Node");
-        let without = of_nodes.filter(|((_, name), _)| !self.nodes.contains_key(name));
+        let without = of_nodes.filter(|((_, name), _)| !self.nodes.contains_key(name.as_str()));
         let events = without.flat_map(|((_, name), events)| events.values().map(move |event| (name.as_str(), event)));
         events.filter(|(_, event)| event.reporter() == "kubelet")
     }
@@ -535,14 +538,5 @@ impl World {
 }
 
 fn key_of(meta: &crate::foreign::Meta) -> Key {
-    (meta.namespace.clone().unwrap_or_default(), meta.name.clone())
-}
-
-fn remove_from<K: Ord>(index: &mut BTreeMap<K, BTreeSet<String>>, key: &K, name: &str) {
-    if let Some(names) = index.get_mut(key) {
-        names.remove(name);
-        if names.is_empty() {
-            index.remove(key);
-        }
-    }
+    (meta.namespace.as_deref().unwrap_or_default().to_owned(), meta.name.to_string())
 }

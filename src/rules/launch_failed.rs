@@ -51,7 +51,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::RuledOut("Karpenter reports no launch error".to_owned());
     }
     let known = REASONS.iter().find(|(reason, ..)| *reason == launched.reason);
-    let said = if launched.message.is_empty() { launched.reason.clone() } else { launched.message.trim_end_matches('.').to_owned() };
+    let said = if launched.message.is_empty() { launched.reason.to_string() } else { launched.message.trim_end_matches('.').to_owned() };
     let confidence = if known.is_some() { Confidence::Certain } else { Confidence::Likely };
     let what = profile(case, &launched.reason).map_or_else(String::new, |name| format!(", the node class names {name}"));
     let summary = format!("The cloud refuses to launch NodeClaim {}: {said} ({}{what}).", claim.name(), launched.reason);
