@@ -28,6 +28,7 @@ mod kubelet_flag_drops_taints;
 mod kubelet_not_ready;
 mod kubelet_refuses_labels;
 mod kubelet_stopped;
+mod launch_error;
 mod launch_failed;
 mod multiple_nodes_found;
 mod node_class_not_ready;
