@@ -23,6 +23,7 @@ mod daemon_set_pod_refused;
 mod extended_resource_missing;
 mod instance_dies_at_start;
 mod insufficient_capacity;
+mod karpenter_not_running;
 mod kube_proxy_not_running;
 mod kubelet_flag_drops_taints;
 mod kubelet_not_ready;
@@ -107,6 +108,7 @@ pub const ALL: &[&Rule] = &[
     &kubelet_stopped::RULE,
     &node_under_pressure::RULE,
     &agent_taint_remains::RULE,
+    &karpenter_not_running::RULE,
     &ami_drift_replacements_fail::RULE,
     &instance_dies_at_start::RULE,
     &insufficient_capacity::RULE,

@@ -232,5 +232,24 @@ impl DaemonSet {
 pub struct Deployment {
     pub metadata: Meta,
     #[serde(deserialize_with = "nullable")]
-    pub spec: Workload,
+    pub spec: DeploymentSpec,
+    #[serde(deserialize_with = "nullable")]
+    pub status: DeploymentStatus,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct DeploymentSpec {
+    pub replicas: Option<u32>,
+    #[serde(deserialize_with = "nullable")]
+    pub template: PodTemplate,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeploymentStatus {
+    #[serde(deserialize_with = "nullable")]
+    pub available_replicas: u32,
+    #[serde(deserialize_with = "nullable")]
+    pub conditions: Vec<Condition>,
 }

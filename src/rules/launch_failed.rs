@@ -5,8 +5,10 @@ use super::launch_error::{self, Place};
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
-use crate::foreign::Condition;
+use crate::foreign::{Condition, NodeClass};
 use crate::input::Input;
+use crate::text;
+use crate::userdata::{Consequence, Defect};
 
 pub static RULE: Rule = Rule {
     cause: "LaunchFailed",
@@ -32,13 +34,22 @@ fn check(case: &Case) -> Opinion {
         "LaunchFailed" | "Unauthorized" => by_message.or(by_reason),
         _ => by_reason.or(by_message),
     };
+    // A user data that Karpenter cannot render is one such error, and its own place can be shown.
+    let unreadable = unreadable_user_data(case).filter(|_| known.is_none_or(|e| e.place == Place::Class("spec.userData")));
     let confidence = if known.is_some_and(|e| e.exact) { Confidence::Certain } else { Confidence::Likely };
     let said = said(launched);
     let name = claim.name();
     let what = profile(case, &launched.reason, &launched.message).map_or_else(String::new, |name| format!(", the node class names {name}"));
-    let summary = match known {
-        Some(error) => format!("The cloud refuses to launch NodeClaim {name}: {} ({said}{what}).", error.why),
-        None => format!("The cloud refuses to launch NodeClaim {name}: {said}."),
+    let summary = match (&unreadable, known) {
+        (Some((class, text, defect)), _) => format!(
+            "NodeClaim {name} cannot be launched because Karpenter cannot read userData of {} {}, line {}: {} ({said}).",
+            class.kind,
+            class.name(),
+            text::position(text, defect.span.start).line,
+            defect.message.trim_end_matches('.')
+        ),
+        (None, Some(error)) => format!("The cloud refuses to launch NodeClaim {name}: {} ({said}{what}).", error.why),
+        (None, None) => format!("The cloud refuses to launch NodeClaim {name}: {said}."),
     };
     let evidence = saw(
         case.subject(),
@@ -65,6 +76,10 @@ fn check(case: &Case) -> Opinion {
         )),
         None => finding,
     };
+    if let Some((class, text, defect)) = unreadable {
+        let blame = Blame::object(&class.api_version, &class.kind, class.name()).field("spec.userData").at(text, defect.span);
+        return finding.fix("Correct userData at this place.").blaming(blame).into();
+    }
     match (known.map(|e| e.place), case.class(), claim.node_pool()) {
         (Some(Place::Class(field)), Some(class), _) => {
             finding.blaming(Blame::object(&class.api_version, &class.kind, class.name()).field(field)).into()
@@ -74,6 +89,13 @@ fn check(case: &Case) -> Opinion {
         }
         _ => finding.into(),
     }
+}
+
+/// The first mistake in userData over which Karpenter cannot make a launch template.
+fn unreadable_user_data<'w>(case: &Case<'w>) -> Option<(&'w NodeClass, &'w str, &'w Defect)> {
+    let (user_data, text) = case.user_data()?;
+    let defect = user_data.defects.iter().find(|d| d.consequence(user_data.family) == Consequence::NoLaunch)?;
+    Some((case.class()?, text, defect))
 }
 
 /// Reason and message, cut to what a sentence holds; the whole is in the evidence.
