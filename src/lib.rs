@@ -19,6 +19,7 @@ pub mod dump;
 pub mod finding;
 pub mod foreign;
 pub mod gate;
+pub mod image;
 pub mod input;
 pub mod karpenter;
 pub mod live;

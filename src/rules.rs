@@ -26,6 +26,7 @@ mod insufficient_capacity;
 mod karpenter_not_running;
 mod kube_proxy_not_running;
 mod kubelet_flag_drops_taints;
+mod kubelet_flag_removed;
 mod kubelet_not_ready;
 mod kubelet_refuses_labels;
 mod kubelet_stopped;
@@ -39,6 +40,7 @@ mod node_role;
 mod node_role_not_mapped;
 mod node_under_pressure;
 mod node_without_provider_id;
+mod not_an_eks_image;
 mod nvidia_image_without_gpu;
 mod stale_cloud_provider_taint;
 mod stale_node_taken_over;
@@ -76,10 +78,12 @@ pub struct Rule {
 /// All causes, the more specific first: among equally sure findings the first wins.
 pub const ALL: &[&Rule] = &[
     &kubelet_refuses_labels::RULE,
+    &kubelet_flag_removed::RULE,
     &bootstrap_argument_ignored::RULE,
     &kubelet_flag_drops_taints::RULE,
     &custom_bootstrap_without_taint::RULE,
     &unregistered_taint_missing::RULE,
+    &not_an_eks_image::RULE,
     &ami_family_mismatch::RULE,
     &nvidia_image_without_gpu::RULE,
     &user_data_stops_kubelet::RULE,
