@@ -19,7 +19,9 @@ pub use event::Event;
 pub use meta::{Condition, ManagedField, Meta, Owner, Quantity, Taint, Written, conditions};
 pub use node::{Address, Node, NodeInfo, NodeSpec, NodeStatus};
 pub use node_claim::{NodeClaim, NodeClaimSpec, NodeClaimStatus, NodeClassRef, Requirement, Resources};
-pub use node_class::{Ami, AmiTerm, BlockDevice, Ebs, MetadataOptions, NodeClass, NodeClassSpec, NodeClassStatus, SelectorTerm};
+pub use node_class::{
+    Ami, AmiTerm, BlockDevice, Ebs, MetadataOptions, NodeClass, NodeClassSpec, NodeClassStatus, SecurityGroup, SelectorTerm, Subnet,
+};
 pub use node_pool::{NodePool, NodePoolSpec, NodePoolStatus, Template, TemplateSpec};
 pub use workload::{
     Container, ContainerState, ContainerStatus, DaemonSet, DaemonSetStatus, Deployment, EnvVar, Pod, PodSpec, PodStatus, PodTemplate,

@@ -21,7 +21,9 @@ mod custom_family_without_user_data;
 mod custom_user_data_joins_nothing;
 mod daemon_set_pod_refused;
 mod extended_resource_missing;
+mod image_never_joins;
 mod instance_dies_at_start;
+mod instance_type_never_joins;
 mod insufficient_capacity;
 mod karpenter_not_running;
 mod kube_proxy_not_running;
@@ -42,6 +44,7 @@ mod node_under_pressure;
 mod node_without_provider_id;
 mod not_an_eks_image;
 mod nvidia_image_without_gpu;
+mod security_groups_differ;
 mod stale_cloud_provider_taint;
 mod stale_node_taken_over;
 mod startup_taint_put_back;
@@ -51,6 +54,7 @@ mod unregistered_taint_put_back;
 mod untainted;
 mod user_data_stops_kubelet;
 mod wrong_cluster;
+mod zone_never_joins;
 
 use crate::api::Stage;
 use crate::case::Case;
@@ -114,6 +118,10 @@ pub const ALL: &[&Rule] = &[
     &agent_taint_remains::RULE,
     &karpenter_not_running::RULE,
     &ami_drift_replacements_fail::RULE,
+    &zone_never_joins::RULE,
+    &image_never_joins::RULE,
+    &instance_type_never_joins::RULE,
+    &security_groups_differ::RULE,
     &instance_dies_at_start::RULE,
     &insufficient_capacity::RULE,
     &launch_failed::RULE,

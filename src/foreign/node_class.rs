@@ -87,7 +87,29 @@ pub struct NodeClassStatus {
     pub conditions: Vec<Condition>,
     #[serde(deserialize_with = "nullable")]
     pub amis: Vec<Ami>,
+    #[serde(deserialize_with = "nullable")]
+    pub subnets: Vec<Subnet>,
+    #[serde(deserialize_with = "nullable")]
+    pub security_groups: Vec<SecurityGroup>,
     pub instance_profile: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct Subnet {
+    #[serde(deserialize_with = "nullable")]
+    pub id: String,
+    #[serde(deserialize_with = "nullable")]
+    pub zone: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
+#[serde(default)]
+pub struct SecurityGroup {
+    #[serde(deserialize_with = "nullable")]
+    pub id: String,
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
