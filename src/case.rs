@@ -50,8 +50,9 @@ impl<'w> Case<'w> {
             }
             Subject::Pool(name) => {
                 let pool = world.pool(name)?;
-                let wait = gate::pool_wait(pool, world.claim_events_of_pool(name), world.claims_of_pool(name), now, thresholds)?;
                 let class = class_of(world, &pool.spec.template.spec.node_class_ref);
+                let (events, claims) = (world.claim_events_of_pool(name), world.claims_of_pool(name));
+                let wait = gate::pool_wait(pool, class.map(|c| &c.class), events, claims, now, thresholds)?;
                 let subject = reference("karpenter.sh/v1", "NodePool", &pool.metadata);
                 Some(Self { now, world, claim: None, node: None, pool: Some(pool), class, wait, subject })
             }

@@ -315,6 +315,7 @@ fn never_launched(claim: &NodeClaim) -> bool {
 #[must_use]
 pub fn pool_wait<'a>(
     pool: &NodePool,
+    class: Option<&NodeClass>,
     claim_events: impl Iterator<Item = &'a Event>,
     mut claims: impl Iterator<Item = &'a NodeClaim>,
     now: DateTime<Utc>,
@@ -341,6 +342,9 @@ pub fn pool_wait<'a>(
         );
         return Some(wait);
     }
+    if let Some(wait) = class.and_then(|class| architecture_wait(pool, class, t)) {
+        return Some(wait);
+    }
     let claim_events: Vec<&Event> = claim_events.collect();
     if let Some(wait) = dying_wait(&claim_events, now, STILL_ASKED_FOR, t) {
         return Some(wait);
@@ -363,6 +367,19 @@ pub fn pool_wait<'a>(
         "Karpenter deleted the NodeClaim at once; only its event is left",
     );
     Some(Wait::new(Stage::Launch, first, t.launch, t, evidence).only_with_proof())
+}
+
+/// A NodePool for an architecture that no image of its node class runs on.
+fn architecture_wait(pool: &NodePool, class: &NodeClass, t: &Thresholds) -> Option<Wait> {
+    let (wanted, have) = (pool.architectures(), class.architectures()?);
+    if wanted.is_empty() || wanted.iter().any(|arch| have.contains(arch.as_str())) {
+        return None;
+    }
+    let resolved = ["AMIsReady", "Ready"].into_iter().filter_map(|type_| class.condition(type_)?.last_transition_time);
+    let since = resolved.chain(pool.metadata.creation_timestamp).max()?;
+    let because = "Karpenter leaves out every instance type that no image of the class runs on, and none is left";
+    let evidence = saw(format!("NodePool/{}", pool.name()), "spec.template.spec.requirements", wanted.join(", "), because);
+    Some(Wait::new(Stage::Launch, since, t.launch, t, evidence).only_with_proof())
 }
 
 /// The NodeClaims whose instance EC2 ended within this time of its launch, without anybody having asked for that.

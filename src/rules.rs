@@ -13,6 +13,7 @@ mod aws_auth_arn_never_matches;
 mod aws_auth_entry_incomplete;
 mod aws_auth_lost_its_nodes;
 mod aws_auth_unreadable;
+mod boots_too_slowly;
 mod bootstrap_argument_ignored;
 mod cloud_controller_never_initialized;
 mod cni_not_ready;
@@ -35,6 +36,7 @@ mod kubelet_stopped;
 mod launch_error;
 mod launch_failed;
 mod multiple_nodes_found;
+mod no_image_for_architecture;
 mod node_class_not_ready;
 mod node_name_refused;
 mod node_pool_not_ready;
@@ -122,6 +124,8 @@ pub const ALL: &[&Rule] = &[
     &image_never_joins::RULE,
     &instance_type_never_joins::RULE,
     &security_groups_differ::RULE,
+    &boots_too_slowly::RULE,
+    &no_image_for_architecture::RULE,
     &instance_dies_at_start::RULE,
     &insufficient_capacity::RULE,
     &launch_failed::RULE,

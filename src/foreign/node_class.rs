@@ -3,7 +3,7 @@
 use super::{Condition, Meta, Requirement, conditions, nullable};
 use crate::userdata::Family;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -154,6 +154,17 @@ impl NodeClass {
             .as_deref()
             .or_else(|| self.spec.ami_selector_terms.iter().find_map(|t| t.alias.as_deref()))
             .unwrap_or("unknown")
+    }
+
+    /// The architectures that its images run on; `None` where an image does not say, or there is none.
+    #[must_use]
+    pub fn architectures(&self) -> Option<BTreeSet<&str>> {
+        let of = |ami: &'_ Ami| ami.requirements.iter().position(|r| r.key == "kubernetes.io/arch" && r.operator == "In");
+        if self.status.amis.is_empty() || self.status.amis.iter().any(|ami| of(ami).is_none()) {
+            return None;
+        }
+        let values = self.status.amis.iter().filter_map(|ami| ami.requirements.get(of(ami)?)).flat_map(|r| &r.values);
+        Some(values.map(String::as_str).collect())
     }
 
     #[must_use]
