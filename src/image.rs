@@ -24,6 +24,24 @@ pub fn family(name: &str) -> Option<Family> {
 
 const AL2: [&str; 3] = ["amazon-eks-node-", "amazon-eks-gpu-node-", "amazon-eks-arm64-node-"];
 
+/// The operating system that the name of somebody's own image hints at, where it hints at one only.
+#[must_use]
+pub fn hint(name: &str) -> Option<Family> {
+    let lower = name.to_ascii_lowercase();
+    let words = || lower.split(|c: char| !c.is_ascii_alphanumeric());
+    let says = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
+    let al2023 = says(&["al2023", "amazonlinux2023", "amazon-linux-2023", "amazon_linux_2023"]);
+    let al2 = words().any(|w| matches!(w, "al2" | "amzn2" | "amazonlinux2"));
+    let found = [
+        (al2023, Family::Al2023),
+        (al2, Family::Al2),
+        (says(&["bottlerocket"]), Family::Bottlerocket),
+        (says(&["windows"]), Family::Windows),
+    ];
+    let mut found = found.into_iter().filter(|(says, _)| *says).map(|(_, family)| family);
+    found.next().filter(|_| found.next().is_none())
+}
+
 /// The minor version of the Kubernetes that a published EKS image is made for: 31 of 1.31.
 #[must_use]
 pub fn kubernetes(name: &str) -> Option<u32> {
@@ -86,6 +104,15 @@ mod tests {
         ] {
             assert_eq!((family(name), kubernetes(name), without_kubelet(name)), (None, None, None), "{name}");
         }
+    }
+
+    #[test]
+    fn own_names_hint_at_one_system_or_none() {
+        assert_eq!(hint("platform-golden-al2-1.29"), Some(Family::Al2));
+        assert_eq!(hint("shop-eks-1.31-AL2023-hardened-20250101"), Some(Family::Al2023));
+        assert_eq!(hint("al2-to-al2023-migration"), None);
+        assert_eq!(hint("shop-golden-2026"), None);
+        assert_eq!(hint("real2d-render"), None);
     }
 
     #[test]

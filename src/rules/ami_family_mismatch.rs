@@ -44,7 +44,8 @@ const fn system(family: Family) -> &'static str {
 fn check(case: &Case) -> Opinion {
     let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
     let Some(ami) = class.status.amis.iter().find(|a| a.id == claim.status.image_id) else { return Opinion::Silent };
-    let (Some(family), Some(built_for)) = (class.family(), image::family(&ami.name)) else { return Opinion::Silent };
+    let published = image::family(&ami.name);
+    let (Some(family), Some(built_for)) = (class.family(), published.or_else(|| image::hint(&ami.name))) else { return Opinion::Silent };
     if family == Family::Custom {
         return Opinion::Silent;
     }
@@ -58,16 +59,17 @@ fn check(case: &Case) -> Opinion {
     }
     let written = class.family_name();
     let summary = format!(
-        "{} {} says {written}, so Karpenter writes {}, but the image {} is {} and does not understand it.",
+        "{} {} says {written}, so Karpenter writes {}, but the image {} is {}{} and does not understand it.",
         class.kind,
         class.name(),
         reads(family),
         ami.name,
+        if published.is_some() { "" } else { "by its name " },
         system(built_for)
     );
     let object = format!("{}/{}", class.kind, class.name());
     Finding::new(
-        Confidence::Certain,
+        if published.is_some() { Confidence::Certain } else { Confidence::Likely },
         summary,
         saw(&object, "spec.amiFamily", written, format!("user data is written for {}", system(family))),
     )

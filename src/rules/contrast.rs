@@ -3,6 +3,7 @@
 //! One dimension that splits them is evidence for whoever looks for the cause. Three of them are a suspicion of their own: the zone, the
 //! image, the instance type.
 
+use super::change;
 use super::unknown::ask_the_instance;
 use crate::api::{Confidence, Evidence, Stage};
 use crate::case::Case;
@@ -72,7 +73,9 @@ pub fn evidence(case: &Case) -> Vec<Evidence> {
 pub fn suspicion<'w>(case: &Case<'w>, what: &str, also: &[&str]) -> Option<(Split<'w>, Confidence)> {
     const MANY: u32 = 3;
     let splits = splits(case);
-    let rivals = splits.iter().any(|s| s.dimension.what != what && !also.contains(&s.dimension.what));
+    // What was edited between the successes and the failures may be it just as well.
+    let edited = !change::evidence(case).is_empty();
+    let rivals = edited || splits.iter().any(|s| s.dimension.what != what && !also.contains(&s.dimension.what));
     let split = splits.into_iter().find(|s| s.dimension.what == what)?;
     // The second machine may only be booting.
     let patience = case.wait.patience;
