@@ -41,7 +41,8 @@ fn boot(claim: &NodeClaim) -> Option<TimeDelta> {
 fn like_its_siblings(case: &Case) -> Opinion {
     let slowest = case.joined_siblings().take(SAMPLE).filter_map(|c| Some((boot(c)?, c))).max_by_key(|(took, c)| (*took, c.name()));
     let Some((took, slowest)) = slowest else { return Opinion::Silent };
-    let expected = case.wait.since.checked_add_signed(took + TimeDelta::minutes(1));
+    // As long as the others took, and no longer than leaves time to read a verdict.
+    let expected = case.wait.since.checked_add_signed(SLOW.min(took + TimeDelta::minutes(1)));
     if let Some(at) = expected.filter(|at| took >= case.wait.patience && case.now < *at) {
         return Opinion::LookAgain(at);
     }

@@ -71,7 +71,9 @@ fn waits_for_karpenter(case: &Case) -> Option<String> {
         (Stage::Launch, None, _) => {
             let class = case.class()?;
             let conditions = &class.status.conditions;
-            let unread = conditions.iter().filter(|c| c.type_ != "Ready").all(untouched) && conditions.iter().all(|c| !c.is_false());
+            let open = class.condition("Ready").is_some_and(|c| c.status == "Unknown");
+            let unread =
+                open && conditions.iter().filter(|c| c.type_ != "Ready").all(untouched) && conditions.iter().all(|c| !c.is_false());
             unread.then(|| format!("nobody looks at {} {}", class.kind, class.name()))
         }
         (Stage::Register, Some(claim), Some(node)) => {

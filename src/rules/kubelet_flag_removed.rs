@@ -75,8 +75,8 @@ fn check(case: &Case) -> Opinion {
 }
 
 fn removed(user_data: &UserData, minor: u32) -> Option<(&'static str, u32, Span, bool)> {
-    let gone = REMOVED.iter().filter(|(_, since)| *since <= minor);
-    gone.filter_map(|(flag, since)| user_data.all(flag).next().map(|a| (*flag, *since, a.span, a.exact))).next()
+    let mut gone = REMOVED.iter().filter(|(_, since)| *since <= minor);
+    gone.find_map(|(flag, since)| user_data.all(flag).next().map(|a| (*flag, *since, a.span, a.exact)))
 }
 
 /// 31 of `v1.31.4-eks-aeac579`.

@@ -66,7 +66,7 @@ fn check(case: &Case) -> Opinion {
         Some(command) => finding.step(Risk::Inspect, "See what AWS says", Some(command.to_owned())),
         None => finding,
     };
-    let pending = known.is_some_and(|e| e.place == Place::Class("spec.amiSelectorTerms"));
+    let pending = [&launched.reason, &launched.message].iter().any(|text| text.contains("InvalidAMIID") && !text.contains("NotFound"));
     let finding = match case.karpenter().filter(|k| pending && k.takes_pending_images()) {
         Some(karpenter) => finding.with(saw(
             "Deployment/karpenter",

@@ -209,7 +209,7 @@ fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
     let field = selectors.first().map(|(field, _)| *field).or_else(|| {
         let first = failing.first()?;
         match (first.type_.as_str(), first.reason.as_str()) {
-            ("AMIsReady", _) if first.is_false() => Some("spec.amiSelectorTerms"),
+            ("AMIsReady", _) => Some("spec.amiSelectorTerms"),
             ("InstanceProfileReady", _) => Some("spec.role"),
             (_, "UserDataSizeLimitExceeded") => Some("spec.userData"),
             (_, "TagValidationFailed") => Some("spec.tags"),
