@@ -18,11 +18,11 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let (Some(class), Some(_)) = (case.class(), case.claim) else { return Opinion::Silent };
+    let Some((split, confidence)) = contrast::suspicion(case, "image", &[]) else { return Opinion::Silent };
     // Where Karpenter replaces machines for the new image, there is a rule that says more.
     if matches!((ami_drift_replacements_fail::RULE.check)(case), Opinion::Found(_)) {
         return Opinion::Silent;
     }
-    let Some((split, confidence)) = contrast::suspicion(case, "image", &[]) else { return Opinion::Silent };
     let named = |id: &str| class.status.amis.iter().find(|a| a.id == id).map_or_else(|| id.to_owned(), |a| format!("{id} ({})", a.name));
     let latest = class.spec.ami_selector_terms.iter().find_map(|t| t.alias.as_deref()).filter(|a| a.ends_with("@latest"));
     let how = latest.map_or_else(String::new, |alias| format!("; the alias {alias} moves to each new release by itself"));
