@@ -21,6 +21,7 @@ pub mod foreign;
 pub mod gate;
 pub mod input;
 pub mod karpenter;
+pub mod lint;
 pub mod live;
 pub mod metrics;
 pub mod peers;
