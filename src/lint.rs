@@ -148,10 +148,20 @@ pub fn lint(files: Files, family: Option<Family>) -> Report {
     report
 }
 
+const fn shown(family: Family) -> &'static str {
+    match family {
+        Family::Al2 => "AL2",
+        Family::Al2023 => "AL2023",
+        Family::Bottlerocket => "Bottlerocket",
+        Family::Windows => "Windows",
+        Family::Custom => "Custom",
+    }
+}
+
 fn user_data_file(file: &str, text: &str, family: Option<Family>, report: &mut Report) {
     let family = family.unwrap_or_else(|| {
         let family = guess(text).unwrap_or(if file.ends_with(".toml") { Family::Bottlerocket } else { Family::Al2023 });
-        report.notes.push(format!("{file}: read as user data of {family:?}, judged by how it begins; --ami-family says otherwise"));
+        report.notes.push(format!("{file}: read as user data of {}, judged by how it begins; --ami-family says otherwise", shown(family)));
         family
     });
     let blame = Blame::object("", USER_DATA, file);
@@ -310,10 +320,15 @@ impl Mistake {
         self.blame.line.zip(self.blame.column)
     }
 
-    /// Whether this, which a rule says, tells what a reader says as well, and more.
+    /// Whether this, which a rule says, is about a place within the one that a reader tells of, and tells more.
     fn explains(&self, own: &Self) -> bool {
-        let same_field = (&self.blame.object, &self.blame.field) == (&own.blame.object, &own.blame.field);
-        same_field && self.blame.line == own.blame.line && (self.blame.column == own.blame.column || !own.grave)
+        let place = |blame: &Blame| (blame.object.clone(), blame.field.clone(), blame.line);
+        let columns = |blame: &Blame| {
+            let start = blame.column.unwrap_or_default();
+            start..=start.saturating_add(blame.length.unwrap_or_default())
+        };
+        let (rule, own) = (&self.blame, &own.blame);
+        place(rule) == place(own) && columns(own).contains(columns(rule).start()) && columns(own).contains(columns(rule).end())
     }
 
     fn at(self, file: &str, place: Place) -> Finding {

@@ -56,16 +56,20 @@ impl Piece {
         Place { line: self.line + at.line().saturating_sub(1), column: before + at.col(), exact }
     }
 
-    /// The line below the `|` that holds this line of the value, if it does: behind nothing but its indentation.
-    fn in_literal(&self, header: Marker, value: &str, line: u32, column: u32) -> Option<(usize, usize)> {
+    /// The line of the piece that holds this line of the value, if it does: behind nothing but its indentation.
+    ///
+    /// The parser's mark is at the first line that is not empty.
+    fn in_literal(&self, at: Marker, value: &str, line: u32, column: u32) -> Option<(usize, usize)> {
         let (line, column) = (usize::try_from(line).ok()?, usize::try_from(column).ok()?);
+        let empty = value.bytes().take_while(|&b| b == b'\n').count();
+        let number = (at.line() + line).checked_sub(empty + 1)?;
         let wanted = value.split('\n').nth(line.checked_sub(1)?)?.trim_end_matches('\r');
-        let written = self.text.split('\n').nth(header.line().checked_sub(1)? + line)?.trim_end_matches('\r');
+        let written = self.text.split('\n').nth(number.checked_sub(1)?)?.trim_end_matches('\r');
         if wanted.is_empty() {
-            return written.trim().is_empty().then_some((header.line() + line, column));
+            return written.trim().is_empty().then_some((number, column));
         }
         let indent = written.strip_suffix(wanted)?;
-        indent.bytes().all(|b| b == b' ').then_some((header.line() + line, indent.len() + column))
+        indent.bytes().all(|b| b == b' ').then_some((number, indent.len() + column))
     }
 }
 
@@ -153,4 +157,67 @@ fn find(text: &str, path: &[String], object: usize) -> Spot {
         }
     }
     spot
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(text: &str) -> Piece {
+        Source { file: "f", text, line: 10, column: 1, items: &[] }.into()
+    }
+
+    /// Line and column, and whether they are exact.
+    #[track_caller]
+    fn stands(text: &str, within: Option<(u32, u32)>, wanted: (usize, usize, bool)) {
+        let Place { line, column, exact } = piece(text).place(Some("spec.userData"), within);
+        assert_eq!((line, column, exact), wanted, "{text:?}");
+    }
+
+    #[test]
+    fn each_line_of_a_literal_block_is_a_line_of_the_file() {
+        let line_2 = Some((2, 3));
+        stands("spec:\n  userData: |\n    one\n    two\n", line_2, (13, 7, true));
+        stands("spec:\n  userData: |-\n      one\n      two", line_2, (13, 9, true));
+        stands("spec:\n  userData: |+\n    one\n    two\n\n\n", line_2, (13, 7, true));
+        // The value begins with blanks: only the indicator says where its indentation ends.
+        stands("spec:\n  userData: |2\n      one\n      two\n", line_2, (13, 7, true));
+        stands("spec:\n  userData: |2-\n      one\n    two\n", line_2, (13, 7, true));
+        stands("spec:\n  userData: !!str &u |  # a comment\n    one\n    two\n", line_2, (13, 7, true));
+        stands("spec:\n  userData:\n    |\n    one\n    two\n", line_2, (14, 7, true));
+        stands("spec:\n  userData: |\n\n    two\n", line_2, (13, 7, true));
+        stands("spec:\r\n  userData: |\r\n    one\r\n    two\r\n", line_2, (13, 7, true));
+        stands("spec:\n  userData: |\n    zw\u{f6}lf\n    \u{fc}ber\n", line_2, (13, 7, true));
+        stands("spec:\n  userData: |\n    one\n\n    three\n", Some((2, 1)), (13, 1, true));
+    }
+
+    #[test]
+    fn elsewhere_the_place_is_where_the_text_begins_and_says_so() {
+        stands("spec:\n  userData: \"one\\ntwo\"\n", Some((2, 1)), (11, 13, false));
+        stands("spec:\n  userData: >\n    one\n\n    two\n", Some((2, 1)), (12, 5, false));
+        stands("spec:\n  userData: 'one\n\n    two'\n", Some((2, 1)), (11, 13, false));
+        stands("{\"spec\": {\"userData\": \"one\\ntwo\"}}", Some((2, 1)), (10, 23, false));
+        stands("a: &u |\n  one\n  two\nspec:\n  userData: *u\n", Some((2, 1)), (14, 3, false));
+        // A line that does not exist.
+        stands("spec:\n  userData: |\n    one\n  role: r\n", Some((7, 1)), (12, 5, false));
+    }
+
+    #[test]
+    fn a_field_stands_at_its_key_and_one_that_is_not_written_at_the_nearest_around_it() {
+        stands("kind: X\nspec:\n  role: r\n  userData: u\n", None, (13, 3, true));
+        stands("kind: X\nspec:\n  role: r\n", None, (11, 1, true));
+        stands("\nkind: X\n", None, (11, 1, true));
+        stands("metadata: {spec: {userData: x}}\nspec: {userData: y}\n", None, (11, 8, true));
+        stands("[a, b]: {spec: {userData: x}}\nspec: {userData: y}\n", None, (11, 8, true));
+        stands(": [", None, (10, 1, true));
+    }
+
+    #[test]
+    fn lists_in_lists_are_followed() {
+        let text = "items:\n- kind: X\n- items:\n  - spec:\n      userData: |\n        one\n        two\n";
+        let piece: Piece = Source { file: "f", text, line: 1, column: 1, items: &[1, 0] }.into();
+        assert_eq!(piece.place(Some("spec.userData"), Some((2, 1))), Place { line: 7, column: 9, exact: true });
+        assert_eq!(piece.place(Some("spec.role"), None), Place { line: 4, column: 5, exact: true });
+        assert_eq!(piece.place(Some("metadata.name"), None), Place { line: 4, column: 5, exact: true });
+    }
 }
