@@ -372,7 +372,10 @@ fn by_rules(case: &Case) -> Vec<Mistake> {
     told.filter_map(|(rule, finding)| {
         let blame = finding.blame?;
         // Beside a flawed entry of aws-auth there may be an access entry.
-        let confidence = if blame.kind == "ConfigMap" { finding.confidence.min(Confidence::Likely) } else { finding.confidence };
+        let (confidence, unless) = match blame.kind.as_str() {
+            "ConfigMap" => (finding.confidence.min(Confidence::Likely), " An access entry for the role would make up for it."),
+            _ => (finding.confidence, ""),
+        };
         let level = match confidence {
             Confidence::Certain => Level::Error,
             Confidence::Likely => Level::Warning,
@@ -382,7 +385,7 @@ fn by_rules(case: &Case) -> Vec<Mistake> {
         Some(Mistake {
             level,
             cause: rule.cause.to_owned(),
-            message: finding.summary,
+            message: finding.summary + unless,
             fix,
             documented: true,
             blame,

@@ -53,6 +53,18 @@ fn outputs(objects: &[Value]) -> String {
         all.push_str(&String::from_utf8_lossy(&output.stdout));
         all.push_str(&String::from_utf8_lossy(&output.stderr));
     }
+    all + &linted(&input)
+}
+
+/// What `nodewhy lint` says of a text, in every format.
+fn linted(input: &str) -> String {
+    let mut all = String::new();
+    for format in ["text", "json", "github"] {
+        let args = ["lint", "-f", "-", "-o", format];
+        let output = Command::new(env!("CARGO_BIN_EXE_nodewhy")).args(args).write_stdin(input).output().expect("the command runs");
+        all.push_str(&String::from_utf8_lossy(&output.stdout));
+        all.push_str(&String::from_utf8_lossy(&output.stderr));
+    }
     all
 }
 
@@ -84,7 +96,9 @@ fn no_output_shows_a_planted_secret() {
     let mut leaks = Vec::new();
     for (line, secret) in PLANTED {
         for (family, text) in user_data(line) {
-            let shown = outputs(&objects(family, &text));
+            // As objects, as a literal block of YAML, and as a file of its own.
+            let block = text.lines().fold(format!("kind: EC2NodeClass\napiVersion: karpenter.k8s.aws/v1\nmetadata: {{name: x}}\nspec:\n  amiFamily: {family}\n  userData: |2\n"), |all, line| all + "    " + line + "\n");
+            let shown = outputs(&objects(family, &text)) + &linted(&block) + &linted(&text);
             assert!(shown.contains("joining"), "nothing was judged:\n{shown}");
             if let Some(at) = shown.lines().find(|l| l.contains(secret)) {
                 leaks.push(format!("{family}: {line}\n    {at}"));
@@ -109,6 +123,25 @@ fn no_complaint_shows_the_value_it_is_about() {
         let yaml = outputs(&[json!(format!("kind: {line}\n---\nkind: Node\nmetadata: {line}\n"))]);
         for shown in [json, yaml] {
             assert!(!shown.contains(secret), "{line}:\n{shown}");
+        }
+    }
+}
+
+/// aws-auth holds no secrets, but people paste them anywhere.
+#[test]
+fn no_finding_about_aws_auth_shows_a_planted_secret() {
+    for (line, secret) in PLANTED {
+        let line = line.lines().next().unwrap_or_default();
+        for map in [
+            format!("- rolearn: arn:aws:iam::111122223333:role/x/KarpenterNodeRole-shop # {line}\n  {line}\n"),
+            format!("- {line}\n  x\n"),
+            format!("- group: '{line}'\n- [{line}]\n"),
+        ] {
+            let auth = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "aws-auth", "namespace": "kube-system"}, "data": {"mapRoles": map}});
+            let mut objects = objects("AL2", "#!/bin/bash\n");
+            objects.push(auth);
+            let shown = outputs(&objects);
+            assert!(!shown.contains(secret), "{map}:\n{shown}");
         }
     }
 }
