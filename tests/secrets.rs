@@ -1,6 +1,9 @@
 //! What stands in user data may be secret: no output of any command shows it, not even where the blamed line holds it.
 
 use assert_cmd::Command;
+use nodewhy::dump::{Summary, load_bytes};
+use nodewhy::report::lint::Format;
+use nodewhy::{lint, report};
 use serde_json::{Value, json};
 
 /// Lines as people write them, each with the value that must not be seen.
@@ -56,16 +59,14 @@ fn outputs(objects: &[Value]) -> String {
     all + &linted(&input)
 }
 
-/// What `nodewhy lint` says of a text, in every format.
+/// What `nodewhy lint` prints about a text, in every format.
 fn linted(input: &str) -> String {
-    let mut all = String::new();
-    for format in ["text", "json", "github"] {
-        let args = ["lint", "-f", "-", "-o", format];
-        let output = Command::new(env!("CARGO_BIN_EXE_nodewhy")).args(args).write_stdin(input).output().expect("the command runs");
-        all.push_str(&String::from_utf8_lossy(&output.stdout));
-        all.push_str(&String::from_utf8_lossy(&output.stderr));
-    }
-    all
+    let (mut files, mut summary) = (lint::Files::default(), Summary::default());
+    load_bytes("input", input.as_bytes(), &mut files, &mut summary);
+    let report = lint::lint(files, None);
+    let shown = |format| report::lint::render(&report.findings, format, false).expect("text");
+    let complaints = summary.complaints.iter().map(ToString::to_string).chain(report.notes.iter().cloned());
+    complaints.chain([Format::Text, Format::Json, Format::Github].map(shown)).collect::<Vec<_>>().join("\n")
 }
 
 /// The planted line among others, as the blamed line, and on the blamed line.
