@@ -85,8 +85,7 @@ impl Sink for Files {
     }
 
     fn file(&mut self, file: &str, text: &str) -> bool {
-        let named = |extension: &str| Path::new(file).extension().is_some_and(|e| e.eq_ignore_ascii_case(extension));
-        let is_user_data = ["sh", "toml", "ps1", "mime"].into_iter().any(named) || guess(text).is_some();
+        let is_user_data = named(file, &["sh", "toml", "ps1", "mime"]) || guess(text).is_some();
         if is_user_data {
             self.user_data.push((file.to_owned(), text.to_owned()));
         }
@@ -96,6 +95,10 @@ impl Sink for Files {
     fn expects_only_objects(&self) -> bool {
         false
     }
+}
+
+fn named(file: &str, extensions: &[&str]) -> bool {
+    Path::new(file).extension().is_some_and(|own| extensions.iter().any(|extension| own.eq_ignore_ascii_case(extension)))
 }
 
 /// The family whose user data begins like this; `None` where the text may well be something else.
@@ -160,8 +163,15 @@ const fn shown(family: Family) -> &'static str {
 
 fn user_data_file(file: &str, text: &str, family: Option<Family>, report: &mut Report) {
     let family = family.unwrap_or_else(|| {
-        let family = guess(text).unwrap_or(if file.ends_with(".toml") { Family::Bottlerocket } else { Family::Al2023 });
-        report.notes.push(format!("{file}: read as user data of {}, judged by how it begins; --ami-family says otherwise", shown(family)));
+        let by_name = || {
+            let extensions = [("toml", Family::Bottlerocket), ("ps1", Family::Windows)];
+            extensions.into_iter().find(|(extension, _)| named(file, &[extension])).map(|(_, family)| family)
+        };
+        let family = guess(text).or_else(by_name).unwrap_or(Family::Al2023);
+        report.notes.push(format!(
+            "{file}: read as user data of {}, judged by how it begins or is named; --ami-family says otherwise",
+            shown(family)
+        ));
         family
     });
     let blame = Blame::object("", USER_DATA, file);
@@ -267,8 +277,8 @@ impl Cluster {
             let blame = Blame::object(&facts.class.api_version, "EC2NodeClass", name).field("spec.userData");
             let own = of_user_data(data, text, &blame, notes);
             // A machine that joined knows better.
-            let own: Vec<Mistake> =
-                own.into_iter().filter(|own| !(joined && own.grave) && !mistakes.iter().any(|rule| rule.explains(own))).collect();
+            let told = |own: &Mistake| (joined && own.grave) || mistakes.iter().any(|rule| rule.explains(own));
+            let own: Vec<Mistake> = own.into_iter().filter(|own| !told(own)).collect();
             mistakes.extend(own);
         }
         mistakes

@@ -49,8 +49,8 @@ pub fn untainted(
     };
     let mut claim = claim(class, pool, "", conditions, at);
     claim.status.provider_id.clone_from(&claim.metadata.name);
-    let mut node = Node::default();
-    node.metadata = Meta { name: claim.metadata.name.clone(), creation_timestamp: Some(at), ..Meta::default() };
+    let metadata = Meta { name: claim.metadata.name.clone(), creation_timestamp: Some(at), ..Meta::default() };
+    let mut node = Node { metadata, ..Node::default() };
     // karpenter-provider-aws v1.14.1 pkg/providers/launchtemplate/launchtemplate.go InjectDoNotSyncTaintsLabel
     node.metadata.labels.insert(DO_NOT_SYNC_TAINTS_LABEL.to_owned(), "true".to_owned());
     node.spec.provider_id.clone_from(&claim.metadata.name);
@@ -122,7 +122,7 @@ fn claim(class: &ClassFacts, pool: Option<&NodePool>, image: &str, conditions: V
         claim.spec.taints.clone_from(&template.spec.taints);
         claim.spec.startup_taints.clone_from(&template.spec.startup_taints);
     }
-    claim.status.image_id = image.to_owned();
+    image.clone_into(&mut claim.status.image_id);
     claim.status.conditions = conditions;
     claim
 }
