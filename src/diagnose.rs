@@ -59,6 +59,12 @@ pub fn judge(world: &World, subject: &Subject, now: DateTime<Utc>, thresholds: &
     Judgement::Sick(Box::new(verdict(&case, heard)), look_again)
 }
 
+/// What all rules that know the gate find, the strongest first.
+#[must_use]
+pub fn findings(case: &Case) -> Vec<(&'static Rule, Finding)> {
+    hear(case).findings
+}
+
 /// The answers of all rules that know the gate.
 struct Heard {
     /// Strongest first: by confidence, then in the order of the rules.

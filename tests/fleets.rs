@@ -9,6 +9,7 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use nodewhy::diagnose::diagnose;
 use nodewhy::dump::{Summary, load_bytes};
 use nodewhy::gate::Thresholds;
+use nodewhy::lint::{Files, lint};
 use nodewhy::world::World;
 use objects::{CLUSTER, documents};
 use serde_json::{Value, json};
@@ -218,16 +219,25 @@ fn beat(object: &mut Value, now: i64) {
 
 /// What is found in the cluster of the pages with these objects in it.
 fn found(objects: Vec<Value>, now: i64) -> Vec<String> {
-    let (mut world, mut summary) = (World::default(), Summary::default());
+    let (mut world, mut files, mut summary) = (World::default(), Files::default(), Summary::default());
     for mut object in documents(CLUSTER).into_iter().chain(objects) {
         if object["kind"] == "Node" {
             beat(&mut object, now);
         }
-        load_bytes("fleet", object.to_string().as_bytes(), &mut world, &mut summary);
+        let text = object.to_string();
+        load_bytes("fleet", text.as_bytes(), &mut world, &mut summary);
+        load_bytes("fleet", text.as_bytes(), &mut files, &mut Summary::default());
     }
     assert!(summary.complaints.iter().all(|c| c.message.contains("is not judged")), "{:?}", summary.complaints);
     let diagnoses = diagnose(&world, at(now), &Thresholds::default());
-    diagnoses.iter().map(|d| format!("{}: {}", d.spec.subject.name, d.status.as_ref().expect("a status").summary)).collect()
+    let stuck = diagnoses.iter().map(|d| format!("{}: {}", d.spec.subject.name, d.status.as_ref().expect("a status").summary));
+    // Where access entries let the machines in, aws-auth may hold anything: files alone do not tell.
+    let linted = lint(files, None)
+        .findings
+        .into_iter()
+        .filter(|finding| finding.blame.kind != "ConfigMap")
+        .map(|finding| format!("lint: {}", finding.message));
+    stuck.chain(linted).collect()
 }
 
 /// Judges a fleet at every age.
