@@ -53,6 +53,10 @@ pub struct Karpenter {
     pub cluster_name: Option<String>,
     /// The last change of the Deployment: an upgrade, or other settings.
     pub written: Option<Written>,
+    /// The feature gate NodeRepair; `None` where the Deployment does not say.
+    pub repairs_nodes: Option<bool>,
+    /// RESERVED_ENIS: network interfaces that Karpenter leaves out when it computes maxPods.
+    pub reserved_enis: Option<String>,
 }
 
 impl Karpenter {
@@ -64,11 +68,16 @@ impl Karpenter {
         let label = deployment.metadata.label("app.kubernetes.io/version");
         let version = tag.and_then(Version::parse).or_else(|| label.and_then(Version::parse))?;
         let namespace = deployment.metadata.namespace.as_deref().unwrap_or("default");
-        let cluster_name = container.env.iter().find(|e| e.name == "CLUSTER_NAME").map(|e| e.value.clone());
+        let env = |name: &str| container.env.iter().find(|e| e.name == name).map(|e| e.value.clone());
+        // karpenter-provider-aws v1.14.1 charts/karpenter/templates/deployment.yaml: one list of all gates.
+        let gate =
+            |gates: String| gates.split(',').find_map(|g| g.trim().strip_prefix("NodeRepair=").map(|v| v.eq_ignore_ascii_case("true")));
         Some(Self {
             version,
             source: format!("image {} of Deployment {namespace}/{}", container.image, deployment.metadata.name),
-            cluster_name,
+            cluster_name: env("CLUSTER_NAME"),
+            repairs_nodes: env("FEATURE_GATES").and_then(gate),
+            reserved_enis: env("RESERVED_ENIS"),
             written: deployment.metadata.last_written(),
         })
     }
@@ -147,8 +156,14 @@ mod tests {
 
     #[test]
     fn provider_and_core_patch_numbers_differ() {
-        let at =
-            |text: &str| Karpenter { version: Version::parse(text).unwrap(), source: String::new(), cluster_name: None, written: None };
+        let at = |text: &str| Karpenter {
+            version: Version::parse(text).unwrap(),
+            source: String::new(),
+            cluster_name: None,
+            repairs_nodes: None,
+            reserved_enis: None,
+            written: None,
+        };
         assert!(at("1.0.8").blocks_on_missing_taint(Provider::Aws));
         assert!(!at("1.0.8").blocks_on_missing_taint(Provider::Core));
         assert!(at("1.0.5").blocks_on_missing_taint(Provider::Core));

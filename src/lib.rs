@@ -14,6 +14,7 @@ pub mod cluster;
 pub mod cni;
 pub mod collect;
 pub mod crd;
+pub mod credentials;
 pub mod diagnose;
 pub mod dump;
 pub mod finding;

@@ -93,7 +93,9 @@ impl Reader<'_> {
                     }
                 }
                 Err(failure) => {
-                    self.complaints.push(format!("{} ({}): {failure}", input.name(), resource.plural));
+                    if !(input.may_be_absent() && matches!(failure, Failure::NotInstalled)) {
+                        self.complaints.push(format!("{} ({}): {failure}", input.name(), resource.plural));
+                    }
                     self.world.mark(input, Availability::Missing(failure.to_string()));
                 }
             }

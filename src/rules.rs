@@ -6,6 +6,7 @@ pub mod change;
 pub mod contrast;
 pub mod unknown;
 
+mod accelerator_broken;
 mod agent_taint_remains;
 mod ami_drift_replacements_fail;
 mod ami_family_mismatch;
@@ -15,11 +16,13 @@ mod aws_auth_lost_its_nodes;
 mod aws_auth_unreadable;
 mod bootstrap_argument_ignored;
 mod cloud_controller_never_initialized;
+mod cni_lacks_permissions;
 mod cni_not_ready;
 mod custom_bootstrap_without_taint;
 mod custom_family_without_user_data;
 mod custom_user_data_joins_nothing;
 mod daemon_set_pod_refused;
+mod eni_config_missing;
 mod extended_resource_missing;
 mod instance_dies_at_start;
 mod insufficient_capacity;
@@ -38,6 +41,11 @@ mod node_role_not_mapped;
 mod node_under_pressure;
 mod node_without_provider_id;
 mod nvidia_image_without_gpu;
+mod pod_identity_agent_missing;
+mod pods_get_no_address;
+mod pull;
+mod repair;
+mod sandbox_image_pull_fails;
 mod stale_cloud_provider_taint;
 mod stale_node_taken_over;
 mod startup_taint_put_back;
@@ -96,12 +104,18 @@ pub const ALL: &[&Rule] = &[
     &unregistered_taint_put_back::RULE,
     &stale_cloud_provider_taint::RULE,
     &cloud_controller_never_initialized::RULE,
+    &accelerator_broken::RULE,
+    &sandbox_image_pull_fails::RULE,
     &daemon_set_pod_refused::RULE,
     &startup_taint_put_back::RULE,
     &startup_taint_stays::RULE,
     &extended_resource_missing::RULE,
     &kube_proxy_not_running::RULE,
+    &pod_identity_agent_missing::RULE,
+    &cni_lacks_permissions::RULE,
+    &eni_config_missing::RULE,
     &cni_not_ready::RULE,
+    &pods_get_no_address::RULE,
     &kubelet_not_ready::RULE,
     &kubelet_stopped::RULE,
     &node_under_pressure::RULE,

@@ -29,6 +29,8 @@ pub struct PodSpec {
     #[serde(deserialize_with = "nullable")]
     pub containers: Vec<Container>,
     #[serde(deserialize_with = "nullable")]
+    pub init_containers: Vec<Container>,
+    #[serde(deserialize_with = "nullable")]
     pub service_account_name: String,
 }
 
@@ -219,6 +221,12 @@ impl DaemonSet {
         "node.kubernetes.io/pid-pressure",
         "node.kubernetes.io/unschedulable",
     ];
+
+    /// What an environment variable is set to, in the first container that has it.
+    #[must_use]
+    pub fn env(&self, name: &str) -> Option<&str> {
+        self.spec.template.spec.containers.iter().flat_map(|c| &c.env).find(|e| e.name == name).map(|e| e.value.as_str())
+    }
 
     #[must_use]
     pub fn tolerates(&self, taint: &Taint) -> bool {

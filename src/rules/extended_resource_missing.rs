@@ -3,8 +3,9 @@
 use super::Rule;
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
+use crate::cni;
 use crate::finding::{Finding, Opinion, saw};
-use crate::foreign::{DaemonSet, Node, Requirement, Taint};
+use crate::foreign::{DaemonSet, Node, NodeClaim, Requirement, Taint};
 use crate::input::Input;
 use crate::text::Span;
 use crate::userdata::Family;
@@ -97,18 +98,17 @@ const SOURCES: &[Source] = &[
     },
 ];
 
+/// What the claim asks for and the Node does not offer. Karpenter names one of them at random.
+/// Source: core pkg/controllers/nodeclaim/lifecycle/initialization.go `RequestedResourcesRegistered` (v1.14.3).
+pub(super) fn missing<'c>(claim: &'c NodeClaim, node: &Node) -> Vec<&'c str> {
+    let offered = |name: &str| node.status.allocatable.get(name).is_some_and(|q| !q.is_zero());
+    let requests = claim.spec.resources.requests.iter();
+    requests.filter(|(name, wanted)| !wanted.is_zero() && !offered(name)).map(|(name, _)| name.as_str()).collect()
+}
+
 fn check(case: &Case) -> Opinion {
     let (Some(node), Some(claim)) = (case.node, case.claim) else { return Opinion::Silent };
-    // Karpenter names one missing resource at random; list them all.
-    // Source: core pkg/controllers/nodeclaim/lifecycle/initialization.go `RequestedResourcesRegistered` (v1.14.3).
-    let missing: Vec<&str> = claim
-        .spec
-        .resources
-        .requests
-        .iter()
-        .filter(|(name, wanted)| !wanted.is_zero() && node.status.allocatable.get(*name).is_none_or(crate::foreign::Quantity::is_zero))
-        .map(|(name, _)| name.as_str())
-        .collect();
+    let missing = missing(claim, node);
     let Some(&first) = missing.iter().find(|name| SOURCES.iter().any(|s| s.resource == **name)).or(missing.first()) else {
         return Opinion::RuledOut(format!("Node {} offers every resource that NodeClaim {} asked for", node.name(), claim.name()));
     };
@@ -152,6 +152,19 @@ fn check(case: &Case) -> Opinion {
     finding.into()
 }
 
+/// The VPC CNI only asks for a trunk interface where it is told to.
+/// Source: amazon-vpc-cni-k8s v1.20.4 README.md `ENABLE_POD_ENI` (default false).
+fn pod_eni_off(case: &Case, resource: &str) -> Option<(Confidence, String, Blame)> {
+    let set = case.world.daemon_sets().find(|d| d.metadata.name == cni::AWS_NODE).filter(|_| resource == "vpc.amazonaws.com/pod-eni")?;
+    let off = !set.env("ENABLE_POD_ENI").is_some_and(|v| v.eq_ignore_ascii_case("true"));
+    let blame = Blame::object("apps/v1", "DaemonSet", &set.metadata.name)
+        .namespace(set.metadata.namespace.as_deref().unwrap_or_default())
+        .field("spec.template.spec.containers[0].env");
+    off.then(|| {
+        (Confidence::Certain, "security groups for pods are off: DaemonSet aws-node does not set ENABLE_POD_ENI=true".to_owned(), blame)
+    })
+}
+
 /// Nothing is called as the device plugin is: absent, under another name, or part of the image.
 fn without_daemon_set(case: &Case, node: &Node, resource: &str, source: &Source) -> (Confidence, String, Blame) {
     let blame = Blame::object("v1", "Node", node.name()).field("status.allocatable");
@@ -180,7 +193,20 @@ fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) ->
             renaming_setting(case).unwrap_or_else(node_blame),
         );
     }
-    let Some(source) = source else { return (Confidence::Possible, "nothing on the Node advertises it".to_owned(), node_blame()) };
+    // mig.strategy=mixed. Source: NVIDIA/k8s-device-plugin v0.17 internal/rm/device_map.go.
+    if let Some(slice) =
+        node.status.allocatable.iter().find(|(k, v)| resource == "nvidia.com/gpu" && k.starts_with("nvidia.com/mig-") && !v.is_zero())
+    {
+        return (Confidence::Certain, format!("the device plugin offers slices instead ({}; mig.strategy=mixed)", slice.0), node_blame());
+    }
+    let Some(source) = source else {
+        let why =
+            "nothing on the Node advertises it, and nodewhy does not know what should (a NodeOverlay may promise what no machine has)";
+        return (Confidence::Possible, why.to_owned(), node_blame());
+    };
+    if let Some(found) = pod_eni_off(case, resource) {
+        return found;
+    }
     if source.daemon_sets.is_empty() {
         return (Confidence::Likely, format!("{} has not provided it", source.who), node_blame());
     }

@@ -1,7 +1,7 @@
 //! The kubelet itself says why its Node is not Ready, and it is not the network.
 
-use super::Rule;
 use super::unknown::ask_the_instance;
+use super::{Rule, repair};
 use crate::api::{Blame, Confidence, Stage};
 use crate::case::Case;
 use crate::cni;
@@ -13,7 +13,7 @@ pub static RULE: Rule = Rule {
     cause: "KubeletNotReady",
     summary: "The kubelet reports its Node as not Ready: container runtime, pod lifecycle or CSINode",
     stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes],
+    reads: &[Input::Nodes, Input::Deployments],
     versions: "all",
     page: include_str!("../../docs/causes/KubeletNotReady.md"),
     check,
@@ -64,7 +64,7 @@ fn check(case: &Case) -> Opinion {
         }))
         .blaming(Blame::object("v1", "Node", node.name()))
         .fix(report.map_or("Mend what the kubelet names.", |(.., fix)| fix));
-    ask_the_instance(case, finding).into()
+    repair::who_replaces(case, ask_the_instance(case, finding)).into()
 }
 
 fn pressures(node: &Node) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
