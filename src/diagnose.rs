@@ -170,7 +170,9 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
     }
     diagnosis.metadata.labels = Some(labels);
     diagnosis.status = Some(status);
-    if let Some(deleted) = case.claim.and_then(|c| c.metadata.deletion_timestamp) {
+    // What hangs in its deletion has not ended yet.
+    let deleted = case.claim.filter(|_| case.stage() != Stage::Terminate).and_then(|c| c.metadata.deletion_timestamp);
+    if let Some(deleted) = deleted {
         close(&mut diagnosis, ended(case, deleted), deleted);
     }
     diagnosis

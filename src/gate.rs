@@ -26,6 +26,8 @@ pub struct Thresholds {
     pub devices: TimeDelta,
     /// Ready before, not Ready now.
     pub ready: TimeDelta,
+    /// Deleted, and still there.
+    pub terminate: TimeDelta,
     /// The least wait at any gate: enough where the cause is proven, or where an older machine of the same class is stuck there.
     pub proven: TimeDelta,
 }
@@ -39,6 +41,7 @@ impl Default for Thresholds {
             initialize: TimeDelta::minutes(5),
             devices: TimeDelta::minutes(10),
             ready: TimeDelta::minutes(5),
+            terminate: TimeDelta::hours(1),
             proven: TimeDelta::minutes(2),
         }
     }
@@ -96,7 +99,7 @@ pub fn claim_wait(
         && !timed_out(claim, deleted)
         && !never_launched(claim)
     {
-        return None;
+        return terminate_wait(claim, deleted, t);
     }
     let name = format!("NodeClaim/{}", claim.name());
     let field = |type_: &str| format!(r#"status.conditions[?(@.type=="{type_}")]"#);
@@ -147,6 +150,22 @@ pub fn claim_wait(
         .or_else(|| agent_taint_wait(nodes.first()?, &claim.spec.taints, initialized, t))
         .or_else(|| pressure_wait(nodes.first()?, t))
         .or_else(|| hardware_wait(nodes.first()?, t))
+}
+
+/// A registered machine that goes away by design, and has not gone for long. Draining takes as long as its pods and their budgets
+/// want: worth a diagnosis only where something proves that no pod is waited for.
+fn terminate_wait(claim: &NodeClaim, deleted: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+    if !claim.is_true("Registered") {
+        return None;
+    }
+    // Each step takes its own time.
+    let steps = ["Drained", "VolumesDetached", "InstanceTerminating"].into_iter().filter_map(|step| claim.true_since(step));
+    let since = steps.chain([deleted]).max()?;
+    let because = "the NodeClaim was deleted, and Karpenter's finalizer still holds it";
+    let object = format!("NodeClaim/{}", claim.name());
+    let evidence = saw(object, "metadata.deletionTimestamp", deleted.format("%Y-%m-%dT%H:%M:%SZ").to_string(), because);
+    let wait = Wait::new(Stage::Terminate, since, t.terminate, t, evidence);
+    Some(Wait { proven: wait.patience, ..wait }.only_with_proof())
 }
 
 /// A Ready Node that is short of memory, disk or process ids: the kubelet evicts, and nothing new is scheduled there.

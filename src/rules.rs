@@ -50,6 +50,7 @@ mod stale_cloud_provider_taint;
 mod stale_node_taken_over;
 mod startup_taint_put_back;
 mod startup_taint_stays;
+mod termination_stuck;
 mod unregistered_taint_missing;
 mod unregistered_taint_put_back;
 mod untainted;
@@ -120,6 +121,7 @@ pub const ALL: &[&Rule] = &[
     &kubelet_stopped::RULE,
     &node_under_pressure::RULE,
     &agent_taint_remains::RULE,
+    &termination_stuck::RULE,
     &ami_drift_replacements_fail::RULE,
     &instance_dies_at_start::RULE,
     &insufficient_capacity::RULE,

@@ -279,6 +279,8 @@ impl Triage {
             return;
         }
         match outcome(known) {
+            // An earlier verdict ended with the deletion; that the machine hangs in it is news.
+            Some(Outcome::Deleted) if outcome(&new).is_none() => return self.order(new, false, true),
             Some(Outcome::Terminated | Outcome::Deleted) => return,
             Some(Outcome::Recovered) => return self.order(new, false, true),
             None => {}
