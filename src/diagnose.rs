@@ -136,6 +136,11 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
     }
     evidence.extend(rules::contrast::evidence(case));
     evidence.extend(rules::change::evidence(case));
+    for report in rules::agent_reports::evidence(case) {
+        if !evidence.iter().any(|e| (&e.object, &e.field) == (&report.object, &report.field)) {
+            evidence.push(report);
+        }
+    }
     let known = rule.is_some();
     let condition = Condition {
         type_: "Diagnosed".to_owned(),

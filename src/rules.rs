@@ -2,6 +2,7 @@
 //!
 //! To add one, write `rules/NAME.rs` and `docs/causes/Name.md`, and add a line to [`ALL`]. The page is also the rule's test.
 
+pub mod agent_reports;
 pub mod change;
 pub mod contrast;
 pub mod unknown;
@@ -22,6 +23,7 @@ mod custom_bootstrap_without_taint;
 mod custom_family_without_user_data;
 mod custom_user_data_joins_nothing;
 mod daemon_set_pod_refused;
+mod dra_driver_silent;
 mod eni_config_missing;
 mod extended_resource_missing;
 mod instance_dies_at_start;
@@ -111,6 +113,7 @@ pub const ALL: &[&Rule] = &[
     &startup_taint_put_back::RULE,
     &startup_taint_stays::RULE,
     &extended_resource_missing::RULE,
+    &dra_driver_silent::RULE,
     &kube_proxy_not_running::RULE,
     &pod_identity_agent_missing::RULE,
     &cni_lacks_permissions::RULE,

@@ -3,6 +3,7 @@
 use super::Rule;
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
+use crate::cloud_controller::naming_last_taint_writer;
 use crate::finding::{Finding, Opinion, saw};
 use crate::foreign::{NodeClaim, Pod, Taint};
 use crate::input::Input;
@@ -120,12 +121,20 @@ fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::O
                 "kubectl get nodereadinessrules -o yaml".to_owned(),
             );
     }
-    let finding = finding.step(Risk::Inspect, format!("See what {} does on the Node", owner.name), Some(pods()));
+    let finding = ask_remover(case, finding, owner).step(Risk::Inspect, format!("See what {} does on the Node", owner.name), Some(pods()));
     if case.world.missing(Input::Pods).is_some() {
         finding.unknown(format!("Does the pod of {} run on {node}?", owner.name), pods())
     } else {
         finding
     }
+}
+
+/// Where the agent is well, whoever removes its taint is the one to look at.
+pub(super) fn ask_remover(case: &Case, finding: Finding, owner: &startup_taint::Owner) -> Finding {
+    let well = pod_of(case, owner).is_some_and(Pod::is_ready);
+    let (Some((fix, command)), Some(node), true) = (owner.ready, case.node, well) else { return finding };
+    let remover = owner.remover.unwrap_or(owner.name);
+    naming_last_taint_writer(finding.fix(fix), node).unknown(format!("Does {remover} run, and what does it say of this Node?"), command)
 }
 
 /// Why the owner has not removed its taint from the Node.
