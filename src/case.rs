@@ -80,7 +80,11 @@ impl<'w> Case<'w> {
             let node = nodes.first().filter(|_| claim.is_true("Initialized") && claim.metadata.deletion_timestamp.is_none())?;
             gate::refused_pods_wait(node, world.pod_events_on(node.name()), now, thresholds)
         };
-        let wait = gate::claim_wait(claim, &nodes, changed, thresholds).or_else(refused)?;
+        let vanished = || {
+            let gone = nodes.is_empty() && world.missing(Input::Nodes).is_none();
+            gate::vanished_wait(claim, world.events("Node", &claim.status.node_name).filter(|_| gone), thresholds)
+        };
+        let wait = vanished().or_else(|| gate::claim_wait(claim, &nodes, changed, thresholds)).or_else(refused)?;
         let pool = claim.node_pool().and_then(|p| world.pool(p));
         let class = class_of(world, &claim.spec.node_class_ref);
         let subject = reference("karpenter.sh/v1", "NodeClaim", &claim.metadata);

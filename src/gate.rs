@@ -201,6 +201,21 @@ pub fn refused_pods_wait<'e>(node: &Node, pod_events: impl Iterator<Item = &'e E
     Some(Wait { proven: wait.patience, ..wait })
 }
 
+/// A registered machine whose Node the cloud controller has deleted, though its NodeClaim lives on.
+///
+/// Where the instance is gone as well, Karpenter deletes the claim within minutes.
+/// Sources: k8s.io/cloud-provider v0.36.3 controllers/nodelifecycle; core pkg/controllers/nodeclaim/garbagecollection (v1.14.3), every 2 min.
+#[must_use]
+pub fn vanished_wait<'e>(claim: &NodeClaim, mut node_events: impl Iterator<Item = &'e Event>, t: &Thresholds) -> Option<Wait> {
+    if !claim.is_true("Registered") || claim.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let deleting = node_events.find(|e| e.reason == "DeletingNode" && e.message.contains("does not exist in the cloud provider"))?;
+    let because = "the cloud controller did not find the Node's instance, and deleted the Node";
+    let evidence = saw(format!("Event/{}", deleting.metadata.name), "message", deleting.message.clone(), because);
+    Some(Wait::new(Stage::Ready, deleting.last_seen()?, t.ready, t, evidence))
+}
+
 /// For so long after its last message a refusal counts as lasting.
 const STILL_REFUSED: TimeDelta = TimeDelta::minutes(10);
 

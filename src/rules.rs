@@ -36,6 +36,7 @@ mod kubelet_stopped;
 mod launch_failed;
 mod multiple_nodes_found;
 mod node_class_not_ready;
+mod node_deleted_by_cloud_controller;
 mod node_name_refused;
 mod node_pool_not_ready;
 mod node_role;
@@ -120,6 +121,7 @@ pub const ALL: &[&Rule] = &[
     &eni_config_missing::RULE,
     &cni_not_ready::RULE,
     &pods_get_no_address::RULE,
+    &node_deleted_by_cloud_controller::RULE,
     &kubelet_not_ready::RULE,
     &kubelet_stopped::RULE,
     &node_under_pressure::RULE,

@@ -20,6 +20,7 @@ pub fn evidence(case: &Case) -> Vec<Evidence> {
     // Warnings are Events with the condition's type as their reason.
     let warnings = case.events().filter(|e| CONDITIONS.contains(&e.reason.as_str()) && e.reporter().contains("monitoring-agent"));
     let warnings = warnings.filter(|e| e.last_seen() >= Some(case.wait.since));
-    let warnings = warnings.map(|e| saw(format!("Event/{}", e.metadata.name), "message", e.message.clone(), "a warning of the node monitoring agent"));
+    let warnings =
+        warnings.map(|e| saw(format!("Event/{}", e.metadata.name), "message", e.message.clone(), "a warning of the node monitoring agent"));
     conditions.chain(warnings).collect()
 }
