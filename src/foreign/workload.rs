@@ -32,6 +32,8 @@ pub struct PodSpec {
     pub init_containers: Vec<Container>,
     #[serde(deserialize_with = "nullable")]
     pub service_account_name: String,
+    #[serde(deserialize_with = "nullable")]
+    pub host_network: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]

@@ -1,6 +1,6 @@
 //! A resource that the machine was bought for never appeared on the Node.
 
-use super::Rule;
+use super::{Rule, pull};
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::cni;
@@ -55,6 +55,13 @@ const SOURCES: &[Source] = &[
         fix: "Install the Neuron device plugin and let it tolerate the NodePool's taints.",
     },
     Source {
+        resource: "aws.amazon.com/neurondevice",
+        who: "the Neuron device plugin",
+        daemon_sets: &["neuron-device-plugin"],
+        drivers: &[],
+        fix: "Install the Neuron device plugin and let it tolerate the NodePool's taints.",
+    },
+    Source {
         resource: "amd.com/gpu",
         who: "the AMD GPU device plugin",
         daemon_sets: &["amdgpu-device-plugin"],
@@ -81,6 +88,21 @@ const SOURCES: &[Source] = &[
         daemon_sets: &[],
         drivers: &[],
         fix: "Set ENABLE_POD_ENI=true on the VPC CNI, use instance types with trunk ENIs, and give the cluster role AmazonEKSVPCResourceController.",
+    },
+    // amazon-vpc-resource-controller-k8s: its webhook adds this request to Windows pods.
+    Source {
+        resource: "vpc.amazonaws.com/PrivateIPv4Address",
+        who: "the VPC resource controller",
+        daemon_sets: &[],
+        drivers: &[],
+        fix: "Set enable-windows-ipam: \"true\" in the ConfigMap kube-system/amazon-vpc-cni, and give the cluster role AmazonEKSVPCResourceController.",
+    },
+    Source {
+        resource: "aws.ec2.nitro/nitro_enclaves",
+        who: "the Nitro Enclaves device plugin",
+        daemon_sets: &["nitro-enclaves"],
+        drivers: &[],
+        fix: "Install the Nitro Enclaves device plugin, and launch the instances with enclaves enabled.",
     },
     Source {
         resource: "hugepages-2Mi",
@@ -216,6 +238,10 @@ fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) ->
         return found;
     }
     if let Some(pod) = case.pods().find(|p| p.daemon_set().is_some_and(is_source)) {
+        let starts = pod.trouble().is_none_or(|(_, why)| pull::explain(&why).is_none());
+        if let Some(found) = image_without_driver(case, source).filter(|_| starts) {
+            return found;
+        }
         let blame = Blame::object("v1", "Pod", &pod.metadata.name).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
         return match pod.trouble() {
             Some((container, why)) => {
@@ -284,6 +310,31 @@ fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requiremen
         ),
         blame.field("spec.template.spec.tolerations"),
     ))
+}
+
+/// The image is one of AWS's own without the driver, and nothing in the cluster installs one.
+/// Source: awslabs/amazon-eks-ami v20260114 doc/usage (image names); AL2's GPU image is called amazon-eks-gpu-node.
+fn image_without_driver(case: &Case, source: &Source) -> Option<(Confidence, String, Blame)> {
+    const STANDARD: [&str; 3] = ["amazon-eks-node-al2023-", "amazon-eks-node-1.", "amazon-eks-arm64-node-"];
+    let needed = match source.resource {
+        "nvidia.com/gpu" => "nvidia",
+        "aws.amazon.com/neuron" | "aws.amazon.com/neuroncore" | "aws.amazon.com/neurondevice" => "neuron",
+        _ => return None,
+    };
+    let installs = |d: &DaemonSet| source.drivers.iter().any(|driver| d.metadata.name.contains(driver));
+    let class = case.class()?;
+    let image = case.claim.map(|c| c.status.image_id.as_str()).filter(|id| !id.is_empty())?;
+    let name = &class.status.amis.iter().find(|ami| ami.id == image)?.name;
+    let lacks = STANDARD.iter().any(|family| name.starts_with(family)) && !name.contains(needed);
+    if !lacks || case.world.missing(Input::DaemonSets).is_some() || case.world.daemon_sets().any(installs) {
+        return None;
+    }
+    let blame = Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms");
+    let why = format!(
+        "the image {name} has no {} driver, and nothing in the cluster installs one",
+        if needed == "nvidia" { "NVIDIA" } else { "Neuron" }
+    );
+    Some((Confidence::Likely, why, blame))
 }
 
 /// The device plugin only waits: what loads the driver fails.

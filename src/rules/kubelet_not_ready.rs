@@ -28,6 +28,11 @@ const REPORTS: &[(&str, &str, &str)] = &[
         "Look for too many pods, a slow disk or a hanging container runtime; replace the instance.",
     ),
     ("container runtime is down", "containerd does not answer", "Look at containerd on the instance; replace it if it does not come back."),
+    (
+        "status check may not have completed",
+        "containerd has not answered since the kubelet started",
+        "Look at containerd on the instance: a user-given configuration that it refuses, or a socket elsewhere.",
+    ),
     ("RuntimeReady=false", "containerd is not ready", "Look at containerd on the instance; replace it if it does not come back."),
     ("CSINode", "it cannot write its CSINode object", "See why the API server refuses or does not answer the kubelet."),
     ("missing node capacity", "it cannot read the machine's resources", "Look at the kubelet's log; replace the instance."),
