@@ -3,7 +3,9 @@
 //! The world is fed object by object, from a dump or from watches, and answers with a [`Case`](crate::case::Case) for one machine.
 
 use crate::aws_auth::{self, AwsAuth};
-use crate::foreign::{CertificateSigningRequest, DaemonSet, EniConfig, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ServiceAccount, Written};
+use crate::foreign::{
+    CertificateSigningRequest, DaemonSet, EniConfig, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ServiceAccount, Written,
+};
 use crate::input::{Input, Object};
 use crate::karpenter::Karpenter;
 use crate::peers::Peers;

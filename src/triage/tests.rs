@@ -253,3 +253,17 @@ fn a_machine_that_hangs_in_its_deletion_is_news_again() {
     triage.take(removed(None), at(95, 0));
     assert_eq!(writes(triage.look(at(95, 0))).last().and_then(|w| w.ends), Some(Outcome::Deleted));
 }
+
+#[test]
+fn an_end_by_design_is_told_as_one() {
+    let (mut triage, _) = sick();
+    let disrupted = condition("DisruptionReason", "True", "Drifted");
+    let conditions = [condition("Launched", "True", "Launched"), condition("Registered", "False", "UnregisteredTaintNotFound"), disrupted];
+    triage.take(applied(Input::NodeClaims, claim(&conditions, Some(at(5, 0)))), at(5, 0));
+    let written = writes(triage.look(at(5, 0)));
+    let ended = written.last().and_then(|w| w.diagnosis.status.as_ref()?.conditions.iter().find(|c| c.type_ == "Ended"));
+    assert!(
+        ended.is_some_and(|c| c.message.ends_with("was deleted after 5m: it had drifted from its NodePool or node class")),
+        "{ended:?}"
+    );
+}
