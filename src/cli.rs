@@ -151,6 +151,9 @@ pub struct ThresholdArgs {
     /// Ready before, not Ready now
     #[arg(long = "ready-threshold", env = "NODEWHY_READY_THRESHOLD", value_name = "SECONDS", default_value_t = 300)]
     ready: u32,
+    /// Deleted, and still there though nothing is drained any more
+    #[arg(long = "terminate-threshold", env = "NODEWHY_TERMINATE_THRESHOLD", value_name = "SECONDS", default_value_t = 3600)]
+    terminate: u32,
     /// The least wait at any gate, enough where the cause is proven
     #[arg(long = "proven-threshold", env = "NODEWHY_PROVEN_THRESHOLD", value_name = "SECONDS", default_value_t = 120)]
     proven: u32,
@@ -166,6 +169,7 @@ impl From<&ThresholdArgs> for Thresholds {
             initialize: seconds(args.initialize),
             devices: seconds(args.devices),
             ready: seconds(args.ready),
+            terminate: seconds(args.terminate),
             proven: seconds(args.proven),
         }
     }

@@ -5,6 +5,7 @@
 
 mod affinity;
 mod auth;
+mod eni_config;
 mod event;
 mod meta;
 mod node;
@@ -15,6 +16,7 @@ mod workload;
 
 pub use affinity::{Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm};
 pub use auth::{AwsAuthConfigMap, CertificateSigningRequest, CsrStatus, ServiceAccount};
+pub use eni_config::EniConfig;
 pub use event::Event;
 pub use meta::{Condition, ManagedField, Meta, Owner, Quantity, Taint, Written, conditions};
 pub use node::{Address, Node, NodeInfo, NodeSpec, NodeStatus};

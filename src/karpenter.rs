@@ -58,6 +58,10 @@ pub struct Karpenter {
     pub written: Option<Written>,
     /// No replica of it runs.
     pub stopped: Option<Stopped>,
+    /// The feature gate NodeRepair; `None` where the Deployment does not say.
+    pub repairs_nodes: Option<bool>,
+    /// RESERVED_ENIS: network interfaces that Karpenter leaves out when it computes maxPods.
+    pub reserved_enis: Option<String>,
 }
 
 /// A Deployment without a replica that is available.
@@ -92,6 +96,9 @@ impl Karpenter {
         let namespace = deployment.metadata.namespace.as_deref().unwrap_or("default");
         let env = |name: &str| container.env.iter().find(|e| e.name == name).map(|e| e.value.clone());
         let name = format!("{namespace}/{}", deployment.metadata.name);
+        // karpenter-provider-aws v1.14.1 charts/karpenter/templates/deployment.yaml: one list of all gates.
+        let gate =
+            |gates: String| gates.split(',').find_map(|g| g.trim().strip_prefix("NodeRepair=").map(|v| v.eq_ignore_ascii_case("true")));
         Some(Self {
             version,
             source: format!("image {} of Deployment {name}", container.image),
@@ -99,6 +106,8 @@ impl Karpenter {
             cluster_name: env("CLUSTER_NAME"),
             cluster_endpoint: env("CLUSTER_ENDPOINT"),
             stopped: Stopped::of(deployment),
+            repairs_nodes: env("FEATURE_GATES").and_then(gate),
+            reserved_enis: env("RESERVED_ENIS"),
             written: deployment.metadata.last_written(),
         })
     }
@@ -185,6 +194,8 @@ mod tests {
             cluster_endpoint: None,
             written: None,
             stopped: None,
+            repairs_nodes: None,
+            reserved_enis: None,
         };
         assert!(at("1.0.8").blocks_on_missing_taint(Provider::Aws));
         assert!(!at("1.0.8").blocks_on_missing_taint(Provider::Core));

@@ -2,10 +2,12 @@
 //!
 //! To add one, write `rules/NAME.rs` and `docs/causes/Name.md`, and add a line to [`ALL`]. The page is also the rule's test.
 
+pub mod agent_reports;
 pub mod change;
 pub mod contrast;
 pub mod unknown;
 
+mod accelerator_broken;
 mod agent_taint_remains;
 mod ami_drift_replacements_fail;
 mod ami_family_mismatch;
@@ -16,11 +18,14 @@ mod aws_auth_unreadable;
 mod boots_too_slowly;
 mod bootstrap_argument_ignored;
 mod cloud_controller_never_initialized;
+mod cni_lacks_permissions;
 mod cni_not_ready;
 mod custom_bootstrap_without_taint;
 mod custom_family_without_user_data;
 mod custom_user_data_joins_nothing;
 mod daemon_set_pod_refused;
+mod dra_driver_silent;
+mod eni_config_missing;
 mod extended_resource_missing;
 mod image_never_joins;
 mod instance_dies_at_start;
@@ -38,6 +43,7 @@ mod launch_failed;
 mod multiple_nodes_found;
 mod no_image_for_architecture;
 mod node_class_not_ready;
+mod node_deleted_by_cloud_controller;
 mod node_name_refused;
 mod node_pool_not_ready;
 mod node_role;
@@ -46,11 +52,17 @@ mod node_under_pressure;
 mod node_without_provider_id;
 mod not_an_eks_image;
 mod nvidia_image_without_gpu;
+mod pod_identity_agent_missing;
+mod pods_get_no_address;
+mod pull;
+mod repair;
+mod sandbox_image_pull_fails;
 mod security_groups_differ;
 mod stale_cloud_provider_taint;
 mod stale_node_taken_over;
 mod startup_taint_put_back;
 mod startup_taint_stays;
+mod termination_stuck;
 mod unregistered_taint_missing;
 mod unregistered_taint_put_back;
 mod untainted;
@@ -108,17 +120,26 @@ pub const ALL: &[&Rule] = &[
     &unregistered_taint_put_back::RULE,
     &stale_cloud_provider_taint::RULE,
     &cloud_controller_never_initialized::RULE,
+    &accelerator_broken::RULE,
+    &sandbox_image_pull_fails::RULE,
     &daemon_set_pod_refused::RULE,
     &startup_taint_put_back::RULE,
     &startup_taint_stays::RULE,
     &extended_resource_missing::RULE,
+    &dra_driver_silent::RULE,
     &kube_proxy_not_running::RULE,
+    &pod_identity_agent_missing::RULE,
+    &cni_lacks_permissions::RULE,
+    &eni_config_missing::RULE,
     &cni_not_ready::RULE,
+    &pods_get_no_address::RULE,
+    &node_deleted_by_cloud_controller::RULE,
     &kubelet_not_ready::RULE,
     &kubelet_stopped::RULE,
     &node_under_pressure::RULE,
     &agent_taint_remains::RULE,
     &karpenter_not_running::RULE,
+    &termination_stuck::RULE,
     &ami_drift_replacements_fail::RULE,
     &zone_never_joins::RULE,
     &image_never_joins::RULE,

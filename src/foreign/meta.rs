@@ -26,6 +26,8 @@ pub struct Meta {
     #[serde(deserialize_with = "nullable")]
     pub owner_references: Vec<Owner>,
     #[serde(deserialize_with = "nullable")]
+    pub finalizers: Vec<String>,
+    #[serde(deserialize_with = "nullable")]
     pub managed_fields: Vec<ManagedField>,
 }
 

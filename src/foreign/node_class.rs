@@ -34,6 +34,15 @@ pub struct NodeClassSpec {
     pub metadata_options: MetadataOptions,
     #[serde(deserialize_with = "nullable")]
     pub block_device_mappings: Vec<BlockDevice>,
+    #[serde(deserialize_with = "nullable")]
+    pub kubelet: KubeletSettings,
+}
+
+/// `spec.kubelet`.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KubeletSettings {
+    pub max_pods: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]

@@ -29,7 +29,11 @@ pub struct PodSpec {
     #[serde(deserialize_with = "nullable")]
     pub containers: Vec<Container>,
     #[serde(deserialize_with = "nullable")]
+    pub init_containers: Vec<Container>,
+    #[serde(deserialize_with = "nullable")]
     pub service_account_name: String,
+    #[serde(deserialize_with = "nullable")]
+    pub host_network: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -219,6 +223,12 @@ impl DaemonSet {
         "node.kubernetes.io/pid-pressure",
         "node.kubernetes.io/unschedulable",
     ];
+
+    /// What an environment variable is set to, in the first container that has it.
+    #[must_use]
+    pub fn env(&self, name: &str) -> Option<&str> {
+        self.spec.template.spec.containers.iter().flat_map(|c| &c.env).find(|e| e.name == name).map(|e| e.value.as_str())
+    }
 
     #[must_use]
     pub fn tolerates(&self, taint: &Taint) -> bool {
