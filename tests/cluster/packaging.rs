@@ -24,7 +24,10 @@ fn output(command: &mut Command) -> Result<String, String> {
 }
 
 fn helm(values: &[&str]) -> Result<String, String> {
-    let chart = project("charts/nodewhy");
+    template(&project("charts/nodewhy"), values)
+}
+
+fn template(chart: &Path, values: &[&str]) -> Result<String, String> {
     let mut command = Command::new(binaries::helm());
     command.args(["template", "nodewhy"]).arg(chart).args(["--namespace=nodewhy", "--kube-version=1.36.3"]).args(values);
     output(&mut command)
@@ -128,6 +131,84 @@ fn the_chart_passes_helms_lints_and_has_the_version_of_the_crate() {
         serde_saphyr::from_str(&std::fs::read_to_string(project("charts/nodewhy/Chart.yaml")).expect("a chart")).expect("YAML");
     assert_eq!(chart["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
+}
+
+/// The chart takes its roles, rules and dashboard from manifests/ by links, which no registry keeps.
+#[test]
+fn the_packaged_chart_stands_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    output(Command::new(binaries::helm()).arg("package").arg(project("charts/nodewhy")).arg("--destination").arg(folder.path()))
+        .expect("a package");
+    let package = folder.path().join(format!("nodewhy-{}.tgz", env!("CARGO_PKG_VERSION")));
+    assert_eq!(template(&package, ALL_ON), helm(ALL_ON));
+}
+
+/// docs/upgrade.md: Helm takes over what kustomize made, upgrades the definition, and leaves it and the verdicts when it goes.
+#[test]
+fn helm_upgrades_the_definition_and_no_verdict_is_lost() {
+    let control_plane = ControlPlane::start();
+    install(&control_plane);
+    control_plane.apply(json!({
+        "apiVersion": "nodewhy.dev/v1alpha1",
+        "kind": "NodeDiagnosis",
+        "metadata": { "name": "kept" },
+        "spec": { "subject": { "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": "kept" } },
+    }));
+    let helm = |arguments: &[&str]| {
+        let mut command = Command::new(binaries::helm());
+        command.args(arguments).arg("--namespace=nodewhy").env("KUBECONFIG", control_plane.kubeconfig());
+        output(&mut command).unwrap_or_else(|error| panic!("helm {arguments:?}: {error}"))
+    };
+    let chart = project("charts/nodewhy").display().to_string();
+    helm(&["upgrade", "--install", "--take-ownership", "nodewhy", &chart]);
+
+    let columns = "/spec/versions/0/additionalPrinterColumns";
+    let crd = || control_plane.get(&["crd", "nodediagnoses.nodewhy.dev"]).expect("it is installed").pointer(columns).cloned();
+    let shipped = crd();
+    let older = json!([{ "op": "remove", "path": format!("{columns}/0") }]).to_string();
+    control_plane.kubectl(&["patch", "crd", "nodediagnoses.nodewhy.dev", "--type=json", "--patch", &older]);
+    assert_ne!(crd(), shipped);
+    helm(&["upgrade", "nodewhy", &chart]);
+    assert_eq!(crd(), shipped, "helm upgrade upgrades the definition too");
+
+    helm(&["uninstall", "nodewhy"]);
+    assert!(control_plane.get(&["deployment", "nodewhy", "--namespace=nodewhy"]).is_none());
+    assert!(control_plane.get(&["nodediagnosis", "kept"]).is_some(), "the verdict outlives the release");
+}
+
+/// krew names the link `kubectl-nodewhy`, and kubectl runs what is called so.
+#[test]
+fn kubectl_runs_it_as_a_plugin() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_nodewhy"), folder.path().join("kubectl-nodewhy")).expect("a link");
+    let mut command = Command::new(binaries::control_plane("kubectl"));
+    let printed = output(command.args(["nodewhy", "crd"]).env("PATH", folder.path())).expect("kubectl finds it");
+    assert_eq!(printed, std::fs::read_to_string(project("crds/nodewhy.dev_nodediagnoses.yaml")).expect("the definition"));
+}
+
+/// What krew-release-bot makes of the template: krew takes a name like the file's, a version with `v`, and a short description of a line.
+#[test]
+fn the_krew_manifest_names_the_files_of_a_release() {
+    let template = std::fs::read_to_string(project(".krew.yaml")).expect("a template");
+    let version = concat!("v", env!("CARGO_PKG_VERSION"));
+    let filled = template
+        .replace("{{ .TagName }}", version)
+        .replace(r"{{addURIAndSha ", "uri: ")
+        .replace(r" .TagName }}", "\n    sha256: 0000000000000000000000000000000000000000000000000000000000000000");
+    let plugin: Value = serde_saphyr::from_str(&filled).expect("YAML");
+    assert_eq!(plugin["metadata"]["name"], "nodewhy");
+    assert_eq!(plugin["spec"]["version"], version);
+    assert!(plugin["spec"]["shortDescription"].as_str().is_some_and(|text| text.len() <= 50), "krew cuts it off");
+    let release = std::fs::read_to_string(project("docs/release.md")).expect("how a release is made");
+    let platforms = plugin["spec"]["platforms"].as_array().expect("platforms");
+    assert_eq!(platforms.len(), 4);
+    for platform in platforms {
+        let machine = &platform["selector"]["matchLabels"];
+        let file = format!("nodewhy-{}-{}.tar.gz", machine["os"].as_str().expect("os"), machine["arch"].as_str().expect("arch"));
+        assert!(platform["uri"].as_str().is_some_and(|uri| uri.ends_with(&format!("/{version}/{file}"))), "{platform:#}");
+        assert_eq!(platform["bin"], "nodewhy");
+        assert!(release.contains(&file), "docs/release.md does not make {file}");
+    }
 }
 
 /// The API server knows every field better than a schema file: kubectl lets it refuse unknown ones.
