@@ -34,7 +34,8 @@ impl<'w> Case<'w> {
                 if world.claim_of_node(node).is_some() {
                     return None;
                 }
-                let wait = gate::node_wait(node, thresholds)?;
+                let refused = || gate::refused_pods_wait(node, world.pod_events_on(node.name()), now, thresholds);
+                let wait = gate::node_wait(node, thresholds).or_else(refused)?;
                 let pool = node.metadata.label("karpenter.sh/nodepool").and_then(|p| world.pool(p));
                 let class = pool.and_then(|p| class_of(world, &p.spec.template.spec.node_class_ref));
                 Some(Self {
@@ -50,8 +51,9 @@ impl<'w> Case<'w> {
             }
             Subject::Pool(name) => {
                 let pool = world.pool(name)?;
-                let wait = gate::pool_wait(pool, world.claim_events_of_pool(name), world.claims_of_pool(name), now, thresholds)?;
                 let class = class_of(world, &pool.spec.template.spec.node_class_ref);
+                let (events, claims) = (world.claim_events_of_pool(name), world.claims_of_pool(name));
+                let wait = gate::pool_wait(pool, class.map(|c| &c.class), events, claims, now, thresholds)?;
                 let subject = reference("karpenter.sh/v1", "NodePool", &pool.metadata);
                 Some(Self { now, world, claim: None, node: None, pool: Some(pool), class, wait, subject })
             }
@@ -75,7 +77,15 @@ impl<'w> Case<'w> {
     fn of_claim(world: &'w World, claim: &'w NodeClaim, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
         let nodes = nodes_of(world, claim);
         let changed = |c: &Condition| world.reason_changed_at(claim.name(), &c.type_, &c.reason);
-        let wait = gate::claim_wait(claim, &nodes, changed, thresholds)?;
+        let refused = || {
+            let node = nodes.first().filter(|_| claim.is_true("Initialized") && claim.metadata.deletion_timestamp.is_none())?;
+            gate::refused_pods_wait(node, world.pod_events_on(node.name()), now, thresholds)
+        };
+        let vanished = || {
+            let gone = nodes.is_empty() && world.missing(Input::Nodes).is_none();
+            gate::vanished_wait(claim, world.events("Node", &claim.status.node_name).filter(|_| gone), thresholds)
+        };
+        let wait = vanished().or_else(|| gate::claim_wait(claim, &nodes, changed, thresholds)).or_else(refused)?;
         let pool = claim.node_pool().and_then(|p| world.pool(p));
         let class = class_of(world, &claim.spec.node_class_ref);
         let subject = reference("karpenter.sh/v1", "NodeClaim", &claim.metadata);

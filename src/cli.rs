@@ -8,16 +8,18 @@ use crate::diagnose::{self, Judgement};
 use crate::dump;
 use crate::gate::Thresholds;
 use crate::input::Input;
+use crate::lint;
 use crate::live;
 use crate::report::{self, Format, Style};
 use crate::rules;
 use crate::run;
+use crate::userdata::Family;
 use crate::world::{Subject, World};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kube::api::DynamicObject;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Says why a Karpenter node on Amazon EKS never became usable.
@@ -33,6 +35,9 @@ enum Command {
     /// Find stuck machines and name the root cause, from a dump (-f) or a live cluster
     #[command(after_help = EXIT_CODES)]
     Diagnose(Diagnose),
+    /// Find in EC2NodeClasses, NodePools, user data and aws-auth what would keep machines from joining, before any is launched
+    #[command(after_help = LINT_EXIT_CODES)]
+    Lint(Lint),
     /// Print what `diagnose -f` reads of a cluster, secrets masked
     Collect {
         #[command(flatten)]
@@ -57,12 +62,40 @@ enum Command {
 const EXIT_CODES: &str =
     "Exit codes: 0 judged; 1 something is stuck (with --fail-on); 2 bad usage or input; 3 the cluster could not be read.";
 
+const LINT_EXIT_CODES: &str = "Exit codes: 0 nothing found; 1 something found (see --fail-on); 2 bad usage or input.";
+
+#[derive(Debug, Args)]
+struct Lint {
+    /// Kubernetes manifests or user data: files, directories (every .yaml, .yml and .json below them), or - for standard input
+    #[arg(value_name = "FILE", required_unless_present = "files")]
+    more: Vec<PathBuf>,
+    /// The same; may be given several times
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The AMI family of files that are themselves user data [default: judged by how they begin]
+    #[arg(long, value_parser = family)]
+    ami_family: Option<Family>,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: report::lint::Format,
+    /// Exit with 1 where a finding is at least this sure
+    #[arg(long, value_enum, default_value = "likely")]
+    fail_on: FailOn,
+    #[arg(long, value_enum, default_value_t)]
+    color: Color,
+}
+
+fn family(name: &str) -> Result<Family, String> {
+    Family::from_name(name).ok_or_else(|| "expected AL2, AL2023, Bottlerocket, Windows2019, Windows2022, Windows2025 or Custom".to_owned())
+}
+
 #[derive(Debug, Args)]
 struct Diagnose {
     /// One NodeClaim, Node, NodePool or node class only, in full
-    name: Option<String>,
-    /// What `kubectl get … -o yaml` (or json) printed: files, directories, or - for standard input. Needs no cluster
-    #[arg(short = 'f', long = "filename", num_args = 1.., conflicts_with_all = ["kubeconfig", "context"])]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// What `kubectl get … -o yaml` (or json) printed: a file, a directory, or - for standard input; may be given several times. Needs no
+    /// cluster
+    #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     files: Vec<PathBuf>,
     #[command(flatten)]
     cluster: Cluster,
@@ -118,6 +151,9 @@ pub struct ThresholdArgs {
     /// Ready before, not Ready now
     #[arg(long = "ready-threshold", env = "NODEWHY_READY_THRESHOLD", value_name = "SECONDS", default_value_t = 300)]
     ready: u32,
+    /// Deleted, and still there though nothing is drained any more
+    #[arg(long = "terminate-threshold", env = "NODEWHY_TERMINATE_THRESHOLD", value_name = "SECONDS", default_value_t = 3600)]
+    terminate: u32,
     /// The least wait at any gate, enough where the cause is proven
     #[arg(long = "proven-threshold", env = "NODEWHY_PROVEN_THRESHOLD", value_name = "SECONDS", default_value_t = 120)]
     proven: u32,
@@ -133,6 +169,7 @@ impl From<&ThresholdArgs> for Thresholds {
             initialize: seconds(args.initialize),
             devices: seconds(args.devices),
             ready: seconds(args.ready),
+            terminate: seconds(args.terminate),
             proven: seconds(args.proven),
         }
     }
@@ -147,6 +184,7 @@ const NO_CLUSTER: u8 = 3;
 pub fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Diagnose(args) => diagnose(&args),
+        Command::Lint(args) => lint(&args),
         Command::Collect { cluster } => collect(&cluster),
         Command::Run { options, thresholds } => match block_on(run::run(options, (&thresholds).into())) {
             Ok(Ok(())) => ExitCode::SUCCESS,
@@ -182,7 +220,40 @@ fn fail(error: &dyn std::fmt::Display, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
+fn lint(args: &Lint) -> ExitCode {
+    let paths: Vec<PathBuf> = args.files.iter().chain(&args.more).cloned().collect();
+    let mut files = lint::Files::default();
+    let summary = dump::load(&paths, &mut files);
+    for complaint in &summary.complaints {
+        complain(&complaint.to_string());
+    }
+    let report = lint::lint(files, args.ami_family);
+    for note in &report.notes {
+        complain(note);
+    }
+    if report.looked_at == 0 {
+        return fail(&"nothing to lint: no EC2NodeClass, NodePool, ConfigMap kube-system/aws-auth or user data could be read", BAD_INPUT);
+    }
+    match report::lint::render(&report.findings, args.output, colour(args.color)) {
+        Ok(text) => print(&text),
+        Err(error) => return fail(&error, BAD_INPUT),
+    }
+    let least = if args.fail_on == FailOn::Certain { lint::Level::Error } else { lint::Level::Warning };
+    let failed = report.findings.iter().any(|finding| finding.level >= least);
+    ExitCode::from(if summary.complaints.is_empty() { u8::from(failed) } else { BAD_INPUT })
+}
+
 fn diagnose(args: &Diagnose) -> ExitCode {
+    // `-f a.yaml b.yaml`, as a shell makes of `-f *.yaml`: kubectl does not take that either.
+    if let Some(file) = args.names.iter().find(|name| Path::new(name).is_file()) {
+        return fail(
+            &format!("{file} is a file, and a name is expected here: give each file its own -f, as in -f a.yaml -f b.yaml"),
+            BAD_INPUT,
+        );
+    }
+    if args.names.len() > 1 {
+        return fail(&format!("one name is expected, not {}", args.names.join(" ")), BAD_INPUT);
+    }
     if args.files.is_empty() { of_cluster(args) } else { of_dump(args) }
 }
 
@@ -263,7 +334,7 @@ fn say_karpenter(world: &World) {
 
 fn conclude(args: &Diagnose, world: &World, now: DateTime<Utc>) -> ExitCode {
     let thresholds = Thresholds::from(&args.thresholds);
-    let diagnoses = match &args.name {
+    let diagnoses = match args.names.first() {
         None => diagnose::diagnose(world, now, &thresholds),
         Some(name) => match one(world, name, now, &thresholds) {
             Ok(diagnoses) => diagnoses,

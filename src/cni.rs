@@ -2,6 +2,9 @@
 
 use crate::foreign::{Condition, Node};
 
+/// The VPC CNI's DaemonSet. Source: amazon-vpc-cni-k8s v1.20.4 config/master/aws-k8s-cni.yaml.
+pub const AWS_NODE: &str = "aws-node";
+
 /// The Ready condition, where it says that the container runtime has no network plugin.
 ///
 /// Old kubelets say `runtime network not ready`, newer ones `container runtime network not ready`; both carry `NetworkReady=false`.

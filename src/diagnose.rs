@@ -6,6 +6,7 @@ use crate::api::{
     Alternative, CAUSE_LABEL, Condition, Confidence, Evidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome, RuledOut, Stage, Unknown,
 };
 use crate::case::{Case, duration, nodes_of};
+use crate::ending;
 use crate::finding::{Finding, Opinion};
 use crate::gate::{self, Thresholds};
 use crate::rules::{self, Rule};
@@ -57,6 +58,12 @@ pub fn judge(world: &World, subject: &Subject, now: DateTime<Utc>, thresholds: &
         return Judgement::Waiting(look_again);
     }
     Judgement::Sick(Box::new(verdict(&case, heard)), look_again)
+}
+
+/// What all rules that know the gate find, the strongest first.
+#[must_use]
+pub fn findings(case: &Case) -> Vec<(&'static Rule, Finding)> {
+    hear(case).findings
 }
 
 /// The answers of all rules that know the gate.
@@ -136,6 +143,11 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
     }
     evidence.extend(rules::contrast::evidence(case));
     evidence.extend(rules::change::evidence(case));
+    for report in rules::agent_reports::evidence(case) {
+        if !evidence.iter().any(|e| (&e.object, &e.field) == (&report.object, &report.field)) {
+            evidence.push(report);
+        }
+    }
     let known = rule.is_some();
     let condition = Condition {
         type_: "Diagnosed".to_owned(),
@@ -170,8 +182,11 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
     }
     diagnosis.metadata.labels = Some(labels);
     diagnosis.status = Some(status);
-    if let Some(deleted) = case.claim.and_then(|c| c.metadata.deletion_timestamp) {
-        close(&mut diagnosis, ended(case, deleted), deleted);
+    // What hangs in its deletion has not ended yet.
+    let deleted = case.claim.filter(|_| case.stage() != Stage::Terminate).and_then(|c| c.metadata.deletion_timestamp);
+    if let Some(deleted) = deleted {
+        let why = case.claim.and_then(|claim| ending::reason(case.world, claim, deleted));
+        close(&mut diagnosis, ended(case, deleted), deleted, why.as_deref());
     }
     diagnosis
 }
@@ -180,8 +195,8 @@ fn ended(case: &Case, deleted: DateTime<Utc>) -> Outcome {
     if case.claim.is_some_and(|c| gate::timed_out(c, deleted)) { Outcome::Terminated } else { Outcome::Deleted }
 }
 
-/// Marks a diagnosis as ended.
-pub fn close(diagnosis: &mut NodeDiagnosis, outcome: Outcome, at: DateTime<Utc>) {
+/// Marks a diagnosis as ended; `why` says by which design, where it is known.
+pub fn close(diagnosis: &mut NodeDiagnosis, outcome: Outcome, at: DateTime<Utc>, why: Option<&str>) {
     let name = diagnosis.spec.subject.name.clone();
     if let Some(status) = &mut diagnosis.status {
         let waited = duration(at - status.first_observed_at);
@@ -189,7 +204,9 @@ pub fn close(diagnosis: &mut NodeDiagnosis, outcome: Outcome, at: DateTime<Utc>)
             Outcome::Recovered => format!("{name} became usable after {waited}"),
             Outcome::Terminated if status.stage == Stage::Launch => format!("Karpenter's launch timeout deleted {name} after {waited}"),
             Outcome::Terminated => format!("Karpenter's registration timeout deleted {name} after {waited}"),
-            Outcome::Deleted => format!("{name} was deleted after {waited}"),
+            Outcome::Deleted => {
+                why.map_or_else(|| format!("{name} was deleted after {waited}"), |why| format!("{name} was deleted after {waited}: {why}"))
+            }
         };
         status.outcome = Some(outcome);
         status.ended_at = Some(at);

@@ -46,24 +46,60 @@ pub struct Summary {
     pub complaints: Vec<Complaint>,
 }
 
+/// Where in a file an object is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'t> {
+    pub file: &'t str,
+    /// The piece of the file that holds the object: a document, or an item of a list. Its lines are the file's lines.
+    pub text: &'t str,
+    /// The line on which the piece begins, from 1.
+    pub line: usize,
+    /// The column in which the piece begins, from 1.
+    pub column: usize,
+    /// Which of the `items`, of lists in lists, where the piece holds more than the object.
+    pub items: &'t [usize],
+}
+
+/// Who takes in what is read.
+pub trait Sink {
+    /// Takes an object.
+    fn object(&mut self, object: Object, source: Source<'_>);
+
+    /// Takes a whole file as something else than Kubernetes objects; false leaves it to be read as such.
+    fn file(&mut self, _file: &str, _text: &str) -> bool {
+        false
+    }
+
+    /// Whether a document that is no Kubernetes object is worth a complaint.
+    fn expects_only_objects(&self) -> bool {
+        true
+    }
+}
+
 /// Objects of a dump are states, not changes: nothing was seen to happen.
 const BEFORE_EVERYTHING: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
-/// Reads files, directories (every .yaml, .yml and .json below them) and `-` into the world.
-pub fn load(paths: &[PathBuf], world: &mut World) -> Summary {
+impl Sink for World {
+    fn object(&mut self, object: Object, _source: Source<'_>) {
+        self.apply(object, BEFORE_EVERYTHING);
+    }
+}
+
+/// Reads files, directories (every .yaml, .yml and .json below them) and `-`.
+pub fn load(paths: &[PathBuf], sink: &mut dyn Sink) -> Summary {
     let mut summary = Summary::default();
     for path in paths {
-        load_path(path, world, &mut summary);
+        load_path(path, sink, &mut summary);
     }
     summary
 }
 
-fn load_path(path: &Path, world: &mut World, summary: &mut Summary) {
+fn load_path(path: &Path, sink: &mut dyn Sink, summary: &mut Summary) {
     let name = path.display().to_string();
     if path.as_os_str() == "-" {
         let mut bytes = Vec::new();
         match std::io::stdin().lock().read_to_end(&mut bytes) {
-            Ok(_) => load_bytes("standard input", &bytes, world, summary),
+            Ok(_) => load_bytes("standard input", &bytes, sink, summary),
             Err(error) => summary.complaints.push(of_file("standard input", format!("cannot be read: {error}"))),
         }
         return;
@@ -73,13 +109,13 @@ fn load_path(path: &Path, world: &mut World, summary: &mut Summary) {
             Ok(files) if files.is_empty() => {
                 summary.complaints.push(of_file(&name, "no .yaml, .yml or .json file in this directory".to_owned()));
             }
-            Ok(files) => files.iter().for_each(|file| load_path(file, world, summary)),
+            Ok(files) => files.iter().for_each(|file| load_path(file, sink, summary)),
             Err(error) => summary.complaints.push(of_file(&name, format!("cannot be listed: {error}"))),
         }
         return;
     }
     match std::fs::read(path) {
-        Ok(bytes) => load_bytes(&name, &bytes, world, summary),
+        Ok(bytes) => load_bytes(&name, &bytes, sink, summary),
         Err(error) => summary.complaints.push(of_file(&name, format!("cannot be read: {error}"))),
     }
 }
@@ -102,8 +138,8 @@ fn of_file(file: &str, message: String) -> Complaint {
 }
 
 /// Reads one file's text.
-pub fn load_bytes(file: &str, bytes: &[u8], world: &mut World, summary: &mut Summary) {
-    let mut reader = Reader { file, document: 0, item: 0, world, summary };
+pub fn load_bytes(file: &str, bytes: &[u8], sink: &mut dyn Sink, summary: &mut Summary) {
+    let mut reader = Reader { file, document: 0, item: 0, sink, summary };
     if bytes.starts_with(&[0x1f, 0x8b]) {
         return reader.complain_of_file("this is gzip; unpack it first, for example with zcat FILE | nodewhy diagnose -f -");
     }
@@ -119,6 +155,9 @@ pub fn load_bytes(file: &str, bytes: &[u8], world: &mut World, summary: &mut Sum
     if text.trim().is_empty() {
         return reader.complain_of_file("the file is empty; expected what kubectl get -o yaml or -o json prints");
     }
+    if reader.sink.file(file, text) {
+        return;
+    }
     if text.trim_start().starts_with(['{', '[']) {
         reader.json(text);
     } else {
@@ -133,7 +172,7 @@ struct Reader<'r> {
     file: &'r str,
     document: usize,
     item: usize,
-    world: &'r mut World,
+    sink: &'r mut dyn Sink,
     summary: &'r mut Summary,
 }
 
@@ -199,7 +238,7 @@ impl Reader<'_> {
             Ok(JsonEnvelope { api_version, kind, items: Some(items) }) => {
                 self.json_items(&items, &type_of_items(&api_version, &kind), lines);
             }
-            Ok(JsonEnvelope { api_version, kind, items: None }) => self.json_take(text, &TypeMeta { api_version, kind }, line),
+            Ok(JsonEnvelope { api_version, kind, items: None }) => self.json_take(text, &TypeMeta { api_version, kind }, lines),
         }
     }
 
@@ -207,14 +246,19 @@ impl Reader<'_> {
         for (number, item) in items.iter().enumerate() {
             self.item = number + 1;
             let own = serde_json::from_str::<TypeMeta>(item.get()).unwrap_or_default();
-            let line = lines.of(item.get());
-            self.json_take(item.get(), if own.kind.is_empty() { item_type } else { &own }, line);
+            if own.kind == "List" {
+                self.json_object(item.get(), lines);
+                continue;
+            }
+            self.json_take(item.get(), if own.kind.is_empty() { item_type } else { &own }, lines);
         }
         self.item = 0;
     }
 
-    fn json_take(&mut self, text: &str, type_: &TypeMeta, line: usize) {
-        self.take(type_, line, |input| Object::read(input, &mut serde_json::Deserializer::from_str(text)).map_err(|e| e.to_string()));
+    fn json_take(&mut self, text: &str, type_: &TypeMeta, lines: &mut Lines) {
+        let line = lines.of(text);
+        let source = Source { file: self.file, text, line, column: lines.column, items: &[] };
+        self.take(type_, source, |input| Object::read(input, &mut serde_json::Deserializer::from_str(text)).map_err(|e| e.to_string()));
     }
 
     fn yaml(&mut self, text: &str) {
@@ -246,26 +290,41 @@ impl Reader<'_> {
                 return self.complain(at, format!("this is no YAML: {}", without_place(&error.to_string())));
             }
         };
+        if !value.is_object() && !self.sink.expects_only_objects() {
+            self.summary.ignored += 1;
+            return;
+        }
         if !value.is_object() {
             return self.complain(line, format!("{NO_OBJECT}: expected what kubectl get -o yaml or -o json prints"));
         }
+        let source = Source { file: self.file, text, line, column: 1, items: &[] };
+        self.yaml_value(value, item_type, source, &mut Vec::new());
+    }
+
+    fn yaml_value(&mut self, mut value: serde_json::Value, item_type: Option<&TypeMeta>, source: Source<'_>, items: &mut Vec<usize>) {
         let own = TypeMeta::deserialize(&value).unwrap_or_default();
-        if own.kind.ends_with("List") && value.get("items").is_some_and(serde_json::Value::is_array) {
+        if own.kind.ends_with("List")
+            && let Some(list) = value.get_mut("items").and_then(serde_json::Value::as_array_mut)
+        {
             let item_type = type_of_items(&own.api_version, &own.kind);
-            let items = value.get("items").and_then(serde_json::Value::as_array).cloned().unwrap_or_default();
-            for item in items {
-                let own = TypeMeta::deserialize(&item).unwrap_or_default();
-                let type_ = if own.kind.is_empty() { item_type.clone() } else { own };
-                self.take(&type_, line, |input| Object::from_value(input, item).map_err(|e| e.to_string()));
+            for (number, item) in std::mem::take(list).into_iter().enumerate() {
+                items.push(number);
+                self.yaml_value(item, Some(&item_type), source, items);
+                items.pop();
             }
             return;
         }
         let type_ = if own.kind.is_empty() { item_type.cloned().unwrap_or_default() } else { own };
-        self.take(&type_, line, |input| Object::from_value(input, value).map_err(|e| e.to_string()));
+        let source = Source { items, ..source };
+        self.take(&type_, source, |input| Object::from_value(input, value).map_err(|e| e.to_string()));
     }
 
-    fn take(&mut self, type_: &TypeMeta, line: usize, read: impl FnOnce(crate::input::Input) -> Result<Object, String>) {
-        let kind = &type_.kind;
+    fn take(&mut self, type_: &TypeMeta, source: Source<'_>, read: impl FnOnce(crate::input::Input) -> Result<Object, String>) {
+        let (kind, line) = (&type_.kind, source.line);
+        if kind.is_empty() && !self.sink.expects_only_objects() {
+            self.summary.ignored += 1;
+            return;
+        }
         if kind.is_empty() {
             return self.complain(line, format!("{NO_OBJECT}: it has no kind"));
         }
@@ -278,7 +337,7 @@ impl Reader<'_> {
                 Ok(object) if object.meta().name.is_empty() => self.complain(line, format!("this {kind} has no metadata.name")),
                 Ok(object) => {
                     self.summary.objects += 1;
-                    self.world.apply(object, BEFORE_EVERYTHING);
+                    self.sink.object(object, source);
                 }
                 Err(error) => {
                     let expected = input.command();
@@ -329,16 +388,22 @@ struct Lines<'t> {
     text: &'t str,
     offset: usize,
     line: usize,
+    /// The column of the last place that was asked for.
+    column: usize,
 }
 
 impl<'t> Lines<'t> {
     const fn new(text: &'t str) -> Self {
-        Self { text, offset: 0, line: 1 }
+        Self { text, offset: 0, line: 1, column: 1 }
     }
 
     fn at(&mut self, offset: usize) -> usize {
-        if let Some(passed) = self.text.as_bytes().get(self.offset..offset) {
-            self.line += passed.split(|&b| b == b'\n').count() - 1;
+        if let Some(passed) = self.text.get(self.offset..offset) {
+            self.line += passed.bytes().filter(|&b| b == b'\n').count();
+            self.column = match passed.rsplit_once('\n') {
+                Some((_, last)) => last.chars().count() + 1,
+                None => self.column + passed.chars().count(),
+            };
             self.offset = offset;
         }
         self.line

@@ -5,6 +5,7 @@
 
 mod affinity;
 mod auth;
+mod eni_config;
 mod event;
 mod meta;
 mod node;
@@ -15,11 +16,14 @@ mod workload;
 
 pub use affinity::{Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm};
 pub use auth::{AwsAuthConfigMap, CertificateSigningRequest, CsrStatus, ServiceAccount};
+pub use eni_config::EniConfig;
 pub use event::Event;
 pub use meta::{Condition, ManagedField, Meta, Owner, Quantity, Taint, Words, Written, conditions};
 pub use node::{Address, Node, NodeInfo, NodeSpec, NodeStatus};
 pub use node_claim::{NodeClaim, NodeClaimSpec, NodeClaimStatus, NodeClassRef, Requirement, Resources};
-pub use node_class::{Ami, AmiTerm, BlockDevice, Ebs, MetadataOptions, NodeClass, NodeClassSpec, NodeClassStatus, SelectorTerm};
+pub use node_class::{
+    Ami, AmiTerm, BlockDevice, Ebs, MetadataOptions, NodeClass, NodeClassSpec, NodeClassStatus, SecurityGroup, SelectorTerm, Subnet,
+};
 pub use node_pool::{NodePool, NodePoolSpec, NodePoolStatus, Template, TemplateSpec};
 pub use workload::{
     Container, ContainerState, ContainerStatus, DaemonSet, DaemonSetStatus, Deployment, EnvVar, Pod, PodSpec, PodStatus, PodTemplate,

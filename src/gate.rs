@@ -26,6 +26,8 @@ pub struct Thresholds {
     pub devices: TimeDelta,
     /// Ready before, not Ready now.
     pub ready: TimeDelta,
+    /// Deleted, and still there.
+    pub terminate: TimeDelta,
     /// The least wait at any gate: enough where the cause is proven, or where an older machine of the same class is stuck there.
     pub proven: TimeDelta,
 }
@@ -39,6 +41,7 @@ impl Default for Thresholds {
             initialize: TimeDelta::minutes(5),
             devices: TimeDelta::minutes(10),
             ready: TimeDelta::minutes(5),
+            terminate: TimeDelta::hours(1),
             proven: TimeDelta::minutes(2),
         }
     }
@@ -96,7 +99,7 @@ pub fn claim_wait(
         && !timed_out(claim, deleted)
         && !never_launched(claim)
     {
-        return None;
+        return terminate_wait(claim, deleted, t);
     }
     let name = format!("NodeClaim/{}", claim.name());
     let field = |type_: &str| format!(r#"status.conditions[?(@.type=="{type_}")]"#);
@@ -146,6 +149,23 @@ pub fn claim_wait(
         .or_else(|| taints_wait(claim, nodes.first()?, t))
         .or_else(|| agent_taint_wait(nodes.first()?, &claim.spec.taints, initialized, t))
         .or_else(|| pressure_wait(nodes.first()?, t))
+        .or_else(|| hardware_wait(nodes.first()?, t))
+}
+
+/// A registered machine that goes away by design, and has not gone for long. Draining takes as long as its pods and their budgets
+/// want: worth a diagnosis only where something proves that no pod is waited for.
+fn terminate_wait(claim: &NodeClaim, deleted: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+    if !claim.is_true("Registered") {
+        return None;
+    }
+    // Each step takes its own time.
+    let steps = ["Drained", "VolumesDetached", "InstanceTerminating"].into_iter().filter_map(|step| claim.true_since(step));
+    let since = steps.chain([deleted]).max()?;
+    let because = "the NodeClaim was deleted, and Karpenter's finalizer still holds it";
+    let object = format!("NodeClaim/{}", claim.name());
+    let evidence = saw(object, "metadata.deletionTimestamp", deleted.format("%Y-%m-%dT%H:%M:%SZ").to_string(), because);
+    let wait = Wait::new(Stage::Terminate, since, t.terminate, t, evidence);
+    Some(Wait { proven: wait.patience, ..wait }.only_with_proof())
 }
 
 /// A Ready Node that is short of memory, disk or process ids: the kubelet evicts, and nothing new is scheduled there.
@@ -161,6 +181,80 @@ fn pressure_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     let evidence = saw(format!("Node/{}", node.name()), field, pressed.shown(), because);
     let wait = Wait::new(Stage::Ready, pressed.last_transition_time?, t.ready * 2, t, evidence);
     Some(Wait { proven: wait.patience, ..wait })
+}
+
+/// A Ready Node that cannot start the pods it is given, for long and still.
+///
+/// The kubelet tries again every few seconds and says so every time, or every five minutes once its events are throttled
+/// (kubernetes v1.36.3 client-go tools/record/events_cache.go). A pod that waits for a warm address is served within seconds.
+#[must_use]
+pub fn refused_pods_wait<'e>(node: &Node, pod_events: impl Iterator<Item = &'e Event>, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+    if !node.is_ready() || is_out_of_service(node) {
+        return None;
+    }
+    let refusals: Vec<&Event> = pod_events.filter(|e| refused_sandbox(e).is_some()).collect();
+    let newest = refusals.iter().filter(|e| e.last_seen().is_some_and(|at| now - at <= STILL_REFUSED)).max_by_key(|e| e.last_seen())?;
+    let first = refusals.iter().filter_map(|e| e.first_timestamp.or(e.last_seen())).min()?;
+    let because = "the Node is Ready, and its kubelet cannot start the pods that are scheduled there";
+    let object = format!("Event Pod/{}", newest.involved_object.name);
+    let wait = Wait::new(Stage::Ready, first, t.ready * 2, t, saw(object, "message", newest.message.clone(), because));
+    Some(Wait { proven: wait.patience, ..wait })
+}
+
+/// A registered machine whose Node the cloud controller has deleted, though its NodeClaim lives on.
+///
+/// Where the instance is gone as well, Karpenter deletes the claim within minutes.
+/// Sources: k8s.io/cloud-provider v0.36.3 controllers/nodelifecycle; core pkg/controllers/nodeclaim/garbagecollection (v1.14.3), every 2 min.
+#[must_use]
+pub fn vanished_wait<'e>(claim: &NodeClaim, mut node_events: impl Iterator<Item = &'e Event>, t: &Thresholds) -> Option<Wait> {
+    if !claim.is_true("Registered") || claim.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let deleting = node_events.find(|e| e.reason == "DeletingNode" && e.message.contains("does not exist in the cloud provider"))?;
+    let because = "the cloud controller did not find the Node's instance, and deleted the Node";
+    let evidence = saw(format!("Event/{}", deleting.metadata.name), "message", deleting.message.clone(), because);
+    Some(Wait::new(Stage::Ready, deleting.last_seen()?, t.ready, t, evidence))
+}
+
+/// For so long after its last message a refusal counts as lasting.
+const STILL_REFUSED: TimeDelta = TimeDelta::minutes(10);
+
+/// What a kubelet lacks to start a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sandbox {
+    /// An address.
+    Address,
+    /// The image of the pause container.
+    Image,
+}
+
+/// Why the sandbox of a pod could not be made, where it is the Node's affair.
+#[must_use]
+pub fn refused_sandbox(event: &Event) -> Option<Sandbox> {
+    if event.reason != "FailedCreatePodSandBox" {
+        return None;
+    }
+    // amazon-vpc-cni-k8s v1.20.4 cmd/routed-eni-cni-plugin/cni.go `add`
+    if event.message.contains("failed to assign an IP address to container") {
+        return Some(Sandbox::Address);
+    }
+    // containerd v2.1 internal/cri/server/podsandbox/sandbox_run.go
+    (event.message.contains("sandbox image") || event.message.contains("pause image")).then_some(Sandbox::Image)
+}
+
+/// Hardware that the EKS node monitoring agent calls broken on a Node in service.
+///
+/// Only AcceleratedHardwareReady: what the agent says of kernel, network and runtime it reads from logs, once and for good, also where
+/// the fault has long passed (aws/eks-node-monitoring-agent#215).
+fn hardware_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
+    if is_out_of_service(node) {
+        return None;
+    }
+    let broken = node.condition("AcceleratedHardwareReady").filter(|c| c.is_false())?;
+    let field = r#"status.conditions[?(@.type=="AcceleratedHardwareReady")]"#;
+    let because = "the node monitoring agent calls the accelerator broken";
+    let evidence = saw(format!("Node/{}", node.name()), field, broken.shown(), because);
+    Some(Wait::new(Stage::Ready, broken.last_transition_time?, t.ready, t, evidence))
 }
 
 /// kubernetes v1.36.3 pkg/kubelet/nodestatus/setters.go.
@@ -238,7 +332,11 @@ pub fn node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
         let because = "nothing is scheduled here until the cloud controller has initialised the Node";
         Some(Wait::new(Stage::Initialize, created, t.initialize, t, saw(name, "spec.taints", taint.to_string(), because)))
     };
-    ready_wait(node, t).or_else(uninitialized).or_else(|| agent_taint_wait(node, &[], created, t)).or_else(|| pressure_wait(node, t))
+    ready_wait(node, t)
+        .or_else(uninitialized)
+        .or_else(|| agent_taint_wait(node, &[], created, t))
+        .or_else(|| pressure_wait(node, t))
+        .or_else(|| hardware_wait(node, t))
 }
 
 /// A Node in service that is not Ready. One that somebody has taken out of service is not sick.
@@ -315,6 +413,7 @@ fn never_launched(claim: &NodeClaim) -> bool {
 #[must_use]
 pub fn pool_wait<'a>(
     pool: &NodePool,
+    class: Option<&NodeClass>,
     claim_events: impl Iterator<Item = &'a Event>,
     mut claims: impl Iterator<Item = &'a NodeClaim>,
     now: DateTime<Utc>,
@@ -341,6 +440,9 @@ pub fn pool_wait<'a>(
         );
         return Some(wait);
     }
+    if let Some(wait) = class.and_then(|class| architecture_wait(pool, class, t)) {
+        return Some(wait);
+    }
     let claim_events: Vec<&Event> = claim_events.collect();
     if let Some(wait) = dying_wait(&claim_events, now, STILL_ASKED_FOR, t) {
         return Some(wait);
@@ -363,6 +465,19 @@ pub fn pool_wait<'a>(
         "Karpenter deleted the NodeClaim at once; only its event is left",
     );
     Some(Wait::new(Stage::Launch, first, t.launch, t, evidence).only_with_proof())
+}
+
+/// A NodePool for an architecture that no image of its node class runs on.
+fn architecture_wait(pool: &NodePool, class: &NodeClass, t: &Thresholds) -> Option<Wait> {
+    let (wanted, have) = (pool.architectures(), class.architectures()?);
+    if wanted.is_empty() || wanted.iter().any(|arch| have.contains(arch.as_str())) {
+        return None;
+    }
+    let resolved = ["AMIsReady", "Ready"].into_iter().filter_map(|type_| class.condition(type_)?.last_transition_time);
+    let since = resolved.chain(pool.metadata.creation_timestamp).max()?;
+    let because = "Karpenter leaves out every instance type that no image of the class runs on, and none is left";
+    let evidence = saw(format!("NodePool/{}", pool.name()), "spec.template.spec.requirements", wanted.join(", "), because);
+    Some(Wait::new(Stage::Launch, since, t.launch, t, evidence).only_with_proof())
 }
 
 /// The NodeClaims whose instance EC2 ended within this time of its launch, without anybody having asked for that.

@@ -1,7 +1,8 @@
 //! The kinds that nodewhy reads. RBAC, watches, readiness and the docs follow from this one table.
 
 use crate::foreign::{
-    AwsAuthConfigMap, CertificateSigningRequest, DaemonSet, Deployment, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ServiceAccount,
+    AwsAuthConfigMap, CertificateSigningRequest, DaemonSet, Deployment, EniConfig, Event, Node, NodeClaim, NodeClass, NodePool, Pod,
+    ServiceAccount,
 };
 use serde::{Deserialize, Deserializer};
 
@@ -19,10 +20,11 @@ pub enum Input {
     DaemonSets,
     Deployments,
     ServiceAccounts,
+    EniConfigs,
 }
 
 impl Input {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Nodes,
         Self::NodeClaims,
         Self::NodePools,
@@ -34,6 +36,7 @@ impl Input {
         Self::DaemonSets,
         Self::Deployments,
         Self::ServiceAccounts,
+        Self::EniConfigs,
     ];
 
     /// What a user calls it.
@@ -51,6 +54,7 @@ impl Input {
             Self::DaemonSets => "DaemonSets",
             Self::Deployments => "Karpenter's Deployment",
             Self::ServiceAccounts => "Karpenter's ServiceAccount",
+            Self::EniConfigs => "ENIConfigs",
         }
     }
 
@@ -69,7 +73,14 @@ impl Input {
             Self::DaemonSets => "kubectl get daemonsets -A -o yaml",
             Self::Deployments => "kubectl get deployments -A -l app.kubernetes.io/name=karpenter -o yaml",
             Self::ServiceAccounts => "kubectl get serviceaccounts -A -l app.kubernetes.io/name=karpenter -o yaml",
+            Self::EniConfigs => "kubectl get eniconfigs -o yaml",
         }
+    }
+
+    /// Whether clusters without this kind are as good as others: it belongs to an add-on.
+    #[must_use]
+    pub const fn may_be_absent(self) -> bool {
+        matches!(self, Self::EniConfigs)
     }
 
     /// Where its objects are in a cluster. Watches, RBAC and readiness follow from this.
@@ -82,13 +93,15 @@ impl Input {
             Self::NodePools => const { &[Source::new("karpenter.sh", "v1", "NodePool", "nodepools")] },
             Self::NodeClasses => const { &[Source::new("karpenter.k8s.aws", "v1", "EC2NodeClass", "ec2nodeclasses")] },
             Self::AwsAuth => const { &[Source::new("", "v1", "ConfigMap", "configmaps").only("kube-system", "aws-auth")] },
-            // Events about Pods are most of a cluster's events, and no rule reads them.
+            // Events about Pods are most of a cluster's events: only the reasons that a rule reads.
             Self::Events => {
                 const {
                     &[
                         Source::new("", "v1", "Event", "events").fields("involvedObject.kind=NodeClaim"),
                         Source::new("", "v1", "Event", "events").fields("involvedObject.kind=Node"),
                         Source::new("", "v1", "Event", "events").fields("involvedObject.kind=DaemonSet"),
+                        Source::new("", "v1", "Event", "events").fields("involvedObject.kind=Pod,reason=FailedCreatePodSandBox"),
+                        Source::new("", "v1", "Event", "events").fields("involvedObject.kind=Pod,reason=MissingIAMPermissions"),
                     ]
                 }
             }
@@ -100,6 +113,8 @@ impl Input {
             Self::DaemonSets => const { &[Source::new("apps", "v1", "DaemonSet", "daemonsets")] },
             Self::Deployments => const { &[Source::new("apps", "v1", "Deployment", "deployments").labels(KARPENTER)] },
             Self::ServiceAccounts => const { &[Source::new("", "v1", "ServiceAccount", "serviceaccounts").labels(KARPENTER)] },
+            // amazon-vpc-cni-k8s v1.20.4 config/master/aws-k8s-cni.yaml
+            Self::EniConfigs => const { &[Source::new("crd.k8s.amazonaws.com", "v1alpha1", "ENIConfig", "eniconfigs")] },
         }
     }
 }
@@ -167,6 +182,7 @@ pub enum Object {
     DaemonSet(DaemonSet),
     Deployment(Deployment),
     ServiceAccount(ServiceAccount),
+    EniConfig(EniConfig),
 }
 
 /// What an object says it is.
@@ -215,6 +231,7 @@ impl TypeMeta {
             ("apps", "DaemonSet") => Reading::As(Input::DaemonSets),
             ("apps", "Deployment") => Reading::As(Input::Deployments),
             ("", "ServiceAccount") => Reading::As(Input::ServiceAccounts),
+            ("crd.k8s.amazonaws.com", "ENIConfig") => Reading::As(Input::EniConfigs),
             _ => Reading::Ignored,
         }
     }
@@ -235,6 +252,7 @@ impl Object {
             Input::DaemonSets => Self::DaemonSet(Deserialize::deserialize(from)?),
             Input::Deployments => Self::Deployment(Deserialize::deserialize(from)?),
             Input::ServiceAccounts => Self::ServiceAccount(Deserialize::deserialize(from)?),
+            Input::EniConfigs => Self::EniConfig(Deserialize::deserialize(from)?),
         })
     }
 
@@ -258,6 +276,7 @@ impl Object {
             Self::DaemonSet(_) => Input::DaemonSets,
             Self::Deployment(_) => Input::Deployments,
             Self::ServiceAccount(_) => Input::ServiceAccounts,
+            Self::EniConfig(_) => Input::EniConfigs,
         }
     }
 
@@ -276,6 +295,7 @@ impl Object {
             Self::DaemonSet(o) => &o.metadata,
             Self::Deployment(o) => &o.metadata,
             Self::ServiceAccount(o) => &o.metadata,
+            Self::EniConfig(o) => &o.metadata,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! Deployment's image carries the provider's.
 
 use crate::foreign::{Deployment, Written};
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use std::fmt;
 
 /// core pkg/apis/v1/taints.go (v1.14.3).
@@ -49,10 +49,40 @@ pub struct Karpenter {
     pub version: Version,
     /// Where the version was read, for sentences.
     pub source: String,
+    /// `namespace/name` of the Deployment.
+    pub deployment: String,
     /// The environment variables of the container, as written.
     pub cluster_name: Option<String>,
+    pub cluster_endpoint: Option<String>,
     /// The last change of the Deployment: an upgrade, or other settings.
     pub written: Option<Written>,
+    /// No replica of it runs.
+    pub stopped: Option<Stopped>,
+    /// The feature gate NodeRepair; `None` where the Deployment does not say.
+    pub repairs_nodes: Option<bool>,
+    /// RESERVED_ENIS: network interfaces that Karpenter leaves out when it computes maxPods.
+    pub reserved_enis: Option<String>,
+}
+
+/// A Deployment without a replica that is available.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stopped {
+    /// Since when; `None` where it was scaled to zero, which leaves no time.
+    pub since: Option<DateTime<Utc>>,
+    pub wanted: u32,
+}
+
+impl Stopped {
+    fn of(deployment: &Deployment) -> Option<Self> {
+        let wanted = deployment.spec.replicas.unwrap_or(1);
+        if wanted == 0 {
+            return Some(Self { since: None, wanted });
+        }
+        // Source: kubernetes v1.36.3 pkg/controller/deployment/progress.go, sync.go `calculateStatus` (MinimumReplicasUnavailable).
+        let available = crate::foreign::conditions(&deployment.status.conditions, "Available")?;
+        (available.is_false() && deployment.status.available_replicas == 0)
+            .then_some(Self { since: available.last_transition_time, wanted })
+    }
 }
 
 impl Karpenter {
@@ -64,11 +94,20 @@ impl Karpenter {
         let label = deployment.metadata.label("app.kubernetes.io/version");
         let version = tag.and_then(Version::parse).or_else(|| label.and_then(Version::parse))?;
         let namespace = deployment.metadata.namespace.as_deref().unwrap_or("default");
-        let cluster_name = container.env.iter().find(|e| e.name == "CLUSTER_NAME").map(|e| e.value.clone());
+        let env = |name: &str| container.env.iter().find(|e| e.name == name).map(|e| e.value.clone());
+        let name = format!("{namespace}/{}", deployment.metadata.name);
+        // karpenter-provider-aws v1.14.1 charts/karpenter/templates/deployment.yaml: one list of all gates.
+        let gate =
+            |gates: String| gates.split(',').find_map(|g| g.trim().strip_prefix("NodeRepair=").map(|v| v.eq_ignore_ascii_case("true")));
         Some(Self {
             version,
-            source: format!("image {} of Deployment {namespace}/{}", container.image, deployment.metadata.name),
-            cluster_name,
+            source: format!("image {} of Deployment {name}", container.image),
+            deployment: name,
+            cluster_name: env("CLUSTER_NAME"),
+            cluster_endpoint: env("CLUSTER_ENDPOINT"),
+            stopped: Stopped::of(deployment),
+            repairs_nodes: env("FEATURE_GATES").and_then(gate),
+            reserved_enis: env("RESERVED_ENIS"),
             written: deployment.metadata.last_written(),
         })
     }
@@ -147,8 +186,17 @@ mod tests {
 
     #[test]
     fn provider_and_core_patch_numbers_differ() {
-        let at =
-            |text: &str| Karpenter { version: Version::parse(text).unwrap(), source: String::new(), cluster_name: None, written: None };
+        let at = |text: &str| Karpenter {
+            version: Version::parse(text).unwrap(),
+            source: String::new(),
+            deployment: String::new(),
+            cluster_name: None,
+            cluster_endpoint: None,
+            written: None,
+            stopped: None,
+            repairs_nodes: None,
+            reserved_enis: None,
+        };
         assert!(at("1.0.8").blocks_on_missing_taint(Provider::Aws));
         assert!(!at("1.0.8").blocks_on_missing_taint(Provider::Core));
         assert!(at("1.0.5").blocks_on_missing_taint(Provider::Core));

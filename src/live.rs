@@ -93,7 +93,9 @@ impl Reader<'_> {
                     }
                 }
                 Err(failure) => {
-                    self.complaints.push(format!("{} ({}): {failure}", input.name(), resource.plural));
+                    if !(input.may_be_absent() && matches!(failure, Failure::NotInstalled)) {
+                        self.complaints.push(format!("{} ({}): {failure}", input.name(), resource.plural));
+                    }
                     self.world.mark(input, Availability::Missing(failure.to_string()));
                 }
             }
@@ -135,7 +137,7 @@ impl Reader<'_> {
     async fn pods(&mut self, thresholds: &Thresholds) {
         let node_of = |subject| {
             let case = Case::of(self.world, &subject, self.now, thresholds)?;
-            case.node.filter(|_| matches!(case.stage(), Stage::Initialize | Stage::Ready)).map(|n| n.name().to_owned())
+            case.node.filter(|_| matches!(case.stage(), Stage::Initialize | Stage::Ready | Stage::Terminate)).map(|n| n.name().to_owned())
         };
         let nodes: BTreeSet<String> = self.world.subjects().filter_map(node_of).take(NODES).collect();
         self.world.mark(Input::Pods, Availability::Read);

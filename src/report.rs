@@ -1,5 +1,7 @@
 //! How diagnoses are shown: as text for people, as a table, as JSON and YAML for programs.
 
+pub mod lint;
+mod snippet;
 mod table;
 mod text;
 

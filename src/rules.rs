@@ -2,10 +2,12 @@
 //!
 //! To add one, write `rules/NAME.rs` and `docs/causes/Name.md`, and add a line to [`ALL`]. The page is also the rule's test.
 
+pub mod agent_reports;
 pub mod change;
 pub mod contrast;
 pub mod unknown;
 
+mod accelerator_broken;
 mod agent_taint_remains;
 mod ami_drift_replacements_fail;
 mod ami_family_mismatch;
@@ -13,40 +15,60 @@ mod aws_auth_arn_never_matches;
 mod aws_auth_entry_incomplete;
 mod aws_auth_lost_its_nodes;
 mod aws_auth_unreadable;
+mod boots_too_slowly;
 mod bootstrap_argument_ignored;
 mod cloud_controller_never_initialized;
+mod cni_lacks_permissions;
 mod cni_not_ready;
 mod custom_bootstrap_without_taint;
 mod custom_family_without_user_data;
 mod custom_user_data_joins_nothing;
 mod daemon_set_pod_refused;
+mod dra_driver_silent;
+mod eni_config_missing;
 mod extended_resource_missing;
+mod image_never_joins;
 mod instance_dies_at_start;
+mod instance_type_never_joins;
 mod insufficient_capacity;
+mod karpenter_not_running;
 mod kube_proxy_not_running;
 mod kubelet_flag_drops_taints;
+mod kubelet_flag_removed;
 mod kubelet_not_ready;
 mod kubelet_refuses_labels;
 mod kubelet_stopped;
+mod launch_error;
 mod launch_failed;
 mod multiple_nodes_found;
+mod no_image_for_architecture;
 mod node_class_not_ready;
+mod node_deleted_by_cloud_controller;
 mod node_name_refused;
 mod node_pool_not_ready;
 mod node_role;
 mod node_role_not_mapped;
 mod node_under_pressure;
 mod node_without_provider_id;
+mod not_an_eks_image;
 mod nvidia_image_without_gpu;
+mod pod_identity_agent_missing;
+mod pods_get_no_address;
+mod pull;
+mod repair;
+mod sandbox_image_pull_fails;
+mod security_groups_differ;
 mod stale_cloud_provider_taint;
 mod stale_node_taken_over;
 mod startup_taint_put_back;
 mod startup_taint_stays;
+mod termination_stuck;
 mod unregistered_taint_missing;
 mod unregistered_taint_put_back;
 mod untainted;
 mod user_data_stops_kubelet;
 mod wrong_cluster;
+mod zone_never_joins;
 
 use crate::api::Stage;
 use crate::case::Case;
@@ -74,10 +96,12 @@ pub struct Rule {
 /// All causes, the more specific first: among equally sure findings the first wins.
 pub const ALL: &[&Rule] = &[
     &kubelet_refuses_labels::RULE,
+    &kubelet_flag_removed::RULE,
     &bootstrap_argument_ignored::RULE,
     &kubelet_flag_drops_taints::RULE,
     &custom_bootstrap_without_taint::RULE,
     &unregistered_taint_missing::RULE,
+    &not_an_eks_image::RULE,
     &ami_family_mismatch::RULE,
     &nvidia_image_without_gpu::RULE,
     &user_data_stops_kubelet::RULE,
@@ -96,17 +120,33 @@ pub const ALL: &[&Rule] = &[
     &unregistered_taint_put_back::RULE,
     &stale_cloud_provider_taint::RULE,
     &cloud_controller_never_initialized::RULE,
+    &accelerator_broken::RULE,
+    &sandbox_image_pull_fails::RULE,
     &daemon_set_pod_refused::RULE,
     &startup_taint_put_back::RULE,
     &startup_taint_stays::RULE,
     &extended_resource_missing::RULE,
+    &dra_driver_silent::RULE,
     &kube_proxy_not_running::RULE,
+    &pod_identity_agent_missing::RULE,
+    &cni_lacks_permissions::RULE,
+    &eni_config_missing::RULE,
     &cni_not_ready::RULE,
+    &pods_get_no_address::RULE,
+    &node_deleted_by_cloud_controller::RULE,
     &kubelet_not_ready::RULE,
     &kubelet_stopped::RULE,
     &node_under_pressure::RULE,
     &agent_taint_remains::RULE,
+    &karpenter_not_running::RULE,
+    &termination_stuck::RULE,
     &ami_drift_replacements_fail::RULE,
+    &zone_never_joins::RULE,
+    &image_never_joins::RULE,
+    &instance_type_never_joins::RULE,
+    &security_groups_differ::RULE,
+    &boots_too_slowly::RULE,
+    &no_image_for_architecture::RULE,
     &instance_dies_at_start::RULE,
     &insufficient_capacity::RULE,
     &launch_failed::RULE,
@@ -132,6 +172,6 @@ pub fn index() -> String {
     let symptom = |page: &str| page.lines().find_map(|l| l.strip_prefix("> ")).unwrap_or_default().replace('|', "\\|");
     let stages = |rule: &Rule| rule.stages.iter().map(|s| format!("{s:?}")).collect::<Vec<_>>().join(", ");
     let row = |rule: &&Rule| format!("| [{0}]({0}.md) | {1} | {2} | `{3}` |\n", rule.cause, stages(rule), rule.summary, symptom(rule.page));
-    let head = "# Causes\n\nMade by `NODEWHY_UPDATE=1 cargo test --test pages`. Each page is also the test of its rule; the examples start from the\nhealthy cluster in [cluster.yaml](cluster.yaml). Where nothing fits, nodewhy says [Unknown](Unknown.md).\n\n| cause | stage | what it is | message to search for |\n| --- | --- | --- | --- |\n";
+    let head = "# Causes\n\nMade by `NODEWHY_UPDATE=1 cargo test --test pages`. Each page is also the test of its rule; the examples start from the\nhealthy cluster in [cluster.yaml](cluster.yaml). Where nothing fits, nodewhy says [Unknown](Unknown.md);\n[not-visible.md](not-visible.md) lists known causes that no rule can see.\n\n| cause | stage | what it is | message to search for |\n| --- | --- | --- | --- |\n";
     ALL.iter().map(row).fold(head.to_owned(), |all, row| all + &row)
 }

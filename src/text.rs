@@ -246,15 +246,6 @@ mod tests {
     }
 
     #[test]
-    fn masking_takes_linear_time() {
-        for piece in ["token", "token ", "token=", "a", "A1b", "://", "://a:", "\"", "password='", "eyJ", "ü"] {
-            let began = std::time::Instant::now();
-            let _ = mask(&piece.repeat(100_000));
-            assert!(began.elapsed().as_secs() < 5, "{piece:?}");
-        }
-    }
-
-    #[test]
     fn an_excerpt_points_at_the_place_though_a_value_before_it_is_masked() {
         let text = "first\nexport TOKEN=abcdefgh; run --flag=x";
         let start = text.find("--flag").unwrap();

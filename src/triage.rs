@@ -9,6 +9,7 @@ mod tests;
 use crate::api::{Confidence, NodeDiagnosis, ObjectRef, Outcome, Stage};
 use crate::case::{Case, nodes_of};
 use crate::diagnose::{self, Judgement};
+use crate::ending;
 use crate::foreign::{Meta, NodeClaim};
 use crate::gate::{self, Thresholds};
 use crate::input::{Input, Object};
@@ -279,6 +280,8 @@ impl Triage {
             return;
         }
         match outcome(known) {
+            // An earlier verdict ended with the deletion; that the machine hangs in it is news.
+            Some(Outcome::Deleted) if outcome(&new).is_none() => return self.order(new, false, true),
             Some(Outcome::Terminated | Outcome::Deleted) => return,
             Some(Outcome::Recovered) => return self.order(new, false, true),
             None => {}
@@ -301,7 +304,8 @@ impl Triage {
     /// Ends an open diagnosis.
     fn close(&mut self, name: &str, outcome: Outcome, at: DateTime<Utc>) {
         let Some(mut diagnosis) = self.diagnoses.get(name).filter(|d| is_open(d)).cloned() else { return };
-        diagnose::close(&mut diagnosis, outcome, at);
+        let why = self.world.claim(&diagnosis.spec.subject.name).and_then(|claim| ending::reason(&self.world, claim, at));
+        diagnose::close(&mut diagnosis, outcome, at, why.as_deref());
         self.order(diagnosis, false, false);
     }
 

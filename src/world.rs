@@ -5,7 +5,9 @@
 mod index;
 
 use crate::aws_auth::{self, AwsAuth};
-use crate::foreign::{CertificateSigningRequest, DaemonSet, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ServiceAccount, Written};
+use crate::foreign::{
+    CertificateSigningRequest, DaemonSet, EniConfig, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ServiceAccount, Written,
+};
 use crate::input::{Input, Object};
 use crate::karpenter::Karpenter;
 use crate::peers::Peers;
@@ -76,7 +78,8 @@ pub struct World {
     service_accounts: BTreeMap<Key, ServiceAccount>,
     daemon_sets: BTreeMap<Key, DaemonSet>,
     csrs: BTreeMap<String, CertificateSigningRequest>,
-    /// By kind and name of what they are about, then by their own namespace and name.
+    eni_configs: BTreeMap<String, EniConfig>,
+    /// By kind and name of what they are about, then by their own namespace and name. A kubelet's about pods: by its Node, see `filed`.
     events: BTreeMap<Key, BTreeMap<Key, Event>>,
     /// Where an event is filed, so that its deletion finds it.
     event_subjects: BTreeMap<Key, Key>,
@@ -157,6 +160,10 @@ impl World {
                 self.csrs.insert(csr.metadata.name.to_string(), csr);
                 Touched::Subjects(Vec::new())
             }
+            Object::EniConfig(config) => {
+                let new = self.eni_configs.insert(config.metadata.name.to_string(), config).is_none();
+                if new { Touched::Everything } else { Touched::Subjects(Vec::new()) }
+            }
             Object::Event(event) => self.apply_event(event),
             Object::Pod(pod) => self.apply_pod(pod),
         }
@@ -232,7 +239,7 @@ impl World {
     }
 
     fn apply_event(&mut self, event: Event) -> Touched {
-        let filed = (event.involved_object.kind.clone(), event.involved_object.name.clone());
+        let filed = filed(&event);
         let key = key_of(&event.metadata);
         self.event_subjects.insert(key.clone(), filed.clone());
         let subjects = match filed.0.as_str() {
@@ -240,7 +247,7 @@ impl World {
                 let pool = self.pool_of_claim_name(&filed.1).map(|p| Subject::Pool(p.to_owned()));
                 std::iter::once(Subject::Claim(filed.1.clone())).chain(pool).collect()
             }
-            "Node" => self.node(&filed.1).map(|n| self.subjects_of_node(n)).unwrap_or_default(),
+            "Node" | KUBELET_ABOUT_PODS => self.node(&filed.1).map(|n| self.subjects_of_node(n)).unwrap_or_default(),
             _ => Vec::new(),
         };
         self.events.entry(filed).or_default().insert(key, event);
@@ -343,6 +350,10 @@ impl World {
                 self.service_accounts.remove(&key);
                 none
             }
+            Input::EniConfigs => {
+                self.eni_configs.remove(name);
+                Touched::Everything
+            }
         }
     }
 
@@ -421,6 +432,12 @@ impl World {
         self.daemon_sets.values()
     }
 
+    /// Whether there is an ENIConfig of this name.
+    #[must_use]
+    pub fn has_eni_config(&self, name: &str) -> bool {
+        self.eni_configs.contains_key(name)
+    }
+
     pub fn csrs(&self) -> impl Iterator<Item = &CertificateSigningRequest> {
         self.csrs.values()
     }
@@ -471,6 +488,11 @@ impl World {
     /// Events about one object.
     pub fn events(&self, kind: &str, name: &str) -> impl Iterator<Item = &Event> {
         self.events.get(&(kind.to_owned(), name.to_owned())).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// What the kubelet of a Node says about its pods.
+    pub fn pod_events_on(&self, node: &str) -> impl Iterator<Item = &Event> {
+        self.events(KUBELET_ABOUT_PODS, node)
     }
 
     /// Names under which kubelets report, though no such Node exists, with their events.
@@ -536,6 +558,20 @@ impl World {
         claims.chain(nodes).chain(events).chain(csrs).chain(pods).chain(classes).chain(pools).max()
     }
 }
+
+/// Under what an event is filed: what it is about; for what a kubelet says about pods, its Node.
+fn filed(event: &Event) -> Key {
+    let about = &event.involved_object;
+    match about.kind.as_str() {
+        "Pod" if event.reporter() == "kubelet" && !event.source.host.is_empty() => {
+            (KUBELET_ABOUT_PODS.to_owned(), event.source.host.clone())
+        }
+        kind => (kind.to_owned(), about.name.clone()),
+    }
+}
+
+/// No kind of object has this name.
+const KUBELET_ABOUT_PODS: &str = "pods on";
 
 fn key_of(meta: &crate::foreign::Meta) -> Key {
     (meta.namespace.as_deref().unwrap_or_default().to_owned(), meta.name.to_string())

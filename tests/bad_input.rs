@@ -138,7 +138,7 @@ fn missing_files_and_folders_without_dumps() {
     let dump = Dump::new();
     let good = dump.file("good.yaml", STUCK);
     let missing = dump.0.path().join("missing.yaml");
-    run(&["-f", missing.to_str().unwrap(), good.to_str().unwrap()], "")
+    run(&["-f", missing.to_str().unwrap(), "-f", good.to_str().unwrap()], "")
         .complains(&["missing.yaml", "cannot be read", "No such file"])
         .judges_the_rest();
     let empty = tempfile::tempdir().unwrap();
@@ -304,5 +304,20 @@ fn exit_codes_are_the_documented_ones() {
     run(&["no-such-machine", "-f", good], "").complains(&["no-such-machine", "is called"]);
     // Bad input outweighs a finding: the answer may be incomplete.
     let bad = dump.file("bad.yaml", ": [");
-    assert_eq!(run(&["-f", good, bad.to_str().unwrap(), "--fail-on", "possible"], "").code, 2);
+    assert_eq!(run(&["-f", good, "-f", bad.to_str().unwrap(), "--fail-on", "possible"], "").code, 2);
+}
+
+#[test]
+fn a_name_may_follow_the_file_and_a_second_file_needs_its_own_flag() {
+    let dump = Dump::new();
+    let (good, other) = (dump.file("good.yaml", STUCK), dump.file("other.yaml", STUCK));
+    let (good, other) = (good.to_str().unwrap(), other.to_str().unwrap());
+    let answer = run(&["-f", good, "general-7xk2p"], "");
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    answer.judges_the_rest();
+    run(&["-f", good, "no-such-machine"], "").complains(&["no-such-machine", "is called"]);
+    // What a shell makes of `-f *.yaml`.
+    run(&["-f", good, other], "").complains(&["other.yaml is a file", "-f a.yaml -f b.yaml"]);
+    run(&[good], "").complains(&["good.yaml is a file"]);
+    run(&["-f", good, "a", "b"], "").complains(&["one name is expected"]);
 }

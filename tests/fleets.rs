@@ -9,6 +9,7 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use nodewhy::diagnose::diagnose;
 use nodewhy::dump::{Summary, load_bytes};
 use nodewhy::gate::Thresholds;
+use nodewhy::lint::{Files, lint};
 use nodewhy::world::World;
 use objects::{CLUSTER, documents};
 use serde_json::{Value, json};
@@ -17,7 +18,10 @@ use std::fmt::Write;
 const SETTLED: &str = include_str!("fleets/settled.yaml");
 
 /// Seconds since the story began.
-const AGES: [i64; 22] = [0, 15, 30, 45, 60, 90, 119, 120, 121, 150, 180, 240, 299, 300, 301, 360, 420, 480, 540, 600, 1_200, 3_600];
+const AGES: [i64; 26] = [
+    0, 15, 30, 45, 60, 90, 119, 120, 121, 150, 180, 240, 299, 300, 301, 360, 420, 480, 540, 600, 1_200, 3_600, 7_200, 21_600, 86_400,
+    259_200,
+];
 
 const MINUTE: i64 = 60;
 
@@ -218,16 +222,25 @@ fn beat(object: &mut Value, now: i64) {
 
 /// What is found in the cluster of the pages with these objects in it.
 fn found(objects: Vec<Value>, now: i64) -> Vec<String> {
-    let (mut world, mut summary) = (World::default(), Summary::default());
+    let (mut world, mut files, mut summary) = (World::default(), Files::default(), Summary::default());
     for mut object in documents(CLUSTER).into_iter().chain(objects) {
         if object["kind"] == "Node" {
             beat(&mut object, now);
         }
-        load_bytes("fleet", object.to_string().as_bytes(), &mut world, &mut summary);
+        let text = object.to_string();
+        load_bytes("fleet", text.as_bytes(), &mut world, &mut summary);
+        load_bytes("fleet", text.as_bytes(), &mut files, &mut Summary::default());
     }
     assert!(summary.complaints.iter().all(|c| c.message.contains("is not judged")), "{:?}", summary.complaints);
     let diagnoses = diagnose(&world, at(now), &Thresholds::default());
-    diagnoses.iter().map(|d| format!("{}: {}", d.spec.subject.name, d.status.as_ref().expect("a status").summary)).collect()
+    let stuck = diagnoses.iter().map(|d| format!("{}: {}", d.spec.subject.name, d.status.as_ref().expect("a status").summary));
+    // Where access entries let the machines in, aws-auth may hold anything: files alone do not tell.
+    let linted = lint(files, None)
+        .findings
+        .into_iter()
+        .filter(|finding| finding.blame.kind != "ConfigMap")
+        .map(|finding| format!("lint: {}", finding.message));
+    stuck.chain(linted).collect()
 }
 
 /// Judges a fleet at every age.
@@ -615,4 +628,118 @@ fn a_machine_is_noisy() {
             reasons.iter().flat_map(|r| [event("NodeClaim", "general-q", r, r, now), event("Node", &noisy.node_name(), r, r, now)]);
         noisy.objects(now).into_iter().chain(events).collect()
     });
+}
+
+/// The node monitoring agent reads logs: one line at boot may set its condition for good (aws/eks-node-monitoring-agent#215).
+#[test]
+fn conditions_that_an_agent_never_takes_back_are_no_sickness() {
+    let stale = |type_: &str, reason: &str| json!({"type": type_, "status": "False", "reason": reason, "lastTransitionTime": stamp(72)});
+    for (type_, reason) in [
+        ("NetworkingReady", "IPAMDNotReady"),
+        ("KernelReady", "ForkFailedOutOfPIDs"),
+        ("ContainerRuntimeReady", "PodStuckTerminating"),
+        ("StorageReady", "XFSSmallAverageClusterSize"),
+    ] {
+        is_healthy(|now| {
+            let mut objects = Machine::new("general-r", 0).objects(now);
+            if let Some(conditions) = objects.get_mut(1).and_then(|node| node["status"]["conditions"].as_array_mut()).filter(|_| now >= 72)
+            {
+                conditions.push(stale(type_, reason));
+            }
+            objects
+        });
+    }
+}
+
+/// Between two warm addresses a pod waits for some seconds, and says so for an hour.
+#[test]
+fn pods_wait_a_moment_for_their_addresses() {
+    let machine = Machine::new("general-s", 0);
+    is_healthy(|now| {
+        let message = "Failed to create pod sandbox: plugin type=\"aws-cni\" name=\"aws-cni\" failed (add): add cmd: failed to assign an IP address to container";
+        let refused = [80, 95, 110].map(|age| {
+            let mut refused = event("Pod", "web-1", "FailedCreatePodSandBox", message, age);
+            json_patch::merge(&mut refused, &json!({"source": {"component": "kubelet", "host": machine.node_name()}}));
+            refused
+        });
+        let seen = refused.into_iter().filter(|_| (120..3_720).contains(&now));
+        machine.objects(now).into_iter().chain(seen).collect()
+    });
+}
+
+/// aws-node may fail while the Pod Identity agent, kube-proxy or its role's permissions are on their way.
+#[test]
+fn the_vpc_cni_takes_two_attempts() {
+    let machine = Machine::new("general-t", 0);
+    let crash = json!({"phase": "Running", "containerStatuses": [{"name": "aws-node", "ready": false, "restartCount": 1,
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"reason": "Error", "exitCode": 1}}}]});
+    let ready = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+    let env = json!([{"name": "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "value": "true"}, {"name": "ENI_CONFIG_LABEL_DEF", "value": "topology.kubernetes.io/zone"}]);
+    is_healthy(|now| {
+        let mut pod = daemon_pod("aws-node", &machine, if now < machine.ready { &crash } else { &ready });
+        json_patch::merge(
+            &mut pod,
+            &json!({"spec": {"containers": [{"name": "aws-node", "image": "amazon-k8s-cni:v1.20.4",
+                "env": [{"name": "AWS_CONTAINER_CREDENTIALS_FULL_URI", "value": "http://169.254.170.23/v1/credentials"}]}]}}),
+        );
+        let denied = "Unauthorized operation: failed to call ec2:DescribeNetworkInterfaces due to missing permissions.";
+        let denied = event("Pod", "aws-node-general-t", "MissingIAMPermissions", denied, 50);
+        let set =
+            daemon_set("aws-node", &json!({"tolerations": [{"operator": "Exists"}], "containers": [{"name": "aws-node", "env": env}]}));
+        let config = json!({"apiVersion": "crd.k8s.amazonaws.com/v1alpha1", "kind": "ENIConfig", "metadata": {"name": "eu-west-1a"}, "spec": {"subnet": "subnet-1"}});
+        let there = (now >= machine.joined).then_some([pod, denied]).into_iter().flatten();
+        machine.objects(now).into_iter().chain([set, config]).chain(there).collect()
+    });
+}
+
+#[test]
+fn a_drain_takes_days_where_a_pod_wants_it() {
+    let conditions = json!([
+        {"type": "Launched", "status": "True", "lastTransitionTime": stamp(-90_000)},
+        {"type": "Registered", "status": "True", "lastTransitionTime": stamp(-89_960)},
+        {"type": "Initialized", "status": "True", "lastTransitionTime": stamp(-89_900)},
+        {"type": "Drifted", "status": "True", "reason": "NodePoolDrifted", "lastTransitionTime": stamp(-100)},
+        {"type": "Drained", "status": "Unknown", "reason": "Draining", "lastTransitionTime": stamp(0)},
+    ]);
+    let draining = Machine {
+        deleted: 0,
+        claim: json!({"metadata": {"finalizers": ["karpenter.sh/termination"]}, "status": {"conditions": conditions}}),
+        node: json!({"metadata": {"finalizers": ["karpenter.sh/termination"]}}),
+        ..Machine::old("general-u")
+    };
+    is_healthy(|now| {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "batch", "namespace": "jobs", "annotations": {"karpenter.sh/do-not-disrupt": "true"}},
+            "spec": {"nodeName": draining.node_name()}, "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
+        let failed = event("Node", &draining.node_name(), "FailedDraining", "Failed to drain node, 1 pods are waiting to be evicted", now);
+        draining.objects(now).into_iter().chain([pod, failed]).collect()
+    });
+}
+
+/// Without an interruption queue the cloud controller is the first to see that the instance is gone; Karpenter follows.
+#[test]
+fn a_node_goes_before_its_claim() {
+    let machine = Machine { gone: 4 * MINUTE, ..Machine::old("general-v") };
+    is_healthy(|now| {
+        let message = format!("Deleting node {} because it does not exist in the cloud provider", machine.node_name());
+        let deleting = (60..3_660).contains(&now).then(|| event("Node", &machine.node_name(), "DeletingNode", &message, 60));
+        let objects = machine.objects(now).into_iter().filter(|o| now < 60 || o["kind"] != "Node");
+        objects.chain(deleting).collect()
+    });
+}
+
+/// Bare metal shuts down for half an hour after Karpenter has asked for it.
+#[test]
+fn bare_metal_takes_its_time_to_go() {
+    let gone = |type_: &str, age: i64| json!({"type": type_, "status": "True", "reason": type_, "lastTransitionTime": stamp(age)});
+    let conditions = json!([
+        gone("Launched", -90_000),
+        gone("Registered", -89_000),
+        gone("Initialized", -88_900),
+        gone("Drained", 20),
+        gone("VolumesDetached", 22),
+        gone("InstanceTerminating", 25)
+    ]);
+    let leaving =
+        Machine { deleted: 0, gone: 35 * MINUTE, claim: json!({"status": {"conditions": conditions}}), ..Machine::old("general-x") };
+    is_healthy(|now| leaving.objects(now));
 }

@@ -29,9 +29,15 @@ fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
+/// The roles of nodewhy. Those that Kubernetes adds up into its own are for people.
+fn roles<'o>(objects: &'o [Value], kind: &str) -> Vec<&'o Value> {
+    let aggregated = |role: &Value| role["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-admin"] == "true";
+    of_kind(objects, kind).into_iter().filter(|role| !aggregated(role)).collect()
+}
+
 fn granted(objects: &[Value]) -> BTreeSet<Right> {
     let mut rights = BTreeSet::new();
-    for role in of_kind(objects, "ClusterRole").into_iter().chain(of_kind(objects, "Role")) {
+    for role in roles(objects, "ClusterRole").into_iter().chain(roles(objects, "Role")) {
         let namespace = role["metadata"]["namespace"].as_str().map(str::to_owned);
         for rule in role["rules"].as_array().unwrap() {
             let named = texts(&rule["resourceNames"]);
@@ -78,8 +84,8 @@ fn every_role_is_bound_to_the_service_account_of_the_deployment() {
     let account = &deployment["spec"]["template"]["spec"]["serviceAccountName"];
     for kind in ["ClusterRole", "Role"] {
         let bindings = of_kind(&objects, &format!("{kind}Binding"));
-        assert_eq!(of_kind(&objects, kind).len(), bindings.len());
-        for (role, binding) in of_kind(&objects, kind).into_iter().zip(bindings) {
+        assert_eq!(roles(&objects, kind).len(), bindings.len());
+        for (role, binding) in roles(&objects, kind).into_iter().zip(bindings) {
             assert_eq!(binding["roleRef"]["name"], role["metadata"]["name"]);
             assert_eq!(binding["metadata"]["namespace"], role["metadata"]["namespace"]);
             assert_eq!(&binding["subjects"][0]["name"], account);
@@ -103,6 +109,27 @@ fn the_pod_is_restricted() {
         assert!(context["capabilities"]["add"].is_null());
     }
     assert_eq!(of_kind(&objects, "Namespace")[0]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
+}
+
+/// What it may talk to and who may talk to it; the port is the one that it serves on.
+#[test]
+fn the_network_policy_leaves_in_scrapes_and_probes_and_out_the_api_server() {
+    let objects = objects();
+    let policy = &of_kind(&objects, "NetworkPolicy")[0]["spec"];
+    let pod = &of_kind(&objects, "Deployment")[0]["spec"]["template"];
+    assert_eq!(policy["podSelector"]["matchLabels"], pod["metadata"]["labels"]);
+    assert_eq!(policy["policyTypes"], serde_json::json!(["Ingress", "Egress"]));
+    let ports = |way: &str| {
+        policy[way]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|rule| rule["ports"].as_array().unwrap())
+            .map(|p| p["port"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(ports("ingress"), [pod["spec"]["containers"][0]["ports"][0]["name"].clone()]);
+    assert!(ports("egress").contains(&443.into()));
 }
 
 /// It must not depend on the machines that it diagnoses.

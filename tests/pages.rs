@@ -8,46 +8,12 @@ use nodewhy::dump::{Summary, load_bytes};
 use nodewhy::gate::Thresholds;
 use nodewhy::rules;
 use nodewhy::world::World;
-use objects::over_cluster;
+use objects::{Example, examples, over_cluster};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
 const NOW: &str = "2026-01-15T12:00:00Z";
-
-/// One example of a page: objects over the healthy cluster, and what must be found.
-struct Example {
-    title: String,
-    line: usize,
-    objects: String,
-    expect: Vec<BTreeMap<String, String>>,
-}
-
-/// Pairs of fences: `yaml`, then `yaml expect`. The title is the last heading above.
-fn examples(page: &str) -> Vec<Example> {
-    let mut examples = Vec::new();
-    let (mut title, mut objects, mut line) = (String::new(), None, 0);
-    let mut lines = page.lines().enumerate();
-    while let Some((number, text)) = lines.next() {
-        if let Some(heading) = text.strip_prefix('#') {
-            heading.trim_start_matches('#').trim().clone_into(&mut title);
-        }
-        let Some(info @ ("yaml" | "yaml expect")) = text.strip_prefix("```") else { continue };
-        let body = lines.by_ref().map(|(_, l)| l).take_while(|l| *l != "```").fold(String::new(), |mut body, l| {
-            let _ = writeln!(body, "{l}");
-            body
-        });
-        match (info, objects.take()) {
-            ("yaml", _) => (objects, line) = (Some(body), number + 1),
-            (_, Some(objects)) => {
-                let expect = serde_saphyr::from_str(&body).unwrap_or_else(|e| panic!("{title}: the expectation is unreadable: {e}"));
-                examples.push(Example { title: title.clone(), line, objects, expect });
-            }
-            (_, None) => panic!("{title}: an expectation without objects"),
-        }
-    }
-    examples
-}
 
 fn world_of(objects: &str) -> World {
     let cluster = over_cluster(objects);
@@ -126,7 +92,7 @@ fn every_page_in_the_folder_belongs_to_a_rule() {
     let known = pages();
     for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/causes")).expect("the folder of pages") {
         let name = entry.expect("an entry").file_name().into_string().expect("a name");
-        if let Some(cause) = name.strip_suffix(".md").filter(|c| *c != "README") {
+        if let Some(cause) = name.strip_suffix(".md").filter(|c| !matches!(*c, "README" | "not-visible")) {
             assert!(known.iter().any(|(k, _)| *k == cause), "docs/causes/{name} is no rule's page");
         }
     }

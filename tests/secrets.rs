@@ -1,6 +1,9 @@
 //! What stands in user data may be secret: no output of any command shows it, not even where the blamed line holds it.
 
 use assert_cmd::Command;
+use nodewhy::dump::{Summary, load_bytes};
+use nodewhy::report::lint::Format;
+use nodewhy::{lint, report};
 use serde_json::{Value, json};
 
 /// Lines as people write them, each with the value that must not be seen.
@@ -53,7 +56,17 @@ fn outputs(objects: &[Value]) -> String {
         all.push_str(&String::from_utf8_lossy(&output.stdout));
         all.push_str(&String::from_utf8_lossy(&output.stderr));
     }
-    all
+    all + &linted(&input)
+}
+
+/// What `nodewhy lint` prints about a text, in every format.
+fn linted(input: &str) -> String {
+    let (mut files, mut summary) = (lint::Files::default(), Summary::default());
+    load_bytes("input", input.as_bytes(), &mut files, &mut summary);
+    let report = lint::lint(files, None);
+    let shown = |format| report::lint::render(&report.findings, format, false).expect("text");
+    let complaints = summary.complaints.iter().map(ToString::to_string).chain(report.notes.iter().cloned());
+    complaints.chain([Format::Text, Format::Json, Format::Github].map(shown)).collect::<Vec<_>>().join("\n")
 }
 
 /// The planted line among others, as the blamed line, and on the blamed line.
@@ -84,7 +97,9 @@ fn no_output_shows_a_planted_secret() {
     let mut leaks = Vec::new();
     for (line, secret) in PLANTED {
         for (family, text) in user_data(line) {
-            let shown = outputs(&objects(family, &text));
+            // As objects, as a literal block of YAML, and as a file of its own.
+            let block = text.lines().fold(format!("kind: EC2NodeClass\napiVersion: karpenter.k8s.aws/v1\nmetadata: {{name: x}}\nspec:\n  amiFamily: {family}\n  userData: |2\n"), |all, line| all + "    " + line + "\n");
+            let shown = outputs(&objects(family, &text)) + &linted(&block) + &linted(&text);
             assert!(shown.contains("joining"), "nothing was judged:\n{shown}");
             if let Some(at) = shown.lines().find(|l| l.contains(secret)) {
                 leaks.push(format!("{family}: {line}\n    {at}"));
@@ -109,6 +124,25 @@ fn no_complaint_shows_the_value_it_is_about() {
         let yaml = outputs(&[json!(format!("kind: {line}\n---\nkind: Node\nmetadata: {line}\n"))]);
         for shown in [json, yaml] {
             assert!(!shown.contains(secret), "{line}:\n{shown}");
+        }
+    }
+}
+
+/// aws-auth holds no secrets, but people paste them anywhere.
+#[test]
+fn no_finding_about_aws_auth_shows_a_planted_secret() {
+    for (line, secret) in PLANTED {
+        let line = line.lines().next().unwrap_or_default();
+        for map in [
+            format!("- rolearn: arn:aws:iam::111122223333:role/x/KarpenterNodeRole-shop # {line}\n  {line}\n"),
+            format!("- {line}\n  x\n"),
+            format!("- group: '{line}'\n- [{line}]\n"),
+        ] {
+            let auth = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "aws-auth", "namespace": "kube-system"}, "data": {"mapRoles": map}});
+            let mut objects = objects("AL2", "#!/bin/bash\n");
+            objects.push(auth);
+            let shown = outputs(&objects);
+            assert!(!shown.contains(secret), "{map}:\n{shown}");
         }
     }
 }

@@ -25,6 +25,8 @@ pub struct Meta {
     #[serde(deserialize_with = "nullable")]
     pub owner_references: Box<[Owner]>,
     #[serde(deserialize_with = "nullable")]
+    pub finalizers: Box<[Word]>,
+    #[serde(deserialize_with = "nullable")]
     pub managed_fields: ManagedFields,
 }
 

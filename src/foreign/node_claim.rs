@@ -29,6 +29,7 @@ pub struct NodeClaimSpec {
     pub taints: Vec<Taint>,
     #[serde(deserialize_with = "nullable")]
     pub startup_taints: Vec<Taint>,
+    pub expire_after: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]

@@ -3,7 +3,7 @@
 use super::{Condition, Meta, Requirement, conditions, nullable};
 use crate::userdata::Family;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -34,6 +34,15 @@ pub struct NodeClassSpec {
     pub metadata_options: MetadataOptions,
     #[serde(deserialize_with = "nullable")]
     pub block_device_mappings: Vec<BlockDevice>,
+    #[serde(deserialize_with = "nullable")]
+    pub kubelet: KubeletSettings,
+}
+
+/// `spec.kubelet`.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KubeletSettings {
+    pub max_pods: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -87,7 +96,29 @@ pub struct NodeClassStatus {
     pub conditions: Vec<Condition>,
     #[serde(deserialize_with = "nullable")]
     pub amis: Vec<Ami>,
+    #[serde(deserialize_with = "nullable")]
+    pub subnets: Vec<Subnet>,
+    #[serde(deserialize_with = "nullable")]
+    pub security_groups: Vec<SecurityGroup>,
     pub instance_profile: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct Subnet {
+    #[serde(deserialize_with = "nullable")]
+    pub id: String,
+    #[serde(deserialize_with = "nullable")]
+    pub zone: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
+#[serde(default)]
+pub struct SecurityGroup {
+    #[serde(deserialize_with = "nullable")]
+    pub id: String,
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -132,6 +163,17 @@ impl NodeClass {
             .as_deref()
             .or_else(|| self.spec.ami_selector_terms.iter().find_map(|t| t.alias.as_deref()))
             .unwrap_or("unknown")
+    }
+
+    /// The architectures that its images run on; `None` where an image does not say, or there is none.
+    #[must_use]
+    pub fn architectures(&self) -> Option<BTreeSet<&str>> {
+        let of = |ami: &'_ Ami| ami.requirements.iter().position(|r| r.key == "kubernetes.io/arch" && r.operator == "In");
+        if self.status.amis.is_empty() || self.status.amis.iter().any(|ami| of(ami).is_none()) {
+            return None;
+        }
+        let values = self.status.amis.iter().filter_map(|ami| ami.requirements.get(of(ami)?)).flat_map(|r| &r.values);
+        Some(values.map(String::as_str).collect())
     }
 
     #[must_use]

@@ -55,6 +55,13 @@ impl NodePool {
         &self.metadata.name
     }
 
+    /// The architectures that it asks for, where it names them.
+    #[must_use]
+    pub fn architectures(&self) -> &[String] {
+        let named = self.spec.template.spec.requirements.iter().find(|r| r.key == "kubernetes.io/arch" && r.operator == "In");
+        named.map(|r| r.values.as_slice()).unwrap_or_default()
+    }
+
     #[must_use]
     pub fn condition(&self, type_: &str) -> Option<&Condition> {
         conditions(&self.status.conditions, type_)

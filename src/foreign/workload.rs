@@ -29,7 +29,11 @@ pub struct PodSpec {
     #[serde(deserialize_with = "nullable")]
     pub containers: Vec<Container>,
     #[serde(deserialize_with = "nullable")]
+    pub init_containers: Vec<Container>,
+    #[serde(deserialize_with = "nullable")]
     pub service_account_name: String,
+    #[serde(deserialize_with = "nullable")]
+    pub host_network: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -220,6 +224,12 @@ impl DaemonSet {
         "node.kubernetes.io/unschedulable",
     ];
 
+    /// What an environment variable is set to, in the first container that has it.
+    #[must_use]
+    pub fn env(&self, name: &str) -> Option<&str> {
+        self.spec.template.spec.containers.iter().flat_map(|c| &c.env).find(|e| e.name == name).map(|e| e.value.as_str())
+    }
+
     #[must_use]
     pub fn tolerates(&self, taint: &Taint) -> bool {
         let implicit = Self::IMPLICIT.contains(&taint.key.as_str());
@@ -232,5 +242,24 @@ impl DaemonSet {
 pub struct Deployment {
     pub metadata: Meta,
     #[serde(deserialize_with = "nullable")]
-    pub spec: Workload,
+    pub spec: DeploymentSpec,
+    #[serde(deserialize_with = "nullable")]
+    pub status: DeploymentStatus,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct DeploymentSpec {
+    pub replicas: Option<u32>,
+    #[serde(deserialize_with = "nullable")]
+    pub template: PodTemplate,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeploymentStatus {
+    #[serde(deserialize_with = "nullable")]
+    pub available_replicas: u32,
+    #[serde(deserialize_with = "nullable")]
+    pub conditions: Vec<Condition>,
 }

@@ -2,12 +2,12 @@
 
 use crate::api::{Blame, NodeDiagnosis, NodeDiagnosisStatus, Outcome};
 use crate::case::duration;
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet, renderer::DecorStyle};
+use crate::report::snippet;
 use chrono::{DateTime, SecondsFormat, Utc};
 use std::fmt::Write;
 
 /// Characters that text is wrapped at.
-const WIDTH: usize = 110;
+pub(super) const WIDTH: usize = 110;
 
 pub fn render(diagnoses: &[NodeDiagnosis], colour: bool, now: DateTime<Utc>) -> String {
     if diagnoses.is_empty() {
@@ -131,18 +131,8 @@ impl Page {
             Some(column) => format!("{place}:{line}:{column}"),
             None => format!("{place}:{line}"),
         };
-        let mut snippet = Snippet::source(excerpt.as_str()).line_start(line as usize).fold(false);
-        if let Some(span) = blame.caret.and_then(|caret| byte_span(excerpt, caret, blame.length.unwrap_or(1))) {
-            snippet = snippet.annotation(AnnotationKind::Primary.span(span));
-        }
-        let renderer = if self.colour { Renderer::styled() } else { Renderer::plain() }.decor_style(DecorStyle::Ascii);
-        let group = annotate_snippets::Group::with_level(Level::ERROR).element(snippet);
-        let shown = renderer.render(&[group]);
         self.line(2, &format!("--> {place}"));
-        // The renderer's own first line names no file here; the place stands above.
-        for line in shown.lines().filter(|l| !l.trim_start().starts_with("-->")) {
-            let _ = writeln!(self.out, "  {line}");
-        }
+        self.out.push_str(&snippet::render(blame, excerpt, line as usize, self.colour));
     }
 
     fn details(&mut self, status: &NodeDiagnosisStatus) {
@@ -221,17 +211,8 @@ fn clock(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// The bytes of `length` characters from the column `caret`, both counted in characters.
-fn byte_span(text: &str, caret: u32, length: u32) -> Option<std::ops::Range<usize>> {
-    let from = usize::try_from(caret).ok()?.checked_sub(1)?;
-    let mut starts = text.char_indices().map(|(at, _)| at).chain([text.len()]);
-    let start = starts.nth(from)?;
-    let end = starts.nth(usize::try_from(length).ok()?.saturating_sub(1)).unwrap_or(text.len());
-    Some(start..end)
-}
-
 /// Breaks at blanks; a word longer than a line stays whole, so that names and commands can be copied.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         match lines.last_mut() {

@@ -1,7 +1,7 @@
 //! Karpenter calls the Node usable, and a taint of some agent keeps it empty.
 
 use super::Rule;
-use super::startup_taint_stays::explain;
+use super::startup_taint_stays::{ask_remover, explain};
 use crate::api::{Blame, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
@@ -44,7 +44,7 @@ fn check(case: &Case) -> Opinion {
         taint.to_string(),
         format!("{} sets this taint for as long as it is not ready on the Node", owner.name),
     );
-    let mut finding = Finding::new(confidence, summary, evidence).blaming(blame).fix(owner.fix);
+    let mut finding = ask_remover(case, Finding::new(confidence, summary, evidence).blaming(blame).fix(owner.fix), owner);
     if !declared {
         let field = "spec.template.spec.startupTaints";
         finding = finding

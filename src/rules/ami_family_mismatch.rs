@@ -5,6 +5,7 @@ use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
 use crate::foreign::NodeClaim;
+use crate::image;
 use crate::input::Input;
 use crate::karpenter::CLASS_HASH;
 use crate::userdata::Family;
@@ -18,28 +19,6 @@ pub static RULE: Rule = Rule {
     page: include_str!("../../docs/causes/AmiFamilyMismatch.md"),
     check,
 };
-
-/// The operating system that an image's name tells, where AWS or the vendor named it.
-///
-/// Sources: amazon-eks-ami releases (amazon-eks-node-1.31-v…, amazon-eks-gpu-node-…, amazon-eks-arm64-node-…,
-/// amazon-eks-node-al2023-…), Bottlerocket (bottlerocket-aws-k8s-…), Windows (Windows_Server-…-EKS_Optimized-…).
-fn family_of_image(name: &str) -> Option<Family> {
-    let name = name.rsplit('/').next().unwrap_or(name);
-    if name.starts_with("amazon-eks-node-al2023-") {
-        Some(Family::Al2023)
-    } else if ["amazon-eks-node-", "amazon-eks-gpu-node-", "amazon-eks-arm64-node-"]
-        .iter()
-        .any(|p| name.strip_prefix(p).is_some_and(|rest| rest.starts_with("1.")))
-    {
-        Some(Family::Al2)
-    } else if name.starts_with("bottlerocket-aws-") {
-        Some(Family::Bottlerocket)
-    } else if name.starts_with("Windows_Server-") {
-        Some(Family::Windows)
-    } else {
-        None
-    }
-}
 
 /// What a machine of this family runs at boot.
 const fn reads(family: Family) -> &'static str {
@@ -65,12 +44,13 @@ const fn system(family: Family) -> &'static str {
 fn check(case: &Case) -> Opinion {
     let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
     let Some(ami) = class.status.amis.iter().find(|a| a.id == claim.status.image_id) else { return Opinion::Silent };
-    let (Some(family), Some(image)) = (class.family(), family_of_image(&ami.name)) else { return Opinion::Silent };
+    let published = image::family(&ami.name);
+    let (Some(family), Some(built_for)) = (class.family(), published.or_else(|| image::hint(&ami.name))) else { return Opinion::Silent };
     if family == Family::Custom {
         return Opinion::Silent;
     }
-    if family == image {
-        return Opinion::RuledOut(format!("the image {} is a {} image, as the class says", ami.name, system(image)));
+    if family == built_for {
+        return Opinion::RuledOut(format!("the image {} is a {} image, as the class says", ami.name, system(built_for)));
     }
     // A name is only a name: a machine that joined with this image and this class knows better.
     let same_class = |s: &NodeClaim| s.metadata.annotation(CLASS_HASH) == claim.metadata.annotation(CLASS_HASH);
@@ -79,16 +59,17 @@ fn check(case: &Case) -> Opinion {
     }
     let written = class.family_name();
     let summary = format!(
-        "{} {} says {written}, so Karpenter writes {}, but the image {} is {} and does not understand it.",
+        "{} {} says {written}, so Karpenter writes {}, but the image {} is {}{} and does not understand it.",
         class.kind,
         class.name(),
         reads(family),
         ami.name,
-        system(image)
+        if published.is_some() { "" } else { "by its name " },
+        system(built_for)
     );
     let object = format!("{}/{}", class.kind, class.name());
     Finding::new(
-        Confidence::Certain,
+        if published.is_some() { Confidence::Certain } else { Confidence::Likely },
         summary,
         saw(&object, "spec.amiFamily", written, format!("user data is written for {}", system(family))),
     )
@@ -96,31 +77,15 @@ fn check(case: &Case) -> Opinion {
         &object,
         "status.amis",
         format!("{} {}", ami.id, ami.name),
-        format!("by its name this is a {} image, which expects {}", system(image), reads(image)),
+        format!("by its name this is a {} image, which expects {}", system(built_for), reads(built_for)),
     ))
     .with(saw(case.subject(), "status.imageID", &claim.status.image_id, "the machine runs this image"))
     .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiFamily"))
-    .fix(format!("Select an image of the family {written}, or set amiFamily to the image's ({}).", system(image)))
+    .fix(format!("Select an image of the family {written}, or set amiFamily to the image's ({}).", system(built_for)))
     .step(
         Risk::Mutating,
         "Select by alias, which fits image and family together",
         Some(format!("kubectl edit ec2nodeclass {}", class.name())),
     )
     .into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn images_are_known_by_their_published_names_only() {
-        assert_eq!(family_of_image("amazon-eks-node-1.31-v20250123"), Some(Family::Al2));
-        assert_eq!(family_of_image("amazon-eks-gpu-node-1.30-v20240928"), Some(Family::Al2));
-        assert_eq!(family_of_image("amazon-eks-node-al2023-x86_64-standard-1.31-v20250123"), Some(Family::Al2023));
-        assert_eq!(family_of_image("bottlerocket-aws-k8s-1.31-x86_64-v1.32.0-cacc4ce9"), Some(Family::Bottlerocket));
-        assert_eq!(family_of_image("Windows_Server-2022-English-Core-EKS_Optimized-1.31-2025.01.15"), Some(Family::Windows));
-        assert_eq!(family_of_image("platform-golden-al2-1.29"), None);
-        assert_eq!(family_of_image("amazon-eks-node-hardened-2026-01"), None);
-    }
 }

@@ -1,6 +1,7 @@
 //! The Node is NotReady because no network plugin has set itself up on it.
 
-use super::Rule;
+use super::eni_config_missing::custom_networking;
+use super::{Rule, pull};
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::cni;
@@ -125,23 +126,38 @@ fn with_pod(case: &Case, node: &Node, pod: &Pod, evidence: crate::api::Evidence)
         None => (Confidence::Likely, format!("its network plugin's pod {name} is not Ready (phase {})", pod.status.phase)),
     };
     let summary = format!("Node {} has been NotReady since {} because {why}.", node.name(), case.since());
-    let pulls = trouble.as_ref().is_some_and(|(_, why)| why.contains("ImagePull"));
+    let pull = trouble.as_ref().and_then(|(_, why)| pull::explain(why));
+    let summary = match pull {
+        Some(pull) => format!("{} ({}).", summary.trim_end_matches('.'), pull.why),
+        None => summary,
+    };
     let observed = trouble.map_or_else(|| pod.status.phase.clone(), |(container, why)| format!("{container}: {why}"));
     let finding = Finding::new(confidence, summary, evidence)
         .with(saw(object, "status.containerStatuses", observed, "this pod sets up the Node's network"))
         .blaming(Blame::object("v1", "Pod", name).namespace(namespace))
-        .fix(if pulls {
-            PULL
-        } else {
-            "Mend the network plugin's pod: its log names the reason (IAM permissions, free addresses, API server not reachable)."
+        .fix(match (pull, pod.daemon_set()) {
+            (Some(pull), _) => pull.fix,
+            (None, Some(cni::AWS_NODE)) => AWS_NODE_FIX,
+            (None, _) => "Mend the network plugin's pod: its log names the reason.",
         })
         .step(Risk::Inspect, "Read its log", Some(format!("kubectl logs -n {namespace} {name} --all-containers --tail=50")));
-    match (custom_networking(case, pod), node.metadata.label("topology.kubernetes.io/zone")) {
-        (Some(set), Some(zone)) if !pulls => finding
+    let finding = match (pod.spec.containers.first(), node.metadata.label("node.kubernetes.io/instance-type")) {
+        // Instance types that the VPC CNI does not know make it exit. vpc-cni v1.20.4 pkg/vpc/vpc_ip_resource_limit.go.
+        (Some(container), Some(type_)) if pull.is_none() && pod.daemon_set() == Some(cni::AWS_NODE) => {
+            let version = container.image.rsplit('/').next().unwrap_or(&container.image);
+            finding.unknown(
+                format!("Does {version} know the instance type {type_}? Older versions exit on newer types."),
+                format!("kubectl logs -n {namespace} {name} -c aws-node --previous --tail=50"),
+            )
+        }
+        _ => finding,
+    };
+    match (custom_networking(case), node.metadata.label("topology.kubernetes.io/zone")) {
+        (Some(set), Some(zone)) if pull.is_none() && pod.daemon_set() == Some(&set.metadata.name) => finding
             .with(saw(
-                format!("DaemonSet/{set}"),
+                format!("DaemonSet/{}", set.metadata.name),
                 "spec.template.spec.containers[0].env",
-                format!("{CUSTOM_NETWORKING}=true"),
+                "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG=true",
                 "pods get addresses only where an ENIConfig fits the Node",
             ))
             .unknown(
@@ -152,16 +168,7 @@ fn with_pod(case: &Case, node: &Node, pod: &Pod, evidence: crate::api::Evidence)
     }
 }
 
-/// Source: amazon-vpc-cni-k8s v1.20.4 README.md.
-const CUSTOM_NETWORKING: &str = "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG";
-const PULL: &str = "Let the node role pull from ECR (AmazonEC2ContainerRegistryPullOnly), and give the subnet a way to ECR and S3.";
-
-/// The pod's DaemonSet, where it is the VPC CNI with custom networking.
-fn custom_networking<'c>(case: &Case<'c>, pod: &Pod) -> Option<&'c str> {
-    let set = case.world.daemon_sets().find(|d| pod.daemon_set() == Some(&d.metadata.name))?;
-    let mut env = set.spec.template.spec.containers.iter().flat_map(|c| &c.env);
-    env.any(|e| e.name == CUSTOM_NETWORKING && e.value.eq_ignore_ascii_case("true")).then_some(set.metadata.name.as_str())
-}
+const AWS_NODE_FIX: &str = "Read aws-node's log (kubectl logs, and /var/log/aws-routed-eni/ipamd.log on the instance): the usual reasons are a role without AmazonEKS_CNI_Policy, an API server that kube-proxy does not make reachable, a subnet without free addresses, and a version older than the instance type.";
 
 /// A first crash may only be the start: aws-node exits until kube-proxy has made the API server reachable.
 fn proven_in_time(case: &Case) -> Confidence {

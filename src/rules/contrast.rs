@@ -1,33 +1,106 @@
 //! What separates the machines that fail from those of the same class that joined.
 //!
-//! One dimension that splits them is evidence for whoever looks for the cause. It is not a cause: it never decides a verdict.
+//! One dimension that splits them is evidence for whoever looks for the cause. Three of them are a suspicion of their own: the zone, the
+//! image, the instance type.
 
-use crate::api::{Evidence, Stage};
+use super::change;
+use super::unknown::ask_the_instance;
+use crate::api::{Confidence, Evidence, Stage};
 use crate::case::Case;
-use crate::finding::saw;
+use crate::finding::{Finding, saw};
+use crate::foreign::NodeClaim;
+use crate::karpenter::CLASS_HASH;
+use crate::peers::{Dimension, Tally};
+use std::collections::BTreeMap;
+
+/// A value that this machine shares with machines that fail, and with none that joined.
+#[derive(Debug)]
+pub struct Split<'w> {
+    pub dimension: &'static Dimension,
+    pub value: &'w str,
+    /// Machines with this value, none of which joined.
+    pub failed: u32,
+    /// The other value with the most machines that joined.
+    pub elsewhere: &'w str,
+    /// Machines with other values, all of which joined.
+    pub joined: u32,
+}
 
 /// The dimensions whose value this machine shares with no machine that joined.
 #[must_use]
-pub fn evidence(case: &Case) -> Vec<Evidence> {
+pub fn splits<'w>(case: &Case<'w>) -> Vec<Split<'w>> {
     let (Some(claim), Some(peers)) = (case.claim, case.peers()) else { return Vec::new() };
     if !matches!(case.stage(), Stage::Join | Stage::Register) {
         return Vec::new();
     }
-    let split = |(dimension, tallies): (&'static crate::peers::Dimension, &std::collections::BTreeMap<String, crate::peers::Tally>)| {
-        let own_value = dimension.value(claim)?;
-        let own = tallies.get(own_value)?;
-        let others = tallies.iter().filter(|(value, _)| *value != own_value);
+    let split = |(dimension, tallies): (&'static Dimension, &'w BTreeMap<String, Tally>)| {
+        let value = dimension.value(claim)?;
+        let own = tallies.get(value)?;
+        let others = tallies.iter().filter(|(other, _)| *other != value);
         let (joined, failed) = others.clone().fold((0, 0), |(joined, failed), (_, t)| (joined + t.joined, failed + t.not_joined));
         let (elsewhere, _) = others.max_by_key(|(_, t)| t.joined)?;
         // One machine is no pattern.
-        if own.joined > 0 || own.not_joined < 2 || joined < 2 || failed > 0 {
-            return None;
-        }
-        let what = dimension.what;
-        let observed =
-            format!("{what} {own_value}: 0 of {} joined; other values, such as {elsewhere}: {joined} of {joined}", own.not_joined);
-        let because = format!("the {what} separates the machines that fail from those that joined");
-        Some(saw(case.subject(), dimension.field, observed, because))
+        let clean = own.joined == 0 && own.not_joined >= 2 && joined >= 2 && failed == 0;
+        clean.then_some(Split { dimension, value, failed: own.not_joined, elsewhere, joined })
     };
     peers.tallies().filter_map(split).collect()
+}
+
+impl Split<'_> {
+    /// `0 of 3 joined; other values, such as eu-west-1a: 4 of 4`.
+    fn shown(&self) -> String {
+        format!("0 of {} joined; other values, such as {}: {joined} of {joined}", self.failed, self.elsewhere, joined = self.joined)
+    }
+
+    fn evidence(&self, case: &Case) -> Evidence {
+        let what = self.dimension.what;
+        let because = format!("the {what} separates the machines that fail from those that joined");
+        saw(case.subject(), self.dimension.field, format!("{what} {}: {}", self.value, self.shown()), because)
+    }
+}
+
+/// Every split, for whoever looks.
+#[must_use]
+pub fn evidence(case: &Case) -> Vec<Evidence> {
+    splits(case).iter().map(|split| split.evidence(case)).collect()
+}
+
+/// How far a split by `what` suggests a cause, where it does.
+///
+/// A machine with another value that joined after this one was launched shows that nothing else has changed for all of them meanwhile; else
+/// it takes more machines to tell. And what another dimension separates just as well is not told apart.
+#[must_use]
+pub fn suspicion<'w>(case: &Case<'w>, what: &str, also: &[&str]) -> Option<(Split<'w>, Confidence)> {
+    const MANY: u32 = 3;
+    let splits = splits(case);
+    // What was edited between the successes and the failures may be it just as well.
+    let edited = !change::evidence(case).is_empty();
+    let rivals = edited || splits.iter().any(|s| s.dimension.what != what && !also.contains(&s.dimension.what));
+    let split = splits.into_iter().find(|s| s.dimension.what == what)?;
+    // The second machine may only be booting.
+    let patience = case.wait.patience;
+    let value = |c: &NodeClaim| split.dimension.value(c) == Some(split.value);
+    let overdue = |c: &NodeClaim| c.true_since("Launched").is_some_and(|at| case.now - at >= patience);
+    if !case.is_overdue() || !case.siblings().any(|c| value(c) && !c.is_true("Registered") && overdue(c)) {
+        return None;
+    }
+    // The same text of the class: what an edit changed is not the fault of one value.
+    let hash = |c: &NodeClaim| c.metadata.annotation(CLASS_HASH).map(str::to_owned);
+    let own = case.claim.map(hash)?;
+    let since = case.claim.and_then(|c| c.true_since("Launched"))?;
+    let mut alike = case.joined_siblings().filter(|c| hash(c) == own).peekable();
+    alike.peek()?;
+    let confidence = match (alike.any(|c| c.true_since("Registered").is_some_and(|at| at > since)), rivals) {
+        (true, false) => Confidence::Likely,
+        (true, true) => Confidence::Possible,
+        (false, false) if split.failed >= MANY && split.joined >= MANY => Confidence::Possible,
+        (false, _) => return None,
+    };
+    Some((split, confidence))
+}
+
+/// The finding that a suspicion is.
+#[must_use]
+pub fn finding(case: &Case, split: &Split, confidence: Confidence, summary: String) -> Finding {
+    ask_the_instance(case, Finding::new(confidence, summary, case.wait.evidence.clone()).with(split.evidence(case)))
 }

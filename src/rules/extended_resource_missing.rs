@@ -1,10 +1,11 @@
 //! A resource that the machine was bought for never appeared on the Node.
 
-use super::Rule;
+use super::{Rule, pull};
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
+use crate::cni;
 use crate::finding::{Finding, Opinion, saw};
-use crate::foreign::{DaemonSet, Node, Requirement, Taint};
+use crate::foreign::{DaemonSet, Node, NodeClaim, Requirement, Taint};
 use crate::input::Input;
 use crate::text::Span;
 use crate::userdata::Family;
@@ -54,6 +55,13 @@ const SOURCES: &[Source] = &[
         fix: "Install the Neuron device plugin and let it tolerate the NodePool's taints.",
     },
     Source {
+        resource: "aws.amazon.com/neurondevice",
+        who: "the Neuron device plugin",
+        daemon_sets: &["neuron-device-plugin"],
+        drivers: &[],
+        fix: "Install the Neuron device plugin and let it tolerate the NodePool's taints.",
+    },
+    Source {
         resource: "amd.com/gpu",
         who: "the AMD GPU device plugin",
         daemon_sets: &["amdgpu-device-plugin"],
@@ -81,6 +89,21 @@ const SOURCES: &[Source] = &[
         drivers: &[],
         fix: "Set ENABLE_POD_ENI=true on the VPC CNI, use instance types with trunk ENIs, and give the cluster role AmazonEKSVPCResourceController.",
     },
+    // amazon-vpc-resource-controller-k8s: its webhook adds this request to Windows pods.
+    Source {
+        resource: "vpc.amazonaws.com/PrivateIPv4Address",
+        who: "the VPC resource controller",
+        daemon_sets: &[],
+        drivers: &[],
+        fix: "Set enable-windows-ipam: \"true\" in the ConfigMap kube-system/amazon-vpc-cni, and give the cluster role AmazonEKSVPCResourceController.",
+    },
+    Source {
+        resource: "aws.ec2.nitro/nitro_enclaves",
+        who: "the Nitro Enclaves device plugin",
+        daemon_sets: &["nitro-enclaves"],
+        drivers: &[],
+        fix: "Install the Nitro Enclaves device plugin, and launch the instances with enclaves enabled.",
+    },
     Source {
         resource: "hugepages-2Mi",
         who: "the kernel, told at boot",
@@ -97,18 +120,17 @@ const SOURCES: &[Source] = &[
     },
 ];
 
+/// What the claim asks for and the Node does not offer. Karpenter names one of them at random.
+/// Source: core pkg/controllers/nodeclaim/lifecycle/initialization.go `RequestedResourcesRegistered` (v1.14.3).
+pub(super) fn missing<'c>(claim: &'c NodeClaim, node: &Node) -> Vec<&'c str> {
+    let offered = |name: &str| node.status.allocatable.get(name).is_some_and(|q| !q.is_zero());
+    let requests = claim.spec.resources.requests.iter();
+    requests.filter(|(name, wanted)| !wanted.is_zero() && !offered(name)).map(|(name, _)| name.as_str()).collect()
+}
+
 fn check(case: &Case) -> Opinion {
     let (Some(node), Some(claim)) = (case.node, case.claim) else { return Opinion::Silent };
-    // Karpenter names one missing resource at random; list them all.
-    // Source: core pkg/controllers/nodeclaim/lifecycle/initialization.go `RequestedResourcesRegistered` (v1.14.3).
-    let missing: Vec<&str> = claim
-        .spec
-        .resources
-        .requests
-        .iter()
-        .filter(|(name, wanted)| !wanted.is_zero() && node.status.allocatable.get(*name).is_none_or(crate::foreign::Quantity::is_zero))
-        .map(|(name, _)| name.as_str())
-        .collect();
+    let missing = missing(claim, node);
     let Some(&first) = missing.iter().find(|name| SOURCES.iter().any(|s| s.resource == **name)).or(missing.first()) else {
         return Opinion::RuledOut(format!("Node {} offers every resource that NodeClaim {} asked for", node.name(), claim.name()));
     };
@@ -152,6 +174,19 @@ fn check(case: &Case) -> Opinion {
     finding.into()
 }
 
+/// The VPC CNI only asks for a trunk interface where it is told to.
+/// Source: amazon-vpc-cni-k8s v1.20.4 README.md `ENABLE_POD_ENI` (default false).
+fn pod_eni_off(case: &Case, resource: &str) -> Option<(Confidence, String, Blame)> {
+    let set = case.world.daemon_sets().find(|d| d.metadata.name == cni::AWS_NODE).filter(|_| resource == "vpc.amazonaws.com/pod-eni")?;
+    let off = !set.env("ENABLE_POD_ENI").is_some_and(|v| v.eq_ignore_ascii_case("true"));
+    let blame = Blame::object("apps/v1", "DaemonSet", &set.metadata.name)
+        .namespace(set.metadata.namespace.as_deref().unwrap_or_default())
+        .field("spec.template.spec.containers[0].env");
+    off.then(|| {
+        (Confidence::Certain, "security groups for pods are off: DaemonSet aws-node does not set ENABLE_POD_ENI=true".to_owned(), blame)
+    })
+}
+
 /// Nothing is called as the device plugin is: absent, under another name, or part of the image.
 fn without_daemon_set(case: &Case, node: &Node, resource: &str, source: &Source) -> (Confidence, String, Blame) {
     let blame = Blame::object("v1", "Node", node.name()).field("status.allocatable");
@@ -180,7 +215,20 @@ fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) ->
             renaming_setting(case).unwrap_or_else(node_blame),
         );
     }
-    let Some(source) = source else { return (Confidence::Possible, "nothing on the Node advertises it".to_owned(), node_blame()) };
+    // mig.strategy=mixed. Source: NVIDIA/k8s-device-plugin v0.17 internal/rm/device_map.go.
+    if let Some(slice) =
+        node.status.allocatable.iter().find(|(k, v)| resource == "nvidia.com/gpu" && k.starts_with("nvidia.com/mig-") && !v.is_zero())
+    {
+        return (Confidence::Certain, format!("the device plugin offers slices instead ({}; mig.strategy=mixed)", slice.0), node_blame());
+    }
+    let Some(source) = source else {
+        let why =
+            "nothing on the Node advertises it, and nodewhy does not know what should (a NodeOverlay may promise what no machine has)";
+        return (Confidence::Possible, why.to_owned(), node_blame());
+    };
+    if let Some(found) = pod_eni_off(case, resource) {
+        return found;
+    }
     if source.daemon_sets.is_empty() {
         return (Confidence::Likely, format!("{} has not provided it", source.who), node_blame());
     }
@@ -190,6 +238,10 @@ fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) ->
         return found;
     }
     if let Some(pod) = case.pods().find(|p| p.daemon_set().is_some_and(is_source)) {
+        let starts = pod.trouble().is_none_or(|(_, why)| pull::explain(&why).is_none());
+        if let Some(found) = image_without_driver(case, source).filter(|_| starts) {
+            return found;
+        }
         let blame = Blame::object("v1", "Pod", &pod.metadata.name).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
         return match pod.trouble() {
             Some((container, why)) => {
@@ -258,6 +310,31 @@ fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requiremen
         ),
         blame.field("spec.template.spec.tolerations"),
     ))
+}
+
+/// The image is one of AWS's own without the driver, and nothing in the cluster installs one.
+/// Source: awslabs/amazon-eks-ami v20260114 doc/usage (image names); AL2's GPU image is called amazon-eks-gpu-node.
+fn image_without_driver(case: &Case, source: &Source) -> Option<(Confidence, String, Blame)> {
+    const STANDARD: [&str; 3] = ["amazon-eks-node-al2023-", "amazon-eks-node-1.", "amazon-eks-arm64-node-"];
+    let needed = match source.resource {
+        "nvidia.com/gpu" => "nvidia",
+        "aws.amazon.com/neuron" | "aws.amazon.com/neuroncore" | "aws.amazon.com/neurondevice" => "neuron",
+        _ => return None,
+    };
+    let installs = |d: &DaemonSet| source.drivers.iter().any(|driver| d.metadata.name.contains(driver));
+    let class = case.class()?;
+    let image = case.claim.map(|c| c.status.image_id.as_str()).filter(|id| !id.is_empty())?;
+    let name = &class.status.amis.iter().find(|ami| ami.id == image)?.name;
+    let lacks = STANDARD.iter().any(|family| name.starts_with(family)) && !name.contains(needed);
+    if !lacks || case.world.missing(Input::DaemonSets).is_some() || case.world.daemon_sets().any(installs) {
+        return None;
+    }
+    let blame = Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms");
+    let why = format!(
+        "the image {name} has no {} driver, and nothing in the cluster installs one",
+        if needed == "nvidia" { "NVIDIA" } else { "Neuron" }
+    );
+    Some((Confidence::Likely, why, blame))
 }
 
 /// The device plugin only waits: what loads the driver fails.

@@ -1,6 +1,7 @@
 //! EC2 has no capacity for what the NodePool asks, or a quota or a full subnet says no: Karpenter deletes the claim at once.
 
 use super::Rule;
+use super::launch_error::{self, Place};
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
@@ -17,71 +18,6 @@ pub static RULE: Rule = Rule {
     page: include_str!("../../docs/causes/InsufficientCapacity.md"),
     check,
 };
-
-/// What a fleet error in the event means, where it is not capacity.
-struct Refusal {
-    codes: &'static [&'static str],
-    why: &'static str,
-    fix: &'static str,
-    /// The object to change, where it is in the cluster.
-    blame: Option<Field>,
-    command: Option<&'static str>,
-}
-
-enum Field {
-    Requirements,
-    Subnets,
-}
-
-const QUOTAS: &str =
-    "aws service-quotas list-service-quotas --service-code ec2 --query 'Quotas[?contains(QuotaName,`Instance`)].[QuotaName,Value]'";
-
-/// All of them end as InsufficientCapacityError.
-/// Source: karpenter-provider-aws v1.14.1 pkg/errors/errors.go `unfulfillableCapacityErrorCodes`.
-const REFUSALS: &[Refusal] = &[
-    Refusal {
-        codes: &["VcpuLimitExceeded", "MaxFleetCountExceeded"],
-        why: "the account's vCPU quota is used up",
-        fix: "Raise the quota, or lower the demand.",
-        blame: None,
-        command: Some(QUOTAS),
-    },
-    Refusal {
-        codes: &["MaxSpotInstanceCountExceeded"],
-        why: "the account's spot quota is used up",
-        fix: "Raise the quota, or allow on-demand instances too.",
-        blame: None,
-        command: Some(QUOTAS),
-    },
-    Refusal {
-        codes: &["InsufficientFreeAddressesInSubnet"],
-        why: "the subnets have no free IP addresses",
-        fix: "Select larger or more subnets.",
-        blame: Some(Field::Subnets),
-        command: Some("aws ec2 describe-subnets --query 'Subnets[].[SubnetId,AvailabilityZone,AvailableIpAddressCount]' --output text"),
-    },
-    Refusal {
-        codes: &["spot-service-linked-role", "AuthFailure.ServiceLinkedRoleCreationNotPermitted"],
-        why: "the spot service-linked role does not exist and may not be created",
-        fix: "Create the role AWSServiceRoleForEC2Spot once per account.",
-        blame: None,
-        command: Some("aws iam get-role --role-name AWSServiceRoleForEC2Spot"),
-    },
-    Refusal {
-        codes: &["ReservationCapacityExceeded"],
-        why: "the capacity reservation is used up",
-        fix: "Enlarge the reservation, or allow other capacity types.",
-        blame: Some(Field::Requirements),
-        command: None,
-    },
-    Refusal {
-        codes: &["Unsupported"],
-        why: "the instance type is not offered in the zone",
-        fix: "Allow instance types that the zone offers, or other zones.",
-        blame: Some(Field::Requirements),
-        command: None,
-    },
-];
 
 fn check(case: &Case) -> Opinion {
     let Some(pool) = case.pool.map(NodePool::name).or_else(|| case.claim.and_then(NodeClaim::node_pool)) else { return Opinion::Silent };
@@ -110,8 +46,9 @@ fn check(case: &Case) -> Opinion {
         return Opinion::RuledOut("EC2 refused one NodeClaim only, and Karpenter asks again".to_owned());
     }
     let wanted = wanted(case);
-    let names = |r: &&Refusal| r.codes.iter().any(|c| message.contains(c));
-    let refusal = REFUSALS.iter().find(names).filter(|_| !message.contains("InsufficientInstanceCapacity"));
+    // All of these end as InsufficientCapacityError: karpenter-provider-aws v1.14.1 pkg/errors/errors.go
+    // `unfulfillableCapacityErrorCodes`. Where capacity is one of several errors, more capacity would have done.
+    let refusal = launch_error::named(message).filter(|e| !e.is_capacity() && !message.contains("InsufficientInstanceCapacity"));
     let zones = zones(message);
     let place = if zones.is_empty() { String::new() } else { format!(" in {}", zones.join(", ")) };
     let mut summary = match refusal {
@@ -136,11 +73,9 @@ fn check(case: &Case) -> Opinion {
         ),
     );
     let requirements = || Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements");
-    let blame = match (refusal.map(|r| &r.blame), case.class()) {
-        (None | Some(Some(Field::Requirements)), _) => Some(requirements()),
-        (Some(Some(Field::Subnets)), Some(class)) => {
-            Some(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.subnetSelectorTerms"))
-        }
+    let blame = match (refusal.map(|r| r.place), case.class()) {
+        (None | Some(Place::Requirements), _) => Some(requirements()),
+        (Some(Place::Class(field)), Some(class)) => Some(Blame::object(&class.api_version, &class.kind, class.name()).field(field)),
         _ => None,
     };
     if let Some(blame) = blame {

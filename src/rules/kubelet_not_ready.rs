@@ -1,7 +1,7 @@
 //! The kubelet itself says why its Node is not Ready, and it is not the network.
 
-use super::Rule;
 use super::unknown::ask_the_instance;
+use super::{Rule, repair};
 use crate::api::{Blame, Confidence, Stage};
 use crate::case::Case;
 use crate::cni;
@@ -13,7 +13,7 @@ pub static RULE: Rule = Rule {
     cause: "KubeletNotReady",
     summary: "The kubelet reports its Node as not Ready: container runtime, pod lifecycle or CSINode",
     stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes],
+    reads: &[Input::Nodes, Input::Deployments],
     versions: "all",
     page: include_str!("../../docs/causes/KubeletNotReady.md"),
     check,
@@ -28,6 +28,11 @@ const REPORTS: &[(&str, &str, &str)] = &[
         "Look for too many pods, a slow disk or a hanging container runtime; replace the instance.",
     ),
     ("container runtime is down", "containerd does not answer", "Look at containerd on the instance; replace it if it does not come back."),
+    (
+        "status check may not have completed",
+        "containerd has not answered since the kubelet started",
+        "Look at containerd on the instance: a user-given configuration that it refuses, or a socket elsewhere.",
+    ),
     ("RuntimeReady=false", "containerd is not ready", "Look at containerd on the instance; replace it if it does not come back."),
     ("CSINode", "it cannot write its CSINode object", "See why the API server refuses or does not answer the kubelet."),
     ("missing node capacity", "it cannot read the machine's resources", "Look at the kubelet's log; replace the instance."),
@@ -64,7 +69,7 @@ fn check(case: &Case) -> Opinion {
         }))
         .blaming(Blame::object("v1", "Node", node.name()))
         .fix(report.map_or("Mend what the kubelet names.", |(.., fix)| fix));
-    ask_the_instance(case, finding).into()
+    repair::who_replaces(case, ask_the_instance(case, finding)).into()
 }
 
 fn pressures(node: &Node) -> impl Iterator<Item = &'static (&'static str, &'static str)> {

@@ -1,7 +1,7 @@
 //! The kubelet no longer reports, or never did.
 
-use super::Rule;
 use super::unknown::ask_the_instance;
+use super::{Rule, repair};
 use crate::api::{Blame, Confidence, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
@@ -13,7 +13,7 @@ pub static RULE: Rule = Rule {
     cause: "KubeletStopped",
     summary: "The kubelet stopped posting the Node's status, or never posted it",
     stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes, Input::Events],
+    reads: &[Input::Nodes, Input::Events, Input::Deployments],
     versions: "all",
     page: include_str!("../../docs/causes/KubeletStopped.md"),
     check,
@@ -67,5 +67,5 @@ fn check(case: &Case) -> Opinion {
             .fix("Reserve memory for the system (kubeReserved, systemReserved, evictionHard) and give the pods memory limits; then replace the instance."),
         None => finding.fix("Look at the instance: out of memory, disk or network are the usual reasons. Replace it if it does not come back."),
     };
-    ask_the_instance(case, finding).into()
+    repair::who_replaces(case, ask_the_instance(case, finding)).into()
 }

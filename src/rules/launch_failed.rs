@@ -1,86 +1,115 @@
 //! The cloud refused the launch, and Karpenter tries again: the condition says why.
 
 use super::Rule;
+use super::launch_error::{self, Place};
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
+use crate::foreign::{Condition, NodeClass};
 use crate::input::Input;
+use crate::text;
+use crate::userdata::{Consequence, Defect};
 
 pub static RULE: Rule = Rule {
     cause: "LaunchFailed",
     summary: "The cloud refuses to launch the instance, for the reason in the Launched condition",
     stages: &[Stage::Launch],
     reads: &[Input::NodeClaims, Input::NodeClasses],
-    versions: "reasons other than LaunchFailed since Karpenter 1.2.0",
+    versions: "all; reasons other than LaunchFailed since AWS provider 1.2.0, before that the message is read",
     page: include_str!("../../docs/causes/LaunchFailed.md"),
     check,
 };
 
-/// Reason, what to mend, and the field of the node class it is about; none where the account or Karpenter's role is.
-/// Source: karpenter-provider-aws v1.14.1 pkg/errors/errors.go `ToReasonMessage`.
-const REASONS: &[(&str, &str, Option<&str>)] = &[
-    ("SpotSLRCreationFailed", "Create the service-linked role AWSServiceRoleForEC2Spot, or let Karpenter's role create it.", None),
-    (
-        "Unauthorized",
-        "Give Karpenter's role the permission that the message names; a service control policy or permission boundary may take it away.",
-        None,
-    ),
-    ("AMIAuthorizationFailure", "Share the image with this account.", Some("spec.amiSelectorTerms")),
-    ("AMINotFound", "Select an image that exists in this region and is shared with this account.", Some("spec.amiSelectorTerms")),
-    (
-        "InvalidAMIID",
-        "Select an image that is available: a pending, failed or deregistered one cannot start.",
-        Some("spec.amiSelectorTerms"),
-    ),
-    ("SecurityGroupSubnetVPCMismatch", "Select security groups and subnets of one VPC.", Some("spec.securityGroupSelectorTerms")),
-    ("InstanceProfileNameInvalid", "Create the instance profile, or name one that exists.", Some("spec.instanceProfile")),
-    ("UserDataSizeLimitExceeded", "Shorten the user data: EC2 takes 16 KiB after rendering.", Some("spec.userData")),
-    ("InsufficientFreeAddressesInSubnet", "Use larger or more subnets.", Some("spec.subnetSelectorTerms")),
-    ("SpotQuotaExceeded", "Raise the spot quota.", None),
-    ("VCPULimitExceeded", "Raise the vCPU quota.", None),
-    ("FleetQuotaExceeded", "Raise the fleet quota.", None),
-    ("RequestLimitExceeded", "Wait, or find who else calls EC2 so often.", None),
-    ("AccountPendingVerification", "Wait until AWS has verified the account.", None),
-    ("LaunchTemplateNotFound", "Wait for Karpenter to make it again; find who deletes launch templates.", None),
-];
-
 fn check(case: &Case) -> Opinion {
     let Some(claim) = case.claim else { return Opinion::Silent };
     let Some(launched) = claim.condition("Launched").filter(|c| !c.is_true()) else { return Opinion::Silent };
-    if matches!(launched.reason.as_str(), "AwaitingReconciliation" | "" | "Launched") {
+    // NodeClassReadinessUnknown is the class's own affair.
+    if matches!(launched.reason.as_str(), "AwaitingReconciliation" | "" | "Launched" | "NodeClassReadinessUnknown") {
         return Opinion::RuledOut("Karpenter reports no launch error".to_owned());
     }
-    let known = REASONS.iter().find(|(reason, ..)| *reason == launched.reason);
-    let said = if launched.message.is_empty() { launched.reason.to_string() } else { launched.message.trim_end_matches('.').to_owned() };
-    let confidence = if known.is_some() { Confidence::Certain } else { Confidence::Likely };
-    let what = profile(case, &launched.reason).map_or_else(String::new, |name| format!(", the node class names {name}"));
-    let summary = format!("The cloud refuses to launch NodeClaim {}: {said} ({}{what}).", claim.name(), launched.reason);
-    let finding = Finding::new(
-        confidence,
-        summary,
-        saw(
-            case.subject(),
-            r#"status.conditions[?(@.type=="Launched")]"#,
-            launched.shown(),
-            "Karpenter tries again until its launch timeout",
+    // A reason of Karpenter's own is surer than words in a message, but "Unauthorized" has variants that only the message tells apart.
+    let by_reason = launch_error::named(&launched.reason);
+    let by_message = launch_error::named(&launched.message);
+    let known = match launched.reason.as_str() {
+        "LaunchFailed" | "Unauthorized" => by_message.or(by_reason),
+        _ => by_reason.or(by_message),
+    };
+    // A user data that Karpenter cannot render is one such error, and its own place can be shown.
+    let unreadable = unreadable_user_data(case).filter(|_| known.is_none_or(|e| e.place == Place::Class("spec.userData")));
+    let confidence = if known.is_some_and(|e| e.exact) { Confidence::Certain } else { Confidence::Likely };
+    let said = said(launched);
+    let name = claim.name();
+    let what = profile(case, &launched.reason, &launched.message).map_or_else(String::new, |name| format!(", the node class names {name}"));
+    let summary = match (&unreadable, known) {
+        (Some((class, text, defect)), _) => format!(
+            "NodeClaim {name} cannot be launched because Karpenter cannot read userData of {} {}, line {}: {} ({said}).",
+            class.kind,
+            class.name(),
+            text::position(text, defect.span.start).line,
+            defect.message.trim_end_matches('.')
         ),
-    )
-    .fix(known.map_or("Mend what the message names.", |(_, fix, _)| fix))
-    .step(
+        (None, Some(error)) => format!("The cloud refuses to launch NodeClaim {name}: {} ({said}{what}).", error.why),
+        (None, None) => format!("The cloud refuses to launch NodeClaim {name}: {said}."),
+    };
+    let evidence = saw(
+        case.subject(),
+        r#"status.conditions[?(@.type=="Launched")]"#,
+        launched.shown(),
+        "Karpenter tries again until its launch timeout",
+    );
+    let finding = Finding::new(confidence, summary, evidence).fix(known.map_or("Mend what the message names.", |e| e.fix)).step(
         Risk::Inspect,
         "See the whole error",
-        Some(format!("kubectl logs -A -l app.kubernetes.io/name=karpenter --tail=-1 | grep {}", claim.name())),
+        Some(format!("kubectl logs -A -l app.kubernetes.io/name=karpenter --tail=-1 | grep {name}")),
     );
-    match (case.class(), known) {
-        (Some(class), Some((.., Some(field)))) => {
-            finding.blaming(Blame::object(&class.api_version, &class.kind, class.name()).field(*field)).into()
+    let finding = match known.and_then(|e| e.command) {
+        Some(command) => finding.step(Risk::Inspect, "See what AWS says", Some(command.to_owned())),
+        None => finding,
+    };
+    let pending = [&launched.reason, &launched.message].iter().any(|text| text.contains("InvalidAMIID") && !text.contains("NotFound"));
+    let finding = match case.karpenter().filter(|k| pending && k.takes_pending_images()) {
+        Some(karpenter) => finding.with(saw(
+            "Deployment/karpenter",
+            "spec.template.spec.containers[0].image",
+            karpenter.version.to_string(),
+            "this version also selects images that are still pending; 1.2.2, 1.3.0 and later take available ones only",
+        )),
+        None => finding,
+    };
+    if let Some((class, text, defect)) = unreadable {
+        let blame = Blame::object(&class.api_version, &class.kind, class.name()).field("spec.userData").at(text, defect.span);
+        return finding.fix("Correct userData at this place.").blaming(blame).into();
+    }
+    match (known.map(|e| e.place), case.class(), claim.node_pool()) {
+        (Some(Place::Class(field)), Some(class), _) => {
+            finding.blaming(Blame::object(&class.api_version, &class.kind, class.name()).field(field)).into()
+        }
+        (Some(Place::Requirements | Place::Nowhere), _, Some(pool)) if known.is_some_and(|e| e.exact) => {
+            finding.blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements")).into()
         }
         _ => finding.into(),
     }
 }
 
+/// The first mistake in userData over which Karpenter cannot make a launch template.
+fn unreadable_user_data<'w>(case: &Case<'w>) -> Option<(&'w NodeClass, &'w str, &'w Defect)> {
+    let (user_data, text) = case.user_data()?;
+    let defect = user_data.defects.iter().find(|d| d.consequence(user_data.family) == Consequence::NoLaunch)?;
+    Some((case.class()?, text, defect))
+}
+
+/// Reason and message, cut to what a sentence holds; the whole is in the evidence.
+fn said(launched: &Condition) -> String {
+    const ENOUGH: usize = 240;
+    let message = launched.message.trim_end_matches('.');
+    let cut: String = message.chars().take(ENOUGH).collect();
+    let cut = if cut.len() < message.len() { cut + "…" } else { cut };
+    if cut.is_empty() { launched.reason.clone() } else { format!("{}: {cut}", launched.reason) }
+}
+
 /// The instance profile that the cloud does not know.
-fn profile<'w>(case: &Case<'w>, reason: &str) -> Option<&'w str> {
-    let class = case.class().filter(|_| reason == "InstanceProfileNameInvalid")?;
+fn profile<'w>(case: &Case<'w>, reason: &str, message: &str) -> Option<&'w str> {
+    let unknown = reason == "InstanceProfileNameInvalid" || message.contains("Invalid IAM Instance Profile");
+    let class = case.class().filter(|_| unknown)?;
     class.spec.instance_profile.as_deref().or(class.status.instance_profile.as_deref())
 }

@@ -3,6 +3,7 @@
 use super::Rule;
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
+use crate::cloud_controller::naming_last_taint_writer;
 use crate::finding::{Finding, Opinion, saw};
 use crate::foreign::{NodeClaim, Pod, Taint};
 use crate::input::Input;
@@ -120,12 +121,41 @@ fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::O
                 "kubectl get nodereadinessrules -o yaml".to_owned(),
             );
     }
-    let finding = finding.step(Risk::Inspect, format!("See what {} does on the Node", owner.name), Some(pods()));
+    let finding = ask_remover(case, finding, owner).step(Risk::Inspect, format!("See what {} does on the Node", owner.name), Some(pods()));
+    let finding = match case.class() {
+        Some(class) if metadata_out_of_reach(case, owner) => finding.unknown(
+            format!(
+                "Does the pod insist on the instance's metadata? {} {} keeps it at the instance (httpPutResponseHopLimit 1).",
+                class.kind,
+                class.name()
+            ),
+            format!(
+                "kubectl logs -n {} {} --all-containers --tail=50",
+                pod_of(case, owner).and_then(|p| p.metadata.namespace.as_deref()).unwrap_or("kube-system"),
+                pod_of(case, owner).map_or("POD", |p| p.metadata.name.as_str())
+            ),
+        ),
+        _ => finding,
+    };
     if case.world.missing(Input::Pods).is_some() {
         finding.unknown(format!("Does the pod of {} run on {node}?", owner.name), pods())
     } else {
         finding
     }
+}
+
+/// The agent's pod fails, and could not reach the instance's metadata if it wanted to: answers die at the first hop.
+fn metadata_out_of_reach(case: &Case, owner: &startup_taint::Owner) -> bool {
+    let limited = case.class().is_some_and(|c| c.spec.metadata_options.http_put_response_hop_limit == Some(1));
+    limited && pod_of(case, owner).is_some_and(|p| !p.spec.host_network && p.trouble().is_some())
+}
+
+/// Where the agent is well, whoever removes its taint is the one to look at.
+pub(super) fn ask_remover(case: &Case, finding: Finding, owner: &startup_taint::Owner) -> Finding {
+    let well = pod_of(case, owner).is_some_and(Pod::is_ready);
+    let (Some((fix, command)), Some(node), true) = (owner.ready, case.node, well) else { return finding };
+    let remover = owner.remover.unwrap_or(owner.name);
+    naming_last_taint_writer(finding.fix(fix), node).unknown(format!("Does {remover} run, and what does it say of this Node?"), command)
 }
 
 /// Why the owner has not removed its taint from the Node.

@@ -31,10 +31,12 @@ pub fn finding(case: &Case) -> Finding {
     let finding = Finding::new(Confidence::Possible, summary, case.wait.evidence.clone());
     let finding = match case.stage() {
         Stage::Join => ask_the_instance(case, finding),
-        Stage::Launch => finding.unknown(
-            "What does Karpenter log about it?",
-            format!("kubectl logs -A -l app.kubernetes.io/name=karpenter --tail=-1 | grep {}", name(case)),
-        ),
+        Stage::Launch => {
+            finding.unknown("Does Karpenter run, and is it the leader?", "kubectl get pods,lease -A | grep karpenter").unknown(
+                "What does Karpenter log about it?",
+                format!("kubectl logs -A -l app.kubernetes.io/name=karpenter --tail=-1 | grep {}", name(case)),
+            )
+        }
         Stage::Register => finding
             .unknown(
                 "What does Karpenter log about it?",
@@ -68,6 +70,16 @@ fn name<'c>(case: &'c Case) -> &'c str {
 pub(super) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
     let Some(instance) = instance_id(case) else { return finding };
     let cluster = case.karpenter().and_then(|k| k.cluster_name.as_deref()).filter(|n| !n.is_empty()).unwrap_or("CLUSTER");
+    // Without an interruption queue Karpenter does not hear of an instance that ends before it joins.
+    let finding = match case.stage() {
+        Stage::Join => finding.unknown(
+            "Does the instance still run? One that ended at once had a volume that could not be decrypted (KMS), or another fault of EC2's.",
+            format!(
+                "aws ec2 describe-instances --instance-ids {instance} --query 'Reservations[].Instances[].[State.Name,StateReason.Code,SubnetId,PrivateDnsName]'"
+            ),
+        ),
+        _ => finding,
+    };
     let finding = finding
         .unknown(
             "What did the instance print while it booted (nodeadm, bootstrap.sh, cloud-init)?",

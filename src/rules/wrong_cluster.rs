@@ -1,33 +1,49 @@
-//! userData sends the kubelet to another cluster than the one Karpenter works for.
+//! The machine is sent to another cluster: by userData, or by Karpenter's own settings.
 
 use super::Rule;
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
+use crate::foreign::NodeClass;
 use crate::input::Input;
 use crate::text;
-use crate::userdata::{Family, Located, UserData};
+use crate::userdata::{BootstrapCall, Family, Located, UserData};
 
 pub static RULE: Rule = Rule {
     cause: "WrongCluster",
-    summary: "userData names another cluster than Karpenter's own",
+    summary: "userData or Karpenter's settings send the machine to another cluster",
     stages: &[Stage::Join],
-    reads: &[Input::NodeClasses, Input::Deployments],
+    reads: &[Input::NodeClasses, Input::NodeClaims, Input::Deployments, Input::DaemonSets, Input::Nodes],
     versions: "all",
     page: include_str!("../../docs/causes/WrongCluster.md"),
     check,
 };
 
 fn check(case: &Case) -> Opinion {
-    let (Some((user_data, text)), Some(class)) = (case.user_data(), case.class()) else { return Opinion::Silent };
-    let Some(own) = case.karpenter().and_then(|k| k.cluster_name.as_deref()).filter(|n| !n.is_empty()) else { return Opinion::Silent };
-    let Some(named) = cluster_of(user_data) else { return Opinion::Silent };
-    if named.value == own || named.value.contains('$') {
-        return Opinion::RuledOut(format!("userData names the cluster {own}"));
-    }
+    let (Some(class), Some(karpenter)) = (case.class(), case.karpenter()) else { return Opinion::Silent };
+    let name = karpenter.cluster_name.as_deref().filter(|n| !n.is_empty());
+    let endpoint = karpenter.cluster_endpoint.as_deref().filter(|e| !e.is_empty());
+    let told = case.user_data().map(|(user_data, text)| (text, Told::by(user_data)));
+    let known = |named: &Located<String>| !named.value.contains('$');
+    let elsewhere = told.as_ref().and_then(|(text, told)| {
+        let by_name = told.name.filter(|n| known(n)).zip(name).filter(|(n, own)| n.value != *own);
+        let by_endpoint = told.endpoint.filter(|e| known(e)).zip(endpoint).filter(|(e, own)| !same_endpoint(&e.value, own));
+        let (named, own) = by_name.or(by_endpoint)?;
+        Some((*text, named, own))
+    });
     if let Some(sibling) = case.same_spec_sibling_joined() {
-        return Opinion::RuledOut(format!("NodeClaim {} joined with the same userData", sibling.name()));
+        return Opinion::RuledOut(format!("NodeClaim {} joined with the same node class", sibling.name()));
     }
+    if let Some((text, named, own)) = elsewhere {
+        return by_user_data(class, text, named, own).into();
+    }
+    match by_settings(case, &karpenter.deployment, name, endpoint) {
+        Some(finding) => finding.into(),
+        None => Opinion::RuledOut("neither userData nor Karpenter's settings name another cluster".to_owned()),
+    }
+}
+
+fn by_user_data(class: &NodeClass, text: &str, named: &Located<String>, own: &str) -> Finding {
     let place = text::position(text, named.span.start);
     let name = class.name();
     Finding::new(
@@ -45,19 +61,63 @@ fn check(case: &Case) -> Opinion {
             "the kubelet asks for a token of this cluster",
         ),
     )
-    .with(saw("Deployment/karpenter", "CLUSTER_NAME", own, "Karpenter launches machines for this cluster"))
+    .with(saw("Deployment/karpenter", "spec.template.spec.containers[0].env", own, "Karpenter launches machines for this cluster"))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, named.span))
     .fix("Name this cluster in userData, with its endpoint and certificate authority.")
-    .step(Risk::Mutating, "Correct the name", Some(format!("kubectl edit ec2nodeclass {name}")))
-    .into()
+    .step(Risk::Mutating, "Correct the name", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())))
+}
+
+/// Karpenter writes its own cluster's name and endpoint into every machine's user data; after a cluster was made anew they may be the
+/// old one's. Who else in the cluster knows them: the VPC CNI as the EKS add-on, and Nodes that eksctl made.
+fn by_settings(case: &Case, deployment: &str, name: Option<&str>, endpoint: Option<&str>) -> Option<Finding> {
+    let cni = case.world.daemon_sets().find(|d| d.metadata.name == "aws-node")?;
+    let containers = &cni.spec.template.spec.containers;
+    let env = |key: &str| containers.iter().flat_map(|c| &c.env).find(|e| e.name == key && !e.value.is_empty()).map(|e| e.value.as_str());
+    let eksctl = || case.world.nodes().find_map(|n| n.metadata.label("alpha.eksctl.io/cluster-name"));
+    let by_name =
+        name.zip(env("CLUSTER_NAME")).filter(|(ours, theirs)| ours != theirs).map(|(o, t)| ("CLUSTER_NAME", o, t, "DaemonSet/aws-node"));
+    let by_label = || name.zip(eksctl()).filter(|(ours, theirs)| ours != theirs).map(|(o, t)| ("CLUSTER_NAME", o, t, "Nodes"));
+    // The add-on's template has been published with its placeholder: amazon-vpc-cni-k8s#2327.
+    let by_endpoint = || {
+        let theirs = env("CLUSTER_ENDPOINT").filter(|e| e.starts_with("https://"))?;
+        endpoint.filter(|ours| !same_endpoint(ours, theirs)).map(|ours| ("CLUSTER_ENDPOINT", ours, theirs, "DaemonSet/aws-node"))
+    };
+    let (setting, ours, theirs, witness) = by_endpoint().or(by_name).or_else(by_label)?;
+    let (namespace, deployment) = deployment.split_once('/')?;
+    let finding = Finding::new(
+        Confidence::Likely,
+        format!(
+            "Karpenter's setting {setting} is {ours:?}, but this cluster's is {theirs:?}: it writes another cluster into the user data of its machines, and their Nodes never appear here."
+        ),
+        saw(format!("Deployment/{deployment}"), format!("spec.template.spec.containers[0].env {setting}"), ours, "every machine that Karpenter launches joins this cluster"),
+    )
+    .with(saw(witness, if witness == "Nodes" { "metadata.labels['alpha.eksctl.io/cluster-name']" } else { "spec.template.spec.containers[0].env" }, theirs, "this is the cluster that they are in"))
+    .blaming(Blame::object("apps/v1", "Deployment", deployment).namespace(namespace).field(format!("env {setting}")))
+    .fix("Set settings.clusterName and settings.clusterEndpoint of Karpenter's chart to this cluster's; an empty endpoint is looked up.")
+    .step(Risk::Inspect, "See this cluster's endpoint", Some("kubectl cluster-info".to_owned()));
+    Some(finding)
+}
+
+fn same_endpoint(one: &str, other: &str) -> bool {
+    let bare = |url: &str| url.trim().trim_end_matches('/').trim_end_matches(":443").to_ascii_lowercase();
+    bare(one) == bare(other)
 }
 
 /// The cluster that the user's own text joins. Elsewhere than on Custom, Karpenter's part overrides it, but for a first call on AL2.
-fn cluster_of(user_data: &UserData) -> Option<&Located<String>> {
-    let call = user_data.bootstrap_calls.first().filter(|c| c.exact).and_then(|c| c.cluster_name.as_ref());
-    match user_data.family {
-        Family::Custom => call.or_else(|| user_data.node_configs.iter().find_map(|c| c.cluster_name.as_ref())),
-        Family::Al2 => call,
-        _ => None,
+struct Told<'u> {
+    name: Option<&'u Located<String>>,
+    endpoint: Option<&'u Located<String>>,
+}
+
+impl<'u> Told<'u> {
+    fn by(user_data: &'u UserData) -> Self {
+        let call = user_data.bootstrap_calls.first().filter(|c| c.exact);
+        let call = call.filter(|_| matches!(user_data.family, Family::Custom | Family::Al2));
+        let option = |c: &'u BootstrapCall| c.options.iter().rfind(|(name, _)| name == "--apiserver-endpoint").map(|(_, value)| value);
+        let configs = || user_data.node_configs.iter().filter(|_| user_data.family == Family::Custom);
+        Self {
+            name: call.and_then(|c| c.cluster_name.as_ref()).or_else(|| configs().find_map(|c| c.cluster_name.as_ref())),
+            endpoint: call.and_then(option).or_else(|| configs().find_map(|c| c.api_server_endpoint.as_ref())),
+        }
     }
 }

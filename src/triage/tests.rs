@@ -229,3 +229,41 @@ fn our_own_events_are_no_evidence() {
     triage.take(applied(Input::Events, event), at(1, 0));
     assert_eq!(triage.world().events("NodeClaim", "general-a").count(), 0);
 }
+
+#[test]
+fn a_machine_that_hangs_in_its_deletion_is_news_again() {
+    let mut triage = started(Vec::new());
+    let conditions = ["Launched", "Registered", "Initialized"].map(|type_| condition(type_, "True", type_));
+    triage.take(applied(Input::NodeClaims, claim(&conditions, None)), at(0, 0));
+    let mut silent = node("Unknown");
+    silent["status"]["conditions"][0]["reason"] = json!("NodeStatusUnknown");
+    triage.take(applied(Input::Nodes, silent), at(0, 0));
+    triage.take(Change::Pods { node: "ip-10-0-0-1".to_owned(), pods: Ok(Vec::new()) }, at(0, 0));
+    let mut orders = triage.look(at(10, 0));
+    triage.take(Change::Pods { node: "ip-10-0-0-1".to_owned(), pods: Ok(Vec::new()) }, at(10, 1));
+    orders.extend(triage.look(at(10, 1)));
+    assert_eq!(writes(orders).last().and_then(|w| cause(&w.diagnosis).map(str::to_owned)).as_deref(), Some("KubeletStopped"));
+    triage.take(applied(Input::NodeClaims, claim(&conditions, Some(at(20, 0)))), at(20, 0));
+    triage.take(Change::Removed { input: Input::Nodes, namespace: None, name: "ip-10-0-0-1".to_owned(), last: None }, at(21, 0));
+    assert_eq!(writes(triage.look(at(21, 0))).last().and_then(|w| w.ends), Some(Outcome::Deleted));
+    assert_eq!(writes(triage.look(at(79, 0))), []);
+    let stuck = writes(triage.look(at(80, 0)));
+    assert_eq!(stuck.first().and_then(|w| cause(&w.diagnosis)), Some("TerminationStuck"));
+    assert!(stuck.iter().all(|w| w.announces && w.ends.is_none()));
+    triage.take(removed(None), at(95, 0));
+    assert_eq!(writes(triage.look(at(95, 0))).last().and_then(|w| w.ends), Some(Outcome::Deleted));
+}
+
+#[test]
+fn an_end_by_design_is_told_as_one() {
+    let (mut triage, _) = sick();
+    let disrupted = condition("DisruptionReason", "True", "Drifted");
+    let conditions = [condition("Launched", "True", "Launched"), condition("Registered", "False", "UnregisteredTaintNotFound"), disrupted];
+    triage.take(applied(Input::NodeClaims, claim(&conditions, Some(at(5, 0)))), at(5, 0));
+    let written = writes(triage.look(at(5, 0)));
+    let ended = written.last().and_then(|w| w.diagnosis.status.as_ref()?.conditions.iter().find(|c| c.type_ == "Ended"));
+    assert!(
+        ended.is_some_and(|c| c.message.ends_with("was deleted after 5m: it had drifted from its NodePool or node class")),
+        "{ended:?}"
+    );
+}

@@ -3,4 +3,7 @@
 #[path = "../control-plane/mod.rs"]
 mod control_plane;
 mod harness;
+mod monitoring;
 mod operator;
+mod packaging;
+mod prometheus;

@@ -14,7 +14,7 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(30);
 
 /// Installs what is shipped, and gives the rights of its ServiceAccount.
-fn install(control_plane: &ControlPlane) -> PathBuf {
+pub fn install(control_plane: &ControlPlane) -> PathBuf {
     let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests");
     control_plane.kubectl(&["apply", "--server-side", "--kustomize", manifests.to_str().expect("a path in UTF-8")]);
     control_plane.kubectl(&["wait", "--for=condition=Established", "crd/nodediagnoses.nodewhy.dev"]);
@@ -31,7 +31,7 @@ fn diagnoses(control_plane: &ControlPlane) -> Vec<String> {
 }
 
 /// A claim that Karpenter 1.0.5 refuses, and a healthy one beside it.
-fn one_refused_one_healthy(control_plane: &ControlPlane) {
+pub fn one_refused_one_healthy(control_plane: &ControlPlane) {
     nodepool(control_plane, "tainted-away");
     nodepool(control_plane, "healthy");
     join_without_unregistered_taint(control_plane, "tainted-away");

@@ -2,7 +2,8 @@
 //!
 //! README.md says what runs and what it costs. To copy it: take this folder, drop `nodewhy.rs`, and name your module in go.mod.
 
-mod binaries;
+pub mod binaries;
+mod debian;
 mod karpenter;
 mod nodewhy;
 mod process;

@@ -5,6 +5,8 @@
 pub mod fleet;
 
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write;
 
 /// The healthy cluster that every example of a page starts from.
 pub const CLUSTER: &str = include_str!("../../docs/causes/cluster.yaml");
@@ -26,4 +28,38 @@ pub fn over_cluster(text: &str) -> Vec<Value> {
         }
     }
     cluster
+}
+
+/// One example of a page: objects over the healthy cluster, and what must be found.
+pub struct Example {
+    pub title: String,
+    pub line: usize,
+    pub objects: String,
+    pub expect: Vec<BTreeMap<String, String>>,
+}
+
+/// Pairs of fences: `yaml`, then `yaml expect`. The title is the last heading above.
+pub fn examples(page: &str) -> Vec<Example> {
+    let mut examples = Vec::new();
+    let (mut title, mut objects, mut line) = (String::new(), None, 0);
+    let mut lines = page.lines().enumerate();
+    while let Some((number, text)) = lines.next() {
+        if let Some(heading) = text.strip_prefix('#') {
+            heading.trim_start_matches('#').trim().clone_into(&mut title);
+        }
+        let Some(info @ ("yaml" | "yaml expect")) = text.strip_prefix("```") else { continue };
+        let body = lines.by_ref().map(|(_, l)| l).take_while(|l| *l != "```").fold(String::new(), |mut body, l| {
+            let _ = writeln!(body, "{l}");
+            body
+        });
+        match (info, objects.take()) {
+            ("yaml", _) => (objects, line) = (Some(body), number + 1),
+            (_, Some(objects)) => {
+                let expect = serde_saphyr::from_str(&body).unwrap_or_else(|e| panic!("{title}: the expectation is unreadable: {e}"));
+                examples.push(Example { title: title.clone(), line, objects, expect });
+            }
+            (_, None) => panic!("{title}: an expectation without objects"),
+        }
+    }
+    examples
 }

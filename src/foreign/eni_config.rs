@@ -1,0 +1,11 @@
+//! crd.k8s.amazonaws.com/v1alpha1 ENIConfig: which subnet the VPC CNI takes the addresses of pods from.
+
+use super::Meta;
+use serde::Deserialize;
+
+/// Only its name matters: a Node's label or annotation names it.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct EniConfig {
+    pub metadata: Meta,
+}

@@ -1,0 +1,107 @@
+//! The EKS node monitoring agent calls the Node's GPU or Neuron device broken.
+
+use super::extended_resource_missing::missing;
+use super::{Rule, repair};
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::finding::{Finding, Opinion, saw};
+use crate::input::Input;
+
+pub static RULE: Rule = Rule {
+    cause: "AcceleratorBroken",
+    summary: "The EKS node monitoring agent reports that the Node's GPU or Neuron device is broken",
+    stages: &[Stage::Initialize, Stage::Ready],
+    reads: &[Input::Nodes, Input::DaemonSets, Input::Events],
+    versions: "EKS node monitoring agent",
+    page: include_str!("../../docs/causes/AcceleratorBroken.md"),
+    check,
+};
+
+/// Part of the agent's reason, what it means, what to do.
+/// Source: eks-node-monitoring-agent v1.7.0 monitors/nvidia, monitors/neuron, reasons.yaml.
+const REPORTS: &[(&str, &str)] = &[
+    ("XID", "the NVIDIA driver reported a fatal error of the GPU"),
+    ("DoubleBit", "the GPU's memory has an error that cannot be corrected"),
+    ("NVLink", "the link between the GPUs has failed"),
+    ("DeviceCountMismatch", "a GPU has fallen off the bus"),
+    ("FabricManager", "the NVIDIA fabric manager does not run, so the GPUs cannot talk to each other"),
+    ("NvidiaFabric", "the NVSwitch fabric has failed"),
+    ("DCGMDiagnostic", "DCGM's diagnosis of the GPU has failed"),
+    ("DCGMHealthCode", "DCGM's health check of the GPU has failed"),
+    ("Uncorrectable", "the Neuron device has a memory error that cannot be corrected"),
+    ("NeuronDMA", "the Neuron device's DMA engine has failed"),
+];
+
+fn check(case: &Case) -> Opinion {
+    let Some(node) = case.node else { return Opinion::Silent };
+    let Some(broken) = node.condition("AcceleratedHardwareReady") else { return Opinion::Silent };
+    if !broken.is_false() {
+        return Opinion::RuledOut(format!("the node monitoring agent reports no fault of the accelerator of Node {}", node.name()));
+    }
+    // A Node that waits for something else has that as its cause.
+    let lacks_devices =
+        || node.is_ready() && case.claim.is_some_and(|c| missing(c, node).iter().any(|r| r.contains("gpu") || r.contains("neuron")));
+    if !(case.wait.evidence.field.contains("AcceleratedHardwareReady") || case.stage() == Stage::Initialize && lacks_devices()) {
+        return Opinion::Silent;
+    }
+    let name = node.name();
+    let evidence = saw(
+        format!("Node/{name}"),
+        r#"status.conditions[?(@.type=="AcceleratedHardwareReady")]"#,
+        broken.shown(),
+        "the EKS node monitoring agent says so, and never takes it back by itself",
+    );
+    // DCGMError is about reaching DCGM, not about the device (containers-roadmap#2555, #2567).
+    if broken.reason == "DCGMError" {
+        return no_dcgm(case, name, evidence).into();
+    }
+    let meaning = REPORTS.iter().find(|(part, _)| broken.reason.contains(part)).map_or("the accelerator is broken", |(_, meaning)| meaning);
+    let said = if broken.message.is_empty() {
+        broken.reason.clone()
+    } else {
+        format!("{}: {}", broken.reason, broken.message.trim_end_matches('.'))
+    };
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!("Node {name} has had a broken accelerator since {}: {meaning} ({said}).", case.since()),
+        evidence,
+    )
+    .blaming(Blame::object("v1", "Node", name).field("status.conditions"))
+    .fix("Replace the machine: pods on its accelerator fail, and no restart of theirs mends it.")
+    .step(
+        Risk::Inspect,
+        "See the agent's events",
+        Some(format!("kubectl get events -A --field-selector involvedObject.kind=Node,involvedObject.name={name}")),
+    )
+    .step(
+        Risk::Destructive,
+        "Replace the machine; its pods are drained first",
+        Some(case.claim.map_or_else(
+            || format!("kubectl drain --ignore-daemonsets --delete-emptydir-data {name}"),
+            |c| format!("kubectl delete nodeclaim {}", c.name()),
+        )),
+    );
+    repair::who_replaces(case, finding).into()
+}
+
+fn no_dcgm(case: &Case, name: &str, evidence: crate::api::Evidence) -> Finding {
+    const SERVER: &str = "dcgm-server";
+    let refused = case.world.daemon_sets().find(|d| d.metadata.name == SERVER).and_then(|set| {
+        let taint = case.node?.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t))?;
+        Some((set, taint))
+    });
+    let head =
+        format!("The node monitoring agent cannot reach DCGM on Node {name} since {}, and therefore calls the GPU broken", case.since());
+    match refused {
+        Some((set, taint)) => Finding::new(Confidence::Certain, format!("{head}: DaemonSet {SERVER} does not tolerate the Node's taint {taint}."), evidence)
+            .blaming(
+                Blame::object("apps/v1", "DaemonSet", SERVER)
+                    .namespace(set.metadata.namespace.as_deref().unwrap_or_default())
+                    .field("spec.template.spec.tolerations"),
+            )
+            .fix("Let dcgm-server tolerate the Node's taints (the add-on's setting dcgmAgent.tolerations)."),
+        None => Finding::new(Confidence::Likely, format!("{head}; the GPU itself may be well."), evidence)
+            .blaming(Blame::object("apps/v1", "DaemonSet", SERVER).namespace("kube-system"))
+            .fix("Get dcgm-server running on the Node, and only one DCGM: the GPU operator brings its own. Replace the machine if the driver does not answer either."),
+    }
+}

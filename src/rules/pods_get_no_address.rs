@@ -1,0 +1,98 @@
+//! The Node is Ready, and the VPC CNI has no addresses left for its pods.
+
+use super::eni_config_missing::custom_networking;
+use super::{Rule, cni_lacks_permissions};
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::cni;
+use crate::finding::{Finding, Opinion, saw};
+use crate::foreign::{Event, Node};
+use crate::gate::{Sandbox, refused_sandbox};
+use crate::input::Input;
+
+pub static RULE: Rule = Rule {
+    cause: "PodsGetNoAddress",
+    summary: "The Node is Ready, and its pods stay in ContainerCreating: the VPC CNI has no addresses for them",
+    stages: &[Stage::Ready],
+    reads: &[Input::Nodes, Input::Events, Input::DaemonSets, Input::NodeClasses, Input::Deployments],
+    versions: "all; RESERVED_ENIS since Karpenter 0.28",
+    page: include_str!("../../docs/causes/PodsGetNoAddress.md"),
+    check,
+};
+
+fn refusal<'c>(case: &Case<'c>, node: &Node) -> Option<&'c Event> {
+    let events = case.world.pod_events_on(node.name()).filter(|e| refused_sandbox(e) == Some(Sandbox::Address));
+    events.max_by_key(|e| e.last_seen())
+}
+
+/// Whether the Node waits because pods get no addresses.
+pub(super) fn is_refusing(case: &Case, node: &Node) -> bool {
+    case.stage() == Stage::Ready && case.wait.evidence.object.starts_with("Event Pod/") && refusal(case, node).is_some()
+}
+
+fn check(case: &Case) -> Opinion {
+    let Some(node) = case.node.filter(|n| n.is_ready()) else { return Opinion::Silent };
+    if !is_refusing(case, node) {
+        return Opinion::Silent;
+    }
+    let Some(event) = refusal(case, node) else { return Opinion::Silent };
+    let zone = node.metadata.label("topology.kubernetes.io/zone").unwrap_or("its zone");
+    let pods = node.status.allocatable.get("pods").map_or("an unknown number of", |q| q.0.as_str());
+    let (why, blame, fix) = explain(case, node, pods);
+    let finding = Finding::new(
+        // That there are no addresses is certain; which of the reasons it is only EC2 knows.
+        Confidence::Likely,
+        format!("Node {} is Ready, and since {} the VPC CNI has had no addresses for its pods: {why}.", node.name(), case.since()),
+        saw(
+            format!("Event Pod/{}", event.involved_object.name),
+            "message",
+            event.message.clone(),
+            "the VPC CNI found no free address on the Node and could not get more",
+        ),
+    )
+    .with(saw(format!("Node/{}", node.name()), "status.allocatable['pods']", pods, "so many pods are scheduled there, addresses or not"))
+    .blaming(blame)
+    .fix(fix)
+    .step(Risk::LowRisk, "Keep further pods off this Node", Some(format!("kubectl cordon {}", node.name())))
+    .unknown(
+        format!("Are there free addresses in the subnets of {zone}?"),
+        "aws ec2 describe-subnets --query 'Subnets[].[SubnetId,AvailabilityZone,AvailableIpAddressCount]' --output text",
+    );
+    match case.pods().find(|p| p.daemon_set() == Some(cni::AWS_NODE)) {
+        // Its own rule has the better sentence.
+        Some(pod) if cni_lacks_permissions::denied(case, pod).is_some() => Opinion::Silent,
+        _ => finding.into(),
+    }
+}
+
+/// The setting that promises more pods than there are addresses, where one is seen.
+fn explain(case: &Case, node: &Node, pods: &str) -> (String, Blame, &'static str) {
+    let custom = custom_networking(case);
+    if let Some((class, own)) = case.class().and_then(|c| Some((c, c.spec.kubelet.max_pods?))) {
+        return (
+            format!("{} {} sets maxPods to {own}, whatever the instance type has addresses for", class.kind, class.name()),
+            Blame::object(&class.api_version, &class.kind, class.name()).field("spec.kubelet.maxPods"),
+            "Leave out maxPods, so that Karpenter computes it for each instance type, or turn on prefix delegation (ENABLE_PREFIX_DELEGATION=true).",
+        );
+    }
+    if let Some((set, karpenter)) = custom.zip(case.karpenter())
+        && case.claim.is_some()
+        && karpenter.reserved_enis.as_deref().is_none_or(|v| v.is_empty() || v == "0")
+    {
+        return (
+            format!(
+                "custom networking leaves the primary network interface without pods (DaemonSet {}), and Karpenter counts it all the same (RESERVED_ENIS is not set), so {pods} pods are allowed there",
+                set.metadata.name
+            ),
+            Blame::object("apps/v1", "Deployment", "karpenter").field("spec.template.spec.containers[0].env"),
+            "Set RESERVED_ENIS=1 on Karpenter (Helm: settings.reservedENIs=1) and replace the Nodes.",
+        );
+    }
+    (
+        format!(
+            "the subnet has none left or only in pieces too small for prefixes, or the {pods} pods it may hold are more than its interfaces have addresses for"
+        ),
+        Blame::object("v1", "Node", node.name()).field("status.allocatable"),
+        "Give the pods larger subnets (a secondary CIDR with custom networking), or let maxPods fit the instance type.",
+    )
+}

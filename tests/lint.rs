@@ -1,0 +1,397 @@
+//! `nodewhy lint`: what it finds stands at its very line and column, it agrees with `diagnose`, and it is silent about what is fine.
+
+mod objects;
+
+use assert_cmd::Command;
+use nodewhy::diagnose::diagnose;
+use nodewhy::dump::{self, Summary, load_bytes};
+use nodewhy::gate::Thresholds;
+use nodewhy::lint::{BY_TEXT, Files, Finding, lint};
+use nodewhy::rules;
+use nodewhy::world::World;
+use objects::{examples, over_cluster};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+fn found_in(file: &str, text: &str) -> Vec<Finding> {
+    let (mut files, mut summary) = (Files::default(), Summary::default());
+    load_bytes(file, text.as_bytes(), &mut files, &mut summary);
+    assert_eq!(summary.complaints, [], "{text}");
+    lint(files, None).findings
+}
+
+/// `level cause file:line:column`, a `~` before a place that is not exact.
+fn shown(findings: &[Finding]) -> Vec<String> {
+    let sign = |exact: bool| if exact { "" } else { "~" };
+    findings.iter().map(|f| format!("{:?} {} {}{}:{}:{}", f.level, f.cause, sign(f.exact), f.file, f.line, f.column)).collect()
+}
+
+/// An EC2NodeClass with this user data as a literal block: its first line is line 8 of the file, four columns in.
+fn class(family: &str, user_data: &str) -> String {
+    let mut out = format!(
+        "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec:\n  amiFamily: {family}\n  role: KarpenterNodeRole-shop\n  userData: |\n"
+    );
+    for line in user_data.lines() {
+        let _ = writeln!(out, "{}{line}", if line.is_empty() { "" } else { "    " });
+    }
+    out
+}
+
+const MIME: &str = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\nContent-Type: text/x-shellscript\n\n";
+
+/// Family, user data with a mark before each place, what is found in that order, and the same user data as it should be.
+fn mistakes() -> Vec<(&'static str, String, Vec<&'static str>, String)> {
+    let node_config = |kubelet: &str| format!("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n{kubelet}");
+    let unregistered = "--register-with-taints=karpenter.sh/unregistered:NoExecute";
+    let custom = |extra: &str| format!("#!/bin/bash\n/etc/eks/bootstrap.sh shop{extra}\n");
+    vec![
+        (
+            "AL2",
+            "#!/bin/bash\n@/etc/eks/bootstrap.sh shop\n".to_owned(),
+            vec!["Warning BootstrapBeforeKarpenter"],
+            "#!/bin/bash\nyum install -y amazon-ssm-agent\n".to_owned(),
+        ),
+        ("AL2", "@echo hello\n".to_owned(), vec!["Warning NoInterpreter"], "#!/bin/bash\necho hello\n".to_owned()),
+        (
+            "AL2",
+            format!("{MIME}echo @'hello\n--B--\n").replace("\n\necho", "\n\n#!/bin/bash\necho"),
+            vec!["Warning OpenQuote"],
+            format!("{MIME}echo 'hello'\n--B--\n").replace("\n\necho", "\n\n#!/bin/bash\necho"),
+        ),
+        (
+            "AL2023",
+            "#!/bin/bash\n@/etc/eks/bootstrap.sh shop\n".to_owned(),
+            vec!["Warning NoBootstrapScript"],
+            "#!/bin/bash\n/opt/shop/setup.sh\n".to_owned(),
+        ),
+        (
+            "AL2023",
+            node_config("    flags:\n    - --node-labels=a=b,@kubernetes.io/lifecycle=spot\n"),
+            vec!["Error KubeletRefusesLabels"],
+            node_config("    flags:\n    - --node-labels=a=b,node.kubernetes.io/lifecycle=spot\n"),
+        ),
+        (
+            "AL2023",
+            node_config("    flags:\n    - --register-with-taints=@dedicated:Nope\n"),
+            vec!["Error UserDataStopsKubelet"],
+            node_config("    flags:\n    - --node-labels=dedicated=x\n"),
+        ),
+        (
+            "Bottlerocket",
+            "[settings.kubernetes]\nmax-pods = @= 5\n".to_owned(),
+            vec!["Error TomlInvalid"],
+            "[settings.kubernetes]\nmax-pods = 5\n".to_owned(),
+        ),
+        ("Windows2022", "Write-Host hi\n@exit 0\n".to_owned(), vec!["Error UserDataStopsKubelet"], "Write-Host hi\n".to_owned()),
+        (
+            "Custom",
+            custom(&format!(" --kubelet-extra-args @'{unregistered}' --kubelet-extra-args '--node-labels=a=b'")).replace("@'", "'@"),
+            vec!["Warning RepeatedOption"],
+            custom(&format!(" --kubelet-extra-args '{unregistered} --node-labels=a=b'")),
+        ),
+        (
+            "Custom",
+            custom(&format!(" --kubelet-extra-args '{unregistered}' @--node-labels=a=b")),
+            vec!["Warning LooseWord"],
+            custom(&format!(" --kubelet-extra-args '{unregistered} --node-labels=a=b'")),
+        ),
+        (
+            "Custom",
+            custom(&format!(" @--kubelet-extra-args='{unregistered}'")),
+            vec!["Warning OptionWithEquals"],
+            custom(&format!(" --kubelet-extra-args '{unregistered}'")),
+        ),
+        (
+            "Custom",
+            format!("#!/bin/bash\nexit 0\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '@{unregistered}'\n"),
+            vec!["Warning AfterExit"],
+            custom(&format!(" --kubelet-extra-args '{unregistered}'")),
+        ),
+    ]
+}
+
+#[test]
+fn each_mistake_stands_at_its_line_and_column_and_its_fine_twin_is_silent() {
+    let mut faults = String::new();
+    for (family, marked, causes, fine) in mistakes() {
+        let (line, before) = marked.lines().enumerate().find_map(|(n, l)| Some((n, l.find('@')?))).expect("a mark");
+        let text = marked.replacen('@', "", 1);
+        let wanted: Vec<String> = causes.iter().map(|cause| format!("{cause} f.yaml:{}:{}", line + 8, before + 5)).collect();
+        let found = shown(&found_in("f.yaml", &class(family, &text)));
+        if found != wanted {
+            let _ = writeln!(faults, "{family}: {text}\n    wanted {wanted:?}\n    found  {found:?}");
+        }
+        let found = shown(&found_in("f.yaml", &class(family, &fine)));
+        if !found.is_empty() {
+            let _ = writeln!(faults, "{family}: {fine}\n    is fine, found {found:?}");
+        }
+    }
+    assert!(faults.is_empty(), "\n{faults}");
+}
+
+#[test]
+fn the_same_user_data_in_a_file_of_its_own() {
+    let text = "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n";
+    assert_eq!(shown(&found_in("./boot.sh", text)), ["Warning BootstrapBeforeKarpenter boot.sh:2:1", "Error RefusedLabel boot.sh:2:64"]);
+    assert_eq!(shown(&found_in("boot", &text.replace('\n', "\r\n"))).len(), 2, "known by its first line");
+    assert_eq!(shown(&found_in("x.toml", "[settings.kubernetes]\nmax-pods = = 5\n")), ["Error TomlInvalid x.toml:2:12"]);
+    assert_eq!(
+        shown(&found_in(
+            "nodeconfig.yaml",
+            "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: [--node-labels=kubernetes.io/x=y]\n"
+        )),
+        ["Error RefusedLabel nodeconfig.yaml:5:27"]
+    );
+}
+
+/// A refused label in an EC2NodeClass, in every form a file can have.
+#[test]
+fn places_in_every_form_of_file() {
+    let user_data = "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n";
+    let one = class("Custom", user_data);
+    let at = |place: &str| vec![format!("Error KubeletRefusesLabels {place}")];
+    let finds = |text: &str, place: &str| assert_eq!(shown(&found_in("f", text)), at(place), "{text}");
+    finds(&one, "f:9:68");
+    finds(&one.replace('\n', "\r\n"), "f:9:68");
+    finds(&format!("\u{feff}{one}"), "f:9:68");
+    // An indicator that says what the first line would have said, with chomping.
+    finds(&one.replace("userData: |", "userData: |4-").replace("    /etc", "        /etc").replace("    #!", "      #!"), "f:9:72");
+    finds(&one.replace("    #!", "         #!").replace("    /etc", "         /etc"), "f:9:73");
+    finds(&format!("# first\napiVersion: v1\nkind: Secret\n---\n# second\n---\n{one}---\nkind: X\n"), "f:15:68");
+    // kubectl's List, one whose items are indented, and lists in lists.
+    let indented = |by: &str| one.lines().fold(String::new(), |out, line| format!("{out}{by}{line}\n"));
+    let item = |dash: &str, by: &str| indented(by).replacen(by, dash, 1);
+    finds(&format!("apiVersion: v1\nkind: List\nitems:\n{}", item("- ", "  ")), "f:12:70");
+    finds(&format!("apiVersion: v1\nkind: List\nitems:\n  {}", item("- ", "    ")), "f:12:72");
+    finds(
+        &format!("apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: List\n  items:\n  - kind: X\n  {}", item("- ", "    ")),
+        "f:16:72",
+    );
+    // JSON, and YAML in quotes: where the text begins.
+    let json = serde_json::json!({"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "default"},
+        "spec": {"amiFamily": "Custom", "userData": user_data}});
+    let pretty = serde_json::to_string_pretty(&json).unwrap();
+    finds(&pretty, "~f:9:17");
+    let list = serde_json::to_string_pretty(
+        &serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [{"kind": "List", "items": [json]}]}),
+    )
+    .unwrap();
+    let line = list.lines().position(|l| l.contains("userData")).unwrap();
+    finds(&list, &format!("~f:{}:{}", line + 1, list.lines().nth(line).unwrap().find("\"#!").unwrap() + 1));
+    let flat = format!("{{\"kind\": \"X\"}} {json}");
+    finds(&flat, &format!("~f:1:{}", flat.find("\"#!").unwrap() + 1));
+}
+
+#[test]
+fn aws_auth_is_linted_by_itself_and_with_the_classes() {
+    let auth = |entry: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: aws-auth}}\ndata:\n  mapRoles: |\n{entry}");
+    let fine = "    - rolearn: arn:aws:iam::111122223333:role/KarpenterNodeRole-shop\n      username: system:node:{{EC2PrivateDNSName}}\n      groups: [system:bootstrappers, system:nodes]\n";
+    assert_eq!(shown(&found_in("f", &auth(fine))), [""; 0]);
+    assert_eq!(shown(&found_in("f", &auth(&fine.replace("groups:", "group:")))), ["Warning FieldIgnored f:8:7"]);
+    assert_eq!(shown(&found_in("f", &auth(&fine.replace("rolearn:", "rolearn")))), ["Warning Unreadable f:7:15"]);
+    let class = class("AL2023", "#!/bin/bash\ntrue\n");
+    let both = |entry: &str| format!("{}---\n{class}", auth(entry));
+    assert_eq!(shown(&found_in("f", &both(fine))), [""; 0]);
+    assert_eq!(shown(&found_in("f", &both(&fine.replace(", system:nodes", "")))), ["Warning AwsAuthEntryIncomplete f:8:15"]);
+    assert_eq!(shown(&found_in("f", &both(&fine.replace("role/", "role/team/")))), ["Warning AwsAuthArnNeverMatches f:6:16"]);
+    // An access entry may let in a role that is not mapped.
+    assert_eq!(shown(&found_in("f", &both(&fine.replace("KarpenterNodeRole-shop", "other")))), [""; 0]);
+}
+
+#[test]
+fn a_taint_that_the_node_pool_counts_on() {
+    let flag =
+        "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: ['--register-with-taints=a=b:NoSchedule']\n";
+    let pool = |taints: &str| {
+        format!(
+            "---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: general}}\nspec: {{template: {{spec: {{nodeClassRef: {{kind: EC2NodeClass, name: default}}, taints: [{taints}]}}}}}}\n"
+        )
+    };
+    let karpenter = |version: &str| {
+        format!(
+            "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: karpenter}}\nspec: {{template: {{spec: {{containers: [{{image: \"public.ecr.aws/karpenter/controller:{version}\"}}]}}}}}}\n"
+        )
+    };
+    let drops = ["Error KubeletFlagDropsTaints f:12:18"];
+    let class = class("AL2023", flag);
+    let dedicated = pool("{key: dedicated, effect: NoSchedule}");
+    assert_eq!(shown(&found_in("f", &format!("{class}{dedicated}"))), drops);
+    assert_eq!(shown(&found_in("f", &format!("{class}{dedicated}{}", karpenter("1.8.1")))), drops);
+    // Versions that add the taints themselves, a NodePool that has no other taints, and one that has the same.
+    assert_eq!(shown(&found_in("f", &format!("{class}{dedicated}{}", karpenter("1.3.0")))), [""; 0]);
+    assert_eq!(shown(&found_in("f", &format!("{class}{}", pool("")))), [""; 0]);
+    assert_eq!(shown(&found_in("f", &format!("{class}{}", pool("{key: a, effect: NoSchedule}")))), [""; 0]);
+    // A version that refuses Nodes without its own taint.
+    assert_eq!(shown(&found_in("f", &format!("{class}{}{}", pool(""), karpenter("1.0.6")))), drops);
+}
+
+#[test]
+fn objects_of_one_name_are_those_of_several_clusters() {
+    let folder = tempfile::tempdir().unwrap();
+    for (cluster, label) in [("a", "kubernetes.io/x"), ("b", "shop/x"), ("c", "k8s.io/x")] {
+        std::fs::create_dir(folder.path().join(cluster)).unwrap();
+        let text = class("Custom", &format!("#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels={label}=y'\n"));
+        std::fs::write(folder.path().join(cluster).join("class.yaml"), text).unwrap();
+    }
+    let mut files = Files::default();
+    let summary = dump::load(&[folder.path().to_owned()], &mut files);
+    assert_eq!(summary.complaints, []);
+    let found: Vec<String> = lint(files, None).findings.iter().map(|f| f.file.rsplit('/').nth(1).unwrap_or_default().to_owned()).collect();
+    assert_eq!(found, ["a", "c"]);
+}
+
+/// Cases whose object to change is one of the files' kinds, and which only a machine shows, with what it takes.
+const NEEDS_A_MACHINE: &[(&str, &str)] = &[
+    ("102-aws-auth-rewritten-without-node-roles", "that Nodes stopped together"),
+    ("104-instance-profile-name-of-the-template", "a refused launch"),
+    ("110-gpu-shared-name-by-time-slicing", "a resource that is awaited"),
+    ("118-custom-domain-name-and-node-name", "a kubelet that is turned away"),
+    ("126-nvidia-variant-on-machines-without-gpu", "the instance type"),
+    ("129-root-volume-too-small", "a Node without room"),
+    ("22-startup-taint-nobody-removes", "a taint that stays"),
+    ("39-insufficient-capacity-g4dn", "a refused launch"),
+];
+
+#[test]
+fn real_cases_have_the_cause_under_lint_that_they_have_under_diagnose() {
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases"))
+        .expect("the cases")
+        .map(|e| e.expect("an entry").path())
+        .filter(|p| p.is_dir())
+        .collect();
+    folders.sort();
+    let mut faults = String::new();
+    let mut agreed = 0;
+    for folder in folders {
+        let name = folder.file_name().unwrap_or_default().display().to_string();
+        let expect: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(folder.join("expect.json")).unwrap()).unwrap();
+        let (mut world, mut files) = (World::default(), Files::default());
+        dump::load(&[folder.join("cluster.yaml")], &mut world);
+        dump::load(&[folder.join("cluster.yaml")], &mut files);
+        let now = serde_json::from_value(expect["now"].clone()).expect("a time");
+        let blamed = |blame: &nodewhy::api::Blame| matches!(blame.kind.as_str(), "EC2NodeClass" | "NodePool" | "ConfigMap");
+        let diagnosed: BTreeSet<(String, String)> = diagnose(&world, now, &Thresholds::default())
+            .into_iter()
+            .filter_map(|d| d.status)
+            .filter_map(|s| s.blame.filter(blamed).map(|blame| (s.cause, blame.object)))
+            .filter(|(_, object)| *object == expect["object_to_fix"])
+            .collect();
+        let linted: BTreeSet<(String, String)> = lint(files, None).findings.into_iter().map(|f| (f.cause, f.blame.object)).collect();
+        let listed = NEEDS_A_MACHINE.iter().any(|(case, _)| *case == name);
+        match (listed, linted == diagnosed) {
+            (false, true) => agreed += usize::from(!linted.is_empty()),
+            (true, false) if linted.is_empty() => {}
+            (true, _) => _ = writeln!(faults, "{name} is listed as needing a machine, and lint finds {linted:?}"),
+            (false, false) => _ = writeln!(faults, "{name}: lint finds {linted:?}, diagnose {diagnosed:?}"),
+        }
+    }
+    assert!(faults.is_empty(), "\n{faults}");
+    assert!(agreed >= 6, "only {agreed} cases show anything");
+}
+
+/// Examples that change the amiFamily and leave the images of the cluster that they start from, which machines without image hide.
+const OF_THE_CLUSTER: &[&str] = &["Example: a call of bootstrap.sh under amiFamily AL2", "Example: an AL2 alias after the upgrade to 1.33"];
+
+/// Every example of a page, hit or near miss: a cause that the text shows is found under lint where `diagnose` finds it in an object
+/// that people write, and nowhere else.
+#[test]
+fn pages_have_the_cause_under_lint_that_they_have_under_diagnose() {
+    let now = "2026-01-15T12:00:00Z".parse().expect("a time");
+    let by_text = |cause: &String| BY_TEXT.contains(&cause.as_str());
+    let mut faults = String::new();
+    let mut agreed = BTreeSet::new();
+    for rule in rules::ALL {
+        for example in examples(rule.page) {
+            let text = over_cluster(&example.objects).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+            let mut world = World::default();
+            load_bytes("page", text.as_bytes(), &mut world, &mut Summary::default());
+            let written = |blame: &nodewhy::api::Blame| matches!(blame.kind.as_str(), "EC2NodeClass" | "NodePool" | "ConfigMap");
+            let diagnosed: BTreeSet<String> = diagnose(&world, now, &Thresholds::default())
+                .into_iter()
+                .filter_map(|d| d.status)
+                .filter(|s| s.blame.as_ref().is_some_and(written))
+                .map(|s| s.cause)
+                .filter(by_text)
+                .collect();
+            let mut linted: BTreeSet<String> = found_in("page", &text).into_iter().map(|f| f.cause).filter(by_text).collect();
+            if OF_THE_CLUSTER.contains(&example.title.as_str()) {
+                assert!(linted.remove("AmiFamilyMismatch"), "{} is listed for nothing", example.title);
+            }
+            if linted == diagnosed {
+                agreed.extend(linted);
+            } else {
+                let _ =
+                    writeln!(faults, "{}.md:{} {}: lint finds {linted:?}, diagnose {diagnosed:?}", rule.cause, example.line, example.title);
+            }
+        }
+    }
+    assert!(faults.is_empty(), "\n{faults}");
+    assert_eq!(agreed.len(), BY_TEXT.len(), "only of {agreed:?} a page has an example");
+}
+
+#[test]
+fn the_causes_that_lint_may_find_are_causes() {
+    for cause in BY_TEXT {
+        assert!(rules::by_cause(cause).is_some(), "{cause}");
+    }
+}
+
+struct Answer {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn run(args: &[&str], stdin: &str) -> Answer {
+    let output = Command::new(env!("CARGO_BIN_EXE_nodewhy")).arg("lint").args(args).write_stdin(stdin).output().expect("the command runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    Answer { code: output.status.code().expect("no signal"), out: text(output.stdout), err: text(output.stderr) }
+}
+
+#[test]
+fn exit_codes_and_formats() {
+    let fine = class("AL2023", "#!/bin/bash\ntrue\n");
+    let Answer { code, out, err } = run(&["-f", "-"], &fine);
+    assert_eq!((code, out.as_str(), err.as_str()), (0, "", ""), "what is fine is not spoken of");
+    let warned = class("AL2", "#!/bin/bash\n/etc/eks/bootstrap.sh shop\n");
+    assert_eq!(run(&["-f", "-"], &warned).code, 1);
+    assert_eq!(run(&["-f", "-", "--fail-on", "certain"], &warned).code, 0);
+    let wrong = class("Custom", "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n");
+    let Answer { code, out, .. } = run(&["-", "--fail-on", "certain"], &wrong);
+    assert_eq!(code, 1);
+    assert!(out.starts_with("error[KubeletRefusesLabels]: userData of EC2NodeClass default, line 2,"), "{out}");
+    assert!(out.contains("\n  --> standard input:9:68 (EC2NodeClass/default spec.userData)\n"), "{out}");
+    let caret = out.lines().find(|l| l.contains("^^^")).and_then(|l| l.find('^')).expect("a caret");
+    assert_eq!(out.lines().find(|l| l.contains("bootstrap.sh")).and_then(|l| l.find("kubernetes.io/x")), Some(caret), "{out}");
+    let Answer { out, .. } = run(&["-f", "-", "-o", "json"], &wrong);
+    let list: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(list["kind"], "LintFindingList");
+    assert_eq!((&list["items"][0]["line"], &list["items"][0]["level"]), (&serde_json::json!(9), &serde_json::json!("error")));
+    let empty: serde_json::Value = serde_json::from_str(&run(&["-f", "-", "-o", "json"], &fine).out).expect("JSON");
+    assert_eq!(empty["items"], serde_json::json!([]));
+    let Answer { out, .. } = run(&["-f", "-", "-o", "github"], &wrong);
+    assert!(
+        out.starts_with("::error file=standard input,line=9,col=68,title=KubeletRefusesLabels::userData of EC2NodeClass default"),
+        "{out}"
+    );
+    assert_eq!(out.lines().count(), 1, "{out}");
+}
+
+#[test]
+fn what_cannot_be_read_is_named_and_the_rest_is_linted() {
+    let wrong = class("Custom", "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n");
+    let Answer { code, out, err } = run(&["-f", "-"], &format!("kind: [unclosed\nx: y\n---\n{wrong}---\nreplicas: 3\n"));
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("standard input:2: document 1: this is no YAML"), "{err}");
+    assert!(out.contains("standard input:12:68"), "{out}");
+    assert!(!err.contains("document 3"), "what is no Kubernetes object is nobody's business: {err}");
+    let Answer { code, err, .. } = run(&["-f", "-"], "replicas: 3\n");
+    assert!(code == 2 && err.contains("nothing to lint"), "{err}");
+    assert_eq!(run(&[], "").code, 2);
+    assert_eq!(run(&["-f", "no-such-file.yaml"], "").code, 2);
+    assert_eq!(run(&["-f", "-", "--ami-family", "Ubuntu"], &wrong).code, 2);
+    let unknown = wrong.replace("  amiFamily: Custom\n", "");
+    let Answer { code, err, .. } = run(&["-f", "-"], &unknown);
+    assert!(code == 0 && err.contains("its userData is not read"), "{code} {err}");
+}
