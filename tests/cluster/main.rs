@@ -3,4 +3,7 @@
 #[path = "../control-plane/mod.rs"]
 mod control_plane;
 mod harness;
+mod life;
 mod operator;
+#[path = "../rights/mod.rs"]
+mod rights;
