@@ -2,8 +2,8 @@
 
 use crate::foreign::NodeClaim;
 use crate::karpenter;
-use chrono::{DateTime, Utc};
 use crate::word::Word;
+use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// In what machines of one class may differ: name, field, value.

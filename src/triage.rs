@@ -323,8 +323,8 @@ impl Triage {
         let reference = |api_version: &str, kind: &str, meta: &Meta| ObjectRef {
             api_version: api_version.to_owned(),
             kind: kind.to_owned(),
-            name: meta.name.clone(),
-            uid: meta.uid.clone(),
+            name: meta.name.to_string(),
+            uid: meta.uid.to_string(),
         };
         let regarding = [reference("karpenter.sh/v1", "NodePool", &pool.metadata)]
             .into_iter()

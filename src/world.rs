@@ -14,8 +14,8 @@ use crate::peers::Peers;
 use crate::userdata::{self, UserData};
 use crate::word::Word;
 use chrono::{DateTime, Utc};
-use std::collections::BTreeMap;
 use index::Index;
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
 /// What a diagnosis can be about.

@@ -42,6 +42,6 @@ fn a_machine_stays_within_its_budget() {
     let region = Region::new(ALLOCATOR);
     assert_eq!(diagnose(&world, now(), &Thresholds::default()), [], "a healthy fleet");
     let judged = region.change().allocations;
-    eprintln!("{:.2} allocations to judge a healthy machine", judged as f64 / MACHINES as f64);
-    assert!(bytes <= 4_000, "{bytes} bytes for a Node and its NodeClaim");
+    assert!(bytes <= 3_600, "{bytes} bytes for a Node and its NodeClaim");
+    assert!(judged <= 4 * MACHINES, "{judged} allocations to judge {MACHINES} healthy machines");
 }

@@ -68,8 +68,15 @@ impl Words {
         self.0.get(found).map(|(_, value)| value.as_str())
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    pub fn iter(&self) -> impl Iterator<Item = &(Word, Word)> {
+        self.0.iter()
+    }
+}
+
+/// The last of equal keys counts.
+impl FromIterator<(Word, Word)> for Words {
+    fn from_iter<I: IntoIterator<Item = (Word, Word)>>(pairs: I) -> Self {
+        Self(pairs.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect())
     }
 }
 
@@ -79,7 +86,7 @@ impl<'de> Deserialize<'de> for Words {
         let map = BTreeMap::<Word, Option<Word>>::deserialize(deserializer)?;
         // kubectl's copy of the whole object is nothing to judge by, and may hold what its userData holds.
         let kept = map.into_iter().filter(|(key, _)| key != "kubectl.kubernetes.io/last-applied-configuration");
-        Ok(Self(kept.map(|(key, value)| (key, value.unwrap_or_default())).collect()))
+        Ok(kept.map(|(key, value)| (key, value.unwrap_or_default())).collect())
     }
 }
 

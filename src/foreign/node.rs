@@ -1,7 +1,7 @@
 //! core/v1 Node.
 
-use crate::word::Word;
 use super::{Condition, Meta, Quantity, Taint, conditions, nullable};
+use crate::word::Word;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

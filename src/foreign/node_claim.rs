@@ -1,7 +1,7 @@
 //! karpenter.sh/v1 NodeClaim.
 
-use crate::word::Word;
 use super::{Condition, Meta, Quantity, Taint, conditions, nullable};
+use crate::word::Word;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use std::collections::BTreeMap;

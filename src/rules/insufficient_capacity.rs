@@ -107,8 +107,7 @@ fn wanted(case: &Case) -> Option<String> {
         return Some(fixed.to_owned());
     }
     let requirements = case.claim.map(|c| &c.spec.requirements).or_else(|| case.pool.map(|p| &p.spec.template.spec.requirements));
-    let types =
-        requirements.into_iter().flatten().find(|r| r.key == KEY && r.operator == "In").map(|r| &*r.values).unwrap_or_default();
+    let types = requirements.into_iter().flatten().find(|r| r.key == KEY && r.operator == "In").map(|r| &*r.values).unwrap_or_default();
     match types {
         [] => None,
         [one] => Some(one.to_string()),

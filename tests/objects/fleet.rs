@@ -107,9 +107,7 @@ pub fn node(n: usize) -> Value {
     labels.insert("kubernetes.io/hostname".to_owned(), json!(name));
     let names: Vec<String> = labels.keys().cloned().collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let condition = |type_: &str, status: &str, reason: &str, message: &str| {
-        json!({"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": ago(created), "lastHeartbeatTime": ago(n % 300)})
-    };
+    let condition = |type_: &str, status: &str, reason: &str, message: &str| json!({"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": ago(created), "lastHeartbeatTime": ago(n % 300)});
     let image = |i: usize| {
         json!({
             "names": [
@@ -169,9 +167,7 @@ pub fn claim(n: usize, fate: Fate) -> Value {
     let labels = labels(n);
     let names: Vec<&str> = labels.keys().map(String::as_str).collect();
     let requirement = |(key, value): (&String, &Value)| json!({"key": key, "operator": "In", "values": [value]});
-    let condition = |type_: &str, status: &str, reason: &str, message: &str| {
-        json!({"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": ago(created), "observedGeneration": 1})
-    };
+    let condition = |type_: &str, status: &str, reason: &str, message: &str| json!({"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": ago(created), "observedGeneration": 1});
     let is = |type_: &str| condition(type_, "True", type_, "");
     let mut conditions = vec![is("Launched")];
     let mut status = json!({
