@@ -2,6 +2,7 @@
 //!
 //! The world is fed object by object, from a dump or from watches, and answers with a [`Case`](crate::case::Case) for one machine.
 
+mod events;
 mod index;
 
 use crate::aws_auth::{self, AwsAuth};
@@ -14,9 +15,9 @@ use crate::peers::Peers;
 use crate::userdata::{self, UserData};
 use crate::word::Word;
 use chrono::{DateTime, Utc};
+use events::{Events, KUBELET_ABOUT_PODS};
 use index::Index;
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
 /// What a diagnosis can be about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,10 +80,7 @@ pub struct World {
     daemon_sets: BTreeMap<Key, DaemonSet>,
     csrs: BTreeMap<String, CertificateSigningRequest>,
     eni_configs: BTreeMap<String, EniConfig>,
-    /// By kind and name of what they are about, then by their own namespace and name. A kubelet's about pods: by its Node, see `filed`.
-    events: BTreeMap<Key, BTreeMap<Key, Event>>,
-    /// Where an event is filed, so that its deletion finds it.
-    event_subjects: BTreeMap<Key, Key>,
+    events: Events,
     /// By Node.
     pods: BTreeMap<String, BTreeMap<Key, Pod>>,
     pod_nodes: BTreeMap<Key, String>,
@@ -239,19 +237,15 @@ impl World {
     }
 
     fn apply_event(&mut self, event: Event) -> Touched {
-        let filed = filed(&event);
-        let key = key_of(&event.metadata);
-        self.event_subjects.insert(key.clone(), filed.clone());
-        let subjects = match filed.0.as_str() {
+        let (kind, name) = self.events.insert(event);
+        Touched::Subjects(match kind.as_str() {
             "NodeClaim" => {
-                let pool = self.pool_of_claim_name(&filed.1).map(|p| Subject::Pool(p.to_owned()));
-                std::iter::once(Subject::Claim(filed.1.clone())).chain(pool).collect()
+                let pool = self.pool_of_claim_name(&name).map(|p| Subject::Pool(p.to_owned()));
+                std::iter::once(Subject::Claim(name)).chain(pool).collect()
             }
-            "Node" | KUBELET_ABOUT_PODS => self.node(&filed.1).map(|n| self.subjects_of_node(n)).unwrap_or_default(),
+            "Node" | KUBELET_ABOUT_PODS => self.node(&name).map(|n| self.subjects_of_node(n)).unwrap_or_default(),
             _ => Vec::new(),
-        };
-        self.events.entry(filed).or_default().insert(key, event);
-        Touched::Subjects(subjects)
+        })
     }
 
     fn apply_pod(&mut self, pod: Pod) -> Touched {
@@ -317,14 +311,7 @@ impl World {
                 Touched::Everything
             }
             Input::Events => {
-                if let Some(filed) = self.event_subjects.remove(&key)
-                    && let Some(events) = self.events.get_mut(&filed)
-                {
-                    events.remove(&key);
-                    if events.is_empty() {
-                        self.events.remove(&filed);
-                    }
-                }
+                self.events.remove(&key);
                 none
             }
             Input::CertificateSigningRequests => {
@@ -487,7 +474,7 @@ impl World {
 
     /// Events about one object.
     pub fn events(&self, kind: &str, name: &str) -> impl Iterator<Item = &Event> {
-        self.events.get(&(kind.to_owned(), name.to_owned())).into_iter().flat_map(BTreeMap::values)
+        self.events.about(kind, name)
     }
 
     /// What the kubelet of a Node says about its pods.
@@ -497,23 +484,15 @@ impl World {
 
     /// Names under which kubelets report, though no such Node exists, with their events.
     pub fn kubelets_without_node(&self) -> impl Iterator<Item = (&str, &Event)> {
-        let from = ("Node".to_owned(), String::new());
-        let of_nodes = self.events.range(from..).take_while(|((kind, _), _)| kind == "Node");
-        let without = of_nodes.filter(|((_, name), _)| !self.nodes.contains_key(name.as_str()));
-        let events = without.flat_map(|((_, name), events)| events.values().map(move |event| (name.as_str(), event)));
-        events.filter(|(_, event)| event.reporter() == "kubelet")
+        self.events.of_kind("Node").filter(|(name, event)| event.reporter() == "kubelet" && !self.nodes.contains_key(*name))
     }
 
     /// Events about the NodeClaims of a pool, gone ones included: Karpenter names a claim after its pool.
     /// Source: core pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go `ToNodeClaim` (GenerateName, v1.14.3).
     pub fn claim_events_of_pool(&self, pool: &str) -> impl Iterator<Item = &Event> {
-        let from = ("NodeClaim".to_owned(), format!("{pool}-"));
-        let to = ("NodeClaim".to_owned(), format!("{pool}."));
         let own = pool.to_owned();
-        self.events
-            .range((Bound::Included(from), Bound::Excluded(to)))
-            .filter(move |((_, claim), _)| self.pool_of_claim_name(claim) == Some(own.as_str()))
-            .flat_map(|(_, events)| events.values())
+        let named = self.events.with_prefix("NodeClaim", &format!("{pool}-"));
+        named.filter(move |(claim, _)| self.pool_of_claim_name(claim) == Some(own.as_str())).map(|(_, event)| event)
     }
 
     /// The NodePool of a claim that may be gone: the claim's own label, else its name without the random suffix.
@@ -550,7 +529,7 @@ impl World {
             let conditions = n.status.conditions.iter().flat_map(|c| [c.last_transition_time, c.last_heartbeat_time]);
             conditions.chain([n.metadata.creation_timestamp]).flatten()
         });
-        let events = self.events.values().flat_map(BTreeMap::values).filter_map(Event::last_seen);
+        let events = self.events.all().filter_map(Event::last_seen);
         let csrs = self.csrs.values().filter_map(|c| c.metadata.creation_timestamp);
         let pods = self.pods.values().flat_map(BTreeMap::values).filter_map(|p| p.metadata.creation_timestamp);
         let classes = self.classes.values().flat_map(|c| c.class.status.conditions.iter().filter_map(|c| c.last_transition_time));
@@ -558,20 +537,6 @@ impl World {
         claims.chain(nodes).chain(events).chain(csrs).chain(pods).chain(classes).chain(pools).max()
     }
 }
-
-/// Under what an event is filed: what it is about; for what a kubelet says about pods, its Node.
-fn filed(event: &Event) -> Key {
-    let about = &event.involved_object;
-    match about.kind.as_str() {
-        "Pod" if event.reporter() == "kubelet" && !event.source.host.is_empty() => {
-            (KUBELET_ABOUT_PODS.to_owned(), event.source.host.clone())
-        }
-        kind => (kind.to_owned(), about.name.clone()),
-    }
-}
-
-/// No kind of object has this name.
-const KUBELET_ABOUT_PODS: &str = "pods on";
 
 fn key_of(meta: &crate::foreign::Meta) -> Key {
     (meta.namespace.as_deref().unwrap_or_default().to_owned(), meta.name.to_string())
