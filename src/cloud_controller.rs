@@ -46,7 +46,7 @@ pub fn traces(world: &World, node: &Node) -> Vec<Evidence> {
 /// Who wrote `spec.taints` last: the list is atomic, so one manager owns it whole.
 #[must_use]
 pub fn last_taint_writer(node: &Node) -> Option<&ManagedField> {
-    node.metadata.managed_fields.iter().filter(|f| f.owns_taints).max_by_key(|f| f.time)
+    node.metadata.managed_fields.0.iter().filter(|f| f.owns_taints).max_by_key(|f| f.time)
 }
 
 /// Adds who wrote the taint list last, or the question.

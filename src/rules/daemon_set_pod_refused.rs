@@ -76,7 +76,7 @@ fn webhook(said: &str) -> Option<&str> {
 }
 
 fn of(event: &Event, set: &DaemonSet) -> bool {
-    event.involved_object.namespace.is_none() || event.involved_object.namespace == set.metadata.namespace
+    event.involved_object.namespace.is_none() || event.involved_object.namespace.as_deref() == set.metadata.namespace.as_deref()
 }
 
 /// The DaemonSet without whose pod the Node stays as it is, and what for.

@@ -29,7 +29,7 @@ fn last_words(diagnosis: &NodeDiagnosis, world: &World) -> Vec<Evidence> {
     let claim = spec.node_claim.as_ref().and_then(|named| world.claim(&named.name));
     let node = match claim {
         Some(claim) => nodes_of(world, claim).first().copied(),
-        None => spec.node.as_ref().and_then(|named| world.node(&named.name).filter(|node| node.metadata.uid == named.uid)),
+        None => spec.node.as_ref().and_then(|named| world.node(&named.name).filter(|node| *node.metadata.uid == *named.uid)),
     };
     let field = |type_: &str| format!(r#"status.conditions[?(@.type=="{type_}")]"#);
     let mut words = Vec::new();
