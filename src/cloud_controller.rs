@@ -33,12 +33,7 @@ pub fn traces(world: &World, node: &Node) -> Vec<Evidence> {
         Some(saw(&object, "status.addresses", format!("{type_} {address}"), "only the cloud controller writes this kind of address"))
     });
     let synced = world.events("Node", node.name()).filter(|e| e.reason == "Synced" && e.reporter() == "cloud-node-controller").map(|e| {
-        saw(
-            format!("Event/{}", e.metadata.name),
-            "message",
-            e.message.clone(),
-            "the cloud controller says that it has initialised the Node",
-        )
+        saw(format!("Event/{}", e.metadata.name), "message", e.said(), "the cloud controller says that it has initialised the Node")
     });
     labels.chain(addresses).chain(synced).collect()
 }

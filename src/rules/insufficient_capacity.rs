@@ -68,7 +68,7 @@ fn check(case: &Case) -> Opinion {
         saw(
             format!("Event/{}", event.metadata.name),
             "message",
-            message.clone(),
+            event.said(),
             "Karpenter deletes such a NodeClaim at once; this event is what remains of it",
         ),
     );
