@@ -1,0 +1,92 @@
+//! The removal of a taint, and the Events about it. One at a time, in the order in which they were decided.
+
+use super::{MANAGER, TIMEOUT, event};
+use crate::api::NodeDiagnosis;
+use crate::remediate::{Answer, Outcome, Remark, Removal};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, Patch, PatchParams};
+use kube::runtime::events::{Event, EventType, Recorder};
+use kube::{Client, ResourceExt};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// What only the component `remediation` permits.
+pub const WRITES: &[(&str, &str, &[&str], Option<&str>)] = &[("", "nodes", &["patch"], None)];
+
+/// Removals and remarks that may wait.
+const QUEUE: usize = 256;
+
+/// What is to be carried out.
+#[derive(Debug)]
+pub enum Remedy {
+    Remove(Box<Removal>),
+    /// Say it in an Event on the subject of the diagnosis and on its Node.
+    Tell(Box<NodeDiagnosis>, Remark),
+}
+
+/// Starts to carry out remedies. The answers to removals come back by the second channel.
+#[must_use]
+pub fn start(client: Client) -> (mpsc::Sender<Remedy>, mpsc::Receiver<(Removal, Answer)>) {
+    let (orders, mut ordered) = mpsc::channel(QUEUE);
+    let (answers, answered) = mpsc::channel(QUEUE);
+    tokio::spawn(async move {
+        let recorder = Recorder::new(client.clone(), MANAGER.into());
+        while let Some(remedy) = ordered.recv().await {
+            match remedy {
+                Remedy::Remove(removal) => {
+                    let answer = remove(&client, &removal).await;
+                    if answers.send((*removal, answer)).await.is_err() {
+                        return;
+                    }
+                }
+                Remedy::Tell(diagnosis, remark) => {
+                    if !matches!(timeout(TIMEOUT, tell(&recorder, &diagnosis, &remark)).await, Ok(Ok(()))) {
+                        tracing::warn!(name = remark.diagnosis, reason = remark.reason, "an Event could not be written");
+                    }
+                }
+            }
+        }
+    });
+    (orders, answered)
+}
+
+/// Sends the patch, once.
+pub async fn remove(client: &Client, removal: &Removal) -> Answer {
+    let api: Api<Node> = Api::all(client.clone());
+    let params = PatchParams { field_manager: Some(MANAGER.to_owned()), dry_run: removal.dry_run, ..PatchParams::default() };
+    let patch = Patch::Json::<()>(removal.patch.clone());
+    match timeout(TIMEOUT, api.patch(&removal.node, &params, &patch)).await {
+        Ok(Ok(node)) => Answer::Done(node.resource_version().unwrap_or_default()),
+        Ok(Err(kube::Error::Api(status))) => match status.code {
+            409 => Answer::Conflict,
+            // The API server has no code of its own for a failed test: github.com/evanphx/json-patch `ErrTestFailed` is all there is.
+            422 if status.message.contains("test failed") => Answer::Conflict,
+            401 | 403 if !status.message.contains("admission webhook") => Answer::NotPermitted(status.message.clone()),
+            400..=499 => Answer::Rejected(status.message.clone()),
+            _ => Answer::Unanswered(status.message.clone()),
+        },
+        Ok(Err(error)) => Answer::Unanswered(error.to_string()),
+        Err(_) => Answer::Unanswered(format!("no answer in {} seconds", TIMEOUT.as_secs())),
+    }
+}
+
+async fn tell(recorder: &Recorder, diagnosis: &NodeDiagnosis, remark: &Remark) -> kube::Result<()> {
+    let (type_, reason) = match remark.result {
+        Outcome::Removed => (EventType::Normal, "StaleTaintRemoved"),
+        Outcome::DryRun => (EventType::Normal, "StaleTaintWouldBeRemoved"),
+        Outcome::PutBack => (EventType::Warning, "StaleTaintPutBack"),
+        Outcome::Refused | Outcome::Conflict | Outcome::Rejected | Outcome::Unanswered => (EventType::Warning, "StaleTaintKept"),
+    };
+    // The recorder counts Events of one reason and action as one, and keeps the first note: the action tells refusals apart.
+    let event = Event {
+        type_,
+        reason: reason.to_owned(),
+        note: Some(event::cut(&remark.message).to_owned()),
+        action: remark.reason.to_owned(),
+        secondary: None,
+    };
+    for subject in event::subjects(diagnosis) {
+        recorder.publish(&event, &subject).await?;
+    }
+    Ok(())
+}
