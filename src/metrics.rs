@@ -6,6 +6,7 @@
 mod plain;
 
 use crate::api::{NodeDiagnosis, Outcome};
+use crate::remediate;
 use crate::watch::{Failure, State};
 use chrono::{DateTime, Utc};
 use prometheus_client::collector::Collector;
@@ -35,6 +36,7 @@ pub struct Metrics {
     relists: Family<Read, Counter>,
     last_events: Family<Read, Gauge>,
     leader: Gauge,
+    remediations: Family<Remediated, Counter>,
 }
 
 /// From the begin of the wait to the first verdict: the thresholds are 2 to 10 minutes, Karpenter's timeout is 15.
@@ -84,6 +86,26 @@ struct Ended {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Remediated {
+    result: remediate::Outcome,
+    reason: String,
+}
+
+impl EncodeLabelValue for remediate::Outcome {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
+        encoder.write_str(match self {
+            Self::Removed => "removed",
+            Self::DryRun => "dry_run",
+            Self::Refused => "refused",
+            Self::Conflict => "conflict",
+            Self::Rejected => "rejected",
+            Self::Unanswered => "unanswered",
+            Self::PutBack => "put_back",
+        })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Written {
     result: WriteResult,
 }
@@ -116,10 +138,12 @@ impl Default for Metrics {
         let help = "When the watch of an input last heard of an object";
         registry.register_with_unit("watch_last_event_timestamp", help, Unit::Seconds, Family::clone(&last_events));
         registry.register("leader", "1 where this replica writes, 0 where it stands by", Gauge::clone(&leader));
+        let remediations = Family::default();
+        registry.register("remediations", "Stale taints removed, kept or put back, by reason", Family::clone(&remediations));
         registry.register("build", "The version of nodewhy", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         let live = Arc::new(Live::default());
         registry.register_collector(Box::new(Arc::clone(&live)));
-        Self { registry, live, diagnosed, outcomes, writes, queue, unreadable, time_to_diagnosis, relists, last_events, leader }
+        Self { registry, live, diagnosed, outcomes, writes, queue, unreadable, time_to_diagnosis, relists, last_events, leader, remediations }
     }
 }
 
@@ -169,6 +193,10 @@ impl Metrics {
 
     pub fn queue(&self, waiting: usize) {
         self.queue.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+    }
+
+    pub fn remediated(&self, result: remediate::Outcome, reason: &str) {
+        self.remediations.get_or_create(&Remediated { result, reason: reason.to_owned() }).inc();
     }
 
     pub fn unreadable(&self, input: &str) {

@@ -162,16 +162,16 @@ impl Triage {
         self.diagnoses.values()
     }
 
-    /// Notes in a diagnosis what remediation did or refused; false where it says so already.
-    pub fn note(&mut self, remark: &Remark, now: DateTime<Utc>) -> bool {
-        let Some(mut diagnosis) = self.diagnoses.get(&remark.diagnosis).cloned() else { return false };
+    /// Notes in a diagnosis what remediation did or refused; `None` where it says so already.
+    pub fn note(&mut self, remark: &Remark, now: DateTime<Utc>) -> Option<NodeDiagnosis> {
+        let mut diagnosis = self.diagnoses.get(&remark.diagnosis)?.clone();
         let before = remediated(&diagnosis);
         if before.is_some_and(|c| c.reason == remark.reason) {
-            return false;
+            return None;
         }
         let status = remark.result.status();
         let since = before.filter(|c| c.status == status).map_or(now, |c| c.last_transition_time);
-        let Some(verdict) = &mut diagnosis.status else { return false };
+        let verdict = diagnosis.status.as_mut()?;
         verdict.conditions.retain(|c| c.type_ != remediate::CONDITION);
         verdict.conditions.push(Condition {
             type_: remediate::CONDITION.to_owned(),
@@ -183,8 +183,8 @@ impl Triage {
         });
         self.diagnoses.insert(remark.diagnosis.clone(), diagnosis.clone());
         // The story of a machine that has ended is not told a second time.
-        self.orders.push(Order::Write(Box::new(Write { diagnosis, replaces: false, announces: false, ends: None })));
-        true
+        self.orders.push(Order::Write(Box::new(Write { diagnosis: diagnosis.clone(), replaces: false, announces: false, ends: None })));
+        Some(diagnosis)
     }
 
     /// When to look again, even if nothing changes.

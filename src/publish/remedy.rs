@@ -26,16 +26,17 @@ pub enum Remedy {
 
 /// Starts to carry out remedies. The answers to removals come back by the second channel.
 #[must_use]
-pub fn start(client: Client) -> (mpsc::Sender<Remedy>, mpsc::Receiver<(Removal, Answer)>) {
+pub fn start(client: Client) -> (mpsc::Sender<Remedy>, mpsc::UnboundedReceiver<(Removal, Answer)>) {
     let (orders, mut ordered) = mpsc::channel(QUEUE);
-    let (answers, answered) = mpsc::channel(QUEUE);
+    // As many as there are removals: whoever orders must not wait for one who waits for him.
+    let (answers, answered) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let recorder = Recorder::new(client.clone(), MANAGER.into());
         while let Some(remedy) = ordered.recv().await {
             match remedy {
                 Remedy::Remove(removal) => {
                     let answer = remove(&client, &removal).await;
-                    if answers.send((*removal, answer)).await.is_err() {
+                    if answers.send((*removal, answer)).is_err() {
                         return;
                     }
                 }
