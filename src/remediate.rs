@@ -153,6 +153,8 @@ pub enum Answer {
     /// By validation, an admission policy or a webhook; or the Node is gone.
     Rejected(String),
     Unanswered(String),
+    /// Another replica leads: it was not sent.
+    Void,
 }
 
 /// What becomes of a removal that was ordered.
@@ -186,15 +188,14 @@ impl Remediation {
         Self { limits, tries: BTreeMap::new() }
     }
 
-    /// Looks at every diagnosis, and says what to do. Only the leader acts; the others say nothing either.
+    /// Looks at every diagnosis, and says what to do. Only a replica that leads asks: the others have nothing to say either.
     pub fn look<'d>(
         &mut self,
         world: &World,
-        diagnoses: impl Iterator<Item = &'d NodeDiagnosis> + Clone,
+        diagnoses: &(impl Iterator<Item = &'d NodeDiagnosis> + Clone),
         now: DateTime<Utc>,
-        leads: bool,
     ) -> Vec<Step> {
-        if self.limits.mode == Mode::Off || !leads {
+        if self.limits.mode == Mode::Off {
             return Vec::new();
         }
         self.tries.retain(|_, tried| matches!(tried.state, State::UnderWay) || now - tried.at < FORGET);
@@ -220,7 +221,7 @@ impl Remediation {
             let dry_run = self.limits.mode == Mode::DryRun;
             let admitted = guard::admit(&Scene { now, limits: &self.limits, diagnosis, node, claim, pool, tally });
             match admitted {
-                Err(refusal) => steps.push(Step::Say(refused(name, node, refusal))),
+                Err(refusal) => steps.push(Step::Say(refused(name, node, &refusal))),
                 // Said once is enough.
                 Ok(()) if dry_run && remediated(diagnosis).is_some_and(|c| c.reason == DRY_RUN) => {}
                 Ok(()) => {
@@ -236,7 +237,7 @@ impl Remediation {
     }
 
     /// Takes in how a removal went.
-    pub fn done(&mut self, removal: &Removal, answer: Answer, now: DateTime<Utc>) -> Remark {
+    pub fn done(&mut self, removal: &Removal, answer: Answer, now: DateTime<Utc>) -> Option<Remark> {
         let Removal { node, taint, before, after, .. } = removal;
         let change = format!("{taint} from Node {node}; its taints before: {before}; after: {after}");
         let (state, result, reason, message) = match answer {
@@ -271,11 +272,15 @@ impl Remediation {
                 "NoAnswer",
                 format!("Wanted to remove {change}. Whether it was done is not known: {why}."),
             ),
+            Answer::Void => {
+                self.tries.remove(&removal.diagnosis);
+                return None;
+            }
         };
         if let Some(tried) = self.tries.get_mut(&removal.diagnosis) {
             tried.state = state;
         }
-        Remark { diagnosis: removal.diagnosis.clone(), result, reason, message }
+        Some(Remark { diagnosis: removal.diagnosis.clone(), result, reason, message })
     }
 
     fn is_due(&self, name: &str, node: &Node, now: DateTime<Utc>) -> bool {
@@ -309,7 +314,7 @@ impl Remediation {
 /// The condition's reason in a dry run.
 const DRY_RUN: &str = "DryRun";
 
-fn refused(name: &str, node: &Node, refusal: Refusal) -> Remark {
+fn refused(name: &str, node: &Node, refusal: &Refusal) -> Remark {
     Remark {
         diagnosis: name.to_owned(),
         result: Outcome::Refused,

@@ -159,7 +159,7 @@ impl Triage {
 
     /// Every diagnosis, ended ones too.
     pub fn diagnoses(&self) -> impl Iterator<Item = &NodeDiagnosis> + Clone {
-        self.diagnoses.values()
+        self.diagnoses.all()
     }
 
     /// Notes in a diagnosis what remediation did or refused; `None` where it says so already.
@@ -181,9 +181,9 @@ impl Triage {
             message: remark.message.clone(),
             observed_generation: None,
         });
-        self.diagnoses.insert(remark.diagnosis.clone(), diagnosis.clone());
+        self.diagnoses.insert(diagnosis.clone());
         // The story of a machine that has ended is not told a second time.
-        self.orders.push(Order::Write(Box::new(Write { diagnosis: diagnosis.clone(), replaces: false, announces: false, ends: None })));
+        self.hand_over(Write { diagnosis: diagnosis.clone(), replaces: false, announces: false, first: false, ends: None });
         Some(diagnosis)
     }
 
@@ -549,7 +549,11 @@ impl Triage {
         }
         let first = announces && self.diagnoses.get(&name).is_none_or(|before| !is_open(before));
         self.diagnoses.insert(diagnosis.clone());
-        let mut write = Write { diagnosis, replaces, announces, first, ends };
+        self.hand_over(Write { diagnosis, replaces, announces, first, ends });
+    }
+
+    fn hand_over(&mut self, mut write: Write) {
+        let Some(name) = write.diagnosis.metadata.name.clone() else { return };
         if self.leads {
             self.orders.push(Order::Write(Box::new(write.clone())));
         }

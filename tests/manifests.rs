@@ -3,7 +3,7 @@
 #[path = "rights/mod.rs"]
 mod rights;
 
-use rights::{Right, needed, needed_for_the_lease};
+use rights::{Right, needed, needed_for_remediation, needed_for_the_lease};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -152,4 +152,14 @@ fn the_image_has_the_version_of_the_crate() {
     let objects = objects();
     let image = of_kind(&objects, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap();
     assert_eq!(image.rsplit_once(':').unwrap().1, env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn the_component_remediation_permits_to_patch_nodes_and_nothing_else() {
+    let component = objects_in("components/remediation");
+    assert_exactly(&granted(&component), &needed_for_remediation());
+    let [binding] = of_kind(&component, "ClusterRoleBinding")[..] else { panic!("one binding") };
+    assert_eq!(binding["roleRef"]["name"], of_kind(&component, "ClusterRole")[0]["metadata"]["name"]);
+    assert_eq!(binding["subjects"], of_kind(&objects(), "ClusterRoleBinding")[0]["subjects"]);
+    assert!(granted(&objects()).is_disjoint(&granted(&component)), "without the component no Node can be changed");
 }

@@ -3,6 +3,8 @@ use crate::api::Outcome as Ending;
 use crate::diagnose::{Judgement, judge};
 use crate::gate::Thresholds;
 use crate::input::{Input, Object};
+use crate::triage::{Keep, Triage};
+use crate::watch::Change;
 use crate::world::{Availability, Subject};
 use serde_json::{Value, json};
 
@@ -109,7 +111,7 @@ impl Cluster {
     }
 
     fn look(&self, diagnoses: &[NodeDiagnosis]) -> Vec<Step> {
-        Remediation::new(self.limits).look(&self.world(), diagnoses.iter(), at(0), true)
+        Remediation::new(self.limits).look(&self.world(), &diagnoses.iter(), at(0))
     }
 
     fn outcome(&self) -> Vec<Step> {
@@ -252,7 +254,7 @@ fn what_a_guard_does_not_mean_passes() {
                 let mut young = node(&format!("other-{n}"), &n.to_string());
                 young["metadata"]["creationTimestamp"] = json!(stamp(-1));
                 young
-            }))
+            }));
         },
         |_, d| d.push(elsewhere("True", REMOVED, -61)),
         |_, d| d.push(elsewhere("False", PUT_BACK, -24 * 60 - 1)),
@@ -267,10 +269,9 @@ fn what_a_guard_does_not_mean_passes() {
 }
 
 #[test]
-fn nothing_is_done_or_said_where_it_is_off_or_another_leads_or_the_cause_is_another() {
+fn nothing_is_done_or_said_where_it_is_off_or_the_cause_is_another() {
     let mut cluster = good();
     let diagnoses = [cluster.diagnosis()];
-    assert_eq!(Remediation::new(cluster.limits).look(&cluster.world(), diagnoses.iter(), at(0), false), []);
     cluster.limits.mode = Mode::Off;
     assert_eq!(cluster.look(&diagnoses), []);
     let mut ended = good().diagnosis();
@@ -319,7 +320,7 @@ impl Loop {
     }
 
     fn look(&mut self, minute: i64) -> Vec<Step> {
-        self.remediation.look(&self.cluster.world(), [&self.diagnosis].into_iter(), at(minute), true)
+        self.remediation.look(&self.cluster.world(), &[&self.diagnosis].into_iter(), at(minute))
     }
 
     fn remove(&mut self, minute: i64) -> Removal {
@@ -330,7 +331,7 @@ impl Loop {
     }
 
     fn done(&mut self, removal: &Removal, answer: Answer, minute: i64) -> Remark {
-        let remark = self.remediation.done(removal, answer, at(minute));
+        let remark = self.remediation.done(removal, answer, at(minute)).unwrap();
         say(&mut self.diagnosis, remark.result.status(), remark.reason, minute);
         remark
     }
@@ -424,4 +425,67 @@ fn a_dry_run_says_what_it_would_do_once() {
 fn a_newer_resource_version_has_more_digits_or_greater_ones() {
     assert!(is_newer("101", "100") && is_newer("1000", "999"));
     assert!(!is_newer("99", "100") && !is_newer("100", "100"));
+}
+
+#[test]
+fn what_was_done_outlives_a_verdict_and_what_was_refused_goes_with_its_cause() {
+    let mut cluster = good();
+    let mut triage = Triage::new(Thresholds::default(), Keep::default());
+    triage.take(Change::Diagnosis(Box::new(cluster.diagnosis())), at(0));
+    triage.start();
+    triage.lead();
+    let told = |triage: &mut Triage, cluster: &Cluster, minute: i64| {
+        let objects = [(Input::NodePools, &cluster.pool), (Input::Nodes, &cluster.node), (Input::NodeClaims, &cluster.claim)];
+        for (input, object) in objects {
+            triage.take(Change::Applied(Box::new(Object::from_value(input, object.clone()).unwrap())), at(minute));
+        }
+        for input in [Input::Nodes, Input::NodeClaims, Input::NodePools, Input::Events] {
+            triage.mark(input, Availability::Read);
+        }
+        triage.look(at(minute));
+    };
+    let shown = |triage: &Triage| {
+        let diagnosis = triage.diagnoses().next().unwrap();
+        let status = diagnosis.status.as_ref().unwrap();
+        let done = remediated(diagnosis).map(|c| (c.status.clone(), c.reason.clone(), c.last_transition_time));
+        (status.cause.clone(), status.outcome, done)
+    };
+    let remark = |result, reason| Remark { diagnosis: CLAIM.to_owned(), result, reason, message: String::new() };
+    told(&mut triage, &cluster, 0);
+    assert!(triage.note(&remark(Outcome::Refused, "NotReady"), at(1)).is_some());
+    assert!(triage.note(&remark(Outcome::Refused, "NotReady"), at(2)).is_none(), "said once");
+    assert!(!triage.look(at(2)).is_empty(), "and written");
+    told(&mut triage, &cluster, 3);
+    // The status has not changed since the verdict was first acted on, so neither has its time.
+    assert_eq!(shown(&triage), (CAUSE.to_owned(), None, Some(("False".to_owned(), "NotReady".to_owned(), at(-30)))));
+
+    let fingerprint = cluster.node["metadata"]["labels"].as_object_mut().unwrap().remove("beta.kubernetes.io/instance-type").unwrap();
+    told(&mut triage, &cluster, 4);
+    assert_eq!(shown(&triage), ("CloudControllerNeverInitialized".to_owned(), None, None));
+    cluster.node["metadata"]["labels"]["beta.kubernetes.io/instance-type"] = fingerprint;
+    told(&mut triage, &cluster, 5);
+    assert_eq!(shown(&triage), (CAUSE.to_owned(), None, None), "the clock starts anew");
+
+    triage.note(&remark(Outcome::Removed, REMOVED), at(6));
+    cluster.node["spec"]["taints"] = json!([]);
+    cluster.claim["status"]["conditions"][2] = json!({ "type": "Initialized", "status": "True", "lastTransitionTime": stamp(6) });
+    told(&mut triage, &cluster, 7);
+    let removed = Some(("True".to_owned(), REMOVED.to_owned(), at(6)));
+    assert_eq!(shown(&triage), (CAUSE.to_owned(), Some(Ending::Recovered), removed.clone()));
+    // It falls ill again, of the same or of something else: that the taint was removed once stays known.
+    cluster.node["status"]["conditions"][0]["status"] = json!("False");
+    cluster.node["status"]["conditions"][0]["lastTransitionTime"] = json!(stamp(8));
+    told(&mut triage, &cluster, 60);
+    told(&mut triage, &cluster, 61);
+    let (cause, outcome, done) = shown(&triage);
+    assert_ne!(cause, CAUSE);
+    assert_eq!((outcome, done), (None, removed));
+}
+
+#[test]
+fn what_was_not_sent_because_another_replica_leads_is_free_to_be_judged_again() {
+    let mut run = Loop::start(good());
+    let removal = run.remove(0);
+    assert_eq!(run.remediation.done(&removal, Answer::Void, at(0)), None);
+    run.remove(1);
 }

@@ -1,5 +1,6 @@
 //! Between the verdicts and the one who carries out what remediation decides.
 
+use crate::lease::Leads;
 use crate::metrics::Metrics;
 use crate::publish::remedy::{self, Remedy};
 use crate::remediate::{Answer, Limits, Outcome, Remark, Remediation, Removal, Step};
@@ -17,8 +18,8 @@ pub(super) struct Remedies {
 }
 
 impl Remedies {
-    pub(super) fn start(client: Client, limits: Limits, metrics: Arc<Metrics>) -> Self {
-        let (orders, answers) = remedy::start(client);
+    pub(super) fn start(client: Client, instance: &str, leads: Leads, limits: Limits, metrics: Arc<Metrics>) -> Self {
+        let (orders, answers) = remedy::start(client, instance, leads);
         Self { remediation: Remediation::new(limits), orders, answers, metrics }
     }
 
@@ -29,13 +30,15 @@ impl Remedies {
 
     /// Takes in how a removal went.
     pub(super) async fn heard(&mut self, removal: &Removal, answer: Answer, triage: &mut Triage, now: DateTime<Utc>) {
-        let remark = self.remediation.done(removal, answer, now);
-        self.say(remark, triage, now).await;
+        if let Some(remark) = self.remediation.done(removal, answer, now) {
+            self.say(remark, triage, now).await;
+        }
     }
 
-    /// Acts on the verdicts as they are now.
-    pub(super) async fn look(&mut self, triage: &mut Triage, now: DateTime<Utc>, leads: bool) {
-        for step in self.remediation.look(triage.world(), triage.diagnoses(), now, leads) {
+    /// Acts on the verdicts as they are now. Only for the replica that leads.
+    pub(super) async fn look(&mut self, triage: &mut Triage, now: DateTime<Utc>) {
+        let steps = self.remediation.look(triage.world(), &triage.diagnoses(), now);
+        for step in steps {
             match step {
                 Step::Remove(removal) => self.order(Remedy::Remove(Box::new(removal))).await,
                 Step::Say(remark) => self.say(remark, triage, now).await,

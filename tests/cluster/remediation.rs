@@ -116,7 +116,8 @@ fn the_taint_goes_only_with_the_role_and_one_that_comes_back_stops_everything() 
     assert!(metric(&nodewhy, r#"nodewhy_remediations_total{result="removed",reason="Removed"} 1"#));
 
     // Somebody puts it back: he is named, and no other Node is touched any more.
-    let patch = json!([{ "op": "add", "path": "/spec/taints/-", "value": { "key": UNINITIALIZED, "value": "true", "effect": "NoSchedule" } }]);
+    let patch =
+        json!([{ "op": "add", "path": "/spec/taints/-", "value": { "key": UNINITIALIZED, "value": "true", "effect": "NoSchedule" } }]);
     control_plane.kubectl(&["patch", "node", "stale", "--type=json", "--field-manager=node-labeler", "--patch", &patch.to_string()]);
     let put_back = said(&control_plane, &nodewhy, "stale", "PutBack");
     assert!(put_back["message"].as_str().unwrap_or_default().contains("put back by node-labeler"), "{put_back}");
@@ -152,7 +153,8 @@ fn the_component_gives_the_right_and_a_dry_run_that_writes_nothing_to_the_node()
     control_plane.kubectl(&["apply", "--server-side", "--kustomize", overlay.path().to_str().expect("a path in UTF-8")]);
     let deployment = control_plane.get(&["deployment", "nodewhy", "--namespace=nodewhy"]).expect("the Deployment");
     let env = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
-    let env = env.as_array().and_then(|all| all.iter().find(|e| e["name"] == "NODEWHY_REMOVE_STALE_TAINTS")).expect("the component sets it");
+    let env =
+        env.as_array().and_then(|all| all.iter().find(|e| e["name"] == "NODEWHY_REMOVE_STALE_TAINTS")).expect("the component sets it");
     assert_eq!(env["value"], "dry-run");
 
     stale_node(&control_plane, "stale");
