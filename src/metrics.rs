@@ -143,7 +143,20 @@ impl Default for Metrics {
         registry.register("build", "The version of nodewhy", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         let live = Arc::new(Live::default());
         registry.register_collector(Box::new(Arc::clone(&live)));
-        Self { registry, live, diagnosed, outcomes, writes, queue, unreadable, time_to_diagnosis, relists, last_events, leader, remediations }
+        Self {
+            registry,
+            live,
+            diagnosed,
+            outcomes,
+            writes,
+            queue,
+            unreadable,
+            time_to_diagnosis,
+            relists,
+            last_events,
+            leader,
+            remediations,
+        }
     }
 }
 

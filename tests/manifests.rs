@@ -3,7 +3,8 @@
 #[path = "rights/mod.rs"]
 mod rights;
 
-use rights::{Right, needed, needed_for_remediation, needed_for_the_lease};
+use nodewhy::publish::remedy;
+use rights::{Right, needed, needed_for_the_lease};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -157,7 +158,7 @@ fn the_image_has_the_version_of_the_crate() {
 #[test]
 fn the_component_remediation_permits_to_patch_nodes_and_nothing_else() {
     let component = objects_in("components/remediation");
-    assert_exactly(&granted(&component), &needed_for_remediation());
+    assert_exactly(&granted(&component), &rights::of(remedy::WRITES));
     let [binding] = of_kind(&component, "ClusterRoleBinding")[..] else { panic!("one binding") };
     assert_eq!(binding["roleRef"]["name"], of_kind(&component, "ClusterRole")[0]["metadata"]["name"]);
     assert_eq!(binding["subjects"], of_kind(&objects(), "ClusterRoleBinding")[0]["subjects"]);

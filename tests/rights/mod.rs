@@ -2,7 +2,7 @@
 
 use nodewhy::input::Input;
 use nodewhy::lease;
-use nodewhy::publish::{WRITES, remedy};
+use nodewhy::publish::WRITES;
 use std::collections::BTreeSet;
 
 /// Namespace (none for the whole cluster), group, resource, name of the one object, verb.
@@ -19,17 +19,12 @@ pub fn needed() -> BTreeSet<Right> {
     reads.chain(of(WRITES)).collect()
 }
 
-fn of(writes: &[(&str, &str, &[&str], Option<&str>)]) -> BTreeSet<Right> {
+pub fn of(writes: &[(&str, &str, &[&str], Option<&str>)]) -> BTreeSet<Right> {
     let owned = |text: &str| text.to_owned();
     let rights = writes.iter().flat_map(|(group, resource, verbs, namespace)| {
         verbs.iter().map(move |verb| (namespace.map(owned), owned(group), owned(resource), None, owned(verb)))
     });
     rights.collect()
-}
-
-/// For the removal of a stale taint.
-pub fn needed_for_remediation() -> BTreeSet<Right> {
-    of(remedy::WRITES)
 }
 
 /// For the Lease, in the namespace of the operator.
