@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Everything that the chart can switch on and the base leaves to a component.
-const ALL_ON: &[&str] = &["--set=podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true"];
+const ALL_ON: &[&str] = &["--set=podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true,removeStaleTaints=dry-run"];
 
 /// Kind, namespace and name.
 type Objects = BTreeMap<(String, String, String), Value>;
