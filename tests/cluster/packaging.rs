@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Everything that the chart can switch on and the base leaves to a component.
-const ALL_ON: &[&str] = &["--set=ha.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true"];
+const ALL_ON: &[&str] =
+    &["--set=ha.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true,removeStaleTaints=dry-run"];
 
 /// Kind, namespace and name.
 type Objects = BTreeMap<(String, String, String), Value>;
@@ -118,9 +119,14 @@ fn values_reach_the_objects_and_wrong_ones_are_refused() {
     assert_eq!(get("RoleBinding", "kube-system", "why-aws-auth")["subjects"][0]["name"], "why");
     assert!(!rendered.keys().any(|(kind, ..)| kind == "CustomResourceDefinition" || kind == "NetworkPolicy"));
 
-    for wrong in
-        ["thresholds.jion=240", "image.pullPolicy=Sometimes", "replicas=3", "ha.replicas=3", "rbac.extraRules[0].verbs={delete}", "podMonitor.interval=soon"]
-    {
+    for wrong in [
+        "thresholds.jion=240",
+        "image.pullPolicy=Sometimes",
+        "replicas=3",
+        "ha.replicas=3",
+        "rbac.extraRules[0].verbs={delete}",
+        "podMonitor.interval=soon",
+    ] {
         let complaint = helm(&[&format!("--set={wrong}")]).expect_err(wrong);
         assert!(complaint.contains("values don't meet the specifications of the schema"), "{wrong}: {complaint}");
     }
