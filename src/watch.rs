@@ -66,6 +66,8 @@ pub enum Change {
     Diagnosis(Box<NodeDiagnosis>),
     /// A NodeDiagnosis is no longer in the cluster, whoever deleted it.
     DiagnosisGone(String),
+    /// The NodeDiagnoses of the cluster, all of them: one that came and went while nobody watched is not among them.
+    DiagnosesListed(BTreeSet<String>),
     /// An object cannot be read, and why; its last readable state stays.
     Unreadable { what: Watched, object: String, error: String },
     /// The pods of one Node, or why they cannot be read.
@@ -271,6 +273,9 @@ impl Watch {
                         metrics.watch_relisted(&self.name);
                     }
                     told.extend(known.vanished().into_iter().map(|key| self.removed(key, None)));
+                    if self.what == Watched::Diagnoses {
+                        told.push(Change::DiagnosesListed(known.names()));
+                    }
                     if said != State::Read {
                         said = State::Read;
                         told.push(self.state(&said));
