@@ -200,13 +200,16 @@ pub fn close(diagnosis: &mut NodeDiagnosis, outcome: Outcome, at: DateTime<Utc>,
     let name = diagnosis.spec.subject.name.clone();
     if let Some(status) = &mut diagnosis.status {
         let waited = duration(at - status.first_observed_at);
-        let how = match outcome {
-            Outcome::Recovered => format!("{name} became usable after {waited}"),
-            Outcome::Terminated if status.stage == Stage::Launch => format!("Karpenter's launch timeout deleted {name} after {waited}"),
-            Outcome::Terminated => format!("Karpenter's registration timeout deleted {name} after {waited}"),
-            Outcome::Deleted => {
-                why.map_or_else(|| format!("{name} was deleted after {waited}"), |why| format!("{name} was deleted after {waited}: {why}"))
+        let (reason, how) = match outcome {
+            Outcome::Recovered => ("Recovered", format!("{name} became usable after {waited}")),
+            Outcome::Terminated if status.stage == Stage::Launch => {
+                ("LaunchTimeout", format!("Karpenter's launch timeout deleted {name} after {waited}"))
             }
+            Outcome::Terminated => ("RegistrationTimeout", format!("Karpenter's registration timeout deleted {name} after {waited}")),
+            Outcome::Deleted => (
+                "Deleted",
+                why.map_or_else(|| format!("{name} was deleted after {waited}"), |why| format!("{name} was deleted after {waited}: {why}")),
+            ),
         };
         status.outcome = Some(outcome);
         status.ended_at = Some(at);
@@ -215,7 +218,7 @@ pub fn close(diagnosis: &mut NodeDiagnosis, outcome: Outcome, at: DateTime<Utc>,
             type_: "Ended".to_owned(),
             status: "True".to_owned(),
             last_transition_time: at,
-            reason: format!("{outcome:?}"),
+            reason: reason.to_owned(),
             message: how,
             observed_generation: None,
         });

@@ -24,6 +24,7 @@ pub mod gate;
 pub mod image;
 pub mod input;
 pub mod karpenter;
+pub mod lease;
 pub mod lint;
 pub mod live;
 pub mod metrics;

@@ -1,17 +1,22 @@
 //! What Prometheus sees. Gauges are made from the live state when they are scraped, so no series outlives its reason.
 //!
-//! Labels are bounded: causes, gates, outcomes and sources are lists in this code, NodePools and Karpenter's version are as many
-//! as the cluster has.
+//! Labels are bounded: causes, gates, outcomes and sources are lists in this code; NodePools are as many as the cluster has, and only
+//! those with stuck machines are there. No metric has the name of a machine. docs/metrics.md says how many series that makes.
+
+mod plain;
 
 use crate::api::{NodeDiagnosis, Outcome};
+use crate::watch::{Failure, State};
+use chrono::{DateTime, Utc};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric, LabelValueEncoder, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Registry, Unit};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +31,14 @@ pub struct Metrics {
     writes: Family<Written, Counter>,
     queue: Gauge,
     unreadable: Family<Read, Counter>,
+    time_to_diagnosis: Histogram,
+    relists: Family<Read, Counter>,
+    last_events: Family<Read, Gauge>,
+    leader: Gauge,
 }
+
+/// From the begin of the wait to the first verdict: the thresholds are 2 to 10 minutes, Karpenter's timeout is 15.
+const SECONDS_TO_DIAGNOSIS: [f64; 10] = [10.0, 30.0, 60.0, 120.0, 180.0, 300.0, 450.0, 600.0, 900.0, 1800.0];
 
 /// How a write went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,6 +65,11 @@ struct Diagnosis {
     cause: String,
     stage: String,
     confidence: String,
+    nodepool: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+struct Pool {
     nodepool: String,
 }
 
@@ -86,15 +103,23 @@ impl Default for Metrics {
         let mut registry = Registry::with_prefix("nodewhy");
         let (diagnosed, outcomes, writes, queue, unreadable) =
             (Family::default(), Family::default(), Family::default(), Gauge::default(), Family::default());
+        let (time_to_diagnosis, leader) = (Histogram::new(SECONDS_TO_DIAGNOSIS), Gauge::default());
+        let (relists, last_events) = (Family::default(), Family::default());
         registry.register("diagnosed", "Causes named, each machine once per cause", Family::clone(&diagnosed));
         registry.register("outcomes", "Diagnosed machines by how they ended", Family::clone(&outcomes));
         registry.register("writes", "Writes of a NodeDiagnosis by result", Family::clone(&writes));
         registry.register("queue", "NodeDiagnoses that wait to be written", Gauge::clone(&queue));
         registry.register("unreadable_objects", "Objects of other kinds that could not be read", Family::clone(&unreadable));
+        let help = "Time from the begin of a machine's wait to its diagnosis";
+        registry.register_with_unit("time_to_diagnosis", help, Unit::Seconds, Histogram::clone(&time_to_diagnosis));
+        registry.register("watch_relists", "Full lists of an input after the first", Family::clone(&relists));
+        let help = "When the watch of an input last heard of an object";
+        registry.register_with_unit("watch_last_event_timestamp", help, Unit::Seconds, Family::clone(&last_events));
+        registry.register("leader", "1 where this replica writes, 0 where it stands by", Gauge::clone(&leader));
         registry.register("build", "The version of nodewhy", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         let live = Arc::new(Live::default());
         registry.register_collector(Box::new(Arc::clone(&live)));
-        Self { registry, live, diagnosed, outcomes, writes, queue, unreadable }
+        Self { registry, live, diagnosed, outcomes, writes, queue, unreadable, time_to_diagnosis, relists, last_events, leader }
     }
 }
 
@@ -106,10 +131,32 @@ impl Metrics {
         Ok(out)
     }
 
-    pub fn diagnosed(&self, diagnosis: &NodeDiagnosis) {
+    /// The same in the older text format, for those who do not ask for OpenMetrics.
+    pub fn encode_plain(&self) -> Result<String, std::fmt::Error> {
+        Ok(plain::from_openmetrics(&self.encode()?))
+    }
+
+    /// A cause was named; `first` where the machine had no diagnosis before.
+    #[allow(clippy::cast_precision_loss, reason = "seconds of a wait")]
+    pub fn diagnosed(&self, diagnosis: &NodeDiagnosis, first: bool, now: DateTime<Utc>) {
         if let Some(status) = &diagnosis.status {
             self.diagnosed.get_or_create(&Cause { cause: status.cause.clone() }).inc();
+            if first {
+                self.time_to_diagnosis.observe((now - status.first_observed_at).num_seconds().max(0) as f64);
+            }
         }
+    }
+
+    pub fn watch_relisted(&self, source: &str) {
+        self.relists.get_or_create(&Read { input: source.to_owned() }).inc();
+    }
+
+    pub fn watch_heard(&self, source: &str) {
+        self.last_events.get_or_create(&Read { input: source.to_owned() }).set(Utc::now().timestamp());
+    }
+
+    pub fn leads(&self, leads: bool) {
+        self.leader.set(i64::from(leads));
     }
 
     pub fn ended(&self, outcome: Outcome) {
@@ -131,6 +178,7 @@ impl Metrics {
     /// The diagnoses of machines that are stuck now.
     pub fn open<'a>(&self, diagnoses: impl Iterator<Item = &'a NodeDiagnosis>) {
         let mut counts = BTreeMap::new();
+        let mut soonest: BTreeMap<Pool, i64> = BTreeMap::new();
         for diagnosis in diagnoses {
             let Some(status) = &diagnosis.status else { continue };
             let labels = Diagnosis {
@@ -139,15 +187,25 @@ impl Metrics {
                 confidence: format!("{:?}", status.confidence),
                 nodepool: diagnosis.spec.node_pool.as_ref().map(|p| p.name.clone()).unwrap_or_default(),
             };
+            if let Some(at) = status.terminates_at {
+                let soonest = soonest.entry(Pool { nodepool: labels.nodepool.clone() }).or_insert(i64::MAX);
+                *soonest = at.timestamp().min(*soonest);
+            }
             *counts.entry(labels).or_insert(0) += 1;
         }
-        self.live.with(|seen| seen.diagnoses = counts);
+        self.live.with(|seen| (seen.diagnoses, seen.soonest) = (counts, soonest));
     }
 
-    /// Which sources are read.
-    pub fn watches<'a>(&self, up: impl Iterator<Item = (&'a str, bool)>) {
-        let up = up.map(|(name, up)| (Read { input: name.to_owned() }, i64::from(up))).collect();
-        self.live.with(|seen| seen.watches = up);
+    /// How far the sources are.
+    pub fn watches<'a>(&self, states: impl Iterator<Item = (&'a str, &'a State)>) {
+        let mut up = BTreeMap::new();
+        let mut permitted = BTreeMap::new();
+        for (name, state) in states {
+            let read = Read { input: name.to_owned() };
+            permitted.insert(read.clone(), i64::from(!matches!(state, State::Failed(Failure::NotPermitted(_)))));
+            up.insert(read, i64::from(*state == State::Read));
+        }
+        self.live.with(|seen| (seen.watches, seen.permitted) = (up, permitted));
     }
 
     pub fn karpenter(&self, version: Option<String>) {
@@ -162,7 +220,10 @@ struct Live(Mutex<Seen>);
 #[derive(Debug, Default, Clone)]
 struct Seen {
     diagnoses: BTreeMap<Diagnosis, i64>,
+    /// Unix time, by NodePool.
+    soonest: BTreeMap<Pool, i64>,
     watches: BTreeMap<Read, i64>,
+    permitted: BTreeMap<Read, i64>,
     karpenter: Option<String>,
 }
 
@@ -175,19 +236,117 @@ impl Live {
 impl Collector for Live {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
         let seen = self.with(|seen| seen.clone());
-        let mut family = encoder.encode_descriptor("diagnoses", "Machines that are stuck now, by verdict.", None, MetricType::Gauge)?;
-        for (labels, count) in &seen.diagnoses {
-            ConstGauge::new(*count).encode(family.encode_family(labels)?)?;
-        }
-        let mut family =
-            encoder.encode_descriptor("watch_up", "1 where the input is read, 0 where it cannot be.", None, MetricType::Gauge)?;
-        for (labels, up) in &seen.watches {
-            ConstGauge::new(*up).encode(family.encode_family(labels)?)?;
-        }
+        gauges(&mut encoder, "diagnoses", "Machines that are stuck now, by verdict.", None, &seen.diagnoses)?;
+        let help = "When Karpenter deletes the first of the machines that are stuck now.";
+        gauges(&mut encoder, "soonest_termination_timestamp", help, Some(&Unit::Seconds), &seen.soonest)?;
+        gauges(&mut encoder, "watch_up", "1 where the input is read, 0 where it cannot be.", None, &seen.watches)?;
+        gauges(&mut encoder, "watch_permitted", "0 where RBAC does not permit to read the input.", None, &seen.permitted)?;
         if let Some(version) = seen.karpenter {
             let metric = encoder.encode_descriptor("karpenter", "The version of Karpenter.", None, MetricType::Info)?;
             Info::new(Version { version }).encode(metric)?;
         }
         Ok(())
+    }
+}
+
+fn gauges<L: EncodeLabelSet>(
+    encoder: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    unit: Option<&Unit>,
+    values: &BTreeMap<L, i64>,
+) -> Result<(), std::fmt::Error> {
+    let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
+    for (labels, value) in values {
+        ConstGauge::new(*value).encode(family.encode_family(labels)?)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{Confidence, Named, NodeDiagnosisSpec, NodeDiagnosisStatus, ObjectRef, Stage};
+    use crate::rules;
+    use crate::watch::Watches;
+
+    const NOW: &str = "2026-01-15T12:00:00Z";
+
+    fn diagnosis(cause: &str, pool: &str, machine: usize) -> NodeDiagnosis {
+        let name = format!("{pool}-{machine}");
+        let subject = ObjectRef { api_version: "karpenter.sh/v1".into(), kind: "NodeClaim".into(), name: name.clone(), uid: name.clone() };
+        let node_pool = Some(Named { name: pool.to_owned() });
+        let spec = NodeDiagnosisSpec { subject, node_claim: None, node: None, node_pool, node_class: None };
+        let mut diagnosis = NodeDiagnosis::new(&name, spec);
+        diagnosis.status = Some(NodeDiagnosisStatus {
+            stage: Stage::Register,
+            cause: cause.to_owned(),
+            confidence: Confidence::Likely,
+            summary: String::new(),
+            blame: None,
+            evidence: Vec::new(),
+            ruled_out: Vec::new(),
+            unknowns: Vec::new(),
+            alternatives: Vec::new(),
+            fix: None,
+            first_observed_at: NOW.parse().unwrap(),
+            terminates_at: NOW.parse().ok(),
+            ended_at: None,
+            outcome: None,
+            recurrences: 0,
+            conditions: Vec::new(),
+        });
+        diagnosis
+    }
+
+    /// All that ever happened to a large and unlucky cluster.
+    fn busy() -> Metrics {
+        let metrics = Metrics::default();
+        let pools = ["general", "gpu", "spot"];
+        let causes = || rules::ALL.iter().map(|rule| rule.cause);
+        let open: Vec<_> =
+            causes().flat_map(|cause| pools.iter().flat_map(move |pool| (0..100).map(move |n| diagnosis(cause, pool, n)))).collect();
+        for diagnosis in &open {
+            metrics.diagnosed(diagnosis, true, NOW.parse().unwrap());
+        }
+        for outcome in [Outcome::Recovered, Outcome::Terminated, Outcome::Deleted] {
+            metrics.ended(outcome);
+        }
+        for result in [WriteResult::Ok, WriteResult::Error, WriteResult::Timeout, WriteResult::Refused] {
+            metrics.wrote(result);
+        }
+        for (what, name) in Watches::sources() {
+            metrics.unreadable(what.name());
+            metrics.watch_relisted(&name);
+            metrics.watch_heard(&name);
+        }
+        let sources: Vec<_> = Watches::sources().map(|(_, name)| name).collect();
+        metrics.watches(sources.iter().map(|name| (name.as_str(), &State::Read)));
+        metrics.karpenter(Some("1.14.1".to_owned()));
+        metrics.open(open.iter());
+        metrics
+    }
+
+    fn series(metrics: &Metrics) -> (usize, usize) {
+        let text = metrics.encode_plain().unwrap();
+        let (by_pool, others): (Vec<_>, Vec<_>) =
+            text.lines().filter(|line| !line.starts_with('#')).partition(|line| line.contains("nodepool="));
+        (by_pool.len(), others.len())
+    }
+
+    #[test]
+    fn the_number_of_series_is_what_the_docs_say_and_no_machine_has_one() {
+        let metrics = busy();
+        assert!(!metrics.encode().unwrap().contains("general-1"));
+        let (by_pool, others) = series(&metrics);
+        assert_eq!(by_pool, 3 * rules::ALL.len() + 3);
+        assert!(others < 250, "{others}");
+    }
+
+    #[test]
+    fn no_series_outlives_its_reason() {
+        let metrics = busy();
+        metrics.open(std::iter::empty());
+        assert_eq!(series(&metrics).0, 0);
     }
 }

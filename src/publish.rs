@@ -1,13 +1,16 @@
 //! The only part that writes to the cluster.
 //!
 //! The newest diagnosis of a name wins: while one waits or is retried, a later one takes its place. Writes have a rate, a bound on
-//! how many are under way, and a timeout each, because kube has none for reading an answer.
+//! how many are under way, and a timeout each, because kube has none for reading an answer. Only a replica that leads writes, and only
+//! what was ordered since it leads.
 
 mod event;
 mod status;
 
+use crate::lease::Leads;
 use crate::metrics::{Metrics, WriteResult};
-use crate::triage::Write;
+use crate::triage::{Delete, Summary, Write};
+use crate::watch::Change;
 use kube::Client;
 use kube::runtime::events::Recorder;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +26,7 @@ pub const MANAGER: &str = "nodewhy";
 /// What may be written, by group, resource, verbs and namespace: RBAC is compared with it. Events about objects without
 /// namespace are kept in `default`.
 pub const WRITES: &[(&str, &str, &[&str], Option<&str>)] = &[
-    ("nodewhy.dev", "nodediagnoses", &["list", "create", "patch", "delete"], None),
+    ("nodewhy.dev", "nodediagnoses", &["list", "watch", "create", "patch", "delete"], None),
     ("nodewhy.dev", "nodediagnoses/status", &["patch"], None),
     ("events.k8s.io", "events", &["create", "patch"], Some("default")),
 ];
@@ -37,25 +40,63 @@ const RETRY_LAST: Duration = Duration::from_mins(1);
 /// Diagnoses that may be handed over before the one that hands over waits.
 const QUEUE: usize = 256;
 
-pub use status::list;
-
-/// Starts to publish. It ends when the sender is dropped and everything is written.
-#[must_use]
-pub fn start(client: Client, metrics: Arc<Metrics>) -> (mpsc::Sender<Write>, JoinHandle<()>) {
-    let (orders, received) = mpsc::channel(QUEUE);
-    let recorder = Recorder::new(client.clone(), MANAGER.into());
-    (
-        orders,
-        tokio::spawn(
-            Publisher { client, recorder, metrics, waiting: BTreeMap::new(), busy: BTreeSet::new(), failing: false }.run(received),
-        ),
-    )
+/// What is to be written, and in which term it was decided.
+#[derive(Debug)]
+pub struct Task {
+    pub term: u64,
+    pub work: Work,
 }
 
-/// A diagnosis that waits to be written.
+/// One thing to write.
+#[derive(Debug)]
+pub enum Work {
+    Write(Box<Write>),
+    Delete(Delete),
+    Summarize(Box<Summary>),
+}
+
+impl Work {
+    /// The newest of a key wins. No name of an object begins with a slash.
+    fn key(&self) -> String {
+        match self {
+            Self::Write(write) => write.diagnosis.metadata.name.clone().unwrap_or_default(),
+            Self::Delete(delete) => delete.name.clone(),
+            Self::Summarize(summary) => {
+                let names = summary.regarding.iter().flat_map(|r| ["/", r.name.as_str()]);
+                ["/", &summary.cause].into_iter().chain(names).collect()
+            }
+        }
+    }
+}
+
+/// Starts to publish. It ends when the sender is dropped and everything is written. `told` hears of deletions at once.
+#[must_use]
+pub fn start(
+    client: Client,
+    instance: String,
+    leads: Leads,
+    metrics: Arc<Metrics>,
+    told: mpsc::WeakSender<Change>,
+) -> (mpsc::Sender<Task>, JoinHandle<()>) {
+    let (tasks, received) = mpsc::channel(QUEUE);
+    let writer = Writer { recorder: Recorder::new(client.clone(), event::reporter(&instance)), client, instance };
+    let publisher = Publisher {
+        writer,
+        leads,
+        metrics,
+        told,
+        started: Instant::now(),
+        waiting: BTreeMap::new(),
+        busy: BTreeSet::new(),
+        failing: false,
+    };
+    (tasks, tokio::spawn(publisher.run(received)))
+}
+
+/// Something that waits to be written.
 #[derive(Debug)]
 struct Waiting {
-    write: Write,
+    task: Task,
     not_before: Instant,
     retry: Duration,
 }
@@ -69,9 +110,11 @@ enum Failure {
 }
 
 struct Publisher {
-    client: Client,
-    recorder: Recorder,
+    writer: Writer,
+    leads: Leads,
     metrics: Arc<Metrics>,
+    told: mpsc::WeakSender<Change>,
+    started: Instant,
     waiting: BTreeMap<String, Waiting>,
     busy: BTreeSet<String>,
     /// The last write failed: said once, not for each that follows.
@@ -79,16 +122,18 @@ struct Publisher {
 }
 
 impl Publisher {
-    async fn run(mut self, mut orders: mpsc::Receiver<Write>) {
+    async fn run(mut self, mut tasks: mpsc::Receiver<Task>) {
         let mut ticks = interval(Duration::from_secs(1) / RATE);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut under_way = JoinSet::new();
         let mut open = true;
         while open || !self.waiting.is_empty() || !under_way.is_empty() {
-            let next = if under_way.len() < UNDER_WAY { self.next() } else { None };
+            self.drop_what_is_void();
+            let may_write = self.leads.borrow().and_then(|leadership| leadership.lasts(Instant::now().into_std()));
+            let next = if under_way.len() < UNDER_WAY && may_write.is_some() { self.next() } else { None };
             tokio::select! {
-                order = orders.recv(), if open => match order {
-                    Some(write) => self.take(write),
+                task = tasks.recv(), if open => match task {
+                    Some(task) => self.take(task),
                     None => open = false,
                 },
                 Some(done) = under_way.join_next() => {
@@ -96,16 +141,18 @@ impl Publisher {
                         self.done(waiting, result);
                     }
                 }
+                Ok(()) = self.leads.changed() => {}
                 () = until(next.as_ref().map(|(at, _)| *at)) => {
                     ticks.tick().await;
-                    if let Some((_, name)) = next
-                        && let Some(waiting) = self.waiting.remove(&name)
+                    let lasts = self.leads.borrow().and_then(|leadership| leadership.lasts(Instant::now().into_std()));
+                    if let (Some((_, key)), Some(lasts)) = (next, lasts)
+                        && let Some(waiting) = self.waiting.remove(&key)
                     {
-                        self.busy.insert(name);
-                        let (client, recorder) = (self.client.clone(), self.recorder.clone());
+                        self.busy.insert(key);
+                        let writer = self.writer.clone();
                         under_way.spawn(async move {
-                            let result = timeout(TIMEOUT, write(&client, &recorder, &waiting.write)).await.unwrap_or(Err(Failure::TimedOut));
-                            (waiting, result)
+                            let result = timeout(TIMEOUT.min(lasts), writer.carry_out(&waiting.task.work)).await;
+                            (waiting, result.unwrap_or(Err(Failure::TimedOut)))
                         });
                     }
                 }
@@ -113,36 +160,54 @@ impl Publisher {
         }
     }
 
-    fn take(&mut self, write: Write) {
-        let Some(name) = write.diagnosis.metadata.name.clone() else { return };
-        let mut waiting = Waiting { write, not_before: Instant::now(), retry: RETRY_FIRST };
-        if let Some(before) = self.waiting.remove(&name) {
+    /// What was ordered before another replica led, that one has done or undone.
+    fn drop_what_is_void(&mut self) {
+        let term = self.leads.borrow().map(|leadership| leadership.term);
+        let before = self.waiting.len();
+        self.waiting.retain(|_, waiting| Some(waiting.task.term) == term);
+        if self.waiting.len() < before {
+            self.metrics.queue(self.waiting.len());
+        }
+    }
+
+    fn take(&mut self, task: Task) {
+        let key = task.work.key();
+        // One that speaks for many does not wait behind them.
+        let not_before = if matches!(task.work, Work::Summarize(_)) { self.started } else { Instant::now() };
+        let mut waiting = Waiting { task, not_before, retry: RETRY_FIRST };
+        if let Some(before) = self.waiting.remove(&key) {
             waiting.overtake(&before);
         }
-        self.waiting.insert(name, waiting);
+        self.waiting.insert(key, waiting);
         self.metrics.queue(self.waiting.len());
     }
 
-    /// The name that has waited longest, of those that are not being written.
+    /// The key that has waited longest, of those that are not being written.
     fn next(&self) -> Option<(Instant, String)> {
-        let free = self.waiting.iter().filter(|(name, _)| !self.busy.contains(*name));
-        free.min_by_key(|(_, waiting)| waiting.not_before).map(|(name, waiting)| (waiting.not_before, name.clone()))
+        let free = self.waiting.iter().filter(|(key, _)| !self.busy.contains(*key));
+        free.min_by_key(|(_, waiting)| waiting.not_before).map(|(key, waiting)| (waiting.not_before, key.clone()))
     }
 
     fn done(&mut self, mut waiting: Waiting, result: Result<(), Failure>) {
-        let Some(name) = waiting.write.diagnosis.metadata.name.clone() else { return };
-        self.busy.remove(&name);
+        let key = waiting.task.work.key();
+        self.busy.remove(&key);
         let failure = match result {
+            // An Event on a NodePool is no NodeDiagnosis.
+            Ok(()) if matches!(waiting.task.work, Work::Summarize(_)) => None,
             Ok(()) => {
                 self.metrics.wrote(WriteResult::Ok);
                 if std::mem::take(&mut self.failing) {
                     tracing::info!("NodeDiagnoses can be written again");
                 }
+                if let (Work::Delete(delete), Some(told)) = (&waiting.task.work, self.told.upgrade()) {
+                    // The watch says the same, unless the object was never there. A full queue only means that the name is kept in mind.
+                    let _ = told.try_send(Change::DiagnosisGone(delete.name.clone()));
+                }
                 None
             }
             Err(Failure::Refused(why)) => {
                 self.metrics.wrote(WriteResult::Refused);
-                tracing::error!(name, why, "the API server refuses the NodeDiagnosis");
+                tracing::error!(name = key, why, "the API server refuses the NodeDiagnosis");
                 None
             }
             Err(Failure::Failed(why)) => {
@@ -151,19 +216,19 @@ impl Publisher {
             }
             Err(Failure::TimedOut) => {
                 self.metrics.wrote(WriteResult::Timeout);
-                Some(format!("no answer in {} seconds", TIMEOUT.as_secs()))
+                Some("no answer in time".to_owned())
             }
         };
         if let Some(why) = failure {
             if !std::mem::replace(&mut self.failing, true) {
-                tracing::warn!(name, why, "NodeDiagnoses cannot be written; they are tried again until they can");
+                tracing::warn!(name = key, why, "NodeDiagnoses cannot be written; they are tried again until they can");
             }
-            if let Some(newer) = self.waiting.get_mut(&name) {
+            if let Some(newer) = self.waiting.get_mut(&key) {
                 newer.overtake(&waiting);
             } else {
                 waiting.not_before = Instant::now() + waiting.retry;
                 waiting.retry = (waiting.retry * 2).min(RETRY_LAST);
-                self.waiting.insert(name, waiting);
+                self.waiting.insert(key, waiting);
             }
         }
         self.metrics.queue(self.waiting.len());
@@ -173,8 +238,9 @@ impl Publisher {
 impl Waiting {
     /// Takes over what the earlier one had still to do.
     fn overtake(&mut self, earlier: &Self) {
-        self.write.replaces |= earlier.write.replaces;
-        self.write.announces |= earlier.write.announces;
+        if let (Work::Write(write), Work::Write(earlier)) = (&mut self.task.work, &earlier.task.work) {
+            write.overtake(earlier);
+        }
         self.not_before = earlier.not_before;
         self.retry = earlier.retry;
     }
@@ -187,16 +253,41 @@ async fn until(at: Option<Instant>) {
     }
 }
 
-async fn write(client: &Client, recorder: &Recorder, write: &Write) -> Result<(), Failure> {
-    status::write(client, write).await.map_err(|error| match &error {
-        kube::Error::Api(answer) if answer.is_invalid() => Failure::Refused(answer.message.clone()),
-        other => Failure::Failed(other.to_string()),
-    })?;
-    if write.announces {
-        // The diagnosis is written; an Event is a courtesy and is not tried again.
-        if let Err(error) = event::announce(recorder, &write.diagnosis).await {
-            tracing::warn!(name = write.diagnosis.metadata.name, %error, "an Event could not be written");
+/// What a single write takes.
+#[derive(Clone)]
+struct Writer {
+    client: Client,
+    /// The replica that reports Events.
+    instance: String,
+    recorder: Recorder,
+}
+
+impl Writer {
+    async fn carry_out(&self, work: &Work) -> Result<(), Failure> {
+        match work {
+            Work::Write(write) => self.write(write).await,
+            Work::Delete(delete) => status::delete(&self.client, delete).await.map_err(|error| Failure::Failed(error.to_string())),
+            Work::Summarize(summary) => {
+                // An Event is a courtesy and is not tried again.
+                if let Err(error) = event::summarize(&self.client, &self.instance, summary).await {
+                    tracing::warn!(cause = summary.cause, %error, "an Event could not be written");
+                }
+                Ok(())
+            }
         }
     }
-    Ok(())
+
+    async fn write(&self, write: &Write) -> Result<(), Failure> {
+        status::write(&self.client, write).await.map_err(|error| match &error {
+            kube::Error::Api(answer) if answer.is_invalid() => Failure::Refused(answer.message.clone()),
+            other => Failure::Failed(other.to_string()),
+        })?;
+        if write.announces {
+            // The diagnosis is written; an Event is a courtesy and is not tried again.
+            if let Err(error) = event::announce(&self.recorder, &write.diagnosis).await {
+                tracing::warn!(name = write.diagnosis.metadata.name, %error, "an Event could not be written");
+            }
+        }
+        Ok(())
+    }
 }

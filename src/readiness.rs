@@ -1,7 +1,7 @@
 //! How far the first lists are: what /readyz says, when verdicts begin, and which inputs the rules may count on.
 
 use crate::input::Input;
-use crate::watch::{Failure, State};
+use crate::watch::{Failure, State, Watched};
 use crate::world::Availability;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,26 +15,26 @@ const OTHERS_WITHIN: Duration = Duration::from_secs(10);
 /// The state of every source.
 #[derive(Debug, Default)]
 pub struct Readiness {
-    sources: BTreeMap<(Input, String), State>,
+    sources: BTreeMap<(Watched, String), State>,
     /// Sources that were read once. While one of them gives no answer, its last state stands.
-    read_before: BTreeSet<(Input, String)>,
+    read_before: BTreeSet<(Watched, String)>,
     first_complete: Option<Instant>,
     judging: bool,
 }
 
 impl Readiness {
     #[must_use]
-    pub fn new(sources: impl Iterator<Item = (Input, String)>) -> Self {
+    pub fn new(sources: impl Iterator<Item = (Watched, String)>) -> Self {
         Self { sources: sources.map(|source| (source, State::Pending)).collect(), ..Self::default() }
     }
 
     /// Takes in what a source says of itself.
-    pub fn note(&mut self, input: Input, name: String, state: State, at: Instant) {
+    pub fn note(&mut self, what: Watched, name: String, state: State, at: Instant) {
         if state == State::Read {
-            self.read_before.insert((input, name.clone()));
+            self.read_before.insert((what, name.clone()));
         }
-        self.sources.insert((input, name), state);
-        if self.first_complete.is_none() && FIRST.into_iter().all(|input| self.is_settled(input)) {
+        self.sources.insert((what, name), state);
+        if self.first_complete.is_none() && FIRST.into_iter().all(|input| self.is_settled(input)) && self.knows_what_was_said() {
             self.first_complete = Some(at);
         }
     }
@@ -45,8 +45,13 @@ impl Readiness {
         self.of(input).all(|(_, state)| matches!(state, State::Read | State::Failed(Failure::NotInstalled)))
     }
 
+    /// Without the diagnoses of an earlier run, or of the replica that leads, everything would be written again.
+    fn knows_what_was_said(&self) -> bool {
+        self.sources.iter().all(|((what, _), state)| *what != Watched::Diagnoses || *state == State::Read)
+    }
+
     fn of(&self, input: Input) -> impl Iterator<Item = (&str, &State)> {
-        self.sources.iter().filter(move |((i, _), _)| *i == input).map(|((_, name), state)| (name.as_str(), state))
+        self.sources.iter().filter(move |((what, _), _)| *what == Watched::Input(input)).map(|((_, name), state)| (name.as_str(), state))
     }
 
     /// When verdicts can begin: the first three are complete, and the others too or their time is up.
@@ -71,7 +76,7 @@ impl Readiness {
     /// What the rules are told about an input: it counts as read where any of its sources is.
     #[must_use]
     pub fn availability(&self, input: Input) -> Availability {
-        let stands = |name: &str| self.read_before.contains(&(input, name.to_owned()));
+        let stands = |name: &str| self.read_before.contains(&(Watched::Input(input), name.to_owned()));
         if self.of(input).any(|(name, state)| match state {
             State::Read => true,
             State::Failed(Failure::Unanswered(_)) => stands(name),
@@ -87,9 +92,9 @@ impl Readiness {
         Availability::Missing(if why.is_empty() { "the first list is not complete".to_owned() } else { why })
     }
 
-    /// The sources, by name, and whether each is read.
-    pub fn up(&self) -> impl Iterator<Item = (&str, bool)> {
-        self.sources.iter().map(|((_, name), state)| (name.as_str(), *state == State::Read))
+    /// The sources, by name, and how far each is.
+    pub fn states(&self) -> impl Iterator<Item = (&str, &State)> {
+        self.sources.iter().map(|((_, name), state)| (name.as_str(), state))
     }
 
     /// The body of /readyz, in the words of Kubernetes' own.
@@ -114,15 +119,15 @@ mod tests {
 
     fn all_read(readiness: &mut Readiness, at: Instant) {
         for input in FIRST {
-            readiness.note(input, input.name().to_owned(), State::Read, at);
+            readiness.note(input.into(), input.name().to_owned(), State::Read, at);
         }
     }
 
     #[test]
     fn no_verdict_before_nodes_claims_and_pools_are_listed() {
         let now = Instant::now();
-        let mut readiness = Readiness::new(FIRST.into_iter().map(|i| (i, i.name().to_owned())));
-        readiness.note(Input::Nodes, Input::Nodes.name().to_owned(), State::Read, now);
+        let mut readiness = Readiness::new(FIRST.into_iter().map(|i| (i.into(), i.name().to_owned())));
+        readiness.note(Input::Nodes.into(), Input::Nodes.name().to_owned(), State::Read, now);
         assert_eq!(readiness.can_judge_at(), None);
         all_read(&mut readiness, now);
         assert_eq!(readiness.can_judge_at(), Some(now));
@@ -131,11 +136,11 @@ mod tests {
     #[test]
     fn other_inputs_are_waited_for_but_not_for_ever() {
         let now = Instant::now();
-        let events = (Input::Events, "events".to_owned());
-        let mut readiness = Readiness::new(FIRST.into_iter().map(|i| (i, i.name().to_owned())).chain([events]));
+        let events = (Input::Events.into(), "events".to_owned());
+        let mut readiness = Readiness::new(FIRST.into_iter().map(|i| (i.into(), i.name().to_owned())).chain([events]));
         all_read(&mut readiness, now);
         assert_eq!(readiness.can_judge_at(), Some(now + OTHERS_WITHIN));
-        readiness.note(Input::Events, "events".to_owned(), State::Failed(Failure::NotPermitted("events".to_owned())), now);
+        readiness.note(Input::Events.into(), "events".to_owned(), State::Failed(Failure::NotPermitted("events".to_owned())), now);
         assert_eq!(readiness.can_judge_at(), Some(now));
         assert!(matches!(readiness.availability(Input::Events), Availability::Missing(why) if why.contains("not permitted")));
     }
@@ -143,29 +148,41 @@ mod tests {
     #[test]
     fn an_api_server_that_is_away_takes_nothing_back() {
         let now = Instant::now();
-        let mut readiness = Readiness::new(FIRST.into_iter().map(|i| (i, i.name().to_owned())));
+        let mut readiness = Readiness::new(FIRST.into_iter().map(|i| (i.into(), i.name().to_owned())));
         all_read(&mut readiness, now);
         let nodes = Input::Nodes.name().to_owned();
-        readiness.note(Input::Nodes, nodes.clone(), State::Failed(Failure::Unanswered("connection refused".to_owned())), now);
+        readiness.note(Input::Nodes.into(), nodes.clone(), State::Failed(Failure::Unanswered("connection refused".to_owned())), now);
         assert_eq!(readiness.availability(Input::Nodes), Availability::Read);
-        assert_eq!(readiness.up().find(|(name, _)| *name == nodes), Some((nodes.as_str(), false)));
-        readiness.note(Input::Nodes, nodes, State::Failed(Failure::NotPermitted("nodes".to_owned())), now);
+        assert_eq!(readiness.states().find(|(name, _)| *name == nodes).map(|(_, state)| *state == State::Read), Some(false));
+        readiness.note(Input::Nodes.into(), nodes, State::Failed(Failure::NotPermitted("nodes".to_owned())), now);
         assert!(matches!(readiness.availability(Input::Nodes), Availability::Missing(_)));
     }
 
     #[test]
     fn claims_that_may_not_be_read_stop_verdicts_and_a_missing_karpenter_does_not() {
         let now = Instant::now();
-        let mut readiness = Readiness::new(FIRST.into_iter().map(|i| (i, i.name().to_owned())));
+        let mut readiness = Readiness::new(FIRST.into_iter().map(|i| (i.into(), i.name().to_owned())));
         all_read(&mut readiness, now);
         let claims = Input::NodeClaims.name().to_owned();
-        let mut refused = Readiness::new(FIRST.into_iter().map(|i| (i, i.name().to_owned())));
+        let mut refused = Readiness::new(FIRST.into_iter().map(|i| (i.into(), i.name().to_owned())));
         for input in [Input::Nodes, Input::NodePools] {
-            refused.note(input, input.name().to_owned(), State::Read, now);
+            refused.note(input.into(), input.name().to_owned(), State::Read, now);
         }
-        refused.note(Input::NodeClaims, claims.clone(), State::Failed(Failure::NotPermitted(String::new())), now);
+        refused.note(Input::NodeClaims.into(), claims.clone(), State::Failed(Failure::NotPermitted(String::new())), now);
         assert_eq!(refused.can_judge_at(), None);
-        refused.note(Input::NodeClaims, claims, State::Failed(Failure::NotInstalled), now);
+        refused.note(Input::NodeClaims.into(), claims, State::Failed(Failure::NotInstalled), now);
         assert_eq!(refused.can_judge_at(), Some(now + OTHERS_WITHIN));
+    }
+
+    #[test]
+    fn no_verdict_before_what_was_said_is_known() {
+        let now = Instant::now();
+        let diagnoses = (Watched::Diagnoses, "nodediagnoses".to_owned());
+        let mut readiness = Readiness::new([diagnoses.clone()].into_iter());
+        all_read(&mut readiness, now);
+        readiness.note(diagnoses.0, diagnoses.1.clone(), State::Failed(Failure::NotInstalled), now);
+        assert_eq!(readiness.can_judge_at(), None);
+        readiness.note(diagnoses.0, diagnoses.1, State::Read, now);
+        assert_eq!(readiness.can_judge_at(), Some(now));
     }
 }

@@ -3,14 +3,14 @@
 use crate::cluster::{self, Cluster};
 use crate::gate::Thresholds;
 use crate::input::{Input, Object};
+use crate::lease::{Candidate, Election, Leads};
 use crate::metrics::Metrics;
-use crate::publish;
+use crate::publish::{self, Task, Work};
 use crate::readiness::Readiness;
 use crate::serve::{self, Health};
-use crate::triage::{Order, Triage, Write};
-use crate::watch::{Change, Pods, State, Watches};
-use chrono::{DateTime, SubsecRound, Utc};
-use kube::Client;
+use crate::triage::{Keep, Order, Triage, Write};
+use crate::watch::{Change, Pods, State, Watched, Watches};
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,7 +28,6 @@ const BATCH: usize = 256;
 const TURN: Duration = Duration::from_secs(10);
 /// What is still to be written at the end has so long.
 const LAST_WRITES: Duration = Duration::from_secs(5);
-const RETRY: Duration = Duration::from_secs(5);
 
 /// The options of `nodewhy run`.
 #[derive(Debug, Clone, clap::Args)]
@@ -41,6 +40,32 @@ pub struct Options {
     /// Log lines for people or for machines
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
+    /// A diagnosis that ended is deleted after so long
+    #[arg(long, env = "NODEWHY_RETENTION", value_name = "SECONDS", default_value_t = 24 * 60 * 60)]
+    pub retention: u32,
+    /// Diagnoses that ended, kept for each cause, NodePool and node class; `recurrences` counts the rest
+    #[arg(long, env = "NODEWHY_HISTORY_LIMIT", value_name = "COUNT", default_value_t = 10)]
+    pub history_limit: usize,
+    /// Write only while holding the Lease, for more than one replica
+    #[arg(long, env = "NODEWHY_LEADER_ELECT")]
+    pub leader_elect: bool,
+    /// Namespace of the Lease [default: the pod's, or the kubeconfig's]
+    #[arg(long, env = "POD_NAMESPACE", value_name = "NAMESPACE")]
+    pub lease_namespace: Option<String>,
+    /// What this replica calls itself in the Lease and in Events; different for each [default: host name and process]
+    #[arg(long, env = "POD_NAME", value_name = "NAME")]
+    pub identity: Option<String>,
+}
+
+impl Options {
+    fn keep(&self) -> Keep {
+        Keep { retention: TimeDelta::seconds(i64::from(self.retention)), history: self.history_limit }
+    }
+
+    fn identity(&self) -> String {
+        let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        self.identity.clone().unwrap_or_else(|| format!("{}_{}", host().trim(), std::process::id()))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -77,17 +102,34 @@ pub async fn run(options: Options, thresholds: Thresholds) -> Result<(), Error> 
     let until_stopped = async move { drop(stopped.changed().await) };
     let server = tokio::spawn(serve::serve(listener, Arc::clone(&health), Arc::clone(&metrics), until_stopped));
 
-    let (orders, publisher) = publish::start(client.clone(), Arc::clone(&metrics));
+    let identity = options.identity();
+    let namespace = options.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
+    let election = options.leader_elect.then(|| Election { namespace, identity: identity.clone() });
+    let (mut candidate, leads) = Candidate::new(client.clone(), election);
+    let (changes, changed) = mpsc::channel(CHANGES);
+    let (tasks, mut publisher) = publish::start(client.clone(), identity, leads.clone(), Arc::clone(&metrics), changes.downgrade());
+    let operator = Operator {
+        triage: Triage::new(thresholds, options.keep()),
+        pods: Pods::start(client.clone(), changes.clone()),
+        watches: Watches::start(client, changes, Arc::clone(&metrics)),
+        health: &health,
+        metrics: &metrics,
+        tasks,
+        leads,
+        term: None,
+    };
     let ended = tokio::select! {
-        ended = operate(client, thresholds, &health, &metrics, orders) => ended,
+        ended = operator.run(changed, &mut candidate) => ended,
         _ = terminate.recv() => Ok(()),
         _ = interrupt.recv() => Ok(()),
     };
-    // operate() is gone, and the sender of orders with it: the publisher ends when it has written what it holds.
+    // The operator is gone, and the sender of tasks with it: the publisher ends when it has written what it holds.
     tracing::info!("nodewhy ends");
-    if timeout(LAST_WRITES, publisher).await.is_err() {
+    if timeout(LAST_WRITES, &mut publisher).await.is_err() {
         tracing::warn!("not everything could be written in time; the next start will write it");
+        publisher.abort();
     }
+    candidate.withdraw().await;
     drop(stop);
     finish(server).await;
     ended
@@ -113,73 +155,134 @@ fn log(format: LogFormat) {
 }
 
 /// The owner of the world.
-async fn operate(
-    client: Client,
-    thresholds: Thresholds,
-    health: &Health,
-    metrics: &Metrics,
-    orders: mpsc::Sender<Write>,
-) -> Result<(), Error> {
-    let (changes, mut changed) = mpsc::channel(CHANGES);
-    let mut triage = Triage::new(thresholds, diagnoses_in(&client, health).await);
-    let pods = Pods::start(client.clone(), changes.clone());
-    let mut watches = Watches::start(client, changes);
-    let mut batch = Vec::with_capacity(BATCH);
-    let mut started = false;
-    loop {
-        let wait = wait(&triage, health, started);
-        tokio::select! {
-            received = changed.recv_many(&mut batch, BATCH) => if received == 0 { return Err(Error::Died("no watch is left".to_owned())) },
-            () = tokio::time::sleep(wait) => {}
-            error = watches.died() => return Err(Error::Died(error.to_string())),
+struct Operator<'r> {
+    triage: Triage,
+    pods: Pods,
+    watches: Watches,
+    health: &'r Health,
+    metrics: &'r Metrics,
+    tasks: mpsc::Sender<Task>,
+    leads: Leads,
+    /// The term that this replica leads in.
+    term: Option<u64>,
+}
+
+impl Operator<'_> {
+    async fn run(mut self, mut changed: mpsc::Receiver<Change>, candidate: &mut Candidate) -> Result<(), Error> {
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut started = false;
+        loop {
+            let wait = self.wait(started);
+            tokio::select! {
+                received = changed.recv_many(&mut batch, BATCH) => if received == 0 { return Err(Error::Died("no watch is left".to_owned())) },
+                Ok(()) = self.leads.changed() => {}
+                () = tokio::time::sleep(wait) => {}
+                error = self.watches.died() => return Err(Error::Died(error.to_string())),
+            }
+            self.health.turn();
+            for change in batch.drain(..) {
+                self.hear(&change);
+                self.triage.take(change, now());
+            }
+            if !started && self.health.readiness(|r| r.can_judge_at()).is_some_and(|at| at <= Instant::now()) {
+                started = true;
+                self.triage.start();
+                self.health.readiness(Readiness::judging);
+                candidate.stand();
+                tracing::info!("the first lists are complete, verdicts begin");
+            }
+            self.follow_the_lease();
+            self.give_orders().await?;
+            self.metrics.open(self.triage.open());
+            self.metrics.karpenter(self.triage.world().karpenter().map(|k| k.version.to_string()));
         }
-        health.turn();
-        for change in batch.drain(..) {
-            hear(&change, &mut triage, &mut watches, health, metrics);
-            triage.take(change, now());
+    }
+
+    fn follow_the_lease(&mut self) {
+        let term = self.leads.borrow_and_update().map(|leadership| leadership.term);
+        if term != self.term {
+            self.term = term;
+            match term {
+                Some(_) => self.triage.lead(),
+                None => self.triage.follow(),
+            }
+            self.metrics.leads(term.is_some());
         }
-        if !started && health.readiness(|r| r.can_judge_at()).is_some_and(|at| at <= Instant::now()) {
-            started = true;
-            triage.start();
-            health.readiness(Readiness::judging);
-            tracing::info!("the first lists are complete, verdicts begin");
-        }
-        for order in triage.look(now()) {
-            match order {
-                Order::ListPods(node) => pods.ask(node),
+    }
+
+    async fn give_orders(&mut self) -> Result<(), Error> {
+        for order in self.triage.look(now()) {
+            let work = match order {
+                Order::ListPods(node) => {
+                    self.pods.ask(node);
+                    continue;
+                }
                 Order::Write(write) => {
-                    say(&write, metrics);
-                    if orders.send(*write).await.is_err() {
-                        return Err(Error::Died("the publisher".to_owned()));
+                    say(&write, self.metrics);
+                    Work::Write(write)
+                }
+                Order::Delete(delete) => Work::Delete(delete),
+                Order::Summarize(summary) => Work::Summarize(summary),
+            };
+            // Only a triage that leads orders writes.
+            let Some(term) = self.term else { continue };
+            if self.tasks.send(Task { term, work }).await.is_err() {
+                return Err(Error::Died("the publisher".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Time until the loop has something to do by itself.
+    fn wait(&self, started: bool) -> Duration {
+        let next = if started {
+            self.triage.next_look().map(|at| (at - Utc::now()).to_std().unwrap_or_default())
+        } else {
+            self.health.readiness(|r| r.can_judge_at()).map(|at| at.saturating_duration_since(Instant::now()))
+        };
+        next.unwrap_or(TURN).min(TURN)
+    }
+
+    /// What a change means beyond the world: readiness, metrics, log, another node class to watch.
+    fn hear(&mut self, change: &Change) {
+        match change {
+            Change::Source { what, name, state } => {
+                match (state, what) {
+                    (State::Failed(why), Watched::Diagnoses) => {
+                        tracing::warn!(%why, "cannot read NodeDiagnoses; is the CustomResourceDefinition installed?");
+                    }
+                    (State::Failed(why), _) => tracing::warn!(input = name, %why, "an input cannot be read; the rest works on"),
+                    (State::Read, _) => tracing::info!(input = name, "an input is read"),
+                    (State::Pending, _) => {}
+                }
+                self.note(*what, name.clone(), state.clone());
+                if let Watched::Input(input) = *what {
+                    self.triage.mark(input, self.health.readiness(|r| r.availability(input)));
+                }
+            }
+            Change::Unreadable { what, object, error } => {
+                self.metrics.unreadable(what.name());
+                tracing::warn!(input = what.name(), object, error, "an object cannot be read; its last readable state stays");
+            }
+            Change::Applied(object) => {
+                if let Object::NodePool(pool) = &**object {
+                    let class = &pool.spec.template.spec.node_class_ref;
+                    if let Some(name) = self.watches.node_class(&class.group, &class.kind) {
+                        self.note(Input::NodeClasses.into(), name, State::Pending);
                     }
                 }
             }
+            Change::Pods { node, pods: Err(why) } => tracing::warn!(node, %why, "the pods of a Node cannot be read"),
+            Change::Pods { .. } | Change::Removed { .. } | Change::Diagnosis(_) | Change::DiagnosisGone(_) => {}
         }
-        metrics.open(triage.open());
-        metrics.karpenter(triage.world().karpenter().map(|k| k.version.to_string()));
     }
-}
 
-/// The diagnoses of an earlier run. Without them a restart would write everything again, so they are waited for.
-async fn diagnoses_in(client: &Client, health: &Health) -> Vec<crate::api::NodeDiagnosis> {
-    loop {
-        match publish::list(client).await {
-            Ok(diagnoses) => return diagnoses,
-            Err(error) => tracing::warn!(%error, "cannot list NodeDiagnoses; is the CustomResourceDefinition installed?"),
-        }
-        health.turn();
-        tokio::time::sleep(RETRY).await;
+    fn note(&self, what: Watched, name: String, state: State) {
+        self.health.readiness(|readiness| {
+            readiness.note(what, name, state, Instant::now());
+            self.metrics.watches(readiness.states());
+        });
     }
-}
-
-/// Time until the loop has something to do by itself.
-fn wait(triage: &Triage, health: &Health, started: bool) -> Duration {
-    let next = if started {
-        triage.next_look().map(|at| (at - Utc::now()).to_std().unwrap_or_default())
-    } else {
-        health.readiness(|r| r.can_judge_at()).map(|at| at.saturating_duration_since(Instant::now()))
-    };
-    next.unwrap_or(TURN).min(TURN)
 }
 
 /// Whole seconds, as Kubernetes keeps them.
@@ -187,47 +290,11 @@ fn now() -> DateTime<Utc> {
     Utc::now().trunc_subsecs(0)
 }
 
-/// What a change means beyond the world: readiness, metrics, log, another node class to watch.
-fn hear(change: &Change, triage: &mut Triage, watches: &mut Watches, health: &Health, metrics: &Metrics) {
-    match change {
-        Change::Source { input, name, state } => {
-            match state {
-                State::Failed(why) => tracing::warn!(input = name, %why, "an input cannot be read; the rest works on"),
-                State::Read => tracing::info!(input = name, "an input is read"),
-                State::Pending => {}
-            }
-            note(*input, name.clone(), state.clone(), health, metrics);
-            triage.mark(*input, health.readiness(|r| r.availability(*input)));
-        }
-        Change::Unreadable { input, object, error } => {
-            metrics.unreadable(input.name());
-            tracing::warn!(input = input.name(), object, error, "an object cannot be read; its last readable state stays");
-        }
-        Change::Applied(object) => {
-            if let Object::NodePool(pool) = &**object {
-                let class = &pool.spec.template.spec.node_class_ref;
-                if let Some(name) = watches.node_class(&class.group, &class.kind) {
-                    note(Input::NodeClasses, name, State::Pending, health, metrics);
-                }
-            }
-        }
-        Change::Pods { node, pods: Err(why) } => tracing::warn!(node, %why, "the pods of a Node cannot be read"),
-        Change::Pods { .. } | Change::Removed { .. } => {}
-    }
-}
-
-fn note(input: Input, name: String, state: State, health: &Health, metrics: &Metrics) {
-    health.readiness(|readiness| {
-        readiness.note(input, name, state, Instant::now());
-        metrics.watches(readiness.up());
-    });
-}
-
 fn say(write: &Write, metrics: &Metrics) {
     let Some(status) = &write.diagnosis.status else { return };
     let name = write.diagnosis.metadata.name.as_deref().unwrap_or_default();
     if write.announces {
-        metrics.diagnosed(&write.diagnosis);
+        metrics.diagnosed(&write.diagnosis, write.first, now());
         tracing::info!(name, cause = status.cause, stage = ?status.stage, confidence = ?status.confidence, summary = status.summary, "diagnosed");
     }
     if let Some(outcome) = write.ends {

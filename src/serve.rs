@@ -4,7 +4,7 @@ use crate::metrics::Metrics;
 use crate::readiness::Readiness;
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -76,10 +76,17 @@ async fn readyz(State(health): State<Arc<Health>>) -> Response {
     (if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, report).into_response()
 }
 
-async fn scrape(State(metrics): State<Arc<Metrics>>) -> Response {
-    const TEXT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    match metrics.encode() {
-        Ok(body) => ([(header::CONTENT_TYPE, TEXT)], body).into_response(),
+/// OpenMetrics for those who ask for it, as Prometheus does.
+async fn scrape(State(metrics): State<Arc<Metrics>>, headers: HeaderMap) -> Response {
+    const OPENMETRICS: &str = "application/openmetrics-text";
+    let accepted = headers.get_all(header::ACCEPT).iter().any(|accept| accept.to_str().is_ok_and(|accept| accept.contains(OPENMETRICS)));
+    let (kind, body) = if accepted {
+        ("application/openmetrics-text; version=1.0.0; charset=utf-8", metrics.encode())
+    } else {
+        ("text/plain; version=0.0.4; charset=utf-8", metrics.encode_plain())
+    };
+    match body {
+        Ok(body) => ([(header::CONTENT_TYPE, kind)], body).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }

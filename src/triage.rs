@@ -1,7 +1,12 @@
 //! What the operator decides, without IO and without a clock: whom to look at, which diagnoses to open, change and close.
 //!
 //! Changes go in, orders come out. A diagnosis that is already in the cluster is taken up as it is, so a restart writes nothing.
+//!
+//! A replica that does not lead decides the same, and keeps its orders until the cluster shows that the leader carried them out.
+//! When it takes over, what is left of them is what the leader did not come to.
 
+mod last_words;
+mod ledger;
 mod same;
 #[cfg(test)]
 mod tests;
@@ -17,6 +22,8 @@ use crate::rules;
 use crate::watch::{Change, Failure};
 use crate::world::{Availability, Subject, Touched, World};
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+pub use ledger::Keep;
+use ledger::{Incident, Ledger};
 use same::same;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +39,26 @@ const NEVER_LAUNCHED_AGAIN: TimeDelta = TimeDelta::hours(1);
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
     Write(Box<Write>),
+    Delete(Delete),
+    Summarize(Box<Summary>),
     ListPods(String),
+}
+
+/// A NodeDiagnosis that is no longer kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delete {
+    pub name: String,
+    /// The object that is meant; `None` where the cluster has not shown it.
+    pub uid: Option<String>,
+}
+
+/// One cause that holds up machines of one NodePool, told on the NodePool and on its node class.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    pub cause: String,
+    pub note: String,
+    /// The NodePool and the node class, those that exist.
+    pub regarding: Vec<ObjectRef>,
 }
 
 /// A NodeDiagnosis to write.
@@ -43,8 +69,24 @@ pub struct Write {
     pub replaces: bool,
     /// The cause is news: say it in an Event.
     pub announces: bool,
+    /// The machine had no diagnosis before.
+    pub first: bool,
     /// The machine's story ends with this write.
     pub ends: Option<Outcome>,
+}
+
+/// What was ordered and is not yet seen in the cluster.
+#[derive(Debug)]
+enum Pending {
+    Write(Box<Write>),
+    Delete(Delete),
+}
+
+/// A NodeDiagnosis as the cluster shows it.
+#[derive(Debug)]
+struct Held {
+    uid: String,
+    subject_uid: String,
 }
 
 #[derive(Debug)]
@@ -66,8 +108,15 @@ pub struct Triage {
     world: World,
     thresholds: Thresholds,
     started: bool,
-    /// By name, as in the cluster or on the way there. Ended ones too.
-    diagnoses: BTreeMap<String, NodeDiagnosis>,
+    leads: bool,
+    /// As in the cluster or on the way there. Ended ones too.
+    diagnoses: Ledger,
+    held: BTreeMap<String, Held>,
+    pending: BTreeMap<String, Pending>,
+    /// Incidents that were summarized, and how many machines they had then.
+    summarized: BTreeMap<Incident, usize>,
+    /// Incidents that a machine has joined since the last look.
+    joined: BTreeSet<Incident>,
     /// Subjects that wait or are sick, and when to look again.
     unsettled: BTreeMap<Subject, Option<DateTime<Utc>>>,
     due: BTreeSet<(DateTime<Utc>, Subject)>,
@@ -77,15 +126,18 @@ pub struct Triage {
 }
 
 impl Triage {
-    /// Starts with the diagnoses that the cluster holds.
     #[must_use]
-    pub fn new(thresholds: Thresholds, diagnoses: Vec<NodeDiagnosis>) -> Self {
-        let named = diagnoses.into_iter().filter_map(|d| Some((d.metadata.name.clone()?, d)));
+    pub fn new(thresholds: Thresholds, keep: Keep) -> Self {
         Self {
             world: World::default(),
             thresholds,
             started: false,
-            diagnoses: named.collect(),
+            leads: false,
+            diagnoses: Ledger::new(keep),
+            held: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            summarized: BTreeMap::new(),
+            joined: BTreeSet::new(),
             unsettled: BTreeMap::new(),
             due: BTreeSet::new(),
             touched: BTreeSet::new(),
@@ -101,21 +153,47 @@ impl Triage {
 
     /// The diagnoses of machines that are stuck now.
     pub fn open(&self) -> impl Iterator<Item = &NodeDiagnosis> {
-        self.diagnoses.values().filter(|d| is_open(d))
+        self.diagnoses.open()
     }
 
     /// When to look again, even if nothing changes.
     #[must_use]
     pub fn next_look(&self) -> Option<DateTime<Utc>> {
-        self.due.first().map(|(at, _)| *at)
+        self.due.first().map(|(at, _)| *at).into_iter().chain(self.diagnoses.next_end()).min()
     }
 
     /// The first lists are complete: from now on verdicts are given. Half a world would give false ones.
     pub fn start(&mut self) {
         self.started = true;
         self.touched.extend(self.world.subjects());
-        let spoken_of = self.diagnoses.values().filter(|d| is_open(d)).filter_map(|d| subject_of(&d.spec.subject));
-        self.touched.extend(spoken_of);
+        self.touched.extend(self.diagnoses.open().filter_map(|d| subject_of(&d.spec.subject)));
+        self.summarized = self.diagnoses.incidents().map(|(incident, machines)| (incident.clone(), machines)).collect();
+    }
+
+    /// From now on this replica writes: first what the one before it did not come to.
+    pub fn lead(&mut self) {
+        self.leads = true;
+        for (name, pending) in &mut self.pending {
+            self.orders.push(match pending {
+                Pending::Write(write) => {
+                    // What stands for an earlier machine may be deleted already.
+                    write.replaces =
+                        self.held.get(name).is_some_and(|held| !same_uid(&held.subject_uid, &write.diagnosis.spec.subject.uid));
+                    if write.announces {
+                        let incident = Incident::of(&write.diagnosis);
+                        self.summarized.remove(&incident);
+                        self.joined.insert(incident);
+                    }
+                    Order::Write(write.clone())
+                }
+                Pending::Delete(delete) => Order::Delete(delete.clone()),
+            });
+        }
+    }
+
+    /// From now on another replica writes.
+    pub const fn follow(&mut self) {
+        self.leads = false;
     }
 
     /// Takes in a change.
@@ -131,6 +209,8 @@ impl Triage {
                 self.touch(touched);
             }
             Change::Pods { node, pods } => self.take_pods(&node, pods, now),
+            Change::Diagnosis(diagnosis) => self.take_diagnosis(*diagnosis),
+            Change::DiagnosisGone(name) => self.miss_diagnosis(&name),
             Change::Unreadable { .. } | Change::Source { .. } => {}
         }
     }
@@ -156,8 +236,103 @@ impl Triage {
             for subject in std::mem::take(&mut self.touched) {
                 self.look_at(&subject, now);
             }
+            self.forget(now);
+            self.summarize();
         }
         std::mem::take(&mut self.orders)
+    }
+
+    /// What the cluster holds: our own write as it comes back, that of the replica that leads, or of an earlier run.
+    fn take_diagnosis(&mut self, shown: NodeDiagnosis) {
+        let Some(name) = shown.metadata.name.clone() else { return };
+        let held = Held { uid: shown.metadata.uid.clone().unwrap_or_default(), subject_uid: shown.spec.subject.uid.clone() };
+        self.held.insert(name.clone(), held);
+        match (self.diagnoses.get(&name), self.pending.get(&name)) {
+            (_, Some(Pending::Delete(_))) => return,
+            (Some(ours), _) if same(ours, &shown) => {
+                self.pending.remove(&name);
+                return;
+            }
+            (Some(ours), _) if self.leads || !self.yields(ours, &shown) => return,
+            _ => {}
+        }
+        self.pending.remove(&name);
+        self.touched.extend(subject_of(&shown.spec.subject).filter(|_| is_open(&shown)));
+        self.diagnoses.insert(shown);
+    }
+
+    /// Whether a replica that follows takes what the cluster shows instead of what it concluded itself.
+    fn yields(&self, ours: &NodeDiagnosis, shown: &NodeDiagnosis) -> bool {
+        // Half written, or written before the machine's end, which we have seen.
+        if shown.status.is_none() || (is_open(shown) && is_final(ours) && same_uid(&ours.spec.subject.uid, &shown.spec.subject.uid)) {
+            return false;
+        }
+        // Of an earlier machine of that name.
+        let here = subject_of(&ours.spec.subject).and_then(|subject| self.uid_of(&subject));
+        ours.spec.subject.uid == shown.spec.subject.uid || here.as_ref() != Some(&ours.spec.subject.uid)
+    }
+
+    /// A NodeDiagnosis is gone. While its machine is stuck it comes back.
+    fn miss_diagnosis(&mut self, name: &str) {
+        let held = self.held.remove(name);
+        if let Some(Pending::Delete(_)) = self.pending.get(name) {
+            self.pending.remove(name);
+            return;
+        }
+        let Some(held) = held else { return };
+        let Some(ours) = self.diagnoses.get(name).filter(|ours| ours.spec.subject.uid == held.subject_uid) else { return };
+        if is_open(ours) {
+            let ours = ours.clone();
+            self.touched.extend(subject_of(&ours.spec.subject));
+            self.order(ours, false, false);
+        } else if !self.pending.contains_key(name) {
+            self.diagnoses.remove(name);
+        }
+    }
+
+    /// Deletes what is no longer kept.
+    fn forget(&mut self, now: DateTime<Utc>) {
+        for name in self.diagnoses.forget(now).into_iter().filter_map(|d| d.metadata.name) {
+            self.delete(name);
+        }
+    }
+
+    /// Tells of incidents that are new, or have twice as many machines as when they were told of.
+    fn summarize(&mut self) {
+        for incident in std::mem::take(&mut self.joined) {
+            let machines = self.diagnoses.open_of(&incident);
+            let told = self.summarized.get(&incident).copied().unwrap_or_default();
+            if machines >= told.saturating_mul(2).max(1) {
+                let summary = self.diagnoses.of(&incident).find(|d| is_open(d)).and_then(|d| self.summary(&incident, machines, d));
+                self.orders.extend(summary.filter(|_| self.leads).map(|summary| Order::Summarize(Box::new(summary))));
+                self.summarized.insert(incident, machines);
+            }
+        }
+        let diagnoses = &self.diagnoses;
+        self.summarized.retain(|incident, _| diagnoses.open_of(incident) > 0);
+    }
+
+    fn summary(&self, incident: &Incident, machines: usize, example: &NodeDiagnosis) -> Option<Summary> {
+        // A diagnosis of the NodePool or the node class itself is told on it anyway.
+        if !matches!(subject_of(&example.spec.subject)?, Subject::Claim(_) | Subject::Node(_)) {
+            return None;
+        }
+        let pool = self.world.pool(incident.node_pool.as_ref()?)?;
+        let class = &pool.spec.template.spec.node_class_ref;
+        let class = self.world.class(&class.kind, &class.name).map(|facts| &facts.class);
+        let reference = |api_version: &str, kind: &str, meta: &Meta| ObjectRef {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            name: meta.name.clone(),
+            uid: meta.uid.clone(),
+        };
+        let regarding = [reference("karpenter.sh/v1", "NodePool", &pool.metadata)]
+            .into_iter()
+            .chain(class.map(|class| reference(&class.api_version, &class.kind, &class.metadata)));
+        let of = format!("of NodePool {}", pool.name());
+        let stuck = if machines == 1 { format!("1 machine {of} is stuck") } else { format!("{machines} machines {of} are stuck") };
+        let summary = example.status.as_ref().map(|s| s.summary.as_str()).unwrap_or_default();
+        Some(Summary { cause: incident.cause.clone(), note: format!("{stuck}: {summary}"), regarding: regarding.collect() })
     }
 
     fn apply(&mut self, object: Object, now: DateTime<Utc>) {
@@ -268,6 +443,7 @@ impl Triage {
         let Some(name) = new.metadata.name.clone() else { return };
         let Some(known) = self.diagnoses.get(&name) else {
             if !self.is_spoken_for(&new, now) {
+                self.number(&mut new);
                 self.order(new, false, true);
             }
             return;
@@ -275,6 +451,7 @@ impl Triage {
         if !same_uid(&known.spec.subject.uid, &new.spec.subject.uid) || known.spec.subject.kind != new.spec.subject.kind {
             // A Node's diagnosis never takes the place of what is left of a NodeClaim of the same name.
             if known.spec.subject.kind == new.spec.subject.kind {
+                self.number(&mut new);
                 self.order(new, true, true);
             }
             return;
@@ -283,7 +460,11 @@ impl Triage {
             // An earlier verdict ended with the deletion; that the machine hangs in it is news.
             Some(Outcome::Deleted) if outcome(&new).is_none() => return self.order(new, false, true),
             Some(Outcome::Terminated | Outcome::Deleted) => return,
-            Some(Outcome::Recovered) => return self.order(new, false, true),
+            Some(Outcome::Recovered) => {
+                // The same machine fell ill again: that makes one more.
+                self.number(&mut new);
+                return self.order(new, false, true);
+            }
             None => {}
         }
         if outcome(&new).is_some() && !outweighs(&new, known) {
@@ -294,41 +475,71 @@ impl Triage {
             }
             return;
         }
-        same::keep_times(&mut new, known);
+        same::keep(&mut new, known);
         if !same(known, &new) {
             let announces = cause(known) != cause(&new);
+            if announces {
+                self.number(&mut new);
+            }
             self.order(new, false, announces);
+        }
+    }
+
+    /// How many machines failed by the same cause before, as far as the objects tell.
+    fn number(&self, new: &mut NodeDiagnosis) {
+        let earlier = self.diagnoses.machines(&Incident::of(new));
+        if let Some(status) = &mut new.status {
+            status.recurrences = status.recurrences.max(earlier);
         }
     }
 
     /// Ends an open diagnosis.
     fn close(&mut self, name: &str, outcome: Outcome, at: DateTime<Utc>) {
         let Some(mut diagnosis) = self.diagnoses.get(name).filter(|d| is_open(d)).cloned() else { return };
+        if diagnosis.status.is_none() {
+            // Whoever wrote it died before the verdict, and there is no machine to judge any more.
+            self.diagnoses.remove(name);
+            return self.delete(name.to_owned());
+        }
         let why = self.world.claim(&diagnosis.spec.subject.name).and_then(|claim| ending::reason(&self.world, claim, at));
         diagnose::close(&mut diagnosis, outcome, at, why.as_deref());
         self.order(diagnosis, false, false);
     }
 
-    fn order(&mut self, diagnosis: NodeDiagnosis, replaces: bool, announces: bool) {
+    fn order(&mut self, mut diagnosis: NodeDiagnosis, replaces: bool, announces: bool) {
         let Some(name) = diagnosis.metadata.name.clone() else { return };
         let ends = outcome(&diagnosis);
-        self.diagnoses.insert(name, diagnosis.clone());
-        self.orders.push(Order::Write(Box::new(Write { diagnosis, replaces, announces, ends })));
+        if is_final(&diagnosis) {
+            last_words::keep(&mut diagnosis, &self.world);
+        }
+        if announces && ends.is_none() {
+            self.joined.insert(Incident::of(&diagnosis));
+        }
+        let first = announces && self.diagnoses.get(&name).is_none_or(|before| !is_open(before));
+        self.diagnoses.insert(diagnosis.clone());
+        let mut write = Write { diagnosis, replaces, announces, first, ends };
+        if self.leads {
+            self.orders.push(Order::Write(Box::new(write.clone())));
+        }
+        if let Some(Pending::Write(before)) = self.pending.get(&name) {
+            write.overtake(before);
+        }
+        self.pending.insert(name, Pending::Write(Box::new(write)));
+    }
+
+    fn delete(&mut self, name: String) {
+        let delete = Delete { uid: self.held.get(&name).map(|held| held.uid.clone()), name: name.clone() };
+        if self.leads {
+            self.orders.push(Order::Delete(delete.clone()));
+        }
+        self.pending.insert(name, Pending::Delete(delete));
     }
 
     /// A claim that never launched and is gone already says nothing new while another one of its pool has the same cause.
     fn is_spoken_for(&self, new: &NodeDiagnosis, now: DateTime<Utc>) -> bool {
         let launch = |d: &NodeDiagnosis| d.status.as_ref().is_some_and(|s| s.stage == Stage::Launch);
-        outcome(new).is_some()
-            && launch(new)
-            && self.diagnoses.values().any(|d| {
-                let recent = d.status.as_ref().and_then(|s| s.ended_at).is_none_or(|at| now - at < NEVER_LAUNCHED_AGAIN);
-                recent
-                    && launch(d)
-                    && cause(d) == cause(new)
-                    && d.spec.node_pool == new.spec.node_pool
-                    && d.spec.node_class == new.spec.node_class
-            })
+        let recent = |d: &NodeDiagnosis| d.status.as_ref().and_then(|s| s.ended_at).is_none_or(|at| now - at < NEVER_LAUNCHED_AGAIN);
+        outcome(new).is_some() && launch(new) && self.diagnoses.of(&Incident::of(new)).any(|d| launch(d) && recent(d))
     }
 
     /// How and when a claim that is being deleted ends.
@@ -420,6 +631,19 @@ fn outweighs(last: &NodeDiagnosis, standing: &NodeDiagnosis) -> bool {
 
 fn outcome_of(claim: &NodeClaim, deleted: DateTime<Utc>) -> Outcome {
     if gate::timed_out(claim, deleted) { Outcome::Terminated } else { Outcome::Deleted }
+}
+
+impl Write {
+    /// Takes over what an earlier one, not carried out yet, had still to do.
+    pub fn overtake(&mut self, earlier: &Self) {
+        self.replaces |= earlier.replaces;
+        self.announces |= earlier.announces;
+    }
+}
+
+/// Ended for good: what recovered may fall ill again.
+fn is_final(diagnosis: &NodeDiagnosis) -> bool {
+    matches!(outcome(diagnosis), Some(Outcome::Terminated | Outcome::Deleted))
 }
 
 fn is_open(diagnosis: &NodeDiagnosis) -> bool {

@@ -9,13 +9,16 @@ mod pods;
 
 pub use pods::Pods;
 
+use crate::api::NodeDiagnosis;
 use crate::input::{Input, Object, Source};
+use crate::metrics::Metrics;
 use futures::{StreamExt, TryStreamExt};
 use known::Known;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
@@ -29,6 +32,29 @@ const RETRY_UNANSWERED: Duration = Duration::from_secs(10);
 /// A watch that breaks off is resumed, and nobody notices. After so many failures in a row it is blind, and starts with a new list.
 const BLIND_AFTER: u32 = 3;
 
+/// What a watch reads: an input of the rules, or what nodewhy itself has written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Watched {
+    Input(Input),
+    Diagnoses,
+}
+
+impl Watched {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Input(input) => input.name(),
+            Self::Diagnoses => "NodeDiagnoses",
+        }
+    }
+}
+
+impl From<Input> for Watched {
+    fn from(input: Input) -> Self {
+        Self::Input(input)
+    }
+}
+
 /// What a watch says.
 #[derive(Debug)]
 pub enum Change {
@@ -36,12 +62,16 @@ pub enum Change {
     Applied(Box<Object>),
     /// An object is gone. `last` is its last state, where the watch knows it.
     Removed { input: Input, namespace: Option<String>, name: String, last: Option<Box<Object>> },
+    /// A NodeDiagnosis is in the cluster, whoever wrote it.
+    Diagnosis(Box<NodeDiagnosis>),
+    /// A NodeDiagnosis is no longer in the cluster, whoever deleted it.
+    DiagnosisGone(String),
     /// An object cannot be read, and why; its last readable state stays.
-    Unreadable { input: Input, object: String, error: String },
+    Unreadable { what: Watched, object: String, error: String },
     /// The pods of one Node, or why they cannot be read.
     Pods { node: String, pods: Result<Vec<Object>, Failure> },
     /// How far a source is.
-    Source { input: Input, name: String, state: State },
+    Source { what: Watched, name: String, state: State },
 }
 
 /// How far a source is.
@@ -93,30 +123,36 @@ impl From<&watcher::Error> for Failure {
 pub struct Watches {
     client: Client,
     changes: mpsc::Sender<Change>,
+    metrics: Arc<Metrics>,
     tasks: JoinSet<()>,
     node_classes: BTreeSet<(String, String)>,
 }
 
 impl Watches {
-    /// Starts a watch for every source of the table.
+    /// Starts a watch for every source of the table, and one for the NodeDiagnoses.
     #[must_use]
-    pub fn start(client: Client, changes: mpsc::Sender<Change>) -> Self {
-        let mut watches = Self { client, changes, tasks: JoinSet::new(), node_classes: BTreeSet::new() };
+    pub fn start(client: Client, changes: mpsc::Sender<Change>, metrics: Arc<Metrics>) -> Self {
+        let mut watches = Self { client, changes, metrics, tasks: JoinSet::new(), node_classes: BTreeSet::new() };
+        watches.spawn(Watch::of_diagnoses(&watches.client));
         for input in Input::ALL {
             for source in input.sources().iter().filter(|source| source.watched) {
                 if input == Input::NodeClasses {
                     watches.node_classes.insert((source.group.to_owned(), source.kind.to_owned()));
                 }
-                watches.tasks.spawn(Watch::of_source(&watches.client, input, source).run(watches.changes.clone()));
+                watches.spawn(Watch::of_source(&watches.client, input, source));
             }
         }
         watches
     }
 
+    fn spawn(&mut self, watch: Watch) {
+        self.tasks.spawn(watch.run(self.changes.clone(), Arc::clone(&self.metrics)));
+    }
+
     /// The sources that are watched from the start, as `Change::Source` names them.
-    pub fn sources() -> impl Iterator<Item = (Input, String)> {
-        let watched = |input: Input| input.sources().iter().filter(|s| s.watched).map(move |s| (input, source_name(s)));
-        Input::ALL.into_iter().flat_map(watched)
+    pub fn sources() -> impl Iterator<Item = (Watched, String)> {
+        let watched = |input: Input| input.sources().iter().filter(|s| s.watched).map(move |s| (Watched::Input(input), source_name(s)));
+        Input::ALL.into_iter().flat_map(watched).chain([(Watched::Diagnoses, DIAGNOSES.to_owned())])
     }
 
     /// Watches the kind of node class that a NodePool names, unless that is done already. Gives the name of the new source.
@@ -125,7 +161,8 @@ impl Watches {
             return None;
         }
         let name = format!("{kind}.{group}");
-        self.tasks.spawn(node_class::run(self.client.clone(), name.clone(), group.to_owned(), kind.to_owned(), self.changes.clone()));
+        let (changes, metrics) = (self.changes.clone(), Arc::clone(&self.metrics));
+        self.tasks.spawn(node_class::run(self.client.clone(), name.clone(), group.to_owned(), kind.to_owned(), changes, metrics));
         Some(name)
     }
 
@@ -150,9 +187,12 @@ fn source_name(source: &Source) -> String {
     }
 }
 
+/// The source of NodeDiagnoses, as others are named.
+const DIAGNOSES: &str = "nodediagnoses";
+
 /// One watch.
 struct Watch {
-    input: Input,
+    what: Watched,
     name: String,
     api: Api<DynamicObject>,
     resource: ApiResource,
@@ -171,19 +211,31 @@ impl Watch {
         // Source: kubernetes staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go (v1.36).
         config.field_selector = source.only.map(|(_, name)| format!("metadata.name={name}")).or(source.fields.map(str::to_owned));
         config.label_selector = source.labels.map(str::to_owned);
-        Self { input, name: source_name(source), api, resource, config }
+        Self { what: Watched::Input(input), name: source_name(source), api, resource, config }
+    }
+
+    fn of_diagnoses(client: &Client) -> Self {
+        let resource = ApiResource::erase::<NodeDiagnosis>(&());
+        let api = Api::all_with(client.clone(), &resource);
+        let config = watcher::Config::default().page_size(PAGE);
+        Self { what: Watched::Diagnoses, name: DIAGNOSES.to_owned(), api, resource, config }
     }
 
     /// Watches for ever, or until nobody listens.
-    async fn run(self, changes: mpsc::Sender<Change>) {
+    async fn run(self, changes: mpsc::Sender<Change>, metrics: Arc<Metrics>) {
         let mut said = State::Pending;
         let mut known = Known::default();
         let mut unreadable = BTreeSet::new();
         let mut failures = 0;
+        let mut listed = false;
         let mut events = watcher(self.api.clone(), self.config.clone()).boxed();
         loop {
             let mut told = Vec::new();
-            match events.try_next().await {
+            let event = events.try_next().await;
+            if event.is_ok() {
+                metrics.watch_heard(&self.name);
+            }
+            match event {
                 Ok(None) => return,
                 Err(error) => {
                     failures += 1;
@@ -215,9 +267,10 @@ impl Watch {
                 }
                 Ok(Some(watcher::Event::InitDone)) => {
                     failures = 0;
-                    for (namespace, name) in known.vanished() {
-                        told.push(Change::Removed { input: self.input, namespace, name, last: None });
+                    if std::mem::replace(&mut listed, true) {
+                        metrics.watch_relisted(&self.name);
                     }
+                    told.extend(known.vanished().into_iter().map(|key| self.removed(key, None)));
                     if said != State::Read {
                         said = State::Read;
                         told.push(self.state(&said));
@@ -227,8 +280,7 @@ impl Watch {
                     let key = key_of(&object);
                     known.lost(&key);
                     unreadable.remove(&key);
-                    let last = self.read(object).ok().map(Box::new);
-                    told.push(Change::Removed { input: self.input, namespace: key.0, name: key.1, last });
+                    told.push(self.removed(key, Some(object)));
                 }
             }
             if send(&changes, told).await.is_err() {
@@ -238,32 +290,49 @@ impl Watch {
     }
 
     fn state(&self, state: &State) -> Change {
-        Change::Source { input: self.input, name: self.name.clone(), state: state.clone() }
+        Change::Source { what: self.what, name: self.name.clone(), state: state.clone() }
     }
 
     fn applied(&self, object: DynamicObject, unreadable: &mut BTreeSet<Key>) -> Option<Change> {
         let key = key_of(&object);
-        match self.read(object) {
-            Ok(object) => {
+        let read = match self.what {
+            Watched::Input(input) => read(input, &self.resource, object).map(|object| Change::Applied(Box::new(object))),
+            Watched::Diagnoses => {
+                typed(&self.resource, object).and_then(serde_json::from_value).map(|diagnosis| Change::Diagnosis(Box::new(diagnosis)))
+            }
+        };
+        match read {
+            Ok(change) => {
                 unreadable.remove(&key);
-                Some(Change::Applied(Box::new(object)))
+                Some(change)
             }
             Err(error) => {
                 let object = format!("{}/{}", self.resource.kind, key.1);
-                unreadable.insert(key).then(|| Change::Unreadable { input: self.input, object, error: error.to_string() })
+                unreadable.insert(key).then(|| Change::Unreadable { what: self.what, object, error: error.to_string() })
             }
         }
     }
 
-    fn read(&self, object: DynamicObject) -> Result<Object, serde_json::Error> {
-        read(self.input, &self.resource, object)
+    fn removed(&self, (namespace, name): Key, last: Option<DynamicObject>) -> Change {
+        match self.what {
+            Watched::Input(input) => {
+                let last = last.and_then(|object| read(input, &self.resource, object).ok()).map(Box::new);
+                Change::Removed { input, namespace, name, last }
+            }
+            Watched::Diagnoses => Change::DiagnosisGone(name),
+        }
     }
 }
 
-/// Reads an object; lists leave out the type of their items.
-pub(crate) fn read(input: Input, resource: &ApiResource, mut object: DynamicObject) -> Result<Object, serde_json::Error> {
+/// Reads an object.
+pub(crate) fn read(input: Input, resource: &ApiResource, object: DynamicObject) -> Result<Object, serde_json::Error> {
+    Object::from_value(input, typed(resource, object)?)
+}
+
+/// The object with its type, which lists leave out of their items.
+fn typed(resource: &ApiResource, mut object: DynamicObject) -> Result<serde_json::Value, serde_json::Error> {
     object.types.get_or_insert_with(|| kube::api::TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });
-    Object::from_value(input, serde_json::to_value(object)?)
+    serde_json::to_value(object)
 }
 
 pub(crate) fn resource_of(source: &Source) -> ApiResource {

@@ -1,13 +1,12 @@
 //! The RBAC that is shipped permits what the code does, and nothing else.
 
-use nodewhy::input::Input;
-use nodewhy::publish::WRITES;
+#[path = "rights/mod.rs"]
+mod rights;
+
+use rights::{Right, needed, needed_for_the_lease};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-
-/// Namespace (none for the whole cluster), group, resource, name of the one object, verb.
-type Right = (Option<String>, String, String, Option<String>, String);
 
 fn manifests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests")
@@ -15,7 +14,16 @@ fn manifests() -> PathBuf {
 
 /// All objects that `kustomization.yaml` names, but for the CustomResourceDefinition.
 fn objects() -> Vec<Value> {
-    let read = |name: &str| std::fs::read_to_string(manifests().join(name)).unwrap();
+    objects_in(".")
+}
+
+/// What the component adds for more than one replica.
+fn objects_of_ha() -> Vec<Value> {
+    objects_in("components/ha")
+}
+
+fn objects_in(folder: &str) -> Vec<Value> {
+    let read = |name: &str| std::fs::read_to_string(manifests().join(folder).join(name)).unwrap();
     let kustomization: Value = serde_saphyr::from_str(&read("kustomization.yaml")).unwrap();
     let named = kustomization["resources"].as_array().unwrap().iter().filter_map(Value::as_str).filter(|name| !name.starts_with("../"));
     named.flat_map(|name| serde_saphyr::from_multiple::<Value>(&read(name)).unwrap()).collect()
@@ -29,9 +37,15 @@ fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
+/// The roles of nodewhy. Those that Kubernetes adds up into its own are for people.
+fn roles<'o>(objects: &'o [Value], kind: &str) -> Vec<&'o Value> {
+    let aggregated = |role: &Value| role["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-admin"] == "true";
+    of_kind(objects, kind).into_iter().filter(|role| !aggregated(role)).collect()
+}
+
 fn granted(objects: &[Value]) -> BTreeSet<Right> {
     let mut rights = BTreeSet::new();
-    for role in of_kind(objects, "ClusterRole").into_iter().chain(of_kind(objects, "Role")) {
+    for role in roles(objects, "ClusterRole").into_iter().chain(roles(objects, "Role")) {
         let namespace = role["metadata"]["namespace"].as_str().map(str::to_owned);
         for rule in role["rules"].as_array().unwrap() {
             let named = texts(&rule["resourceNames"]);
@@ -50,36 +64,33 @@ fn granted(objects: &[Value]) -> BTreeSet<Right> {
     rights
 }
 
-fn needed() -> BTreeSet<Right> {
-    let owned = |text: &str| text.to_owned();
-    let reads = Input::ALL.into_iter().flat_map(Input::sources).flat_map(|source| {
-        let (namespace, name) = source.only.unzip();
-        let right = move |verb: &&str| (namespace.map(owned), owned(source.group), owned(source.plural), name.map(owned), owned(verb));
-        source.verbs().iter().map(right)
-    });
-    let writes = WRITES.iter().flat_map(|(group, resource, verbs, namespace)| {
-        verbs.iter().map(move |verb| (namespace.map(owned), owned(group), owned(resource), None, owned(verb)))
-    });
-    reads.chain(writes).collect()
-}
-
-#[test]
-fn rbac_is_what_the_code_needs_and_no_more() {
-    let (granted, needed) = (granted(&objects()), needed());
-    let missing: Vec<_> = needed.difference(&granted).collect();
-    let idle: Vec<_> = granted.difference(&needed).collect();
+#[track_caller]
+fn assert_exactly(granted: &BTreeSet<Right>, needed: &BTreeSet<Right>) {
+    let missing: Vec<_> = needed.difference(granted).collect();
+    let idle: Vec<_> = granted.difference(needed).collect();
     assert!(missing.is_empty() && idle.is_empty(), "missing in manifests/: {missing:#?}\nnot needed there: {idle:#?}");
 }
 
 #[test]
+fn rbac_is_what_the_code_needs_and_no_more() {
+    assert_exactly(&granted(&objects()), &needed());
+}
+
+#[test]
+fn more_than_one_replica_needs_their_lease_and_no_more() {
+    assert_exactly(&granted(&objects_of_ha()), &needed_for_the_lease());
+}
+
+#[test]
 fn every_role_is_bound_to_the_service_account_of_the_deployment() {
-    let objects = objects();
-    let deployment = of_kind(&objects, "Deployment")[0];
+    let base = objects();
+    let deployment = of_kind(&base, "Deployment")[0];
     let account = &deployment["spec"]["template"]["spec"]["serviceAccountName"];
-    for kind in ["ClusterRole", "Role"] {
-        let bindings = of_kind(&objects, &format!("{kind}Binding"));
-        assert_eq!(of_kind(&objects, kind).len(), bindings.len());
-        for (role, binding) in of_kind(&objects, kind).into_iter().zip(bindings) {
+    let ha = objects_of_ha();
+    for (objects, kind) in [(&base, "ClusterRole"), (&base, "Role"), (&ha, "Role")] {
+        let bindings = of_kind(objects, &format!("{kind}Binding"));
+        assert_eq!(roles(objects, kind).len(), bindings.len());
+        for (role, binding) in roles(objects, kind).into_iter().zip(bindings) {
             assert_eq!(binding["roleRef"]["name"], role["metadata"]["name"]);
             assert_eq!(binding["metadata"]["namespace"], role["metadata"]["namespace"]);
             assert_eq!(&binding["subjects"][0]["name"], account);
@@ -103,6 +114,27 @@ fn the_pod_is_restricted() {
         assert!(context["capabilities"]["add"].is_null());
     }
     assert_eq!(of_kind(&objects, "Namespace")[0]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
+}
+
+/// What it may talk to and who may talk to it; the port is the one that it serves on.
+#[test]
+fn the_network_policy_leaves_in_scrapes_and_probes_and_out_the_api_server() {
+    let objects = objects();
+    let policy = &of_kind(&objects, "NetworkPolicy")[0]["spec"];
+    let pod = &of_kind(&objects, "Deployment")[0]["spec"]["template"];
+    assert_eq!(policy["podSelector"]["matchLabels"], pod["metadata"]["labels"]);
+    assert_eq!(policy["policyTypes"], serde_json::json!(["Ingress", "Egress"]));
+    let ports = |way: &str| {
+        policy[way]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|rule| rule["ports"].as_array().unwrap())
+            .map(|p| p["port"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(ports("ingress"), [pod["spec"]["containers"][0]["ports"][0]["name"].clone()]);
+    assert!(ports("egress").contains(&443.into()));
 }
 
 /// It must not depend on the machines that it diagnoses.

@@ -4,23 +4,18 @@
 
 use super::MANAGER;
 use crate::api::NodeDiagnosis;
-use crate::triage::Write;
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use crate::triage::{Delete, Write};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Client, Resource};
 use serde_json::{Value, json};
 
-/// The diagnoses that the cluster holds.
-pub async fn list(client: &Client) -> kube::Result<Vec<NodeDiagnosis>> {
+/// Deletes exactly the object that is meant. One that is gone, or that another has taken the place of, is fine.
+pub(super) async fn delete(client: &Client, delete: &Delete) -> kube::Result<()> {
     let api: Api<NodeDiagnosis> = Api::all(client.clone());
-    let mut params = ListParams::default().limit(500);
-    let mut all = Vec::new();
-    loop {
-        let page = api.list(&params).await?;
-        all.extend(page.items);
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params.continue_token = Some(token),
-            None => return Ok(all),
-        }
+    let preconditions = delete.uid.clone().map(|uid| Preconditions { uid: Some(uid), resource_version: None });
+    match api.delete(&delete.name, &DeleteParams { preconditions, ..DeleteParams::background() }).await {
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+        other => other.map(drop),
     }
 }
 

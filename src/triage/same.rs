@@ -2,8 +2,9 @@
 //!
 //! Two verdicts are the same when they name the same machine, cause, gate, confidence, blame, outcome and evidence, and their
 //! sentences differ in nothing but numbers that stand alone: `7m 30s`, `12 times`, `2026-11-21T10:00:00Z`. When it was first
-//! seen, when it ended and when a condition changed do not count.
+//! seen, when it ended and when a condition changed do not count, and how many failed before only where it has doubled.
 
+use super::ledger::recurrences;
 use crate::api::NodeDiagnosis;
 use serde_json::Value;
 
@@ -11,19 +12,30 @@ use serde_json::Value;
 const SENTENCES: [&str; 6] = ["summary", "observed", "because", "question", "text", "message"];
 /// Times that follow from when somebody looked.
 const TIMES: [&str; 3] = ["firstObservedAt", "endedAt", "lastTransitionTime"];
+const COUNT: &str = "recurrences";
 
 /// Whether `new` says what `old` says. Labels that others put on the object do not count.
 pub(super) fn same(old: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
     let labels = |d: &NodeDiagnosis| d.metadata.labels.clone().unwrap_or_default();
     let old_labels = labels(old);
-    old.spec == new.spec && labels(new).iter().all(|(key, value)| old_labels.get(key) == Some(value)) && essence(old) == essence(new)
+    old.spec == new.spec
+        && labels(new).iter().all(|(key, value)| old_labels.get(key) == Some(value))
+        && !doubled(old, new)
+        && essence(old) == essence(new)
 }
 
-/// Takes over the times that a verdict about the same wait already has.
-pub(super) fn keep_times(new: &mut NodeDiagnosis, old: &NodeDiagnosis) {
+fn doubled(old: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
+    recurrences(new) > recurrences(old) && recurrences(new) >= recurrences(old).saturating_mul(2)
+}
+
+/// Takes over what a verdict about the same wait already has: its times, and how many failed before.
+pub(super) fn keep(new: &mut NodeDiagnosis, old: &NodeDiagnosis) {
     let (Some(new), Some(old)) = (&mut new.status, &old.status) else { return };
     if new.stage == old.stage {
         new.first_observed_at = new.first_observed_at.min(old.first_observed_at);
+    }
+    if new.cause == old.cause {
+        new.recurrences = new.recurrences.max(old.recurrences);
     }
     for condition in &mut new.conditions {
         if let Some(before) = old.conditions.iter().find(|c| c.type_ == condition.type_ && c.status == condition.status) {
@@ -41,7 +53,7 @@ fn essence(diagnosis: &NodeDiagnosis) -> Option<Value> {
 fn reduce(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            fields.retain(|name, _| !TIMES.contains(&name.as_str()));
+            fields.retain(|name, _| !TIMES.contains(&name.as_str()) && name != COUNT);
             for (name, field) in fields {
                 match field {
                     Value::String(text) if SENTENCES.contains(&name.as_str()) => *text = without_numbers(text),

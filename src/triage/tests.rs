@@ -45,10 +45,25 @@ fn removed(last: Option<Value>) -> Change {
     Change::Removed { input: Input::NodeClaims, namespace: None, name: "general-a".to_owned(), last }
 }
 
-fn started(known: Vec<NodeDiagnosis>) -> Triage {
-    let mut triage = Triage::new(Thresholds::default(), known);
-    triage.start();
+/// A triage that has just begun, in a cluster that holds these diagnoses.
+fn fresh(known: Vec<NodeDiagnosis>) -> Triage {
+    let mut triage = Triage::new(Thresholds::default(), Keep::default());
+    for diagnosis in known {
+        triage.take(shown(diagnosis), at(0, 0));
+    }
     triage
+}
+
+fn started(known: Vec<NodeDiagnosis>) -> Triage {
+    let mut triage = fresh(known);
+    triage.start();
+    triage.lead();
+    triage
+}
+
+/// The diagnosis as the cluster shows it.
+fn shown(diagnosis: NodeDiagnosis) -> Change {
+    Change::Diagnosis(Box::new(diagnosis))
 }
 
 fn writes(orders: Vec<Order>) -> Vec<Write> {
@@ -66,10 +81,11 @@ fn sick() -> (Triage, NodeDiagnosis) {
 
 #[test]
 fn nothing_is_said_about_half_a_world() {
-    let mut triage = Triage::new(Thresholds::default(), Vec::new());
+    let mut triage = fresh(Vec::new());
     triage.take(applied(Input::NodeClaims, refused(None)), at(1, 0));
     assert_eq!(triage.look(at(1, 0)), []);
     triage.start();
+    triage.lead();
     let written = writes(triage.look(at(1, 0)));
     assert!(written[0].announces && written[0].ends.is_none());
 }
@@ -86,9 +102,10 @@ fn time_alone_writes_nothing() {
 #[test]
 fn a_restart_writes_nothing() {
     let (_, known) = sick();
-    let mut triage = Triage::new(Thresholds::default(), vec![known]);
+    let mut triage = fresh(vec![known]);
     triage.take(applied(Input::NodeClaims, refused(None)), at(9, 0));
     triage.start();
+    triage.lead();
     assert_eq!(triage.look(at(9, 0)), []);
 }
 
@@ -156,7 +173,7 @@ fn a_machine_that_becomes_usable_recovers_and_may_fall_ill_again() {
     let healthy = [condition("Launched", "True", ""), condition("Registered", "True", ""), condition("Initialized", "True", "")];
     triage.take(applied(Input::NodeClaims, claim(&healthy, None)), at(4, 0));
     assert_eq!(writes(triage.look(at(4, 0)))[0].ends, Some(Outcome::Recovered));
-    assert_eq!(triage.next_look(), None);
+    assert_eq!(triage.next_look(), Some(at(4, 0) + Keep::default().retention), "nothing but the end of its retention is waited for");
     triage.take(applied(Input::NodeClaims, refused(None)), at(5, 0));
     let again = writes(triage.look(at(5, 0)));
     assert!(again[0].announces && again[0].ends.is_none() && !again[0].replaces);
@@ -266,4 +283,238 @@ fn an_end_by_design_is_told_as_one() {
         ended.is_some_and(|c| c.message.ends_with("was deleted after 5m: it had drifted from its NodePool or node class")),
         "{ended:?}"
     );
+}
+
+// The life of a diagnosis in the cluster.
+
+/// Another machine of the same NodePool, refused like the first.
+fn other(name: &str, deleted: Option<DateTime<Utc>>) -> Value {
+    let mut claim = refused(deleted);
+    claim["metadata"]["name"] = json!(name);
+    claim["metadata"]["uid"] = json!(name);
+    claim["status"]["providerID"] = json!(format!("aws:///eu-west-1a/i-{name}"));
+    claim
+}
+
+fn recurrences(write: &Write) -> u32 {
+    write.diagnosis.status.as_ref().unwrap().recurrences
+}
+
+fn deletes(orders: &[Order]) -> Vec<&str> {
+    orders.iter().filter_map(|order| if let Order::Delete(delete) = order { Some(delete.name.as_str()) } else { None }).collect()
+}
+
+fn summaries(orders: &[Order]) -> Vec<&Summary> {
+    orders.iter().filter_map(|order| if let Order::Summarize(summary) = order { Some(&**summary) } else { None }).collect()
+}
+
+/// Carries out the orders, as the publisher and the watch do, on what a cluster holds.
+fn carry_out(triage: &mut Triage, orders: Vec<Order>, cluster: &mut BTreeMap<String, NodeDiagnosis>, now: DateTime<Utc>) {
+    for order in orders {
+        match order {
+            Order::Write(write) => {
+                let name = write.diagnosis.metadata.name.clone().unwrap();
+                let mut diagnosis = write.diagnosis;
+                diagnosis.metadata.uid = Some(format!("of-{name}"));
+                cluster.insert(name, diagnosis.clone());
+                triage.take(shown(diagnosis), now);
+            }
+            Order::Delete(delete) => {
+                cluster.remove(&delete.name);
+                triage.take(Change::DiagnosisGone(delete.name), now);
+            }
+            Order::Summarize(_) | Order::ListPods(_) => {}
+        }
+    }
+}
+
+#[test]
+fn a_diagnosis_that_a_user_deletes_comes_back_while_the_machine_is_stuck() {
+    let (mut triage, known) = sick();
+    triage.take(shown(known.clone()), at(2, 0));
+    triage.take(Change::DiagnosisGone("general-a".to_owned()), at(2, 0));
+    let again = writes(triage.look(at(2, 0)));
+    assert_eq!(again.len(), 1);
+    assert_eq!(again[0].diagnosis.status, known.status);
+    assert!(!again[0].announces, "it was said once");
+    // What ended and is deleted stays away.
+    triage.take(shown(known), at(2, 0));
+    triage.take(removed(None), at(3, 0));
+    let ended = writes(triage.look(at(3, 0))).remove(0).diagnosis;
+    triage.take(shown(ended), at(3, 0));
+    triage.take(Change::DiagnosisGone("general-a".to_owned()), at(4, 0));
+    assert_eq!(triage.look(at(4, 0)), []);
+}
+
+#[test]
+fn a_pool_that_fails_all_night_leaves_as_many_as_are_kept_and_counts_the_rest() {
+    let mut cluster = BTreeMap::new();
+    let mut triage = started(Vec::new());
+    for round in 0..60 {
+        // Ten hours, a restart in the middle.
+        if round == 30 {
+            triage = started(cluster.values().cloned().collect());
+        }
+        let (name, now) = (format!("general-{round:02}"), at(10 * round, 0));
+        triage.take(applied(Input::NodeClaims, other(&name, None)), now);
+        let orders = triage.look(now);
+        assert_eq!(
+            orders.iter().find_map(|o| if let Order::Write(w) = o { Some(recurrences(w)) } else { None }),
+            u32::try_from(round).ok()
+        );
+        carry_out(&mut triage, orders, &mut cluster, now);
+        let last = Box::new(Object::from_value(Input::NodeClaims, other(&name, None)).unwrap());
+        triage.take(Change::Removed { input: Input::NodeClaims, namespace: None, name, last: Some(last) }, now);
+        let orders = triage.look(now);
+        carry_out(&mut triage, orders, &mut cluster, now);
+        assert!(cluster.len() <= Keep::default().history);
+    }
+    assert_eq!(cluster.len(), Keep::default().history);
+    assert!(cluster.contains_key("general-59") && !cluster.contains_key("general-49"), "the newest stay");
+}
+
+#[test]
+fn what_ended_is_deleted_after_the_retention_time_and_not_before() {
+    let (mut triage, _) = sick();
+    triage.take(removed(None), at(20, 0));
+    triage.look(at(20, 0));
+    let end = at(20, 0) + Keep::default().retention;
+    assert_eq!(triage.next_look(), Some(end));
+    assert_eq!(triage.look(end - TimeDelta::seconds(1)), []);
+    assert_eq!(deletes(&triage.look(end)), ["general-a"]);
+    assert_eq!(triage.next_look(), None);
+}
+
+#[test]
+fn a_post_mortem_holds_what_claim_node_and_events_said_last() {
+    let mut triage = started(Vec::new());
+    triage.take(applied(Input::Nodes, node("False")), at(1, 0));
+    triage.take(applied(Input::NodeClaims, refused(None)), at(1, 0));
+    triage.look(at(1, 0));
+    let event = json!({
+        "metadata": { "name": "e", "namespace": "default" }, "reason": "InvalidDiskCapacity", "message": "invalid capacity 0 on image filesystem",
+        "involvedObject": { "kind": "Node", "name": "ip-10-0-0-1" }, "lastTimestamp": at(9, 0),
+    });
+    triage.take(applied(Input::Events, event), at(9, 0));
+    triage.take(applied(Input::NodeClaims, refused(Some(at(15, 1)))), at(15, 1));
+    let written = writes(triage.look(at(15, 1))).remove(0).diagnosis;
+    let told: Vec<_> = written.status.unwrap().evidence.into_iter().map(|e| format!("{} {} {}", e.object, e.field, e.observed)).collect();
+    let tells = |words: &str| assert!(told.iter().any(|line| line.contains(words)), "{words} is not in {told:#?}");
+    tells("NodeClaim/general-a status.conditions[?(@.type==\"Registered\")] False UnregisteredTaintNotFound");
+    tells("Node/ip-10-0-0-1 status.conditions[?(@.type==\"Ready\")] False Kubelet");
+    tells("Event Node/ip-10-0-0-1 message InvalidDiskCapacity: invalid capacity 0 on image filesystem");
+}
+
+// Replicas.
+
+/// A replica that sees everything and does not lead.
+fn standby() -> Triage {
+    let mut triage = fresh(Vec::new());
+    triage.start();
+    triage
+}
+
+#[test]
+fn a_replica_that_does_not_lead_orders_nothing_and_then_what_the_leader_did_not_come_to() {
+    let mut standby = standby();
+    let (mut leader, mut cluster) = (started(Vec::new()), BTreeMap::new());
+    for name in ["general-a", "general-b", "general-c"] {
+        for triage in [&mut leader, &mut standby] {
+            triage.take(applied(Input::NodeClaims, other(name, None)), at(1, 0));
+        }
+    }
+    let mut ordered = leader.look(at(1, 0));
+    assert_eq!(standby.look(at(1, 0)), []);
+    // The leader dies after the first write, which the standby sees; then one of the other machines goes away.
+    ordered.truncate(1);
+    carry_out(&mut standby, ordered, &mut cluster, at(1, 1));
+    standby.take(Change::Removed { input: Input::NodeClaims, namespace: None, name: "general-c".into(), last: None }, at(16, 0));
+    assert_eq!(standby.look(at(16, 0)), []);
+    standby.lead();
+    let taken_over = writes(standby.look(at(16, 1)));
+    let names: Vec<_> = taken_over.iter().map(|w| (w.diagnosis.metadata.name.as_deref().unwrap(), w.ends)).collect();
+    assert_eq!(names, [("general-b", None), ("general-c", Some(Outcome::Terminated))]);
+    assert!(taken_over.iter().all(|w| w.announces && !w.replaces), "nobody has said it");
+    assert_eq!(standby.look(at(17, 0)), []);
+}
+
+#[test]
+fn a_replica_that_follows_takes_the_leaders_word_but_not_one_from_before_the_end() {
+    let mut standby = standby();
+    standby.take(applied(Input::NodeClaims, refused(None)), at(1, 0));
+    standby.look(at(1, 0));
+    let (_, mut written) = sick();
+    written.status.as_mut().unwrap().summary = "The leader has seen more.".to_owned();
+    standby.take(shown(written.clone()), at(1, 0));
+    assert_eq!(standby.open().next().unwrap().status, written.status);
+    standby.take(removed(Some(refused(None))), at(15, 2));
+    standby.look(at(15, 2));
+    standby.take(shown(written), at(15, 3));
+    standby.look(at(15, 3));
+    standby.lead();
+    assert_eq!(writes(standby.look(at(15, 4)))[0].ends, Some(Outcome::Terminated));
+}
+
+#[test]
+fn a_replica_that_takes_over_deletes_no_diagnosis_of_the_machine_it_is_about() {
+    let (_, known) = sick();
+    let mut standby = fresh(vec![known]);
+    standby.start();
+    let mut another = refused(None);
+    another["metadata"]["uid"] = json!("9");
+    standby.take(applied(Input::NodeClaims, another), at(1, 0));
+    standby.look(at(1, 0));
+    // The leader has put the new one in place of the old one, and did not come to its status.
+    let mut half = standby.open().next().unwrap().clone();
+    half.status = None;
+    standby.take(Change::DiagnosisGone("general-a".to_owned()), at(1, 1));
+    standby.take(shown(half), at(1, 1));
+    standby.lead();
+    let written = writes(standby.look(at(1, 2)));
+    assert_eq!(written.len(), 1);
+    assert!(!written[0].replaces && written[0].diagnosis.status.is_some());
+}
+
+// Incidents.
+
+fn pool_and_class(triage: &mut Triage) {
+    let pool = json!({
+        "metadata": { "name": "general", "uid": "p" },
+        "spec": { "template": { "spec": { "nodeClassRef": { "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default" } } } },
+    });
+    triage.take(applied(Input::NodePools, pool), at(0, 0));
+    let class = json!({ "apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": { "name": "default", "uid": "c" } });
+    triage.take(applied(Input::NodeClasses, class), at(0, 0));
+}
+
+#[test]
+fn a_thousand_claims_are_summarized_a_dozen_times_on_their_pool_and_class() {
+    let mut triage = started(Vec::new());
+    pool_and_class(&mut triage);
+    let mut told = Vec::new();
+    for machine in 0..1000 {
+        triage.take(applied(Input::NodeClaims, other(&format!("general-{machine}"), None)), at(1, 0));
+        told.extend(summaries(&triage.look(at(1, 0))).into_iter().cloned());
+    }
+    let notes: Vec<_> = told.iter().map(|s| s.note.split(" is stuck").next().unwrap().split(" are stuck").next().unwrap()).collect();
+    assert_eq!(notes[..3], ["1 machine of NodePool general", "2 machines of NodePool general", "4 machines of NodePool general"]);
+    assert_eq!(notes.len(), 10);
+    let regarding: Vec<_> = told[0].regarding.iter().map(|r| (r.kind.as_str(), r.uid.as_str())).collect();
+    assert_eq!(regarding, [("NodePool", "p"), ("EC2NodeClass", "c")]);
+}
+
+#[test]
+fn a_restart_summarizes_nothing_anew() {
+    let mut triage = started(Vec::new());
+    pool_and_class(&mut triage);
+    triage.take(applied(Input::NodeClaims, refused(None)), at(1, 0));
+    let orders = triage.look(at(1, 0));
+    assert_eq!(summaries(&orders).len(), 1);
+    let known = writes(orders).into_iter().map(|write| write.diagnosis);
+    let mut triage = fresh(known.collect());
+    pool_and_class(&mut triage);
+    triage.take(applied(Input::NodeClaims, refused(None)), at(9, 0));
+    triage.start();
+    triage.lead();
+    assert_eq!(triage.look(at(9, 0)), []);
 }

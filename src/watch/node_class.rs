@@ -1,13 +1,17 @@
 //! Node classes of other providers: the kind that a NodePool names is looked up in the cluster, then watched like any other.
 
-use super::{Change, Failure, PAGE, State, Watch, backoff};
+use super::{Change, Failure, PAGE, State, Watch, Watched, backoff};
 use crate::input::Input;
+use crate::metrics::Metrics;
 use kube::api::{Api, ApiResource};
 use kube::runtime::watcher;
 use kube::{Client, discovery};
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
-pub(super) async fn run(client: Client, name: String, group: String, kind: String, changes: mpsc::Sender<Change>) {
+const WHAT: Watched = Watched::Input(Input::NodeClasses);
+
+pub(super) async fn run(client: Client, name: String, group: String, kind: String, changes: mpsc::Sender<Change>, metrics: Arc<Metrics>) {
     let mut said = State::Pending;
     let mut failures = 0;
     loop {
@@ -15,13 +19,13 @@ pub(super) async fn run(client: Client, name: String, group: String, kind: Strin
             Ok(resource) => {
                 let api = Api::all_with(client, &resource);
                 let config = watcher::Config::default().page_size(PAGE);
-                return Watch { input: Input::NodeClasses, name, api, resource, config }.run(changes).await;
+                return Watch { what: WHAT, name, api, resource, config }.run(changes, metrics).await;
             }
             Err(failure) => {
                 let state = State::Failed(failure);
                 if said != state {
                     said = state.clone();
-                    if changes.send(Change::Source { input: Input::NodeClasses, name: name.clone(), state }).await.is_err() {
+                    if changes.send(Change::Source { what: WHAT, name: name.clone(), state }).await.is_err() {
                         return;
                     }
                 }

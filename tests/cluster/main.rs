@@ -3,4 +3,10 @@
 #[path = "../control-plane/mod.rs"]
 mod control_plane;
 mod harness;
+mod life;
+mod monitoring;
 mod operator;
+mod packaging;
+mod prometheus;
+#[path = "../rights/mod.rs"]
+mod rights;

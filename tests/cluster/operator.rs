@@ -14,14 +14,19 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(30);
 
 /// Installs what is shipped, and gives the rights of its ServiceAccount.
-fn install(control_plane: &ControlPlane) -> PathBuf {
-    let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests");
+pub(crate) fn install(control_plane: &ControlPlane) -> PathBuf {
+    install_from(control_plane, "manifests")
+}
+
+/// The same with a kustomization of one's own.
+pub(crate) fn install_from(control_plane: &ControlPlane, folder: &str) -> PathBuf {
+    let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     control_plane.kubectl(&["apply", "--server-side", "--kustomize", manifests.to_str().expect("a path in UTF-8")]);
     control_plane.kubectl(&["wait", "--for=condition=Established", "crd/nodediagnoses.nodewhy.dev"]);
     control_plane.kubeconfig_for("nodewhy", "nodewhy")
 }
 
-fn diagnosis(control_plane: &ControlPlane, name: &str) -> Option<Value> {
+pub(crate) fn diagnosis(control_plane: &ControlPlane, name: &str) -> Option<Value> {
     control_plane.get(&["nodediagnosis", name])
 }
 
@@ -31,7 +36,7 @@ fn diagnoses(control_plane: &ControlPlane) -> Vec<String> {
 }
 
 /// A claim that Karpenter 1.0.5 refuses, and a healthy one beside it.
-fn one_refused_one_healthy(control_plane: &ControlPlane) {
+pub fn one_refused_one_healthy(control_plane: &ControlPlane) {
     nodepool(control_plane, "tainted-away");
     nodepool(control_plane, "healthy");
     join_without_unregistered_taint(control_plane, "tainted-away");

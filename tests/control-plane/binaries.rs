@@ -1,5 +1,6 @@
-//! Where the programs come from: Go modules, built once into `target/control-plane`.
+//! Where the programs come from: Go modules, built once into `target/control-plane`, and for Prometheus a package of Debian.
 
+use super::debian;
 use std::{
     env,
     fs::{self, File},
@@ -28,6 +29,18 @@ pub fn karpenter(version: &str) -> PathBuf {
     install(&format!("karpenter-{version}"), "", ".", &["-ldflags=-s -w", &package]).join("kwok")
 }
 
+/// helm, by itself: its Kubernetes libraries are of another version than the control plane's.
+pub fn helm() -> PathBuf {
+    install("helm-3.20.0", "", ".", &["-ldflags=-s -w", "helm.sh/helm/v3/cmd/helm@v3.20.0"]).join("helm")
+}
+
+/// `prometheus` or `promtool`: what the PATH has, else Debian's. Its Go module has `replace` lines, which go install refuses.
+pub fn prometheus(name: &str) -> PathBuf {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let ready = env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file());
+    ready.unwrap_or_else(|| once("prometheus", "Debian's package", debian::unpack).join("usr/bin").join(name))
+}
+
 /// The folder with the source of a module (`example.com/module@v1.2.3`), for the manifests in it.
 pub fn module_source(module: &str) -> PathBuf {
     let output = go().current_dir(folder()).args(["mod", "download", "-json", module]).output().expect(NO_GO);
@@ -48,24 +61,30 @@ fn ldflags(go_mod: &str) -> String {
 
 /// `go install` into `target/control-plane/NAME`, unless the last one there was of the same `sources` and arguments.
 fn install(name: &str, sources: &str, working_directory: &str, arguments: &[&str]) -> PathBuf {
-    let bin = folder().join(name);
-    fs::create_dir_all(&bin).expect("target is writable");
+    once(name, &format!("{arguments:?}\n{sources}"), |bin| {
+        let working_directory = folder().join(working_directory);
+        let status = go().current_dir(working_directory).env("GOBIN", bin).arg("install").args(arguments).status().expect(NO_GO);
+        assert!(status.success(), "go install {arguments:?}: {status}");
+    })
+}
+
+/// The folder `target/control-plane/NAME`, filled by `make` unless it was filled from the same before.
+fn once(name: &str, wanted: &str, make: impl FnOnce(&Path)) -> PathBuf {
+    let made = folder().join(name);
+    fs::create_dir_all(&made).expect("target is writable");
     // Tests run in parallel, in threads and in processes; the lock ends with the file handle.
-    let lock = File::create(bin.join(".lock")).expect("target is writable");
+    let lock = File::create(made.join(".lock")).expect("target is writable");
     lock.lock().expect("target's file system has locks");
-    let stamp = bin.join(".built-from");
-    let wanted = format!("{arguments:?}\n{sources}");
+    let stamp = made.join(".built-from");
     if fs::read_to_string(&stamp).is_ok_and(|built| built == wanted) {
-        return bin;
+        return made;
     }
-    say(&format!("building {} (minutes, the first time)", bin.display()));
+    say(&format!("making {} (minutes, the first time)", made.display()));
     let start = Instant::now();
-    let working_directory = folder().join(working_directory);
-    let status = go().current_dir(working_directory).env("GOBIN", &bin).arg("install").args(arguments).status().expect(NO_GO);
-    assert!(status.success(), "go install {arguments:?}: {status}");
+    make(&made);
     fs::write(stamp, wanted).expect("target is writable");
-    say(&format!("built {} in {:.0?}", bin.display(), start.elapsed()));
-    bin
+    say(&format!("made {} in {:.0?}", made.display(), start.elapsed()));
+    made
 }
 
 const NO_GO: &str = "the tests build a control plane from Go modules: install Go (https://go.dev/dl), in the version of tests/control-plane/go.mod or later";

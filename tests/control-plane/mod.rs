@@ -2,7 +2,8 @@
 //!
 //! README.md says what runs and what it costs. To copy it: take this folder, drop `nodewhy.rs`, and name your module in go.mod.
 
-mod binaries;
+pub mod binaries;
+mod debian;
 mod karpenter;
 mod nodewhy;
 mod process;
@@ -30,6 +31,12 @@ const ADMIN_TOKEN: &str = "administrator";
 
 /// Issuer of `ServiceAccount` tokens, in a name that every cluster's tokens carry.
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+
+/// Every write, once it is answered.
+const AUDIT_POLICY: &str = r#"{
+    "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived", "ResponseStarted"],
+    "rules": [{ "level": "Metadata", "verbs": ["create", "update", "patch", "delete", "deletecollection"] }]
+}"#;
 
 pub struct ControlPlane {
     // Fields are dropped in this order: the client of etcd before etcd, the folder with their data last.
@@ -63,6 +70,7 @@ impl ControlPlane {
         fs::write(path.join("service-account.pub"), key.public_key_pem()).expect("the folder is writable");
         fs::write(path.join("tokens.csv"), format!("{ADMIN_TOKEN},administrator,administrator,system:masters\n"))
             .expect("the folder is writable");
+        fs::write(path.join("audit-policy.json"), AUDIT_POLICY).expect("the folder is writable");
         let mut apiserver = Command::new(binaries::control_plane("kube-apiserver"));
         apiserver
             .arg(flag("etcd-servers", &etcd_url))
@@ -73,6 +81,8 @@ impl ControlPlane {
             .arg(flag("service-account-key-file", path.join("service-account.pub")))
             .arg(flag("service-account-signing-key-file", path.join("service-account.key")))
             .arg(flag("token-auth-file", path.join("tokens.csv")))
+            .arg(flag("audit-policy-file", path.join("audit-policy.json")))
+            .arg(flag("audit-log-path", path.join("audit.log")))
             .args(["--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.0.0.0/24", "--allow-privileged"])
             // Nobody makes the default ServiceAccount that this plug-in demands of every Pod.
             .args(["--enable-admission-plugins=NodeRestriction", "--disable-admission-plugins=ServiceAccount"]);
@@ -99,6 +109,14 @@ impl ControlPlane {
     /// Starts a program that talks to this control plane. Its log is kept with the others, under `name`.
     pub fn spawn(&self, name: &str, command: &Command) -> Process {
         Process::spawn(command, self.folder.path().join(format!("{name}.log")))
+    }
+
+    /// The writes of a user so far, as the API server's audit log has them.
+    pub fn writes_of(&self, user: &str) -> Vec<Value> {
+        let log = fs::read_to_string(self.folder.path().join("audit.log")).unwrap_or_default();
+        // The last line may be half written.
+        let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        events.filter(|event| event["user"]["username"] == user).collect()
     }
 
     /// The administrator's kubeconfig.

@@ -17,6 +17,6 @@ impl ControlPlane {
         let [port] = free_ports();
         let mut command = Command::new(env!("CARGO_BIN_EXE_nodewhy"));
         command.env("KUBECONFIG", kubeconfig).arg("run").arg(format!("--listen=127.0.0.1:{port}")).args(arguments);
-        Nodewhy { process: self.spawn("nodewhy", &command), port }
+        Nodewhy { process: self.spawn(&format!("nodewhy-{port}"), &command), port }
     }
 }

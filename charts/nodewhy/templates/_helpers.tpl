@@ -1,0 +1,23 @@
+{{- define "nodewhy.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- else if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "nodewhy.labels" -}}
+app.kubernetes.io/name: nodewhy
+app.kubernetes.io/part-of: nodewhy
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{- /* One cluster, one nodewhy: the release's name is no part of it, as in manifests/. */ -}}
+{{- define "nodewhy.selector" -}}
+app.kubernetes.io/name: nodewhy
+{{- end -}}

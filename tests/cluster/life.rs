@@ -1,0 +1,345 @@
+//! The life of NodeDiagnoses, and of replicas: incidents, failover, retention, rights. No Karpenter runs here: the tests say what it would.
+
+use crate::control_plane::binaries;
+use crate::control_plane::recipes::wait_until;
+use crate::control_plane::{ControlPlane, Nodewhy};
+use crate::operator::{diagnosis, install_from};
+use crate::rights::{needed, needed_for_the_lease};
+use futures::{StreamExt, stream};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const SOON: Duration = Duration::from_secs(30);
+const ACCOUNT: &str = "system:serviceaccount:nodewhy:nodewhy";
+const CAUSE: &str = "UnregisteredTaintMissing";
+
+/// A cluster with Karpenter's kinds, one NodePool, one node class and the component for more than one replica.
+fn cluster() -> (ControlPlane, PathBuf) {
+    let control_plane = ControlPlane::start();
+    control_plane.karpenter_crds("1.14.1");
+    control_plane.ec2nodeclass_crd();
+    let rights = install_from(&control_plane, "tests/cluster/ha");
+    control_plane.apply(json!({
+        "apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": { "name": "default" },
+        "spec": {
+            "role": "KarpenterNodeRole-test",
+            "amiSelectorTerms": [{ "alias": "al2023@v20251112" }],
+            "subnetSelectorTerms": [{ "tags": { "karpenter.sh/discovery": "test" } }],
+            "securityGroupSelectorTerms": [{ "tags": { "karpenter.sh/discovery": "test" } }],
+        },
+    }));
+    control_plane.apply(json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": { "name": "general" },
+        "spec": { "template": { "spec": { "nodeClassRef": class(), "requirements": [], "expireAfter": "Never" } } },
+    }));
+    (control_plane, rights)
+}
+
+fn class() -> Value {
+    json!({ "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default" })
+}
+
+fn claim_names(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("general-{number:03}")).collect()
+}
+
+fn claims(client: &kube::Client) -> Api<DynamicObject> {
+    Api::all_with(client.clone(), &ApiResource::from_gvk(&GroupVersionKind::gvk("karpenter.sh", "v1", "NodeClaim")))
+}
+
+/// Claims whose Nodes Karpenter refuses: stuck from the first second.
+async fn refuse(client: &kube::Client, names: &[String]) {
+    let api = claims(client);
+    let now = chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+    let condition = |type_: &str, status: &str, reason: &str| json!({ "type": type_, "status": status, "reason": reason, "message": reason, "lastTransitionTime": now });
+    let conditions = [condition("Launched", "True", "Launched"), condition("Registered", "False", "UnregisteredTaintNotFound")];
+    stream::iter(names)
+        .for_each_concurrent(16, |name| {
+            let (api, conditions) = (api.clone(), &conditions);
+            async move {
+                let claim = json!({
+                    "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+                    "metadata": { "name": name, "labels": { "karpenter.sh/nodepool": "general" } },
+                    "spec": { "nodeClassRef": class(), "requirements": [], "expireAfter": "Never" },
+                });
+                api.create(&PostParams::default(), &serde_json::from_value(claim).unwrap()).await.unwrap();
+                let status = json!({ "status": { "providerID": format!("aws:///eu-west-1a/i-{name}"), "conditions": conditions } });
+                api.patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+            }
+        })
+        .await;
+}
+
+async fn remove(client: &kube::Client, names: &[String]) {
+    let api = claims(client);
+    stream::iter(names)
+        .for_each_concurrent(16, |name| {
+            let api = api.clone();
+            async move { drop(api.delete(name, &kube::api::DeleteParams::default()).await.unwrap()) }
+        })
+        .await;
+}
+
+/// The names of the diagnoses that have a verdict.
+fn diagnosed(control_plane: &ControlPlane) -> BTreeSet<String> {
+    let list = control_plane.get(&["nodediagnoses"]).expect("a list");
+    let with_verdict = list["items"].as_array().into_iter().flatten().filter(|d| d["status"]["cause"] == CAUSE);
+    with_verdict.filter_map(|d| d["metadata"]["name"].as_str().map(str::to_owned)).collect()
+}
+
+fn get(nodewhy: &Nodewhy, path: &str) -> String {
+    let answer = || -> std::io::Result<String> {
+        let mut connection = TcpStream::connect(("127.0.0.1", nodewhy.port))?;
+        write!(connection, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    answer().unwrap_or_default()
+}
+
+fn is_ready(nodewhy: &Nodewhy) -> bool {
+    get(nodewhy, "/readyz").starts_with("HTTP/1.0 200")
+}
+
+fn leads(nodewhy: &Nodewhy) -> bool {
+    get(nodewhy, "/metrics").lines().any(|line| line == "nodewhy_leader 1")
+}
+
+fn replica(control_plane: &ControlPlane, rights: &Path, name: &str) -> Nodewhy {
+    let nodewhy = control_plane.nodewhy(rights, &["--leader-elect", "--lease-namespace=nodewhy", &format!("--identity={name}")]);
+    wait_until(SOON, || is_ready(&nodewhy).then_some(()));
+    nodewhy
+}
+
+/// How often each name was written, by resource and subresource.
+fn writes(control_plane: &ControlPlane) -> BTreeMap<(String, String), usize> {
+    let mut counts = BTreeMap::new();
+    for event in
+        control_plane.writes_of(ACCOUNT).iter().filter(|event| event["responseStatus"]["code"].as_i64().is_some_and(|code| code < 300))
+    {
+        let of = &event["objectRef"];
+        let resource = [&of["resource"], &of["subresource"]].into_iter().filter_map(Value::as_str).collect::<Vec<_>>().join("/");
+        *counts.entry((resource, of["name"].as_str().unwrap_or_default().to_owned())).or_default() += 1;
+    }
+    counts
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_leader_is_killed_amid_an_incident_the_other_replica_loses_and_doubles_nothing() {
+    const CLAIMS: usize = 300;
+    let (control_plane, rights) = cluster();
+    let deployment = control_plane.get(&["deployment", "nodewhy", "--namespace=nodewhy"]).expect("it is shipped");
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(deployment["spec"]["replicas"], 2);
+    assert_eq!(container["args"][0], "run", "what the base says stays: {container:#}");
+    assert_eq!(container["env"][0], json!({ "name": "NODEWHY_LEADER_ELECT", "value": "true" }));
+
+    let first = replica(&control_plane, &rights, "first");
+    wait_until(SOON, || leads(&first).then_some(()));
+    let second = replica(&control_plane, &rights, "second");
+    assert!(!leads(&second), "a standby is ready, and writes nothing");
+
+    let names = claim_names(CLAIMS);
+    refuse(&control_plane.client().await, &names).await;
+    wait_until(SOON, || (diagnosed(&control_plane).len() >= 50).then_some(()));
+    drop(first); // SIGKILL
+    let killed = Instant::now();
+    let before = diagnosed(&control_plane).len();
+    assert!(before < CLAIMS, "the incident was over before the leader was killed");
+    wait_until(SOON, || leads(&second).then_some(()));
+    let taken_over = killed.elapsed();
+    wait_until(Duration::from_mins(1), || (diagnosed(&control_plane).len() == CLAIMS).then_some(()));
+    println!("{before} of {CLAIMS} written, leader killed, taken over after {taken_over:.1?}, all written after {:.1?}", killed.elapsed());
+    std::thread::sleep(Duration::from_secs(3));
+
+    assert_eq!(diagnosed(&control_plane), names.iter().cloned().collect());
+    let written = writes(&control_plane);
+    let twice: Vec<_> = names.iter().filter(|name| written[&("nodediagnoses/status".to_owned(), (*name).clone())] != 1).collect();
+    assert!(twice.is_empty(), "verdicts written more than once: {twice:?}");
+    let events = control_plane.get(&["events", "--namespace=default"]).expect("a list");
+    let mut told: BTreeMap<&str, usize> = BTreeMap::new();
+    for event in events["items"].as_array().unwrap().iter().filter(|event| event["involvedObject"]["kind"] == "NodeClaim") {
+        *told.entry(event["involvedObject"]["name"].as_str().unwrap()).or_default() += 1;
+    }
+    assert!(told.values().all(|times| *times == 1));
+    // Those that were under way when the leader died may have a verdict and no Event.
+    assert!(told.len() >= CLAIMS - 4, "{} Events for {CLAIMS} claims", told.len());
+
+    // One that ends in order gives the Lease back: the other need not wait for its end.
+    let third = replica(&control_plane, &rights, "third");
+    assert!(!leads(&third));
+    let ended = Instant::now();
+    assert!(second.process.terminate().success());
+    wait_until(SOON, || leads(&third).then_some(()));
+    assert!(ended.elapsed() < Duration::from_secs(8), "{:?}", ended.elapsed());
+    println!("the Lease was given back and taken in {:.1?}", ended.elapsed());
+
+    // Nothing happens any more: nothing is written but the Lease.
+    std::thread::sleep(Duration::from_secs(5));
+    let settled = writes(&control_plane);
+    std::thread::sleep(Duration::from_secs(20));
+    let now = writes(&control_plane);
+    let changed: Vec<_> = now.iter().filter(|(of, times)| settled.get(of) != Some(times)).map(|(of, _)| of).collect();
+    assert_eq!(changed, [&("leases".to_owned(), "nodewhy".to_owned())]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ended_is_kept_up_to_the_limit_and_for_the_retention_time() {
+    let (control_plane, rights) = cluster();
+    let client = control_plane.client().await;
+    let _nodewhy = control_plane.nodewhy(&rights, &["--history-limit=2", "--retention=20"]);
+    let names = claim_names(6);
+    for name in &names {
+        refuse(&client, std::slice::from_ref(name)).await;
+        wait_until(SOON, || diagnosed(&control_plane).contains(name).then_some(()));
+    }
+    // A diagnosis that is deleted while its machine is stuck comes back.
+    control_plane.kubectl(&["delete", "nodediagnosis", &names[0]]);
+    wait_until(SOON, || diagnosed(&control_plane).contains(&names[0]).then_some(()));
+
+    remove(&client, &names).await;
+    let last: BTreeSet<_> = names[4..].iter().cloned().collect();
+    wait_until(SOON, || (diagnosed(&control_plane) == last).then_some(()));
+    let post_mortem = wait_until(SOON, || diagnosis(&control_plane, &names[5]).filter(|d| d["status"]["outcome"].is_string()));
+    assert_eq!(post_mortem["status"]["recurrences"], 5, "{post_mortem:#}");
+    assert_eq!(post_mortem["status"]["outcome"], "Deleted");
+    let evidence = post_mortem["status"]["evidence"].as_array().unwrap();
+    assert!(evidence.iter().any(|e| e["observed"].as_str().unwrap().starts_with("False UnregisteredTaintNotFound")), "{post_mortem:#}");
+    wait_until(SOON, || diagnosed(&control_plane).is_empty().then_some(()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_cause_is_in_kubectl_describe_and_promtool_likes_the_metrics() {
+    let (control_plane, rights) = cluster();
+    control_plane.apply(json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": { "name": "ip-10-0-0-1" }, "spec": { "providerID": "aws:///eu-west-1a/i-general-000" },
+    }));
+    let nodewhy = control_plane.nodewhy(&rights, &[]);
+    refuse(&control_plane.client().await, &claim_names(1)).await;
+    for object in ["nodeclaim/general-000", "node/ip-10-0-0-1", "nodepool/general", "ec2nodeclass/default"] {
+        let described = wait_until(SOON, || Some(control_plane.kubectl(&["describe", object])).filter(|text| text.contains(CAUSE)));
+        let event = described.split("Events:").nth(1).unwrap();
+        assert!(event.contains("Warning") && event.contains("nodewhy") && event.contains("NodeClaim general-000"), "{object}: {described}");
+    }
+    wait_until(SOON, || get(&nodewhy, "/metrics").contains("nodewhy_soonest_termination_timestamp_seconds{").then_some(()));
+    let answer = get(&nodewhy, "/metrics");
+    let (_, metrics) = answer.split_once("\r\n\r\n").expect("a body");
+    assert!(metrics.contains(&format!(r#"nodewhy_diagnosed_total{{cause="{CAUSE}"}} 1"#)), "{metrics}");
+    let mut promtool = Command::new(binaries::prometheus("promtool"))
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("promtool");
+    promtool.stdin.take().expect("stdin").write_all(metrics.as_bytes()).expect("promtool reads");
+    let said = promtool.wait_with_output().expect("promtool ends");
+    let said = (said.status.success(), String::from_utf8_lossy(&said.stdout).into_owned() + &String::from_utf8_lossy(&said.stderr));
+    assert_eq!(said, (true, String::new()), "{metrics}");
+}
+
+/// Resources by group, those that nodewhy reads and those that nobody should give it.
+const RESOURCES: &[(&str, &[&str])] = &[
+    (
+        "",
+        &[
+            "nodes",
+            "nodes/proxy",
+            "nodes/status",
+            "pods",
+            "pods/exec",
+            "pods/attach",
+            "pods/log",
+            "pods/eviction",
+            "secrets",
+            "configmaps",
+            "events",
+            "namespaces",
+            "serviceaccounts",
+            "serviceaccounts/token",
+            "persistentvolumes",
+        ],
+    ),
+    ("apps", &["daemonsets", "deployments", "replicasets", "statefulsets"]),
+    ("certificates.k8s.io", &["certificatesigningrequests", "certificatesigningrequests/approval"]),
+    ("karpenter.sh", &["nodeclaims", "nodeclaims/status", "nodepools"]),
+    ("karpenter.k8s.aws", &["ec2nodeclasses"]),
+    ("nodewhy.dev", &["nodediagnoses", "nodediagnoses/status"]),
+    ("events.k8s.io", &["events"]),
+    ("coordination.k8s.io", &["leases"]),
+    ("rbac.authorization.k8s.io", &["clusterroles", "clusterrolebindings", "roles", "rolebindings"]),
+    ("admissionregistration.k8s.io", &["mutatingwebhookconfigurations"]),
+    ("apiextensions.k8s.io", &["customresourcedefinitions"]),
+    ("policy", &["poddisruptionbudgets"]),
+];
+const VERBS: &[&str] =
+    &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "escalate", "bind", "impersonate"];
+const NAMESPACES: &[&str] = &["default", "kube-system", "nodewhy", "kube-node-lease"];
+const NAMES: &[&str] = &["", "aws-auth", "nodewhy", "other"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_verb_that_the_code_does_not_need_is_refused() {
+    let (control_plane, _) = cluster();
+    let client = control_plane.client().await;
+    let rights = needed().union(&needed_for_the_lease()).cloned().collect::<BTreeSet<_>>();
+    let is_needed = |namespace: &str, group: &str, resource: &str, name: &str, verb: &str| {
+        rights.iter().any(|(n, g, r, of, v)| {
+            n.as_deref().is_none_or(|n| n == namespace)
+                && (g, r, v) == (&group.to_owned(), &resource.to_owned(), &verb.to_owned())
+                && of.as_deref().is_none_or(|of| of == name)
+        })
+    };
+    let mut questions = Vec::new();
+    for (group, resources) in RESOURCES {
+        for (resource, verb) in resources.iter().flat_map(|resource| VERBS.iter().map(move |verb| (resource, verb))) {
+            // Only these are given by name.
+            let names = if ["configmaps", "leases"].contains(resource) { NAMES } else { &[""] };
+            questions.extend(
+                NAMESPACES.iter().flat_map(|namespace| names.iter().map(move |name| (*namespace, *group, *resource, *name, *verb))),
+            );
+        }
+    }
+    let asked = questions.len();
+    let reviews: Api<SubjectAccessReview> = Api::all(client);
+    let answers: Vec<_> = stream::iter(questions)
+        .map(|question| {
+            let (namespace, group, resource, name, verb) = question;
+            let (resource, subresource) = resource.split_once('/').map_or((resource, None), |(r, s)| (r, Some(s.to_owned())));
+            let text = |text: &str| Some(text.to_owned());
+            let attributes = ResourceAttributes {
+                namespace: text(namespace),
+                group: text(group),
+                resource: text(resource),
+                subresource,
+                name: text(name),
+                verb: text(verb),
+                ..ResourceAttributes::default()
+            };
+            let spec = SubjectAccessReviewSpec {
+                user: text(ACCOUNT),
+                resource_attributes: Some(attributes),
+                ..SubjectAccessReviewSpec::default()
+            };
+            let (reviews, review) = (reviews.clone(), SubjectAccessReview { spec, ..SubjectAccessReview::default() });
+            async move { (question, reviews.create(&PostParams::default(), &review).await.unwrap().status.unwrap().allowed) }
+        })
+        .buffer_unordered(8)
+        .collect()
+        .await;
+    let wrong: Vec<_> = answers
+        .iter()
+        .filter(|((namespace, group, resource, name, verb), allowed)| *allowed != is_needed(namespace, group, resource, name, verb))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let allowed = answers.iter().filter(|(_, allowed)| *allowed).count();
+    println!("{asked} questions, {allowed} allowed");
+    assert!(allowed > 50 && asked - allowed > 1000);
+}

@@ -1,0 +1,269 @@
+//! What is installed: kustomize and Helm make the same objects, and a real API server takes them as they are.
+
+use crate::control_plane::{ControlPlane, binaries};
+use crate::operator::install;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Everything that the chart can switch on and the base leaves to a component.
+const ALL_ON: &[&str] = &["--set=podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true"];
+
+/// Kind, namespace and name.
+type Objects = BTreeMap<(String, String, String), Value>;
+
+fn project(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+fn output(command: &mut Command) -> Result<String, String> {
+    let output = command.output().expect("it starts");
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+}
+
+fn helm(values: &[&str]) -> Result<String, String> {
+    template(&project("charts/nodewhy"), values)
+}
+
+fn template(chart: &Path, values: &[&str]) -> Result<String, String> {
+    let mut command = Command::new(binaries::helm());
+    command.args(["template", "nodewhy"]).arg(chart).args(["--namespace=nodewhy", "--kube-version=1.36.3"]).args(values);
+    output(&mut command)
+}
+
+fn kustomize(folder: &Path) -> String {
+    output(Command::new(binaries::control_plane("kubectl")).arg("kustomize").arg(folder)).expect("kustomize builds it")
+}
+
+/// The base with every component, as docs/install.md shows for one.
+fn kustomize_all() -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let components = std::fs::read_dir(project("manifests/components")).expect("components").flatten().map(|entry| entry.path());
+    // kustomize takes relative paths only.
+    let real = folder.path().canonicalize().expect("it exists");
+    let relative =
+        |path: PathBuf| format!("{}{}", "../".repeat(real.components().count() - 1), path.display().to_string().trim_start_matches('/'));
+    let kustomization = json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [relative(project("manifests"))],
+        "components": components.map(relative).collect::<Vec<_>>(),
+    });
+    std::fs::write(folder.path().join("kustomization.yaml"), kustomization.to_string()).expect("a file");
+    kustomize(folder.path())
+}
+
+/// The objects without what one of the two tools adds by nature: Helm's labels, and the Namespace, which Helm leaves to --create-namespace.
+fn objects(yaml: &str) -> Objects {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut objects = Objects::new();
+    for mut object in serde_saphyr::from_multiple::<Value>(yaml).expect("YAML") {
+        if object["kind"] == "Namespace" || object.is_null() {
+            continue;
+        }
+        let metadata = object["metadata"].as_object_mut().expect("metadata");
+        if let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut) {
+            let helms = ["app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/version", "helm.sh/chart"];
+            labels.retain(|name, _| !helms.contains(&name.as_str()));
+        }
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.retain(|name, _| !name.starts_with("helm.sh/"));
+        }
+        metadata.retain(|_, value| value != &json!({}));
+        let key = (text(&object["kind"]), text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]));
+        assert!(objects.insert(key.clone(), object).is_none(), "{key:?} twice");
+    }
+    objects
+}
+
+fn assert_same(helm: &Objects, kustomize: &Objects) {
+    let names = |objects: &Objects| objects.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(helm), names(kustomize), "left Helm, right kustomize");
+    for (name, object) in helm {
+        let (helm, kustomize) = (format!("{object:#}"), format!("{:#}", kustomize[name]));
+        let first = helm.lines().zip(kustomize.lines()).find(|(a, b)| a != b);
+        assert!(helm == kustomize, "{name:?}: the first line that differs, left Helm, right kustomize: {first:?}");
+    }
+}
+
+#[test]
+fn helm_and_kustomize_make_the_same_objects() {
+    let of_helm = |values| objects(&helm(values).expect("the chart's values are complete"));
+    assert_same(&of_helm(&[]), &objects(&kustomize(&project("manifests"))));
+    assert_same(&of_helm(ALL_ON), &objects(&kustomize_all()));
+}
+
+#[test]
+fn values_reach_the_objects_and_wrong_ones_are_refused() {
+    let rendered = objects(
+        &helm(&[
+            "--set=image.digest=sha256:0000000000000000000000000000000000000000000000000000000000000000",
+            "--set=fullnameOverride=why,thresholds.join=240,extraArgs={--listen=0.0.0.0:8080},crds.install=false,networkPolicy.enabled=false",
+            "--set=rbac.extraRules[0].apiGroups={karpenter.kwok.sh},rbac.extraRules[0].resources={kwoknodeclasses},rbac.extraRules[0].verbs={list,watch}",
+        ])
+        .expect("these values are allowed"),
+    );
+    let get = |kind: &str, namespace: &str, name: &str| &rendered[&(kind.to_owned(), namespace.to_owned(), name.to_owned())];
+    let pod = &get("Deployment", "nodewhy", "why")["spec"]["template"]["spec"];
+    assert_eq!(pod["serviceAccountName"], "why");
+    assert!(pod["containers"][0]["image"].as_str().is_some_and(|image| image.contains("@sha256:")), "{pod:#}");
+    assert_eq!(pod["containers"][0]["args"], json!(["run", "--log-format=json", "--join-threshold=240", "--listen=0.0.0.0:8080"]));
+    let role = get("ClusterRole", "", "why");
+    assert!(role["rules"].as_array().expect("rules").iter().any(|rule| rule["resources"] == json!(["kwoknodeclasses"])), "{role:#}");
+    assert_eq!(get("RoleBinding", "kube-system", "why-aws-auth")["roleRef"]["name"], "why-aws-auth");
+    assert_eq!(get("RoleBinding", "kube-system", "why-aws-auth")["subjects"][0]["name"], "why");
+    assert!(!rendered.keys().any(|(kind, ..)| kind == "CustomResourceDefinition" || kind == "NetworkPolicy"));
+
+    for wrong in
+        ["thresholds.jion=240", "image.pullPolicy=Sometimes", "replicas=3", "rbac.extraRules[0].verbs={delete}", "podMonitor.interval=soon"]
+    {
+        let complaint = helm(&[&format!("--set={wrong}")]).expect_err(wrong);
+        assert!(complaint.contains("values don't meet the specifications of the schema"), "{wrong}: {complaint}");
+    }
+}
+
+#[test]
+fn the_chart_passes_helms_lints_and_has_the_version_of_the_crate() {
+    output(Command::new(binaries::helm()).args(["lint", "--strict"]).arg(project("charts/nodewhy"))).expect("no complaint");
+    let chart: Value =
+        serde_saphyr::from_str(&std::fs::read_to_string(project("charts/nodewhy/Chart.yaml")).expect("a chart")).expect("YAML");
+    assert_eq!(chart["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
+}
+
+/// The chart takes its roles, rules and dashboard from manifests/ by links, which no registry keeps.
+#[test]
+fn the_packaged_chart_stands_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    output(Command::new(binaries::helm()).arg("package").arg(project("charts/nodewhy")).arg("--destination").arg(folder.path()))
+        .expect("a package");
+    let package = folder.path().join(format!("nodewhy-{}.tgz", env!("CARGO_PKG_VERSION")));
+    assert_eq!(template(&package, ALL_ON), helm(ALL_ON));
+}
+
+/// docs/upgrade.md: Helm takes over what kustomize made, upgrades the definition, and leaves it and the verdicts when it goes.
+#[test]
+fn helm_upgrades_the_definition_and_no_verdict_is_lost() {
+    let control_plane = ControlPlane::start();
+    install(&control_plane);
+    control_plane.apply(json!({
+        "apiVersion": "nodewhy.dev/v1alpha1",
+        "kind": "NodeDiagnosis",
+        "metadata": { "name": "kept" },
+        "spec": { "subject": { "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": "kept" } },
+    }));
+    let helm = |arguments: &[&str]| {
+        let mut command = Command::new(binaries::helm());
+        command.args(arguments).arg("--namespace=nodewhy").env("KUBECONFIG", control_plane.kubeconfig());
+        output(&mut command).unwrap_or_else(|error| panic!("helm {arguments:?}: {error}"))
+    };
+    let chart = project("charts/nodewhy").display().to_string();
+    helm(&["upgrade", "--install", "--take-ownership", "nodewhy", &chart]);
+
+    let columns = "/spec/versions/0/additionalPrinterColumns";
+    let crd = || control_plane.get(&["crd", "nodediagnoses.nodewhy.dev"]).expect("it is installed").pointer(columns).cloned();
+    let shipped = crd();
+    let older = json!([{ "op": "remove", "path": format!("{columns}/0") }]).to_string();
+    control_plane.kubectl(&["patch", "crd", "nodediagnoses.nodewhy.dev", "--type=json", "--patch", &older]);
+    assert_ne!(crd(), shipped);
+    helm(&["upgrade", "nodewhy", &chart]);
+    assert_eq!(crd(), shipped, "helm upgrade upgrades the definition too");
+
+    helm(&["uninstall", "nodewhy"]);
+    assert!(control_plane.get(&["deployment", "nodewhy", "--namespace=nodewhy"]).is_none());
+    assert!(control_plane.get(&["nodediagnosis", "kept"]).is_some(), "the verdict outlives the release");
+}
+
+/// krew names the link `kubectl-nodewhy`, and kubectl runs what is called so.
+#[test]
+fn kubectl_runs_it_as_a_plugin() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_nodewhy"), folder.path().join("kubectl-nodewhy")).expect("a link");
+    let mut command = Command::new(binaries::control_plane("kubectl"));
+    let printed = output(command.args(["nodewhy", "crd"]).env("PATH", folder.path())).expect("kubectl finds it");
+    assert_eq!(printed, std::fs::read_to_string(project("crds/nodewhy.dev_nodediagnoses.yaml")).expect("the definition"));
+}
+
+/// What krew-release-bot makes of the template: krew takes a name like the file's, a version with `v`, and a short description of a line.
+#[test]
+fn the_krew_manifest_names_the_files_of_a_release() {
+    let template = std::fs::read_to_string(project(".krew.yaml")).expect("a template");
+    let version = concat!("v", env!("CARGO_PKG_VERSION"));
+    let filled = template
+        .replace("{{ .TagName }}", version)
+        .replace(r"{{addURIAndSha ", "uri: ")
+        .replace(r" .TagName }}", "\n    sha256: 0000000000000000000000000000000000000000000000000000000000000000");
+    let plugin: Value = serde_saphyr::from_str(&filled).expect("YAML");
+    assert_eq!(plugin["metadata"]["name"], "nodewhy");
+    assert_eq!(plugin["spec"]["version"], version);
+    assert!(plugin["spec"]["shortDescription"].as_str().is_some_and(|text| text.len() <= 50), "krew cuts it off");
+    let release = std::fs::read_to_string(project("docs/release.md")).expect("how a release is made");
+    let platforms = plugin["spec"]["platforms"].as_array().expect("platforms");
+    assert_eq!(platforms.len(), 4);
+    for platform in platforms {
+        let machine = &platform["selector"]["matchLabels"];
+        let file = format!("nodewhy-{}-{}.tar.gz", machine["os"].as_str().expect("os"), machine["arch"].as_str().expect("arch"));
+        assert!(platform["uri"].as_str().is_some_and(|uri| uri.ends_with(&format!("/{version}/{file}"))), "{platform:#}");
+        assert_eq!(platform["bin"], "nodewhy");
+        assert!(release.contains(&file), "docs/release.md does not make {file}");
+    }
+}
+
+/// The API server knows every field better than a schema file: kubectl lets it refuse unknown ones.
+#[test]
+fn a_real_api_server_takes_every_object_and_holds_the_pod_to_the_restricted_standard() {
+    let control_plane = ControlPlane::start();
+    let operator = binaries::module_source("github.com/prometheus-operator/prometheus-operator@v0.85.0");
+    for kind in ["podmonitors", "prometheusrules"] {
+        control_plane.apply_crds(&operator.join(format!("example/prometheus-operator-crd/monitoring.coreos.com_{kind}.yaml")));
+    }
+    install(&control_plane);
+    control_plane.apply(kustomize_all());
+    let versions = || {
+        let all = "deployments,services,networkpolicies,podmonitors,prometheusrules,configmaps,clusterroles,clusterrolebindings,roles,rolebindings";
+        let list = control_plane.get(&[all, "--all-namespaces", "--selector=app.kubernetes.io/name=nodewhy"]).expect("a list");
+        let generations = list["items"].as_array().expect("items").iter().map(|item| item["metadata"]["generation"].clone());
+        generations.collect::<Vec<_>>()
+    };
+    let before = versions();
+    assert!(before.len() > 12, "{before:?}");
+    control_plane.apply(helm(ALL_ON).expect("the chart's values are complete"));
+    assert_eq!(versions(), before, "what Helm makes is the same to the API server");
+
+    let deployment = control_plane.get(&["deployment", "nodewhy", "--namespace=nodewhy"]).expect("installed");
+    let mut pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "name": "nodewhy", "namespace": "nodewhy", "labels": deployment["spec"]["template"]["metadata"]["labels"] },
+        "spec": deployment["spec"]["template"]["spec"],
+    });
+    let create = |pod: &Value| control_plane.try_kubectl_with_input(&["create", "--dry-run=server", "--filename=-"], pod);
+    create(&pod).expect("the namespace enforces what the pod keeps to");
+    pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = json!(true);
+    let refused = create(&pod).expect_err("the standard is enforced");
+    assert!(refused.contains("violates PodSecurity \"restricted"), "{refused}");
+}
+
+/// The roles that people have take in the right to see verdicts. Aggregation is the work of kube-controller-manager.
+#[test]
+fn who_may_view_the_cluster_sees_verdicts_and_who_may_edit_it_clears_them_away() {
+    let control_plane = ControlPlane::start();
+    let _controllers = control_plane.controller_manager();
+    install(&control_plane);
+    for role in ["view", "edit"] {
+        control_plane.kubectl(&["create", "clusterrolebinding", role, &format!("--clusterrole={role}"), &format!("--user={role}")]);
+    }
+    let may = |user: &str, verb: &str| {
+        control_plane
+            .try_kubectl(&["auth", "can-i", verb, "nodediagnoses.nodewhy.dev", "--as", user])
+            .is_ok_and(|answer| answer.contains("yes"))
+    };
+    crate::control_plane::recipes::wait_until(std::time::Duration::from_secs(30), || {
+        (may("view", "list") && may("edit", "delete")).then_some(())
+    });
+    assert!(may("edit", "watch"));
+    assert!(!may("view", "delete"));
+    assert!(!may("edit", "create"), "nobody writes a verdict by hand");
+}
