@@ -492,13 +492,17 @@ impl World {
         self.events(KUBELET_ABOUT_PODS, node)
     }
 
-    /// Names under which kubelets report, though no such Node exists, with their events.
-    pub fn kubelets_without_node(&self) -> impl Iterator<Item = (&str, &Event)> {
+    /// Events about Nodes that do not exist, each with the Node's name.
+    pub fn events_without_node(&self) -> impl Iterator<Item = (&str, &Event)> {
         let from = ("Node".to_owned(), String::new());
         let of_nodes = self.events.range(from..).take_while(|((kind, _), _)| kind == "Node");
         let without = of_nodes.filter(|((_, name), _)| !self.nodes.contains_key(name));
-        let events = without.flat_map(|((_, name), events)| events.values().map(move |event| (name.as_str(), event)));
-        events.filter(|(_, event)| event.reporter() == "kubelet")
+        without.flat_map(|((_, name), events)| events.values().map(move |event| (name.as_str(), event)))
+    }
+
+    /// Names under which kubelets report, though no such Node exists, with their events.
+    pub fn kubelets_without_node(&self) -> impl Iterator<Item = (&str, &Event)> {
+        self.events_without_node().filter(|(_, event)| event.reporter() == "kubelet")
     }
 
     /// Events about the NodeClaims of a pool, gone ones included: Karpenter names a claim after its pool.

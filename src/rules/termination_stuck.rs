@@ -99,8 +99,16 @@ fn volumes(case: &Case, claim: &NodeClaim, detached: &Condition) -> Option<Findi
     if !claim.is_true("Drained") || detached.is_true() || detached.is_false() {
         return None;
     }
-    let said = case.event("AwaitingVolumeDetachment").map_or_else(String::new, |e| format!(" ({})", e.message.trim_end_matches('.')));
+    let event = case.event("AwaitingVolumeDetachment");
+    let said = event.map_or_else(String::new, |e| format!(" ({})", e.message.trim_end_matches('.')));
+    let attachment = event.and_then(|e| first_attachment(&e.message));
     let node = case.node?;
+    let (blame, look) = match attachment {
+        Some(name) => {
+            (Blame::object("storage.k8s.io/v1", "VolumeAttachment", name), format!("kubectl get volumeattachment {name} -o yaml"))
+        }
+        None => (Blame::object("v1", "Node", node.name()), format!("kubectl get volumeattachments -o wide | grep {}", node.name())),
+    };
     Some(
         Finding::new(
             Confidence::Certain,
@@ -112,14 +120,17 @@ fn volumes(case: &Case, claim: &NodeClaim, detached: &Condition) -> Option<Findi
                 "Karpenter waits until the attach-detach controller has deleted the VolumeAttachments of the Node",
             ),
         )
-        .blaming(Blame::object("v1", "Node", node.name()))
-        .fix("See which VolumeAttachment stays and why: the CSI driver's controller is down or denied ec2:DetachVolume, or the kubelet no longer unmounts. A terminationGracePeriod on the NodePool bounds the wait.")
-        .step(
-            Risk::Inspect,
-            "See the attachments of the Node",
-            Some(format!("kubectl get volumeattachments -o wide | grep {}", node.name())),
-        ),
+        .blaming(blame)
+        .fix("See why the VolumeAttachment stays: the CSI driver's controller is down or denied ec2:DetachVolume, the kubelet no longer unmounts, or it was left behind by a pod that is gone. A terminationGracePeriod on the NodePool bounds the wait.")
+        .step(Risk::Inspect, "See what holds the attachment: its deletionTimestamp and status.detachError", Some(look)),
     )
+}
+
+/// The first name of `Awaiting deletion of bound volumeattachments (csi-1, csi-2 and 3 other(s))`.
+/// Source: core pkg/controllers/node/termination/terminator/events/events.go `NodeAwaitingVolumeDetachmentEvent` (v1.14.3).
+fn first_attachment(message: &str) -> Option<&str> {
+    let (_, names) = message.split_once("volumeattachments (")?;
+    names.split([',', ' ', ')']).next().filter(|name| !name.is_empty())
 }
 
 /// Pods whose deletion only the kubelet could finish, on a Node whose kubelet is gone.
