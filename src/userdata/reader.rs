@@ -304,7 +304,9 @@ impl Reader<'_> {
             let name = line.flags.last().map_or("", |flag| flag.name.as_str());
             let mut message = format!("the kubelet exits with `flag needs an argument: --{name}`, since no value follows");
             if origin == Origin::BootstrapExtraArgs {
-                message.push_str("; bootstrap.sh takes one word behind --kubelet-extra-args, so quote all of its value");
+                message.push_str("; bootstrap.sh takes only one word behind --kubelet-extra-args: ");
+                let own = bootstrap::is_option(&format!("--{name}"));
+                message.push_str(if own { "this is an option of its own, to be given without that" } else { "quote all of its value" });
             }
             self.defect(DefectKind::FlagWithoutValue, span, message);
         }
