@@ -3,6 +3,8 @@
 //! The engine makes these very types, so what `kubectl` shows, what `-o json` prints and what the tests compare are one thing.
 //! EKS ships a kind called `NodeDiagnostic`; that one captures logs and has nothing to do with this.
 
+pub mod limits;
+
 use chrono::{DateTime, Utc};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -103,26 +105,26 @@ pub struct NodeDiagnosisStatus {
     /// How sure the verdict is.
     pub confidence: Confidence,
     /// One sentence that says what is wrong, with the real names in it.
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub summary: String,
     /// The object to change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<Blame>,
     /// What was seen, where, and why it matters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32))]
+    #[schemars(length(max = limits::EVIDENCE))]
     pub evidence: Vec<Evidence>,
     /// Causes that were considered and excluded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 100))]
+    #[schemars(length(max = limits::RULED_OUT))]
     pub ruled_out: Vec<RuledOut>,
     /// What cannot be seen from the Kubernetes API, and how to see it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32))]
+    #[schemars(length(max = limits::UNKNOWNS))]
     pub unknowns: Vec<Unknown>,
     /// Weaker explanations that also fit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
+    #[schemars(length(max = limits::ALTERNATIVES))]
     pub alternatives: Vec<Alternative>,
     /// How to mend it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -229,7 +231,7 @@ pub struct Blame {
     pub caret: Option<u32>,
     /// That line, with secret-looking values masked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 512))]
+    #[schemars(length(max = limits::EXCERPT))]
     pub excerpt: Option<String>,
 }
 
@@ -241,10 +243,10 @@ pub struct Evidence {
     /// Field of that object as a JSONPath without the braces, for example status.conditions[?(@.type=="Registered")].
     pub field: String,
     /// What stands there.
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub observed: String,
     /// Why it matters.
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub because: String,
 }
 
@@ -254,7 +256,7 @@ pub struct RuledOut {
     /// The cause.
     pub cause: String,
     /// What excludes it.
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub because: String,
 }
 
@@ -262,10 +264,10 @@ pub struct RuledOut {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unknown {
     /// The question.
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub question: String,
     /// The command that answers it.
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub command: String,
 }
 
@@ -277,7 +279,7 @@ pub struct Alternative {
     /// How sure it is.
     pub confidence: Confidence,
     /// What it would mean.
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub summary: String,
 }
 
@@ -285,11 +287,11 @@ pub struct Alternative {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fix {
     /// One sentence.
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub summary: String,
     /// Steps in order, each with its risk.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
+    #[schemars(length(max = limits::STEPS))]
     pub steps: Vec<FixStep>,
     /// The page that explains the cause.
     pub documentation: String,
@@ -299,11 +301,11 @@ pub struct Fix {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FixStep {
     /// What to do.
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub text: String,
     /// The command that does it, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub command: Option<String>,
     /// What the step can do to the cluster.
     pub risk: Risk,

@@ -33,12 +33,7 @@ pub fn traces(world: &World, node: &Node) -> Vec<Evidence> {
         Some(saw(&object, "status.addresses", format!("{type_} {address}"), "only the cloud controller writes this kind of address"))
     });
     let synced = world.events("Node", node.name()).filter(|e| e.reason == "Synced" && e.reporter() == "cloud-node-controller").map(|e| {
-        saw(
-            format!("Event/{}", e.metadata.name),
-            "message",
-            e.message.clone(),
-            "the cloud controller says that it has initialised the Node",
-        )
+        saw(format!("Event/{}", e.metadata.name), "message", e.said(), "the cloud controller says that it has initialised the Node")
     });
     labels.chain(addresses).chain(synced).collect()
 }
@@ -46,7 +41,7 @@ pub fn traces(world: &World, node: &Node) -> Vec<Evidence> {
 /// Who wrote `spec.taints` last: the list is atomic, so one manager owns it whole.
 #[must_use]
 pub fn last_taint_writer(node: &Node) -> Option<&ManagedField> {
-    node.metadata.managed_fields.iter().filter(|f| f.owns_taints).max_by_key(|f| f.time)
+    node.metadata.managed_fields.0.iter().filter(|f| f.owns_taints).max_by_key(|f| f.time)
 }
 
 /// Adds who wrote the taint list last, or the question.

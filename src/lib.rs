@@ -40,4 +40,5 @@ pub mod text;
 pub mod triage;
 pub mod userdata;
 pub mod watch;
+pub mod word;
 pub mod world;

@@ -6,7 +6,8 @@
 mod plain;
 
 use crate::api::{NodeDiagnosis, Outcome};
-use crate::watch::{Failure, State};
+use crate::input::Input;
+use crate::watch::{Failure, State, Watched};
 use chrono::{DateTime, Utc};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric, LabelValueEncoder, text};
@@ -49,6 +50,10 @@ pub enum WriteResult {
     Refused,
 }
 
+impl WriteResult {
+    const ALL: [Self; 4] = [Self::Ok, Self::Error, Self::Timeout, Self::Refused];
+}
+
 impl EncodeLabelValue for WriteResult {
     fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
         encoder.write_str(match self {
@@ -81,6 +86,12 @@ struct Cause {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Ended {
     outcome: String,
+}
+
+impl Ended {
+    fn by(outcome: Outcome) -> Self {
+        Self { outcome: format!("{outcome:?}") }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -119,11 +130,27 @@ impl Default for Metrics {
         registry.register("build", "The version of nodewhy", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         let live = Arc::new(Live::default());
         registry.register_collector(Box::new(Arc::clone(&live)));
-        Self { registry, live, diagnosed, outcomes, writes, queue, unreadable, time_to_diagnosis, relists, last_events, leader }
+        let metrics =
+            Self { registry, live, diagnosed, outcomes, writes, queue, unreadable, time_to_diagnosis, relists, last_events, leader };
+        metrics.begin_at_zero();
+        metrics
     }
 }
 
 impl Metrics {
+    /// A counter that appears with its first event has no increase that Prometheus could see.
+    fn begin_at_zero(&self) {
+        for outcome in [Outcome::Recovered, Outcome::Terminated, Outcome::Deleted] {
+            drop(self.outcomes.get_or_create(&Ended::by(outcome)));
+        }
+        for result in WriteResult::ALL {
+            drop(self.writes.get_or_create(&Written { result }));
+        }
+        for what in Input::ALL.into_iter().map(Watched::Input).chain([Watched::Diagnoses]) {
+            drop(self.unreadable.get_or_create(&Read { input: what.name().to_owned() }));
+        }
+    }
+
     /// The text that Prometheus scrapes.
     pub fn encode(&self) -> Result<String, std::fmt::Error> {
         let mut out = String::new();
@@ -160,7 +187,7 @@ impl Metrics {
     }
 
     pub fn ended(&self, outcome: Outcome) {
-        self.outcomes.get_or_create(&Ended { outcome: format!("{outcome:?}") }).inc();
+        self.outcomes.get_or_create(&Ended::by(outcome)).inc();
     }
 
     pub fn wrote(&self, result: WriteResult) {
@@ -312,7 +339,7 @@ mod tests {
         for outcome in [Outcome::Recovered, Outcome::Terminated, Outcome::Deleted] {
             metrics.ended(outcome);
         }
-        for result in [WriteResult::Ok, WriteResult::Error, WriteResult::Timeout, WriteResult::Refused] {
+        for result in WriteResult::ALL {
             metrics.wrote(result);
         }
         for (what, name) in Watches::sources() {
@@ -341,6 +368,18 @@ mod tests {
         let (by_pool, others) = series(&metrics);
         assert_eq!(by_pool, 3 * rules::ALL.len() + 3);
         assert!(others < 250, "{others}");
+    }
+
+    #[test]
+    fn what_has_not_happened_yet_is_zero_and_not_absent() {
+        let text = Metrics::default().encode_plain().unwrap();
+        for series in [
+            r#"nodewhy_outcomes_total{outcome="Terminated"} 0"#,
+            r#"nodewhy_writes_total{result="refused"} 0"#,
+            r#"nodewhy_unreadable_objects_total{input="NodeClaims"} 0"#,
+        ] {
+            assert!(text.lines().any(|line| line == series), "{series} is not in\n{text}");
+        }
     }
 
     #[test]

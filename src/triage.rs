@@ -323,8 +323,8 @@ impl Triage {
         let reference = |api_version: &str, kind: &str, meta: &Meta| ObjectRef {
             api_version: api_version.to_owned(),
             kind: kind.to_owned(),
-            name: meta.name.clone(),
-            uid: meta.uid.clone(),
+            name: meta.name.to_string(),
+            uid: meta.uid.to_string(),
         };
         let regarding = [reference("karpenter.sh/v1", "NodePool", &pool.metadata)]
             .into_iter()
@@ -337,7 +337,7 @@ impl Triage {
 
     fn apply(&mut self, object: Object, now: DateTime<Utc>) {
         if let Object::NodeClass(class) = &object {
-            self.touched.insert(Subject::Class(class.kind.clone(), class.metadata.name.clone()));
+            self.touched.insert(Subject::Class(class.kind.clone(), class.metadata.name.to_string()));
         }
         // Our own Events are no evidence.
         if matches!(&object, Object::Event(event) if event.reporter() == crate::publish::MANAGER) {
@@ -557,7 +557,7 @@ impl Triage {
             Subject::Pool(name) => &self.world.pool(name)?.metadata,
             Subject::Class(kind, name) => &self.world.class(kind, name)?.class.metadata,
         };
-        Some(meta.uid.clone())
+        Some(meta.uid.to_string())
     }
 
     fn look_again(&mut self, subject: &Subject, at: Option<DateTime<Utc>>) {

@@ -75,7 +75,7 @@ fn before_registration(case: &Case, claim: &NodeClaim) -> Opinion {
         saw(
             format!("Event/{}", event.metadata.name),
             "message",
-            event.message.clone(),
+            event.said(),
             "a kubelet had started under this name since the launch, and there is no such Node any more",
         ),
     )

@@ -100,7 +100,7 @@ fn volumes(case: &Case, claim: &NodeClaim, detached: &Condition) -> Option<Findi
         return None;
     }
     let event = case.event("AwaitingVolumeDetachment");
-    let said = event.map_or_else(String::new, |e| format!(" ({})", e.message.trim_end_matches('.')));
+    let said = event.map_or_else(String::new, |e| format!(" ({})", e.said().trim_end_matches('.')));
     let attachment = event.and_then(|e| first_attachment(&e.message));
     let node = case.node?;
     let (blame, look) = match attachment {
@@ -130,7 +130,10 @@ fn volumes(case: &Case, claim: &NodeClaim, detached: &Condition) -> Option<Findi
 /// Source: core pkg/controllers/node/termination/terminator/events/events.go `NodeAwaitingVolumeDetachmentEvent` (v1.14.3).
 fn first_attachment(message: &str) -> Option<&str> {
     let (_, names) = message.split_once("volumeattachments (")?;
-    names.split([',', ' ', ')']).next().filter(|name| !name.is_empty())
+    // Whoever may write events chose this text, and it ends up in a command.
+    let is_name =
+        |name: &&str| name.starts_with(char::is_alphanumeric) && name.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c));
+    names.split([',', ' ', ')']).next().filter(is_name)
 }
 
 /// Pods whose deletion only the kubelet could finish, on a Node whose kubelet is gone.
@@ -165,4 +168,20 @@ fn dead_kubelet(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> 
             Some(format!("kubectl delete pod -n {namespace} {} --force --grace-period=0", first.metadata.name)),
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_attachment;
+
+    #[test]
+    fn only_a_name_is_taken_from_the_event() {
+        let first = |names: &str| first_attachment(&format!("Awaiting deletion of bound volumeattachments ({names})")).map(str::to_owned);
+        assert_eq!(first("csi-12ab"), Some("csi-12ab".to_owned()));
+        assert_eq!(first("csi-1, csi-2 and 3 other(s)"), Some("csi-1".to_owned()));
+        assert_eq!(first(""), None);
+        assert_eq!(first("$(reboot)"), None);
+        assert_eq!(first("--all"), None);
+        assert_eq!(first_attachment("Awaiting something else (csi-1)"), None);
+    }
 }
