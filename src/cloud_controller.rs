@@ -14,6 +14,12 @@ use crate::world::World;
 const LABELS: [&str; 3] =
     ["beta.kubernetes.io/instance-type", "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"];
 
+/// Whether the Node carries a label of the one update that also removes the taint.
+#[must_use]
+pub fn has_labelled(node: &Node) -> bool {
+    LABELS.iter().any(|key| node.metadata.label(key).is_some_and(|value| !value.is_empty()))
+}
+
 /// What shows that the cloud controller has initialised this Node.
 #[must_use]
 pub fn traces(world: &World, node: &Node) -> Vec<Evidence> {

@@ -31,6 +31,7 @@ pub mod metrics;
 pub mod peers;
 pub mod publish;
 pub mod readiness;
+pub mod remediate;
 pub mod report;
 pub mod rules;
 pub mod run;

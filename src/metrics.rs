@@ -7,6 +7,7 @@ mod plain;
 
 use crate::api::{NodeDiagnosis, Outcome};
 use crate::input::Input;
+use crate::remediate;
 use crate::watch::{Failure, State, Watched};
 use chrono::{DateTime, Utc};
 use prometheus_client::collector::Collector;
@@ -36,6 +37,7 @@ pub struct Metrics {
     relists: Family<Read, Counter>,
     last_events: Family<Read, Gauge>,
     leader: Gauge,
+    remediations: Family<Remediated, Counter>,
 }
 
 /// From the begin of the wait to the first verdict: the thresholds are 2 to 10 minutes, Karpenter's timeout is 15.
@@ -95,6 +97,26 @@ impl Ended {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Remediated {
+    result: remediate::Outcome,
+    reason: String,
+}
+
+impl EncodeLabelValue for remediate::Outcome {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
+        encoder.write_str(match self {
+            Self::Removed => "removed",
+            Self::DryRun => "dry_run",
+            Self::Refused => "refused",
+            Self::Conflict => "conflict",
+            Self::Rejected => "rejected",
+            Self::Unanswered => "unanswered",
+            Self::PutBack => "put_back",
+        })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Written {
     result: WriteResult,
 }
@@ -127,11 +149,25 @@ impl Default for Metrics {
         let help = "When the watch of an input last heard of an object";
         registry.register_with_unit("watch_last_event_timestamp", help, Unit::Seconds, Family::clone(&last_events));
         registry.register("leader", "1 where this replica writes, 0 where it stands by", Gauge::clone(&leader));
+        let remediations = Family::default();
+        registry.register("remediations", "Stale taints removed, kept or put back, by reason", Family::clone(&remediations));
         registry.register("build", "The version of nodewhy", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         let live = Arc::new(Live::default());
         registry.register_collector(Box::new(Arc::clone(&live)));
-        let metrics =
-            Self { registry, live, diagnosed, outcomes, writes, queue, unreadable, time_to_diagnosis, relists, last_events, leader };
+        let metrics = Self {
+            registry,
+            live,
+            diagnosed,
+            outcomes,
+            writes,
+            queue,
+            unreadable,
+            time_to_diagnosis,
+            relists,
+            last_events,
+            leader,
+            remediations,
+        };
         metrics.begin_at_zero();
         metrics
     }
@@ -196,6 +232,10 @@ impl Metrics {
 
     pub fn queue(&self, waiting: usize) {
         self.queue.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+    }
+
+    pub fn remediated(&self, result: remediate::Outcome, reason: &str) {
+        self.remediations.get_or_create(&Remediated { result, reason: reason.to_owned() }).inc();
     }
 
     pub fn unreadable(&self, input: &str) {
@@ -346,6 +386,9 @@ mod tests {
             metrics.unreadable(what.name());
             metrics.watch_relisted(&name);
             metrics.watch_heard(&name);
+        }
+        for guard in remediate::guard::ALL {
+            metrics.remediated(remediate::Outcome::Refused, guard.reason);
         }
         let sources: Vec<_> = Watches::sources().map(|(_, name)| name).collect();
         metrics.watches(sources.iter().map(|name| (name.as_str(), &State::Read)));

@@ -3,6 +3,7 @@
 #[path = "rights/mod.rs"]
 mod rights;
 
+use nodewhy::publish::remedy;
 use rights::{Right, needed, needed_for_the_lease};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -99,7 +100,7 @@ fn more_than_one_replica_needs_their_lease_and_no_more() {
 fn no_other_component_gives_a_right() {
     let components = components();
     assert!(components.len() > 1, "{components:?}");
-    for component in components.iter().filter(|name| *name != "components/ha") {
+    for component in components.iter().filter(|name| !["components/ha", "components/remediation"].contains(&name.as_str())) {
         let objects = objects_in(component);
         let rbac =
             objects.iter().filter(|object| object["apiVersion"].as_str().is_some_and(|v| v.starts_with("rbac.authorization.k8s.io/")));
@@ -199,4 +200,14 @@ fn the_image_has_the_version_of_the_crate() {
     let objects = objects();
     let image = of_kind(&objects, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap();
     assert_eq!(image.rsplit_once(':').unwrap().1, env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn the_component_remediation_permits_to_patch_nodes_and_nothing_else() {
+    let component = objects_in("components/remediation");
+    assert_exactly(&granted(&component), &rights::of(remedy::WRITES));
+    let [binding] = of_kind(&component, "ClusterRoleBinding")[..] else { panic!("one binding") };
+    assert_eq!(binding["roleRef"]["name"], of_kind(&component, "ClusterRole")[0]["metadata"]["name"]);
+    assert_eq!(binding["subjects"], of_kind(&objects(), "ClusterRoleBinding")[0]["subjects"]);
+    assert!(granted(&objects()).is_disjoint(&granted(&component)), "without the component no Node can be changed");
 }

@@ -16,6 +16,7 @@ pub struct Meta {
     pub namespace: Option<Word>,
     #[serde(deserialize_with = "nullable")]
     pub uid: Box<str>,
+    pub resource_version: Option<Box<str>>,
     pub creation_timestamp: Option<DateTime<Utc>>,
     pub deletion_timestamp: Option<DateTime<Utc>>,
     #[serde(deserialize_with = "nullable")]
