@@ -1,4 +1,4 @@
-//! Removes a stale cloud-provider taint, where somebody asked for that. Here it is decided, without IO and without a clock;
+//! Removes a cloud-provider taint, where somebody asked for that. Here it is decided, without IO and without a clock;
 //! `publish` carries it out.
 //!
 //! What was done and what was refused stands in the condition `Remediated` of the NodeDiagnosis and nowhere else, so a restart
@@ -6,10 +6,12 @@
 
 pub mod breaker;
 pub mod guard;
+mod opt_in;
 mod patch;
 #[cfg(test)]
 mod tests;
 
+pub use opt_in::OptIn;
 pub use patch::Removal;
 
 use crate::api::{Condition, NodeDiagnosis};
@@ -22,7 +24,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 use guard::{Refusal, Scene};
 use std::collections::BTreeMap;
 
-pub use crate::rules::stale_cloud_provider_taint::CAUSE;
 /// The type of the condition.
 pub const CONDITION: &str = "Remediated";
 /// Its reason where the taint was removed, the only one with the status True.
@@ -52,10 +53,27 @@ pub enum Mode {
 pub struct Limits {
     /// Remove the uninitialized taint from Nodes that the cloud controller has initialised
     #[arg(long = "remove-stale-taints", env = "NODEWHY_REMOVE_STALE_TAINTS", value_enum, default_value_t, value_name = "MODE")]
-    pub mode: Mode,
+    stale: Mode,
+    /// Remove it from Nodes that the cloud controller has never initialised, where Karpenter has registered them
+    #[arg(
+        long = "remove-uninitialized-taints",
+        env = "NODEWHY_REMOVE_UNINITIALIZED_TAINTS",
+        value_enum,
+        default_value_t,
+        value_name = "MODE"
+    )]
+    uninitialized: Mode,
     /// How long a verdict stands before it is acted on
     #[arg(long = "remediation-wait", env = "NODEWHY_REMEDIATION_WAIT", value_name = "SECONDS", default_value_t = 600)]
     wait: u32,
+    /// The same where the cloud controller has never initialised the Node: it may still
+    #[arg(
+        long = "remediation-wait-uninitialized",
+        env = "NODEWHY_REMEDIATION_WAIT_UNINITIALIZED",
+        value_name = "SECONDS",
+        default_value_t = 1800
+    )]
+    wait_uninitialized: u32,
     /// The time for which removals are counted
     #[arg(long = "remediation-window", env = "NODEWHY_REMEDIATION_WINDOW", value_name = "SECONDS", default_value_t = 3600)]
     window: u32,
@@ -72,13 +90,34 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { mode: Mode::Off, wait: 600, window: 3600, budget: 5, share: 5, many: 5 }
+        Self { stale: Mode::Off, uninitialized: Mode::Off, wait: 600, wait_uninitialized: 1800, window: 3600, budget: 5, share: 5, many: 5 }
     }
 }
 
 impl Limits {
-    fn wait(&self) -> TimeDelta {
-        TimeDelta::seconds(i64::from(self.wait))
+    fn is_off(&self) -> bool {
+        [self.stale, self.uninitialized] == [Mode::Off; 2]
+    }
+
+    const fn mode(&self, opt_in: OptIn) -> Mode {
+        match opt_in {
+            OptIn::Stale => self.stale,
+            OptIn::Uninitialized => self.uninitialized,
+        }
+    }
+
+    fn wait(&self, opt_in: OptIn) -> TimeDelta {
+        let seconds = match opt_in {
+            OptIn::Stale => self.wait,
+            OptIn::Uninitialized => self.wait_uninitialized,
+        };
+        TimeDelta::seconds(i64::from(seconds))
+    }
+
+    /// What of a diagnosis is to be mended, where it was asked for.
+    fn asked(&self, diagnosis: &NodeDiagnosis) -> Option<(OptIn, Mode)> {
+        let opt_in = OptIn::of(&diagnosis.status.as_ref()?.cause)?;
+        Some((opt_in, self.mode(opt_in))).filter(|(_, mode)| *mode != Mode::Off)
     }
 
     fn window(&self) -> TimeDelta {
@@ -195,7 +234,7 @@ impl Remediation {
         diagnoses: &(impl Iterator<Item = &'d NodeDiagnosis> + Clone),
         now: DateTime<Utc>,
     ) -> Vec<Step> {
-        if self.limits.mode == Mode::Off {
+        if self.limits.is_off() {
             return Vec::new();
         }
         self.tries.retain(|_, tried| matches!(tried.state, State::UnderWay) || now - tried.at < FORGET);
@@ -208,8 +247,8 @@ impl Remediation {
                 steps.extend(self.came_back(name, node));
                 continue;
             }
-            let wanted = diagnosis.status.as_ref().is_some_and(|s| s.outcome.is_none() && s.cause == CAUSE);
-            if !wanted || !self.is_due(name, node, now) {
+            let Some((opt_in, mode)) = self.limits.asked(diagnosis).filter(|_| is_open(diagnosis)) else { continue };
+            if !self.is_due(name, node, now) {
                 continue;
             }
             let tally = tally.get_or_insert_with(|| {
@@ -218,8 +257,8 @@ impl Remediation {
             });
             let claim = world.claim_of_node(node);
             let pool = node.metadata.label("karpenter.sh/nodepool").and_then(|pool| world.pool(pool));
-            let dry_run = self.limits.mode == Mode::DryRun;
-            let admitted = guard::admit(&Scene { now, limits: &self.limits, diagnosis, node, claim, pool, tally });
+            let dry_run = mode == Mode::DryRun;
+            let admitted = guard::admit(&Scene { now, limits: &self.limits, opt_in, diagnosis, node, claim, pool, tally });
             match admitted {
                 Err(refusal) => steps.push(Step::Say(refused(name, node, &refusal))),
                 // Said once is enough.
@@ -234,6 +273,21 @@ impl Remediation {
             }
         }
         steps
+    }
+
+    /// How many Nodes keep the taint although its removal is asked for, by the reason that was said last. One that came back counts for as
+    /// long as it stops everything, whether Karpenter calls the Node usable or not.
+    #[must_use]
+    pub fn kept<'d>(&self, diagnoses: impl Iterator<Item = &'d NodeDiagnosis>, now: DateTime<Utc>) -> BTreeMap<String, i64> {
+        let mut kept = BTreeMap::new();
+        for diagnosis in diagnoses.filter(|_| !self.limits.is_off()) {
+            let Some(said) = remediated(diagnosis) else { continue };
+            let waits = said.reason != REMOVED && is_open(diagnosis) && self.limits.asked(diagnosis).is_some();
+            if waits || breaker::holds(said, now) {
+                *kept.entry(said.reason.clone()).or_insert(0) += 1;
+            }
+        }
+        kept
     }
 
     /// Takes in how a removal went.
@@ -327,6 +381,10 @@ fn refused(name: &str, node: &Node, refusal: &Refusal) -> Remark {
 fn node_of<'w>(world: &'w World, diagnosis: &NodeDiagnosis) -> Option<&'w Node> {
     let named = diagnosis.spec.node.as_ref()?;
     world.node(&named.name).filter(|node| *node.metadata.uid == *named.uid)
+}
+
+fn is_open(diagnosis: &NodeDiagnosis) -> bool {
+    diagnosis.status.as_ref().is_some_and(|status| status.outcome.is_none())
 }
 
 /// What was said last about remediation in a diagnosis.

@@ -1,7 +1,7 @@
 //! What stops every removal at once: a taint that came back, and many Nodes that carry it.
 
 use super::{Limits, PUT_BACK, remediated};
-use crate::api::NodeDiagnosis;
+use crate::api::{Condition, NodeDiagnosis};
 use crate::karpenter::UNINITIALIZED_TAINT;
 use crate::world::World;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -11,6 +11,11 @@ use std::collections::BTreeSet;
 const HOLD: TimeDelta = TimeDelta::hours(24);
 /// A working cloud controller needs seconds. Younger Nodes carry the taint by right, however many a scale-up brings.
 const YOUNG: TimeDelta = TimeDelta::minutes(2);
+
+/// Whether it says that a taint came back, and stops everything for it.
+pub(super) fn holds(said: &Condition, now: DateTime<Utc>) -> bool {
+    said.reason == PUT_BACK && now - said.last_transition_time < HOLD
+}
 
 /// The cluster as a whole, and what was done in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,7 +53,7 @@ impl Tally {
             if done.status != "False" && age < limits.window() {
                 removed.extend(diagnosis.metadata.name.clone());
             }
-            if done.reason == PUT_BACK && age < HOLD {
+            if holds(done, now) {
                 put_back = put_back.max(Some((done.last_transition_time, &done.message)));
             }
         }

@@ -46,6 +46,11 @@ impl Remedies {
         }
     }
 
+    /// Counts what stays as it is. Every replica may: the reasons are in the diagnoses.
+    pub(super) fn count(&self, triage: &Triage, now: DateTime<Utc>) {
+        self.metrics.taints_kept(self.remediation.kept(triage.diagnoses(), now));
+    }
+
     /// In the diagnosis, the metric, the log and an Event; once.
     async fn say(&self, remark: Remark, triage: &mut Triage, now: DateTime<Utc>) {
         let Some(diagnosis) = triage.note(&remark, now) else { return };
