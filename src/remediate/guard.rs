@@ -80,7 +80,7 @@ pub const ALL: &[Guard] = &[
     both("NoProviderID", "spec.providerID is set", provider_id),
     uninitialized(
         "NotRegistered",
-        "Karpenter vouches for the machine: its NodeClaim has the Node's very providerID and is Registered, and so is the Node",
+        "Karpenter vouches for the machine: a NodeClaim with the Node's very providerID is Registered, and the Node is labelled so",
         registered,
     ),
     both("LabelsMissing", "zone, region and instance type are on the Node", labels),
