@@ -110,6 +110,7 @@ struct Kept {
 impl EncodeLabelValue for remediate::Outcome {
     fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
         encoder.write_str(match self {
+            Self::Announced => "announced",
             Self::Removed => "removed",
             Self::DryRun => "dry_run",
             Self::Refused => "refused",

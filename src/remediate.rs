@@ -26,6 +26,9 @@ use std::collections::BTreeMap;
 
 /// The type of the condition.
 pub const CONDITION: &str = "Remediated";
+/// Its reason where a removal was decided and its outcome is not told yet. It is written before the patch is sent: a replica that dies in
+/// between leaves behind what the next one must know.
+pub const REMOVING: &str = "Removing";
 /// Its reason where the taint was removed, the only one with the status True.
 pub const REMOVED: &str = "Removed";
 /// Its reason where a removed taint is on the Node again.
@@ -155,6 +158,8 @@ pub struct Remark {
 /// How it went, for the metric and the condition's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
+    /// The guards agree, and that is written down; next the taint is removed.
+    Announced,
     Removed,
     DryRun,
     /// A guard said no.
@@ -176,7 +181,7 @@ impl Outcome {
         match self {
             Self::Removed => "True",
             Self::Unanswered => "Unknown",
-            Self::DryRun | Self::Refused | Self::Conflict | Self::Rejected | Self::PutBack => "False",
+            Self::Announced | Self::DryRun | Self::Refused | Self::Conflict | Self::Rejected | Self::PutBack => "False",
         }
     }
 }
@@ -227,11 +232,13 @@ impl Remediation {
         Self { limits, tries: BTreeMap::new() }
     }
 
-    /// Looks at every diagnosis, and says what to do. Only a replica that leads asks: the others have nothing to say either.
+    /// Looks at every diagnosis, and says what to do. Only a replica that leads asks: the others have nothing to say either. `is_written`
+    /// tells whether the cluster has the diagnosis of that name as it is here.
     pub fn look<'d>(
         &mut self,
         world: &World,
         diagnoses: &(impl Iterator<Item = &'d NodeDiagnosis> + Clone),
+        is_written: impl Fn(&str) -> bool,
         now: DateTime<Utc>,
     ) -> Vec<Step> {
         if self.limits.is_off() {
@@ -243,12 +250,18 @@ impl Remediation {
         for diagnosis in diagnoses.clone() {
             let Some(name) = diagnosis.metadata.name.as_deref() else { continue };
             let Some(node) = node_of(world, diagnosis) else { continue };
-            if remediated(diagnosis).is_some_and(|c| c.reason == REMOVED) {
+            let said = remediated(diagnosis).map(|c| c.reason.as_str());
+            if said == Some(REMOVED) {
                 steps.extend(self.came_back(name, node));
                 continue;
             }
+            let is_due = self.is_due(name, node, now);
+            if said == Some(REMOVING) && is_due && node.taint(UNINITIALIZED_TAINT).is_none() {
+                steps.push(Step::Say(gone(name, node)));
+                continue;
+            }
             let Some((opt_in, mode)) = self.limits.asked(diagnosis).filter(|_| is_open(diagnosis)) else { continue };
-            if !self.is_due(name, node, now) {
+            if !is_due {
                 continue;
             }
             let tally = tally.get_or_insert_with(|| {
@@ -262,10 +275,14 @@ impl Remediation {
             match admitted {
                 Err(refusal) => steps.push(Step::Say(refused(name, node, &refusal))),
                 // Said once is enough.
-                Ok(()) if dry_run && remediated(diagnosis).is_some_and(|c| c.reason == DRY_RUN) => {}
+                Ok(()) if dry_run && said == Some(DRY_RUN) => {}
+                Ok(()) if !dry_run && said != Some(REMOVING) => {
+                    tally.removals += 1;
+                    steps.push(Step::Say(announced(name, node)));
+                }
+                Ok(()) if !is_written(name) => {}
                 Ok(()) => {
                     if let Some(removal) = Removal::from(node, name, dry_run) {
-                        tally.removals += 1;
                         self.tries.insert(name.to_owned(), Try { at: now, state: State::UnderWay });
                         steps.push(Step::Remove(removal));
                     }
@@ -374,6 +391,28 @@ fn refused(name: &str, node: &Node, refusal: &Refusal) -> Remark {
         result: Outcome::Refused,
         reason: refusal.reason,
         message: format!("{UNINITIALIZED_TAINT} stays on Node {}: {}.", node.name(), refusal.because.trim_end_matches('.')),
+    }
+}
+
+fn announced(name: &str, node: &Node) -> Remark {
+    Remark {
+        diagnosis: name.to_owned(),
+        result: Outcome::Announced,
+        reason: REMOVING,
+        message: format!("{UNINITIALIZED_TAINT} is about to be removed from Node {}.", node.name()),
+    }
+}
+
+/// Who announced it is gone, or never heard the answer.
+fn gone(name: &str, node: &Node) -> Remark {
+    Remark {
+        diagnosis: name.to_owned(),
+        result: Outcome::Removed,
+        reason: REMOVED,
+        message: format!(
+            "{UNINITIALIZED_TAINT} was about to be removed from Node {} when another replica took over, and it is gone: it counts as removed.",
+            node.name()
+        ),
     }
 }
 

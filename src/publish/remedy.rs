@@ -88,6 +88,8 @@ fn unanswered(within: Duration) -> Answer {
 
 async fn tell(recorder: &Recorder, diagnosis: &NodeDiagnosis, remark: &Remark) -> kube::Result<()> {
     let (type_, reason) = match remark.result {
+        // What becomes of it is told in a moment.
+        Outcome::Announced => return Ok(()),
         Outcome::Removed => (EventType::Normal, "UninitializedTaintRemoved"),
         Outcome::DryRun => (EventType::Normal, "UninitializedTaintWouldBeRemoved"),
         Outcome::PutBack => (EventType::Warning, "UninitializedTaintPutBack"),

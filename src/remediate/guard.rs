@@ -1,7 +1,7 @@
 //! The guards before a taint is removed: each is one question about the scene, and one refusal.
 
 use super::breaker::Tally;
-use super::{Limits, OptIn, exact_taint, remediated};
+use super::{Limits, OptIn, REMOVING, exact_taint, remediated};
 use crate::api::{Confidence, NodeDiagnosis};
 use crate::cloud_controller;
 use crate::foreign::{Condition, Node, NodeClaim, NodePool};
@@ -270,18 +270,24 @@ fn few_nodes(scene: &Scene) -> Result<(), String> {
 
 /// Counted from when this verdict was first written down, and from the last write of the taint list, whichever is later.
 fn lasting(scene: &Scene) -> Result<(), String> {
-    let seen = remediated(scene.diagnosis).map_or(scene.now, |c| c.last_transition_time);
+    let seen = match remediated(scene.diagnosis) {
+        // It had stood for long enough when that was written.
+        Some(said) if said.reason == REMOVING => None,
+        said => Some(said.map_or(scene.now, |c| c.last_transition_time)),
+    };
     let written = cloud_controller::last_taint_writer(scene.node).and_then(|writer| writer.time);
-    let since = written.map_or(seen, |at| at.max(seen));
-    if scene.now - since >= scene.limits.wait(scene.opt_in) {
-        Ok(())
-    } else {
-        Err(format!("it is seen unchanged only since {}", stamp(since)))
+    match seen.max(written) {
+        Some(since) if scene.now - since < scene.limits.wait(scene.opt_in) => {
+            Err(format!("it is seen unchanged only since {}", stamp(since)))
+        }
+        _ => Ok(()),
     }
 }
 
 fn within_budget(scene: &Scene) -> Result<(), String> {
-    let (spent, budget) = (scene.tally.removals, scene.limits.budget(scene.tally.nodes));
+    // What is announced is counted already.
+    let own = remediated(scene.diagnosis).is_some_and(|c| c.reason == REMOVING);
+    let (spent, budget) = (scene.tally.removals.saturating_sub(usize::from(own)), scene.limits.budget(scene.tally.nodes));
     if spent < budget { Ok(()) } else { Err(format!("{budget} removals are allowed at a time, and as many were made")) }
 }
 

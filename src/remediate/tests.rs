@@ -132,11 +132,15 @@ impl Cluster {
     }
 
     fn look(&self, diagnoses: &[NodeDiagnosis]) -> Vec<Step> {
-        Remediation::new(self.limits).look(&self.world(), &diagnoses.iter(), at(0))
+        Remediation::new(self.limits).look(&self.world(), &diagnoses.iter(), |_| true, at(0))
     }
 
+    /// What is done once it is announced.
     fn outcome(&self) -> Vec<Step> {
-        self.look(&[self.diagnosis()])
+        let mut diagnosis = self.diagnosis();
+        assert_eq!(reasons(&self.look(&[diagnosis.clone()])), [REMOVING]);
+        say(&mut diagnosis, "False", REMOVING, -30);
+        self.look(&[diagnosis])
     }
 }
 
@@ -310,7 +314,7 @@ fn what_a_guard_does_not_mean_passes() {
     for (mut cluster, n, change) in changed {
         let mut diagnoses = vec![cluster.diagnosis()];
         change(&mut cluster, &mut diagnoses);
-        assert_eq!(reasons(&cluster.look(&diagnoses)), ["Remove"], "{:?}, change {n}", cluster.opt_in);
+        assert_eq!(reasons(&cluster.look(&diagnoses)), [REMOVING], "{:?}, change {n}", cluster.opt_in);
     }
 }
 
@@ -359,7 +363,7 @@ fn the_budget_is_the_smaller_of_number_and_share_but_never_less_than_one_in_a_sm
         diagnoses.push(diagnosis);
     }
     let steps = cluster.look(&diagnoses[..7]);
-    assert_eq!(reasons(&steps).iter().filter(|r| **r == "Remove").count(), 3, "5 % of 61 Nodes");
+    assert_eq!(reasons(&steps).iter().filter(|r| **r == REMOVING).count(), 3, "5 % of 61 Nodes");
     assert_eq!(reasons(&steps).iter().filter(|r| **r == "BudgetSpent").count(), 4);
 }
 
@@ -376,11 +380,18 @@ impl Loop {
     }
 
     fn look(&mut self, minute: i64) -> Vec<Step> {
-        self.remediation.look(&self.cluster.world(), &[&self.diagnosis].into_iter(), at(minute))
+        self.remediation.look(&self.cluster.world(), &[&self.diagnosis].into_iter(), |_| true, at(minute))
     }
 
+    /// Announced, where nobody only tries, and then ordered.
     fn remove(&mut self, minute: i64) -> Removal {
-        match self.look(minute).as_slice() {
+        let mut steps = self.look(minute);
+        if reasons(&steps) == [REMOVING] {
+            let since = remediated(&self.diagnosis).unwrap().last_transition_time;
+            say(&mut self.diagnosis, "False", REMOVING, (since - at(0)).num_minutes());
+            steps = self.look(minute);
+        }
+        match steps.as_slice() {
             [Step::Remove(removal)] => removal.clone(),
             other => panic!("{other:?}"),
         }
@@ -557,6 +568,35 @@ fn what_was_done_outlives_a_verdict_and_what_was_refused_goes_with_its_cause() {
     let (cause, outcome, done) = shown(&triage);
     assert_ne!(cause, CAUSE);
     assert_eq!((outcome, done), (None, removed));
+}
+
+#[test]
+fn nothing_is_sent_before_its_announcement_is_written() {
+    let cluster = good();
+    let mut diagnosis = cluster.diagnosis();
+    say(&mut diagnosis, "False", REMOVING, -30);
+    let look = |is_written: bool| Remediation::new(cluster.limits).look(&cluster.world(), &[&diagnosis].into_iter(), |_| is_written, at(0));
+    assert_eq!(look(false), []);
+    assert_eq!(reasons(&look(true)), ["Remove"]);
+}
+
+/// The replica that announced it is dead, and whether it came to send the patch nobody knows.
+#[test]
+fn what_was_announced_is_counted_and_taken_up_by_the_next_replica() {
+    let mut cluster = good();
+    let mut announced = cluster.diagnosis();
+    say(&mut announced, "False", REMOVING, -300);
+    // Not sent: it is sent now, and only if the guards still agree. It takes no second place in the budget of one.
+    assert_eq!(reasons(&cluster.look(&[announced.clone()])), ["Remove"]);
+    assert_eq!(reasons(&cluster.look(&[cluster.diagnosis(), elsewhere("False", REMOVING, -300)])), ["BudgetSpent"]);
+    cluster.node["spec"]["unschedulable"] = json!(true);
+    assert_eq!(reasons(&cluster.look(&[announced.clone()])), ["Cordoned"]);
+    // Sent: it counts from now on as what it is, whatever the verdict says by then.
+    cluster.node["spec"]["taints"] = json!([]);
+    announced.status.as_mut().unwrap().outcome = Some(Ending::Recovered);
+    let steps = cluster.look(&[announced]);
+    let [Step::Say(remark)] = steps.as_slice() else { panic!("{steps:?}") };
+    assert_eq!((remark.result, remark.reason), (Outcome::Removed, REMOVED));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::control_plane::recipes::wait_until;
 use crate::control_plane::{ControlPlane, Nodewhy};
-use crate::operator::{diagnosis, install, metric};
+use crate::operator::{diagnosis, install, install_from, metric};
 use chrono::{SecondsFormat, Utc};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::api::{Api, Patch, PatchParams, PostParams};
@@ -381,4 +381,77 @@ async fn in_hundreds_of_races_with_another_writer_none_of_his_taints_is_lost() {
     let naked = race(&control_plane, false).await;
     println!("without them: {naked:?}");
     assert!(naked.lost > 0, "{naked:?}");
+}
+
+/// Nodes whose stale taint nodewhy removed so far, as the audit log has it; one that was patched twice is there twice.
+fn removals(control_plane: &ControlPlane) -> Vec<String> {
+    let writes = control_plane.writes_of("system:serviceaccount:nodewhy:nodewhy");
+    let done = writes.iter().filter(|event| event["objectRef"]["resource"] == "nodes" && event["responseStatus"]["code"] == 200);
+    done.filter_map(|event| event["objectRef"]["name"].as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn when_the_leader_is_killed_amid_removals_none_is_made_twice_and_the_budget_holds() {
+    const NODES: usize = 40;
+    const BUDGET: usize = 20;
+    let control_plane = ControlPlane::start();
+    let rights = install_from(&control_plane, "tests/cluster/ha");
+    control_plane.apply_path(&component().join("cluster-role.yaml"));
+    let names: Vec<_> = (0..NODES).map(|n| format!("stale-{n:02}")).collect();
+    for name in &names {
+        stale_node(&control_plane, name);
+    }
+    let limits = [
+        "--remove-stale-taints=on",
+        "--remediation-budget=20",
+        "--remediation-share=100",
+        "--remediation-many=1000",
+        "--leader-elect",
+        "--lease-namespace=nodewhy",
+    ];
+    let replica = |name: &str| {
+        let identity = format!("--identity={name}");
+        control_plane.nodewhy(&rights, &[limits.as_slice(), AT_ONCE.as_slice(), &[identity.as_str()]].concat())
+    };
+    let leads = |nodewhy: &Nodewhy| metric(nodewhy, "nodewhy_leader 1").then_some(());
+    let first = replica("first");
+    wait_until(SOON, || leads(&first));
+    let second = replica("second");
+    // kubectl is too slow to see the middle of it.
+    let deadline = std::time::Instant::now() + SOON;
+    while removals(&control_plane).len() < 3 {
+        assert!(std::time::Instant::now() < deadline, "{}", first.process.log());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(first); // SIGKILL
+    let before = removals(&control_plane).len();
+    assert!(before < BUDGET, "all {before} were made before the leader was killed");
+    let said_removed = || {
+        let list = control_plane.get(&["nodediagnoses"]).expect("a list");
+        let removed = |d: &&Value| d["status"]["conditions"].as_array().is_some_and(|all| all.iter().any(|c| c["reason"] == "Removed"));
+        list["items"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(removed)
+            .filter_map(|d| d["metadata"]["name"].as_str().map(str::to_owned))
+            .collect::<Vec<_>>()
+    };
+    let said_before = said_removed().len();
+    wait_until(SOON, || leads(&second));
+    wait_until(SOON, || (removals(&control_plane).len() >= BUDGET).then_some(()));
+    std::thread::sleep(Duration::from_secs(8));
+    println!(
+        "{before} of {BUDGET} removals made and {said_before} written down when the leader was killed, {} in the end",
+        removals(&control_plane).len()
+    );
+
+    let mut made = removals(&control_plane);
+    made.sort();
+    let all = made.len();
+    made.dedup();
+    assert_eq!((made.len(), all), (BUDGET, BUDGET), "one patch a Node, and as many as the budget allows");
+    let bare: Vec<_> = names.iter().filter(|name| !taints(&control_plane, name).contains(&UNINITIALIZED.to_owned())).cloned().collect();
+    assert_eq!(bare, made);
+    assert_eq!(said_removed(), made, "none is forgotten");
 }
