@@ -432,6 +432,13 @@ pub fn remediated(diagnosis: &NodeDiagnosis) -> Option<&Condition> {
     diagnosis.status.as_ref()?.conditions.iter().find(|c| c.type_ == CONDITION)
 }
 
+/// Whether the budget or the breaker may still count on what a diagnosis says.
+#[must_use]
+pub fn needs(diagnosis: &NodeDiagnosis, now: DateTime<Utc>) -> bool {
+    let acted = |c: &&Condition| c.status != "False" || [REMOVING, PUT_BACK].contains(&c.reason.as_str());
+    remediated(diagnosis).filter(acted).is_some_and(|c| now - c.last_transition_time < breaker::HOLD)
+}
+
 /// The taint as the kubelet sets it, and its place in the list, where it is there once.
 /// Source: kubernetes v1.36.3 pkg/kubelet/kubelet_node_status.go `initialNode` (value true, effect NoSchedule).
 fn exact_taint(node: &Node) -> Option<(usize, &Taint)> {

@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeSet;
 
 /// How long a taint that came back stops everything.
-const HOLD: TimeDelta = TimeDelta::hours(24);
+pub(super) const HOLD: TimeDelta = TimeDelta::hours(24);
 /// A working cloud controller needs seconds. Younger Nodes carry the taint by right, however many a scale-up brings.
 const YOUNG: TimeDelta = TimeDelta::minutes(2);
 
