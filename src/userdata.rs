@@ -227,6 +227,7 @@ pub enum DefectKind {
     NotStarted,
     CutAtNewline,
     StrayArgument,
+    FlagWithoutValue,
     InvalidTaints,
     RefusedLabel,
     InvalidLabels,

@@ -35,6 +35,8 @@ pub(super) struct CommandLine {
     pub flags: Vec<Flag>,
     /// Words that are no flags: the kubelet exits with `unknown command`.
     pub stray: Vec<Span>,
+    /// A last flag whose value is missing: the kubelet exits with `flag needs an argument`.
+    pub unfinished: Option<Span>,
 }
 
 /// Flags that take no second word.
@@ -65,6 +67,36 @@ const SWITCHES: &[&str] = &[
     "version",
 ];
 
+/// Flags that certainly take a value; of one that is in neither list nothing is known.
+// kubernetes v1.36.3 cmd/kubelet/app/options; container-runtime, network-plugin and pod-infra-container-image before their removal
+const VALUED: &[&str] = &[
+    "cloud-provider",
+    "cluster-dns",
+    "config",
+    "container-runtime",
+    "container-runtime-endpoint",
+    "cpu-manager-policy",
+    "eviction-hard",
+    "eviction-soft",
+    "feature-gates",
+    "hostname-override",
+    "image-gc-high-threshold",
+    "image-gc-low-threshold",
+    "kube-reserved",
+    "kubeconfig",
+    "max-pods",
+    "network-plugin",
+    "node-ip",
+    "node-labels",
+    "pod-infra-container-image",
+    "pod-max-pids",
+    "register-with-taints",
+    "root-dir",
+    "system-reserved",
+    "topology-manager-policy",
+    "v",
+];
+
 /// Reads `words` as pflag does: `--name=value`, or `--name value` where the flag is no switch.
 pub(super) fn command_line(words: &[Traced]) -> CommandLine {
     let mut line = CommandLine::default();
@@ -86,6 +118,10 @@ pub(super) fn command_line(words: &[Traced]) -> CommandLine {
         let (value, span) = match equals {
             Some(at) => (word.from(at + 1), word.span()),
             None if SWITCHES.contains(&name.as_str()) => (Traced::default(), word.span()),
+            None if rest.len() == 0 => {
+                line.unfinished = VALUED.contains(&name.as_str()).then(|| word.span());
+                (Traced::default(), word.span())
+            }
             None => match rest.next() {
                 Some(value) => (value.clone(), Span::new(word.span().start, value.span().end.max(word.span().end))),
                 None => (Traced::default(), word.span()),
@@ -311,5 +347,19 @@ mod tests {
             [("register-with-taints", "a:NoExecute"), ("register-node", ""), ("v", "2")]
         );
         assert_eq!(line.stray.len(), 1);
+    }
+
+    #[test]
+    fn only_a_last_flag_that_takes_a_value_lacks_it() {
+        let unfinished = |words: &[&str]| {
+            let words: Vec<Traced> = words.iter().map(|w| Traced::written_at(w, 0)).collect();
+            command_line(&words).unfinished.is_some()
+        };
+        assert!(unfinished(&["--v=2", "--container-runtime"]));
+        // The next word is its value, whatever it looks like.
+        assert!(!unfinished(&["--container-runtime", "--v=2"]));
+        assert!(!unfinished(&["--node-labels="]));
+        assert!(!unfinished(&["--fail-swap-on"]));
+        assert!(!unfinished(&["--some-new-switch"]));
     }
 }

@@ -298,6 +298,18 @@ impl Reader<'_> {
 
     fn flags(&mut self, words: &[Traced], origin: Origin, fate: &Fate, exact: bool) {
         let line = kubelet_flags::command_line(words);
+        // Elsewhere more flags follow, of which pflag takes the first word for the value.
+        let ends = matches!(origin, Origin::BootstrapExtraArgs | Origin::DirectKubelet);
+        if let Some(span) = line.unfinished.filter(|_| ends && *fate == Fate::Taken && exact) {
+            let name = line.flags.last().map_or("", |flag| flag.name.as_str());
+            let mut message = format!("the kubelet exits with `flag needs an argument: --{name}`, since no value follows");
+            if origin == Origin::BootstrapExtraArgs {
+                message.push_str("; bootstrap.sh takes only one word behind --kubelet-extra-args: ");
+                let own = bootstrap::is_option(&format!("--{name}"));
+                message.push_str(if own { "this is an option of its own, to be given without that" } else { "quote all of its value" });
+            }
+            self.defect(DefectKind::FlagWithoutValue, span, message);
+        }
         for flag in line.flags {
             self.data.arguments.push(Argument {
                 setting: Setting::Flag(flag.name),
