@@ -113,7 +113,7 @@ impl Entry {
 
 impl Source {
     /// What `entry` looks like in the file.
-    pub fn written(&self, kind: Kind, entry: &Entry) -> String {
+    fn written(&self, kind: Kind, entry: &Entry) -> String {
         let is_go = self.file.rsplit('.').next() == Some("go");
         match entry.full().and_then(|full| full.written.as_deref()) {
             Some(written) => one_line(written),
@@ -122,7 +122,7 @@ impl Source {
         }
     }
 
-    /// What is wrong with `entry` in the file of that version, which is `None` where there is no such file.
+    /// What is wrong with `entry` in the file of that version, given in [`one_line`]; `None` where there is no such file.
     pub fn complaint(&self, kind: Kind, entry: &Entry, version: &str, file: Option<&str>) -> Option<String> {
         let full = entry.full();
         let since = full.and_then(|full| full.since.as_ref()).or(self.since.as_ref());
@@ -130,7 +130,7 @@ impl Source {
         let wanted =
             since.is_none_or(|since| parsed(version) >= parsed(since)) && until.is_none_or(|until| parsed(version) < parsed(until));
         let written = self.written(kind, entry);
-        let is_there = file.is_some_and(|file| one_line(file).contains(&written));
+        let is_there = file.is_some_and(|file| file.contains(&written));
         let what = match (wanted, is_there) {
             (true, true) | (false, false) => return None,
             (true, false) if file.is_none() => "the file is gone",
@@ -145,8 +145,8 @@ fn parsed(version: &str) -> Version {
     Version::parse(version).unwrap_or_else(|| panic!("{version} is no version"))
 }
 
-/// gofmt aligns what stands in a block anew with every longer neighbour.
-fn one_line(text: &str) -> String {
+/// White space as one blank: gofmt aligns what stands in a block anew with every longer neighbour.
+pub fn one_line(text: &str) -> String {
     let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if text.ends_with(char::is_whitespace) {
         line.push(' ');
