@@ -102,6 +102,7 @@ fn every_name_in_the_source_that_looks_like_upstreams_is_in_the_table() {
     let table = Table::read();
     let mut known: BTreeSet<&str> = entries(&table).map(|(_, entry)| entry.text()).collect();
     known.extend(table.own.iter().flat_map(|own| &own.names).map(String::as_str));
+    known.extend(nodewhy::remediate::guard::ALL.iter().map(|guard| guard.reason));
     // A cause is called as upstream calls its reason where there is one; then the table has it from another place.
     known.extend(nodewhy::rules::ALL.iter().map(|rule| rule.cause));
     let mut unknown = Vec::new();
@@ -128,6 +129,10 @@ fn every_entry_of_the_table_is_used() {
     assert_eq!(idle, [""; 0], "exceptions that nothing needs");
 }
 
+fn is_version(text: &str) -> bool {
+    text.split('.').count() == 3 && text.split('.').all(|number| !number.is_empty() && number.chars().all(|c| c.is_ascii_digit()))
+}
+
 /// Where another test raises its version, this one must look there too.
 #[test]
 fn the_pins_are_those_of_the_control_plane() {
@@ -142,11 +147,10 @@ fn the_pins_are_those_of_the_control_plane() {
         }
     }
     for (file, source) in rust_files("tests") {
-        for call in [".karpenter(\"", "karpenter_crds(\""] {
-            for version in source.split(call).skip(1).filter_map(|rest| rest.split('"').next()) {
-                let version = format!("v{version}");
-                assert!(pins["sigs.k8s.io/karpenter"].contains(&version), "{file} starts Karpenter {version}, which is not pinned");
-            }
+        // Those are versions of Karpenter: `.karpenter("1.0.5")`, and lists of them.
+        let numbers = literals::of(&source).into_iter().map(|literal| literal.text).filter(|text| is_version(text));
+        for version in numbers.filter(|_| file.starts_with("tests/cluster/")).map(|number| format!("v{number}")) {
+            assert!(pins["sigs.k8s.io/karpenter"].contains(&version), "{file} has Karpenter {version}, which is not pinned");
         }
         for (module, pinned) in &pins {
             for version in source
