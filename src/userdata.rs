@@ -6,6 +6,7 @@
 
 mod bootstrap;
 mod bottlerocket;
+pub mod known_flags;
 pub mod kubelet_flags;
 mod mime;
 mod nodeconfig;
@@ -318,7 +319,7 @@ impl UserData {
     pub fn labels(&self) -> Vec<(String, String, Span)> {
         let mut labels: Vec<(String, String, Span)> = Vec::new();
         for argument in self.all("node-labels") {
-            for (key, value, span) in kubelet_flags::parse_labels(&argument.value).unwrap_or_default() {
+            for (key, value, span) in kubelet_flags::parse_labels(&argument.value) {
                 labels.retain(|(known, ..)| known != key);
                 labels.push((key.to_owned(), value.to_owned(), argument.place(span)));
             }

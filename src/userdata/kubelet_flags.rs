@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::known_flags;
 use super::traced::Traced;
 use crate::text::Span;
 
@@ -35,35 +36,11 @@ pub(super) struct CommandLine {
     pub flags: Vec<Flag>,
     /// Words that are no flags: the kubelet exits with `unknown command`.
     pub stray: Vec<Span>,
+    /// Long names behind one dash: the kubelet exits with `unknown shorthand flag`.
+    pub single_dash: Vec<Span>,
+    /// A last word that wants a value: the kubelet exits with `flag needs an argument`.
+    pub without_value: Vec<Span>,
 }
-
-/// Flags that take no second word.
-// kubernetes v1.36.3 cmd/kubelet/app/options: the BoolVar flags that user data is seen to set.
-const SWITCHES: &[&str] = &[
-    "allow-privileged",
-    "anonymous-auth",
-    "authentication-token-webhook",
-    "cgroups-per-qos",
-    "cpu-cfs-quota",
-    "enable-controller-attach-detach",
-    "enable-debugging-handlers",
-    "enable-server",
-    "exit-on-lock-contention",
-    "fail-swap-on",
-    "help",
-    "local-storage-capacity-isolation",
-    "logtostderr",
-    "make-iptables-util-chains",
-    "protect-kernel-defaults",
-    "register-node",
-    "register-schedulable",
-    "rotate-certificates",
-    "rotate-server-certificates",
-    "runonce",
-    "seccomp-default",
-    "serialize-image-pulls",
-    "version",
-];
 
 /// Reads `words` as pflag does: `--name=value`, or `--name value` where the flag is no switch.
 pub(super) fn command_line(words: &[Traced]) -> CommandLine {
@@ -75,20 +52,31 @@ pub(super) fn command_line(words: &[Traced]) -> CommandLine {
             line.stray.extend(rest.by_ref().map(Traced::span));
             break;
         }
-        // "-" alone and words without a dash are operands; "-v" is the one shorthand the kubelet has.
-        let name_start = if text.starts_with("--") { 2 } else { 1 };
+        // "-" alone and words without a dash are operands.
         if !text.starts_with('-') || text.len() == 1 {
             line.stray.push(word.span());
             continue;
         }
         let equals = text.find('=');
-        let name = normalised(text.get(name_start..equals.unwrap_or(text.len())).unwrap_or_default());
+        let long = text.starts_with("--");
+        // "-v" is the one shorthand the kubelet has, and "-h"; they may stand together with their value.
+        if !long && !text.starts_with("-v") && text != "-h" {
+            line.single_dash.push(word.span());
+        }
+        let name = match equals {
+            _ if text.starts_with("-v") => "v".to_owned(),
+            at => normalised(text.get(if long { 2 } else { 1 }..at.unwrap_or(text.len())).unwrap_or_default()),
+        };
         let (value, span) = match equals {
             Some(at) => (word.from(at + 1), word.span()),
-            None if SWITCHES.contains(&name.as_str()) => (Traced::default(), word.span()),
+            None if known_flags::is_switch(&name) => (Traced::default(), word.span()),
+            None if text.starts_with("-v") && text.len() > 2 => (word.from(2), word.span()),
             None => match rest.next() {
                 Some(value) => (value.clone(), Span::new(word.span().start, value.span().end.max(word.span().end))),
-                None => (Traced::default(), word.span()),
+                None => {
+                    line.without_value.push(word.span());
+                    (Traced::default(), word.span())
+                }
             },
         };
         line.flags.push(Flag { name, value, span });
@@ -149,33 +137,24 @@ fn parse_taint(spec: &str) -> Result<Taint, String> {
     Ok(Taint { key: key.to_owned(), value: value.to_owned(), effect: effect.unwrap_or_default().to_owned() })
 }
 
-/// The pairs of `--node-labels`, each key with its value and its place in `text`.
-// k8s.io/component-base v0.36.3 cli/flag/map_string_string.go MapStringString.Set
-pub fn parse_labels(text: &str) -> Result<Vec<(&str, &str, Span)>, FlagError> {
-    let mut labels = Vec::new();
-    for (pair, span) in split(text).filter(|(pair, _)| !pair.is_empty()) {
-        let Some((key, value)) = pair.split_once('=') else {
-            return Err(FlagError { message: "malformed pair, expect string=string".to_owned(), span });
-        };
-        labels.push((key.trim(), value.trim(), span));
-    }
-    Ok(labels)
+/// The pairs of `--node-labels`, each key with its value and its place in `text`. A key alone has an empty value.
+// k8s.io/component-base v0.36.3 cli/flag/configuration_map.go ConfigurationMap.Set
+pub fn parse_labels(text: &str) -> impl Iterator<Item = (&str, &str, Span)> {
+    split(text).filter(|(pair, _)| !pair.is_empty()).map(|(pair, span)| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (key.trim(), value.trim(), span)
+    })
 }
 
 /// The keys of `--node-labels` for which the kubelet exits: names in the Kubernetes domains that are not the kubelet's to set.
 // kubernetes v1.36.3 cmd/kubelet/app/options/options.go ValidateKubeletFlags
 pub fn refused_labels(value: &str) -> Vec<(String, Span)> {
-    let labels = parse_labels(value).unwrap_or_default();
-    labels.into_iter().filter(|(key, ..)| is_refused_label(key)).map(|(key, _, span)| (key.to_owned(), span)).collect()
+    parse_labels(value).filter(|(key, ..)| is_refused_label(key)).map(|(key, _, span)| (key.to_owned(), span)).collect()
 }
 
 /// The first label that is neither a legal key nor a legal value: `invalid node labels`, and the kubelet exits.
 pub fn invalid_label(value: &str) -> Option<FlagError> {
-    let labels = match parse_labels(value) {
-        Ok(labels) => labels,
-        Err(error) => return Some(error),
-    };
-    let (key, _, span) = labels.into_iter().find(|(key, value, _)| !is_qualified_name(key) || !is_label_value(value))?;
+    let (key, _, span) = parse_labels(value).find(|(key, value, _)| !is_qualified_name(key) || !is_label_value(value))?;
     Some(FlagError { message: format!("invalid node labels: {key}"), span })
 }
 
@@ -293,8 +272,9 @@ mod tests {
     }
 
     #[test]
-    fn a_label_without_an_equals_sign_is_malformed() {
-        assert!(invalid_label("a=b,c").is_some());
+    fn a_label_without_an_equals_sign_has_an_empty_value() {
+        assert_eq!(parse_labels("a=b,c").map(|(key, value, _)| (key, value)).collect::<Vec<_>>(), [("a", "b"), ("c", "")]);
+        assert!(invalid_label("a=b,c").is_none());
         assert!(invalid_label("a=b c=d").is_some());
         assert!(invalid_label("a=b,,c=d").is_none());
     }
@@ -311,5 +291,15 @@ mod tests {
             [("register-with-taints", "a:NoExecute"), ("register-node", ""), ("v", "2")]
         );
         assert_eq!(line.stray.len(), 1);
+    }
+
+    #[test]
+    fn one_dash_is_for_the_verbosity_only() {
+        let line = |words: &[&str]| command_line(&words.iter().map(|w| Traced::written_at(w, 0)).collect::<Vec<_>>());
+        let verbosity = line(&["-v=2", "-v", "3", "-v4"]);
+        assert_eq!(verbosity.flags.iter().map(|f| f.value.as_str()).collect::<Vec<_>>(), ["2", "3", "4"]);
+        assert!(verbosity.single_dash.is_empty());
+        assert_eq!(line(&["-node-labels=a=b"]).single_dash.len(), 1);
+        assert_eq!(line(&["--v=2", "--node-labels"]).without_value.len(), 1);
     }
 }
