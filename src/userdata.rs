@@ -6,7 +6,7 @@
 
 mod bootstrap;
 mod bottlerocket;
-pub mod known_flags;
+mod known_flags;
 pub mod kubelet_flags;
 mod mime;
 mod nodeconfig;
@@ -20,6 +20,7 @@ mod yaml;
 use std::fmt;
 
 pub use bootstrap::BootstrapCall;
+use known_flags::Known;
 use kubelet_flags::{FlagError, Taint};
 pub use nodeconfig::NodeConfig;
 use traced::Traced;
@@ -239,6 +240,23 @@ pub enum DefectKind {
     KubeletEdited,
     /// Nothing on the machine is known to read the text.
     ReadByNothing,
+    /// A NodeConfig that does not parse as YAML, which Karpenter then sends as a shell script.
+    MisreadAsShell,
+    /// More than EC2 takes.
+    TooLarge,
+    /// A line of a script ends in a carriage return that nothing takes out.
+    CarriageReturn,
+    /// A quote or dash of typography where the ASCII one was meant.
+    TypographicCharacter,
+    /// The same in an option of bootstrap.sh, which then is none.
+    TypographicOption,
+    SecondBootstrap,
+    /// The call that starts the kubelet stands behind an `exit`.
+    NeverReached,
+    UnknownFlag,
+    RemovedFlag,
+    SingleDash,
+    FlagWithoutValue,
 }
 
 /// What a defect leads to.
@@ -260,19 +278,22 @@ impl Defect {
         use DefectKind as D;
         match (self.kind, family) {
             // Where the user data is passed through, only the machine ever parses it.
-            (D::MimeUnreadable, Family::Al2 | Family::Al2023) | (D::TomlInvalid | D::TomlWrongType, Family::Bottlerocket) => {
-                Consequence::NoLaunch
-            }
+            (D::MimeUnreadable, Family::Al2 | Family::Al2023)
+            | (D::TomlInvalid | D::TomlWrongType, Family::Bottlerocket)
+            | (D::TooLarge, _) => Consequence::NoLaunch,
             (D::MimeUnreadable | D::EncodedPart | D::KubeletEdited, _) => Consequence::Unknown,
             // Karpenter's own call still joins the node on AL2, and its own part on AL2023.
-            (D::NoInterpreter | D::OpenQuote | D::NoBootstrapScript, Family::Al2 | Family::Al2023)
+            (D::NoInterpreter | D::OpenQuote | D::NoBootstrapScript | D::NeverReached, Family::Al2 | Family::Al2023)
             | (
                 D::OptionWithEquals
                 | D::BootstrapBeforeKarpenter
                 | D::AssignmentDropped
                 | D::CutAtNewline
                 | D::NodeConfigIgnored
-                | D::UnknownSetting,
+                | D::UnknownSetting
+                | D::MisreadAsShell
+                | D::TypographicOption
+                | D::SecondBootstrap,
                 _,
             )
             | (D::OptionWithoutValue | D::ClusterNameMissing, Family::Al2) => Consequence::Lost,
@@ -334,6 +355,22 @@ impl UserData {
             refused.into_iter().map(|(key, span)| (key, argument.place(span))).collect::<Vec<_>>()
         };
         self.all("node-labels").flat_map(of).collect()
+    }
+
+    /// The flags that a kubelet of this minor version of Kubernetes 1 no longer has, and exits over.
+    pub fn removed_flags(&self, minor: u32) -> Vec<Defect> {
+        let reaches =
+            |a: &&Argument| a.exact && matches!((&a.setting, &a.fate), (Setting::Flag(_), Fate::Taken | Fate::Overridden(By::Later(_))));
+        let flags = self.arguments.iter().filter(reaches).filter(|a| a.origin != Origin::BottlerocketSetting);
+        let gone = |argument: &Argument| match known_flags::look_up(argument.name()) {
+            Known::Until(since) if since <= minor => Some(Defect {
+                kind: DefectKind::RemovedFlag,
+                span: argument.span,
+                message: format!("the kubelet exits over this flag: --{} is gone since Kubernetes 1.{since}", argument.name()),
+            }),
+            _ => None,
+        };
+        flags.filter_map(gone).collect()
     }
 
     /// Whether the user's own call of bootstrap.sh starts the kubelet, so that Karpenter's comes too late.

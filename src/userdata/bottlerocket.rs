@@ -182,7 +182,10 @@ fn fits(kind: Kind, value: &DeValue<'_>, by_karpenter: bool) -> bool {
         | (Kind::Integer, DeValue::Integer(_))
         | (Kind::Boolean, DeValue::Boolean(_))
         | (Kind::Table, DeValue::Table(_)) => true,
-        (Kind::Texts, DeValue::Array(_)) | (Kind::TextMap, DeValue::Table(_)) => all(value, Kind::Text),
+        (Kind::Texts, DeValue::Array(_)) => all(value, Kind::Text),
+        // Labels, reservations and thresholds are strings for both; `cpu = 2` and `"x" = true` are refused.
+        // bottlerocket v1.19.0 sources/models/modeled-types/src/kubernetes.rs
+        (Kind::TextMap, DeValue::Table(table)) => table.values().all(|v| matches!(v.get_ref(), DeValue::String(_))),
         (Kind::TextsMap, DeValue::Table(_)) => all(value, Kind::Texts),
         // Bottlerocket itself takes a single string for a list of one, Karpenter's struct does not; and it takes numbers for percentages.
         (Kind::Texts | Kind::Text, DeValue::String(_) | DeValue::Integer(_)) => !by_karpenter,

@@ -264,6 +264,100 @@ fn windows_arguments_are_never_certain() {
     assert_eq!(kinds(&data), [DefectKind::EndsBeforeKarpenter]);
 }
 
+/// What is wrong in a text, with its place.
+fn marked<'t>(text: &'t str, family: Family) -> Vec<(DefectKind, &'t str, Consequence)> {
+    read(text, family).defects.iter().map(|d| (d.kind, d.span.of(text), d.consequence(family))).collect()
+}
+
+#[test]
+fn carriage_returns_break_a_call_only_where_nothing_takes_them_out() {
+    let mixed = "#!/bin/bash\nset -e\n/etc/eks/bootstrap.sh shop\r\n";
+    assert_eq!(marked(mixed, Family::Custom), [(DefectKind::CarriageReturn, "\r", Consequence::NoJoin)]);
+    // cloud-init takes them out where the first line has one, Karpenter wherever it renders.
+    assert!(marked(&mixed.replace('\n', "\r\n").replace("\r\r", "\r"), Family::Custom).is_empty());
+    assert!(!marked(mixed, Family::Al2).iter().any(|d| d.0 == DefectKind::CarriageReturn));
+    let elsewhere = read("#!/bin/bash\nset -e\r\n/etc/eks/bootstrap.sh shop\n", Family::Custom);
+    assert!(elsewhere.defects.is_empty() && elsewhere.unread_from.is_some());
+}
+
+#[test]
+fn typographic_quotes_and_dashes_are_pointed_at() {
+    let call =
+        |name: &str, option: &str, flags: &str| format!("#!/bin/bash\n# don’t\necho “hi”\n/etc/eks/bootstrap.sh {name} {option} {flags}\n");
+    let (option, flags) = ("--kubelet-extra-args", "'--node-labels=a=b'");
+    assert!(marked(&call("shop", option, flags), Family::Custom).is_empty());
+    let kind = DefectKind::TypographicCharacter;
+    assert_eq!(marked(&call("“shop”", option, flags), Family::Custom), [(kind, "“", Consequence::NoJoin)]);
+    assert_eq!(marked(&call("shop", option, "“--node-labels=a=b”"), Family::Custom), [(kind, "“", Consequence::NoJoin)]);
+    assert_eq!(marked(&call("shop", option, "'–node-labels=a=b'"), Family::Custom), [(kind, "–", Consequence::NoJoin)]);
+    let dash = call("shop", "–kubelet-extra-args", flags);
+    assert_eq!(marked(&dash, Family::Custom), [(DefectKind::TypographicOption, "–", Consequence::Lost)]);
+    let config = node_config("    flags: ['--node-labels=a=b', '–-v=2']\n");
+    assert_eq!(marked(&config, Family::Al2023), [(kind, "–", Consequence::NoJoin)]);
+}
+
+#[test]
+fn a_node_config_that_is_no_yaml_becomes_a_shell_script() {
+    let text = node_config("    flags:\n\t- --v=2\n");
+    let data = read(&text, Family::Al2023);
+    assert_eq!(kinds(&data), [DefectKind::MisreadAsShell]);
+    assert_eq!(data.defects[0].consequence(Family::Al2023), Consequence::Lost);
+    assert_eq!(crate::text::position(&text, data.defects[0].span.start).line, 6);
+    // A script that writes a NodeConfig is a script.
+    assert!(read("#!/bin/bash\nset -e\necho 'apiVersion: node.eks.aws/v1alpha1' > /etc/x\n", Family::Al2023).defects.is_empty());
+}
+
+#[test]
+fn more_than_ec2_takes_is_too_large() {
+    let text = |length: usize| format!("#!/bin/bash\n{}\n", "#".repeat(length));
+    assert!(marked(&text(16_000), Family::Custom).is_empty());
+    assert_eq!(marked(&text(17_000), Family::Custom), [(DefectKind::TooLarge, "", Consequence::NoLaunch)]);
+}
+
+#[test]
+fn a_second_call_and_a_call_behind_an_exit_are_pointed_at() {
+    let call = "/etc/eks/bootstrap.sh shop";
+    let twice = format!("#!/bin/bash\n{call}\n{call} --kubelet-extra-args '--v=2'\n");
+    assert_eq!(marked(&twice, Family::Custom)[0].0, DefectKind::SecondBootstrap);
+    let branches = format!("#!/bin/bash\nif [ -e /x ]; then {call}; else {call}; fi\n");
+    assert!(marked(&branches, Family::Custom).is_empty());
+    let exit = format!("#!/bin/bash\nexit 0\n{call}\n");
+    assert_eq!(marked(&exit, Family::Custom), [(DefectKind::NeverReached, call, Consequence::NoJoin)]);
+    // On AL2 Karpenter's own call stands in a script of its own.
+    assert_eq!(marked(&exit, Family::Al2), [(DefectKind::NeverReached, call, Consequence::Lost)]);
+    assert!(marked(&format!("#!/bin/bash\n[ -e /x ] || exit 0\n{call}\n"), Family::Custom).is_empty());
+}
+
+#[test]
+fn flags_that_the_kubelet_does_not_have_are_pointed_at() {
+    let flags = |flags: &str| node_config(&format!("    flags: [{flags}]\n"));
+    let unknown = flags("--register-with-taint=a=b:NoSchedule");
+    let data = read(&unknown, Family::Al2023);
+    assert_eq!(kinds(&data), [DefectKind::UnknownFlag]);
+    assert!(data.defects[0].message.ends_with("--register-with-taints is one"), "{}", data.defects[0].message);
+    assert_eq!(
+        marked(&flags("-v=2, -node-labels=a=b"), Family::Al2023),
+        [(DefectKind::SingleDash, "-node-labels=a=b", Consequence::NoJoin)]
+    );
+    assert_eq!(kinds(&read(&flags("--max-pods"), Family::Al2023)), [DefectKind::FlagWithoutValue]);
+    assert_eq!(kinds(&read(&flags("--max-pods"), Family::Custom)), [DefectKind::FlagWithoutValue]);
+    let gone = read(&flags("--container-runtime=remote"), Family::Al2023);
+    assert!(gone.defects.is_empty() && gone.removed_flags(26).is_empty());
+    assert_eq!(gone.removed_flags(27)[0].kind, DefectKind::RemovedFlag);
+    assert!(read(&flags("--container-runtime-endpoint=x"), Family::Al2023).removed_flags(36).is_empty());
+}
+
+#[test]
+fn a_bottlerocket_table_of_strings_takes_no_number() {
+    let text = "[settings.kubernetes.node-labels]\nteam = 7\n";
+    assert_eq!(
+        marked(text, Family::Bottlerocket),
+        [(DefectKind::TomlWrongType, "{", Consequence::NoLaunch)].map(|d| (d.0, marked(text, Family::Bottlerocket)[0].1, d.2))
+    );
+    assert_eq!(marked(text, Family::Custom)[0].2, Consequence::NoJoin);
+    assert!(marked("[settings.kubernetes.node-labels]\nteam = \"7\"\n", Family::Custom).is_empty());
+}
+
 #[test]
 fn noise_of_sixteen_kib_is_read_at_once_and_without_a_panic() {
     const FAMILIES: [Family; 5] = [Family::Al2, Family::Al2023, Family::Bottlerocket, Family::Windows, Family::Custom];
