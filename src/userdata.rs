@@ -23,6 +23,7 @@ pub use bootstrap::BootstrapCall;
 use known_flags::Known;
 use kubelet_flags::{FlagError, Taint};
 pub use nodeconfig::NodeConfig;
+pub use reader::LARGEST;
 use traced::Traced;
 
 use crate::text::Span;
@@ -42,6 +43,18 @@ pub enum Family {
     Bottlerocket,
     Windows,
     Custom,
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Al2 => "AL2",
+            Self::Al2023 => "AL2023",
+            Self::Bottlerocket => "Bottlerocket",
+            Self::Windows => "Windows",
+            Self::Custom => "Custom",
+        })
+    }
 }
 
 impl Family {
@@ -257,6 +270,25 @@ pub enum DefectKind {
     RemovedFlag,
     SingleDash,
     FlagWithoutValue,
+    /// A literal name or endpoint that is not this cluster's.
+    OtherCluster,
+    /// The text's own list of taints replaces Karpenter's.
+    DropsTaints,
+}
+
+/// A cluster in the text that is not Karpenter's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherCluster {
+    pub span: Span,
+    /// The name or the endpoint of Karpenter's own.
+    pub own: String,
+}
+
+impl From<OtherCluster> for Defect {
+    fn from(other: OtherCluster) -> Self {
+        let message = format!("this is another cluster: Karpenter works for {}", other.own);
+        Self { kind: DefectKind::OtherCluster, span: other.span, message }
+    }
 }
 
 /// What a defect leads to.
@@ -293,7 +325,8 @@ impl Defect {
                 | D::UnknownSetting
                 | D::MisreadAsShell
                 | D::TypographicOption
-                | D::SecondBootstrap,
+                | D::SecondBootstrap
+                | D::DropsTaints,
                 _,
             )
             | (D::OptionWithoutValue | D::ClusterNameMissing, Family::Al2) => Consequence::Lost,
@@ -373,10 +406,58 @@ impl UserData {
         flags.filter_map(gone).collect()
     }
 
+    /// The name and the endpoint of the cluster that the user's own text joins. Elsewhere than on Custom, Karpenter's part overrides
+    /// it, but for a first call on AL2.
+    fn joins(&self) -> (Option<&Located<String>>, Option<&Located<String>>) {
+        let call = self.bootstrap_calls.first().filter(|call| call.exact);
+        let endpoint = |call: &'_ BootstrapCall| call.options.iter().rposition(|(option, _)| option == "--apiserver-endpoint");
+        let named = call.and_then(|call| call.cluster_name.as_ref());
+        let reached = call.and_then(|call| Some(&call.options.get(endpoint(call)?)?.1));
+        match self.family {
+            Family::Al2 => (named, reached),
+            Family::Custom => (
+                named.or_else(|| self.node_configs.iter().find_map(|config| config.cluster_name.as_ref())),
+                reached.or_else(|| self.node_configs.iter().find_map(|config| config.api_server_endpoint.as_ref())),
+            ),
+            _ => (None, None),
+        }
+    }
+
+    /// Whether the user's own text decides which cluster the kubelet joins.
+    pub fn names_cluster(&self) -> bool {
+        let (name, endpoint) = self.joins();
+        name.is_some() || endpoint.is_some()
+    }
+
+    /// A literal cluster that the kubelet is sent to and that is not the one with this name and endpoint.
+    pub fn other_cluster(&self, name: Option<&str>, endpoint: Option<&str>) -> Option<OtherCluster> {
+        let literal = |located: &&Located<String>| !located.value.is_empty() && !located.value.contains(['$', '`']);
+        let (named, reached) = self.joins();
+        let by_name = named.filter(literal).zip(name).filter(|(named, own)| named.value != *own);
+        let by_endpoint = reached.filter(literal).zip(endpoint).filter(|(at, own)| bare_endpoint(&at.value) != bare_endpoint(own));
+        let (located, own) = by_name.or(by_endpoint)?;
+        Some(OtherCluster { span: located.span, own: own.to_owned() })
+    }
+
     /// Whether the user's own call of bootstrap.sh starts the kubelet, so that Karpenter's comes too late.
     pub fn starts_kubelet_before_karpenter(&self) -> bool {
         self.defects.iter().any(|defect| defect.kind == DefectKind::BootstrapBeforeKarpenter)
     }
+}
+
+/// The user data of this size, once rendered, is more than EC2 takes.
+pub fn too_large(text: &str, rendered: usize) -> Defect {
+    let message = format!(
+        "EC2 takes no more than {LARGEST} bytes of user data; with Karpenter's part these {} become at least {rendered}",
+        text.len()
+    );
+    Defect { kind: DefectKind::TooLarge, span: Span::new(text.len(), text.len()), message }
+}
+
+/// An endpoint without what does not tell clusters apart.
+fn bare_endpoint(endpoint: &str) -> String {
+    let lower = endpoint.trim().to_ascii_lowercase();
+    lower.trim_start_matches("https://").trim_end_matches('/').trim_end_matches(":443").to_owned()
 }
 
 /// Whether a setting is the one that `flag` names: fields are the flag in camel case.

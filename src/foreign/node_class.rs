@@ -30,6 +30,9 @@ pub struct NodeClassSpec {
     pub role: Option<String>,
     pub instance_profile: Option<String>,
     pub user_data: Option<String>,
+    /// The kubelet's settings, as written: Karpenter hands them on by name.
+    #[serde(deserialize_with = "nullable")]
+    pub kubelet: BTreeMap<String, serde_json::Value>,
     #[serde(deserialize_with = "nullable")]
     pub metadata_options: MetadataOptions,
     #[serde(deserialize_with = "nullable")]
@@ -176,8 +179,26 @@ impl NodeClass {
         Some(values.map(String::as_str).collect())
     }
 
+    /// The minor version of Kubernetes 1 that the resolved images carry in their names; `None` where they differ or tell none.
+    #[must_use]
+    pub fn kubernetes(&self) -> Option<u32> {
+        let mut minors = self.status.amis.iter().map(Ami::kubernetes);
+        let first = minors.next()??;
+        minors.all(|minor| minor == Some(first)).then_some(first)
+    }
+
     #[must_use]
     pub fn is_ec2(&self) -> bool {
         self.kind == "EC2NodeClass"
+    }
+}
+
+impl Ami {
+    /// The minor version of Kubernetes 1 in the name of an image that AWS published:
+    /// amazon-eks-node-al2023-x86_64-standard-1.34-v20260108, bottlerocket-aws-k8s-1.31-x86_64-v1.32.0-cacc4ce9.
+    #[must_use]
+    pub fn kubernetes(&self) -> Option<u32> {
+        let published = ["amazon-eks-", "bottlerocket-aws-k8s-", "Windows_Server-"].iter().any(|start| self.name.starts_with(start));
+        self.name.split('-').filter(|_| published).find_map(|part| part.strip_prefix("1.")?.parse().ok())
     }
 }

@@ -5,6 +5,7 @@ use super::unknown::ask_the_instance;
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
+use crate::foreign::Ami;
 use crate::input::Input;
 use crate::text;
 use crate::userdata::{Consequence, DefectKind};
@@ -22,7 +23,11 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let (Some((user_data, text)), Some(class)) = (case.user_data(), case.class()) else { return Opinion::Silent };
     let fatal = |kind: DefectKind| kind != DefectKind::RefusedLabel;
-    let Some(defect) = user_data.defects.iter().find(|d| d.consequence(user_data.family) == Consequence::NoJoin && fatal(d.kind)) else {
+    // Which flags the kubelet still has is known where the image's name tells its version.
+    let image = case.claim.and_then(|claim| class.status.amis.iter().find(|ami| ami.id == claim.status.image_id));
+    let removed = image.and_then(Ami::kubernetes).map(|minor| user_data.removed_flags(minor)).unwrap_or_default();
+    let mut defects = user_data.defects.iter().chain(&removed);
+    let Some(defect) = defects.find(|d| d.consequence(user_data.family) == Consequence::NoJoin && fatal(d.kind)) else {
         return Opinion::RuledOut("userData holds no mistake that would keep the kubelet from starting".to_owned());
     };
     if let Some(sibling) = case.same_spec_sibling_joined() {
@@ -31,7 +36,7 @@ fn check(case: &Case) -> Opinion {
     let place = text::position(text, defect.span.start);
     let name = class.name();
     let confidence = if user_data.unread_from.is_none() { Confidence::Certain } else { Confidence::Likely };
-    let message = defect.message.trim_end_matches('.');
+    let message = text::mask(defect.message.trim_end_matches('.'));
     let finding = Finding::new(
         confidence,
         format!("The machine cannot join because of userData of {} {name}, line {}: {message}.", class.kind, place.line),
@@ -39,7 +44,7 @@ fn check(case: &Case) -> Opinion {
             format!("{}/{name}", class.kind),
             format!("spec.userData:{}:{}", place.line, place.column),
             text::mask(defect.span.of(text).lines().next().unwrap_or_default()),
-            message,
+            message.as_str(),
         ),
     )
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, defect.span))

@@ -103,12 +103,19 @@ fn fields(text: &str, config: Option<&Node>) -> Result<Vec<Field>, Defect> {
     if !matches!(config.value, Value::Map(_)) {
         return Err(wrong_type("spec.kubelet.config", "a map", config.span));
     }
-    let field = |(name, node): &(String, Node)| {
-        let taints = (name == "registerWithTaints").then(|| taints(text, node));
-        let written = || node.traced(text).unwrap_or_else(|| Traced::written_at(node.span.of(text), node.span.start));
-        Field { name: name.clone(), value: taints.unwrap_or_else(written), span: node.span }
-    };
-    Ok(config.entries().iter().map(field).collect())
+    let written = |node: &Node| node.traced(text).unwrap_or_else(|| Traced::written_at(node.span.of(text), node.span.start));
+    let mut fields = Vec::new();
+    for (name, node) in config.entries() {
+        if name == "registerWithTaints" {
+            fields.push(Field { name: name.clone(), value: taints(text, node), span: node.span });
+        } else if let Value::Map(entries) = &node.value {
+            // Maps are merged key by key, so that each key has a fate of its own.
+            fields.extend(entries.iter().map(|(key, node)| Field { name: format!("{name}.{key}"), value: written(node), span: node.span }));
+        } else {
+            fields.push(Field { name: name.clone(), value: written(node), span: node.span });
+        }
+    }
+    Ok(fields)
 }
 
 /// `registerWithTaints` in the grammar of the flag.

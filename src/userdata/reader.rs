@@ -8,8 +8,8 @@ use super::shell::{self, Command, Runs, Word};
 use super::systemd::{self, Generation, Refusal};
 use super::traced::Traced;
 use super::{
-    Argument, By, Defect, DefectKind, Family, Fate, Loss, Origin, Part, PartKind, Setting, UserData, bootstrap, bottlerocket,
-    kubelet_flags, mime, nodeconfig, sets, windows,
+    Argument, BootstrapCall, By, Defect, DefectKind, Family, Fate, Loss, Origin, Part, PartKind, Setting, UserData, bootstrap,
+    bottlerocket, kubelet_flags, mime, nodeconfig, sets, windows,
 };
 use crate::text::Span;
 
@@ -305,8 +305,9 @@ impl Reader<'_> {
             let message = "this starts the kubelet before Karpenter's own call of bootstrap.sh, which then changes nothing";
             self.defect(DefectKind::BootstrapBeforeKarpenter, span, message);
         }
-        self.kubelet_runs |= never.is_none() && certain;
-        self.data.bootstrap_calls.push(reading.call);
+        let starts_kubelet = never.is_none() && certain;
+        self.kubelet_runs |= starts_kubelet;
+        self.data.bootstrap_calls.push(BootstrapCall { starts_kubelet, ..reading.call });
     }
 
     /// Quotes and dashes that a word processor put in: no shell and no program takes them for its own.
