@@ -20,8 +20,8 @@ use std::process::ExitCode;
 pub struct UserData {
     /// One node class only; with neither a name nor a file, all node classes of the cluster
     name: Option<String>,
-    /// EC2NodeClasses with or without NodePools, as for `diagnose`; with --ami-family bare user data. Needs no cluster
-    #[arg(short = 'f', long = "filename", num_args = 1.., conflicts_with_all = ["kubeconfig", "context"])]
+    /// EC2NodeClasses with or without NodePools, as for `diagnose`; with --ami-family bare user data; may be repeated. Needs no cluster
+    #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     files: Vec<PathBuf>,
     /// Take the files for bare user data of this amiFamily: AL2, AL2023, Bottlerocket, Windows2022, Custom
     #[arg(long, value_name = "FAMILY", requires = "files", conflicts_with = "name")]

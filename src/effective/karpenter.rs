@@ -67,18 +67,19 @@ fn value(kind: Kind, name: &str, text: impl Into<String>, origin: Origin) -> Val
 }
 
 fn cluster(machine: &Machine) -> Vec<Value> {
-    let fact = |name: &str, known: Option<&str>, else_: &str| Value {
-        literal: known.is_some(),
-        ..value(Kind::Cluster, name, known.unwrap_or(else_), Origin::Karpenter)
+    let (kind, names) = match machine.family {
+        Family::Custom => return Vec::new(),
+        Family::Bottlerocket => (Kind::Setting, ["cluster-name", "api-server", "cluster-certificate"]),
+        Family::Al2 | Family::Al2023 | Family::Windows => (Kind::Cluster, ["name", "apiServerEndpoint", "certificateAuthority"]),
     };
-    match machine.family {
-        Family::Custom => Vec::new(),
-        _ => vec![
-            fact("name", machine.cluster.name, "CLUSTER_NAME of Karpenter's Deployment"),
-            fact("apiServerEndpoint", machine.cluster.endpoint, "asked of EKS by Karpenter"),
-            fact("certificateAuthority", None, "asked of EKS by Karpenter"),
-        ],
-    }
+    let known = [machine.cluster.name, machine.cluster.endpoint, None];
+    let sources = ["CLUSTER_NAME of Karpenter's Deployment", "asked of EKS by Karpenter", "asked of EKS by Karpenter"];
+    let facts = names.into_iter().zip(known).zip(sources);
+    let fact = |((name, known), source): ((&str, Option<&str>), &str)| Value {
+        literal: known.is_some(),
+        ..value(kind, name, known.unwrap_or(source), Origin::Karpenter)
+    };
+    facts.map(fact).collect()
 }
 
 fn kubelet(machine: &Machine) -> Vec<Value> {

@@ -24,9 +24,9 @@ fn expand(data: &UserData, argument: &Argument) -> Vec<Value> {
         (userdata::Setting::Field(name), _) => (Kind::Config, name.as_str()),
     };
     let outcome = match &argument.fate {
-        Fate::Taken => Outcome::Effective,
+        // Karpenter's own value follows, and overrides this one.
+        Fate::Taken | Fate::Overridden(By::Karpenter) => Outcome::Effective,
         Fate::Overridden(By::Later(span)) => Outcome::Overridden { by: Origin::UserData(*span), because: "the last occurrence wins" },
-        Fate::Overridden(By::Karpenter) => Outcome::Overridden { by: Origin::Karpenter, because: "Karpenter's part is merged last" },
         Fate::Lost(loss) => Outcome::Lost(loss.to_string()),
     };
     let value = |value: &str, span: Span, outcome: Outcome| Value {
