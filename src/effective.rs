@@ -150,7 +150,7 @@ fn notes(machine: &Machine, data: &UserData) -> Vec<&'static str> {
     if machine.karpenter.is_none() && machine.family != Family::Custom {
         notes.push("the version of Karpenter is not known; its part is that of 1.14");
     }
-    if machine.kubernetes.is_none() && data.arguments.iter().any(|a| a.is_taken()) {
+    if machine.kubernetes.is_none() && data.arguments.iter().any(userdata::Argument::is_taken) {
         notes.push("the version of Kubernetes is not known; flags that newer kubelets have lost are not looked for");
     }
     notes
@@ -191,22 +191,18 @@ fn settle(values: &mut [Value]) {
     let mut later: HashMap<String, (u32, Origin, Kind)> = HashMap::new();
     for value in values.iter_mut().rev().filter(|value| value.outcome == Outcome::Effective) {
         let key = key(value);
-        // A flag for a map replaces the whole map of the file.
-        let map = key.split_once('.').map(|(map, _)| map).filter(|_| value.kind == Kind::Config);
+        // A flag for a map replaces the whole map of the file, but for feature gates.
+        // kubernetes v1.36.3 cmd/kubelet/app/server.go kubeletConfigFlagPrecedence
+        let map = key.split_once('.').map(|(map, _)| map).filter(|map| value.kind == Kind::Config && *map != "featuregates");
         let winner = later.get(&key).or_else(|| map.and_then(|map| later.get(map)).filter(|(.., kind)| *kind == Kind::Flag));
-        match winner {
-            Some((occurrence, origin, kind)) if *occurrence != value.occurrence => {
+        if let Some((occurrence, origin, kind)) = winner {
+            let adds = value.kind == Kind::Flag && is_map_flag(&value.name);
+            if *occurrence != value.occurrence && !adds {
                 value.outcome = Outcome::Overridden { by: origin.clone(), because: because(value, *kind, origin) };
             }
-            Some(_) => {}
-            // What is perhaps not run may override nothing; flags for maps add up.
-            None if value.exact && !(value.kind == Kind::Flag && is_map_flag(&value.name)) => {
-                later.insert(key, (value.occurrence, value.origin.clone(), value.kind));
-            }
-            None if value.exact => {
-                later.entry(key).or_insert((value.occurrence, value.origin.clone(), value.kind));
-            }
-            None => {}
+        } else if value.exact {
+            // What is perhaps not run may override nothing.
+            later.insert(key, (value.occurrence, value.origin.clone(), value.kind));
         }
     }
 }

@@ -131,10 +131,10 @@ pub fn run(args: &UserData) -> ExitCode {
         Format::Json => report::json(&pages),
     });
     let fails = |page: &Page| {
-        page.effective.defects.iter().any(|defect| match (args.fail_on, defect.consequence(page.machine.family)) {
-            (Some(_), Consequence::NoLaunch | Consequence::NoJoin) => true,
-            (Some(FailOn::Lost), Consequence::Lost) => true,
-            _ => false,
+        page.effective.defects.iter().any(|defect| match defect.consequence(page.machine.family) {
+            Consequence::NoLaunch | Consequence::NoJoin => args.fail_on.is_some(),
+            Consequence::Lost => args.fail_on == Some(FailOn::Lost),
+            Consequence::Unknown => false,
         })
     };
     if clean { ExitCode::from(u8::from(pages.iter().any(fails))) } else { ExitCode::from(BAD_INPUT) }

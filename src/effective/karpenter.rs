@@ -149,7 +149,9 @@ fn taints(machine: &Machine) -> Vec<Value> {
     if machine.family != Family::Custom && !of_pool.clone().any(|(taint, _)| taint.matches(&unregistered)) {
         values.push(value(kind, name, unregistered.to_string(), Origin::Karpenter));
     }
-    values.iter_mut().for_each(|value| value.occurrence = 19_999);
+    for value in &mut values {
+        value.occurrence = 19_999;
+    }
     values
 }
 

@@ -36,7 +36,7 @@ fn expand(data: &UserData, argument: &Argument) -> Vec<Value> {
         literal: true,
         origin: Origin::UserData(span),
         outcome,
-        exact: argument.exact && !data.unread_from.is_some_and(|from| from.start < span.start),
+        exact: argument.exact && data.unread_from.is_none_or(|from| from.start >= span.start),
         occurrence: 0,
     };
     let listed = matches!(name, "register-with-taints" | "registerWithTaints" | "node-taints" | "node-labels");

@@ -57,7 +57,7 @@ impl Page<'_> {
         };
         json!({
             "nodeClass": Some(self.machine.class.name()).filter(|name| !name.is_empty()),
-            "nodePool": self.machine.pool.map(|pool| pool.name()),
+            "nodePool": self.machine.pool.map(crate::foreign::NodePool::name),
             "source": self.source,
             "family": self.machine.family.to_string(),
             "karpenter": self.machine.karpenter.map(|version| version.to_string()),

@@ -71,13 +71,14 @@ pub(super) fn command_line(words: &[Traced]) -> CommandLine {
             Some(at) => (word.from(at + 1), word.span()),
             None if known_flags::is_switch(&name) => (Traced::default(), word.span()),
             None if text.starts_with("-v") && text.len() > 2 => (word.from(2), word.span()),
-            None => match rest.next() {
-                Some(value) => (value.clone(), Span::new(word.span().start, value.span().end.max(word.span().end))),
-                None => {
+            None => {
+                let value = rest.next();
+                if value.is_none() {
                     line.without_value.push(word.span());
-                    (Traced::default(), word.span())
                 }
-            },
+                let end = value.map_or(0, |value| value.span().end).max(word.span().end);
+                (value.cloned().unwrap_or_default(), Span::new(word.span().start, end))
+            }
         };
         line.flags.push(Flag { name, value, span });
     }

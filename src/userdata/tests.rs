@@ -265,7 +265,7 @@ fn windows_arguments_are_never_certain() {
 }
 
 /// What is wrong in a text, with its place.
-fn marked<'t>(text: &'t str, family: Family) -> Vec<(DefectKind, &'t str, Consequence)> {
+fn marked(text: &str, family: Family) -> Vec<(DefectKind, &str, Consequence)> {
     read(text, family).defects.iter().map(|d| (d.kind, d.span.of(text), d.consequence(family))).collect()
 }
 

@@ -77,7 +77,7 @@ fn a_taint_flag_of_a_node_config_wipes_every_taint_of_karpenters() {
 
 #[test]
 fn without_that_flag_everything_of_karpenters_arrives() {
-    let healthy: String = REPORT.lines().filter(|l| !l.contains("- --register-with-taints")).map(|l| format!("{l}\n")).collect();
+    let healthy: String = REPORT.split_inclusive('\n').filter(|l| !l.contains("- --register-with-taints")).collect();
     let answer = userdata(&["-f", "-", "-o", "json", "--fail-on", "lost"], &healthy);
     assert_eq!(answer.code, 0, "{}", answer.out);
     let list: Value = serde_json::from_str(&answer.out).expect("JSON");
