@@ -110,7 +110,11 @@ pub fn resolve(machine: &Machine) -> Effective {
     let data = userdata::read(text, machine.family);
     let mut defects = data.defects.clone();
     defects.extend(machine.kubernetes.map(|minor| data.removed_flags(minor)).unwrap_or_default());
-    defects.extend(data.other_cluster(machine.cluster.name, machine.cluster.endpoint).map(Defect::from));
+    defects.extend(data.other_cluster(machine.cluster.name, machine.cluster.endpoint).map(|(named, own)| Defect {
+        kind: DefectKind::OtherCluster,
+        span: named.span,
+        message: format!("this is another cluster: Karpenter works for {own}"),
+    }));
     let mut values = image::values(machine);
     values.extend(user::values(&data));
     values.extend(karpenter::values(machine, &data));

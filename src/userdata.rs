@@ -276,21 +276,6 @@ pub enum DefectKind {
     DropsTaints,
 }
 
-/// A cluster in the text that is not Karpenter's.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OtherCluster {
-    pub span: Span,
-    /// The name or the endpoint of Karpenter's own.
-    pub own: String,
-}
-
-impl From<OtherCluster> for Defect {
-    fn from(other: OtherCluster) -> Self {
-        let message = format!("this is another cluster: Karpenter works for {}", other.own);
-        Self { kind: DefectKind::OtherCluster, span: other.span, message }
-    }
-}
-
 /// What a defect leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Consequence {
@@ -423,20 +408,13 @@ impl UserData {
         }
     }
 
-    /// Whether the user's own text decides which cluster the kubelet joins.
-    pub fn names_cluster(&self) -> bool {
-        let (name, endpoint) = self.joins();
-        name.is_some() || endpoint.is_some()
-    }
-
-    /// A literal cluster that the kubelet is sent to and that is not the one with this name and endpoint.
-    pub fn other_cluster(&self, name: Option<&str>, endpoint: Option<&str>) -> Option<OtherCluster> {
+    /// A literal name or endpoint that sends the kubelet to another cluster than the one with this name and endpoint, and what it
+    /// should be.
+    pub fn other_cluster<'a>(&'a self, name: Option<&'a str>, endpoint: Option<&'a str>) -> Option<(&'a Located<String>, &'a str)> {
         let literal = |located: &&Located<String>| !located.value.is_empty() && !located.value.contains(['$', '`']);
         let (named, reached) = self.joins();
         let by_name = named.filter(literal).zip(name).filter(|(named, own)| named.value != *own);
-        let by_endpoint = reached.filter(literal).zip(endpoint).filter(|(at, own)| bare_endpoint(&at.value) != bare_endpoint(own));
-        let (located, own) = by_name.or(by_endpoint)?;
-        Some(OtherCluster { span: located.span, own: own.to_owned() })
+        by_name.or_else(|| reached.filter(literal).zip(endpoint).filter(|(reached, own)| !same_endpoint(&reached.value, own)))
     }
 
     /// Whether the user's own call of bootstrap.sh starts the kubelet, so that Karpenter's comes too late.
@@ -454,10 +432,10 @@ pub fn too_large(text: &str, rendered: usize) -> Defect {
     Defect { kind: DefectKind::TooLarge, span: Span::new(text.len(), text.len()), message }
 }
 
-/// An endpoint without what does not tell clusters apart.
-fn bare_endpoint(endpoint: &str) -> String {
-    let lower = endpoint.trim().to_ascii_lowercase();
-    lower.trim_start_matches("https://").trim_end_matches('/').trim_end_matches(":443").to_owned()
+/// Whether two endpoints are one cluster's.
+pub fn same_endpoint(one: &str, other: &str) -> bool {
+    let bare = |url: &str| url.trim().trim_end_matches('/').trim_end_matches(":443").to_ascii_lowercase();
+    bare(one) == bare(other)
 }
 
 /// Whether a setting is the one that `flag` names: fields are the flag in camel case.

@@ -37,15 +37,6 @@ pub struct NodeClassSpec {
     pub metadata_options: MetadataOptions,
     #[serde(deserialize_with = "nullable")]
     pub block_device_mappings: Vec<BlockDevice>,
-    #[serde(deserialize_with = "nullable")]
-    pub kubelet: KubeletSettings,
-}
-
-/// `spec.kubelet`.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct KubeletSettings {
-    pub max_pods: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -177,6 +168,12 @@ impl NodeClass {
         }
         let values = self.status.amis.iter().filter_map(|ami| ami.requirements.get(of(ami)?)).flat_map(|r| &r.values);
         Some(values.map(String::as_str).collect())
+    }
+
+    /// `spec.kubelet.maxPods`.
+    #[must_use]
+    pub fn max_pods(&self) -> Option<u64> {
+        self.spec.kubelet.get("maxPods").and_then(serde_json::Value::as_u64)
     }
 
     /// The minor version of Kubernetes 1 that the resolved images carry in their names; `None` where they differ or tell none.

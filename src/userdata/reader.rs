@@ -1,6 +1,6 @@
 //! The way of the text through its readers, by family and by part.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::known_flags::{self, Known};
 use super::kubelet_flags::CommandLine;
@@ -198,7 +198,10 @@ impl Reader<'_> {
         if self.data.family != Family::Custom || first.ends_with('\r') {
             return;
         }
-        let in_call = |at: &usize| self.data.bootstrap_calls.iter().any(|call| call.span.start <= *at && *at <= call.span.end);
+        let mut calls: Vec<Span> = self.data.bootstrap_calls.iter().map(|call| call.span).collect();
+        calls.sort_unstable();
+        let before = |at: usize| calls.partition_point(|call| call.start <= at).checked_sub(1).and_then(|last| calls.get(last));
+        let in_call = |at: &usize| before(*at).is_some_and(|call| *at <= call.end);
         let mut ends = text.match_indices("\r\n").map(|(at, _)| span.start + at);
         let Some(first) = ends.clone().next() else { return };
         if let Some(at) = ends.find(in_call) {
@@ -318,7 +321,8 @@ impl Reader<'_> {
             let message = "this typographic character is no ASCII quote or dash: it becomes a part of the cluster's name";
             return self.defect(DefectKind::TypographicCharacter, character(self.text, name.span.start + at), message);
         }
-        let is_value = |word: &Word| reading.call.options.iter().any(|(_, value)| value.span == word.text.span());
+        let values: HashSet<Span> = reading.call.options.iter().map(|(_, value)| value.span).collect();
+        let is_value = |word: &Word| values.contains(&word.text.span());
         if let Some(word) = arguments.iter().find(|word| word.text.as_str().starts_with(['–', '—', '−']) && !is_value(word)) {
             let start = word.text.span().start;
             let message = "this is a typographic dash: bootstrap.sh wants `--`, and does not know the option";
@@ -406,8 +410,9 @@ impl Reader<'_> {
             };
             self.defect(DefectKind::FlagWithoutValue, span, message);
         }
+        let single: HashSet<usize> = line.single_dash.iter().map(|dash| dash.start).collect();
         for flag in line.flags.iter().filter(|flag| known_flags::look_up(&flag.name) == Known::No) {
-            if line.single_dash.iter().any(|dash| dash.start == flag.span.start) {
+            if single.contains(&flag.span.start) {
                 continue;
             }
             let meant = known_flags::nearest(&flag.name).map_or_else(String::new, |near| format!("; --{near} is one"));
