@@ -109,7 +109,12 @@ pub fn resolve(machine: &Machine) -> Effective {
     let text = machine.class.spec.user_data.as_deref().unwrap_or_default();
     let data = userdata::read(text, machine.family);
     let mut defects = data.defects.clone();
-    defects.extend(machine.kubernetes.map(|minor| data.removed_flags(minor)).unwrap_or_default());
+    let removed = machine.kubernetes.into_iter().flat_map(|minor| data.removed_flags(minor)).filter(|(argument, _)| argument.exact);
+    defects.extend(removed.map(|(argument, since)| Defect {
+        kind: DefectKind::RemovedFlag,
+        span: argument.span,
+        message: format!("the kubelet exits over this flag: --{} is gone since Kubernetes 1.{since}", argument.name()),
+    }));
     defects.extend(data.other_cluster(machine.cluster.name, machine.cluster.endpoint).map(|(named, own)| Defect {
         kind: DefectKind::OtherCluster,
         span: named.span,

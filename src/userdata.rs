@@ -375,20 +375,14 @@ impl UserData {
         self.all("node-labels").flat_map(of).collect()
     }
 
-    /// The flags that a kubelet of this minor version of Kubernetes 1 no longer has, and exits over.
-    pub fn removed_flags(&self, minor: u32) -> Vec<Defect> {
-        let reaches =
-            |a: &&Argument| a.exact && matches!((&a.setting, &a.fate), (Setting::Flag(_), Fate::Taken | Fate::Overridden(By::Later(_))));
-        let flags = self.arguments.iter().filter(reaches).filter(|a| a.origin != Origin::BottlerocketSetting);
-        let gone = |argument: &Argument| match known_flags::look_up(argument.name()) {
-            Known::Until(since) if since <= minor => Some(Defect {
-                kind: DefectKind::RemovedFlag,
-                span: argument.span,
-                message: format!("the kubelet exits over this flag: --{} is gone since Kubernetes 1.{since}", argument.name()),
-            }),
+    /// The flags that a kubelet of this minor version of Kubernetes 1 no longer has, and exits over, each with the first version
+    /// without it. Every occurrence is parsed, also one that a later one replaces.
+    pub fn removed_flags(&self, minor: u32) -> impl Iterator<Item = (&Argument, u32)> {
+        let reaches = |a: &&Argument| matches!((&a.setting, &a.fate), (Setting::Flag(_), Fate::Taken | Fate::Overridden(By::Later(_))));
+        self.arguments.iter().filter(reaches).filter_map(move |argument| match known_flags::look_up(argument.name()) {
+            Known::Until(since) if since <= minor => Some((argument, since)),
             _ => None,
-        };
-        flags.filter_map(gone).collect()
+        })
     }
 
     /// The name and the endpoint of the cluster that the user's own text joins. Elsewhere than on Custom, Karpenter's part overrides

@@ -1,6 +1,7 @@
 //! karpenter.k8s.aws/v1 EC2NodeClass, and any other node class as far as it goes: conditions only.
 
 use super::{Condition, Meta, Requirement, conditions, nullable};
+use crate::image;
 use crate::userdata::Family;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,7 +180,7 @@ impl NodeClass {
     /// The minor version of Kubernetes 1 that the resolved images carry in their names; `None` where they differ or tell none.
     #[must_use]
     pub fn kubernetes(&self) -> Option<u32> {
-        let mut minors = self.status.amis.iter().map(Ami::kubernetes);
+        let mut minors = self.status.amis.iter().map(|ami| image::kubernetes(&ami.name));
         let first = minors.next()??;
         minors.all(|minor| minor == Some(first)).then_some(first)
     }
@@ -187,15 +188,5 @@ impl NodeClass {
     #[must_use]
     pub fn is_ec2(&self) -> bool {
         self.kind == "EC2NodeClass"
-    }
-}
-
-impl Ami {
-    /// The minor version of Kubernetes 1 in the name of an image that AWS published:
-    /// amazon-eks-node-al2023-x86_64-standard-1.34-v20260108, bottlerocket-aws-k8s-1.31-x86_64-v1.32.0-cacc4ce9.
-    #[must_use]
-    pub fn kubernetes(&self) -> Option<u32> {
-        let published = ["amazon-eks-", "bottlerocket-aws-k8s-", "Windows_Server-"].iter().any(|start| self.name.starts_with(start));
-        self.name.split('-').filter(|_| published).find_map(|part| part.strip_prefix("1.")?.parse().ok())
     }
 }

@@ -5,7 +5,6 @@ use super::unknown::ask_the_instance;
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
-use crate::foreign::Ami;
 use crate::input::Input;
 use crate::text;
 use crate::userdata::{Consequence, DefectKind};
@@ -23,11 +22,7 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let (Some((user_data, text)), Some(class)) = (case.user_data(), case.class()) else { return Opinion::Silent };
     let fatal = |kind: DefectKind| kind != DefectKind::RefusedLabel;
-    // Which flags the kubelet still has is known where the image's name tells its version.
-    let image = case.claim.and_then(|claim| class.status.amis.iter().find(|ami| ami.id == claim.status.image_id));
-    let removed = image.and_then(Ami::kubernetes).map(|minor| user_data.removed_flags(minor)).unwrap_or_default();
-    let mut defects = user_data.defects.iter().chain(&removed);
-    let Some(defect) = defects.find(|d| d.consequence(user_data.family) == Consequence::NoJoin && fatal(d.kind)) else {
+    let Some(defect) = user_data.defects.iter().find(|d| d.consequence(user_data.family) == Consequence::NoJoin && fatal(d.kind)) else {
         return Opinion::RuledOut("userData holds no mistake that would keep the kubelet from starting".to_owned());
     };
     if let Some(sibling) = case.same_spec_sibling_joined() {
