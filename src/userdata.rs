@@ -5,17 +5,17 @@
 //! Bottlerocket's settings, and at last the kubelet's own flags. Nothing here fails: what cannot be followed is marked as such.
 
 mod bootstrap;
-mod bottlerocket;
+pub mod bottlerocket;
 mod known_flags;
 pub mod kubelet_flags;
-mod mime;
-mod nodeconfig;
+pub mod mime;
+pub mod nodeconfig;
 mod reader;
-mod shell;
-mod systemd;
-mod traced;
+pub mod shell;
+pub mod systemd;
+pub mod traced;
 mod windows;
-mod yaml;
+pub mod yaml;
 
 use std::fmt;
 

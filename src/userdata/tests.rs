@@ -415,31 +415,3 @@ fn noise_of_sixteen_kib_is_read_at_once_and_without_a_panic() {
     }
     assert!(started.elapsed().as_secs() < 60);
 }
-
-/// Bash itself is asked what it makes of lines of quotes, escapes and variables.
-#[test]
-fn bash_reads_the_same_words() {
-    const PIECES: [&str; 20] =
-        ["a", "b=c", " ", " ", "'", "'", "\"", "\"", "\\", "$X", "${X}", "$Y", "$", "\\\n", "#", "--x=", ",", "\\\"", "\n", "$'"];
-    let mut state = 11_usize;
-    let mut compared = 0;
-    for _ in 0..400 {
-        let mut line = String::new();
-        for _ in 0..12 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            line.push_str(PIECES[(state >> 33) % PIECES.len()]);
-        }
-        let text = format!("X='p q'\nY=r\nprintf '<%s>' {line}\nexit\n");
-        let script = shell::read(&Traced::written_at(&text, 0));
-        let Some(command) = script.commands.iter().find(|c| c.words.first().is_some_and(|w| w.text.as_str() == "printf")) else { continue };
-        if script.open_quote.is_some() || !command.words.iter().all(|word| word.exact) || script.commands.len() > 4 {
-            continue;
-        }
-        let Ok(output) = std::process::Command::new("bash").arg("-c").arg(&text).output() else { return };
-        let words: Vec<_> = command.words.iter().skip(2).map(|word| word.text.as_str()).collect();
-        let ours = format!("<{}>", words.join("><"));
-        assert_eq!(ours, String::from_utf8_lossy(&output.stdout), "{text}");
-        compared += 1;
-    }
-    assert!(compared > 50, "{compared}");
-}

@@ -64,6 +64,7 @@ impl Traced {
         self.origin.extend_from_slice(&other.origin);
     }
 
+    #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Self {
         match (self.text.get(range.clone()), self.origin.get(range)) {
             (Some(text), Some(origin)) => Self { text: text.to_owned(), origin: origin.to_vec() },
@@ -71,8 +72,22 @@ impl Traced {
         }
     }
 
+    #[must_use]
     pub fn from(&self, start: usize) -> Self {
         self.slice(start..self.len())
+    }
+
+    /// The text with the carriage returns of its line ends left out.
+    #[must_use]
+    pub fn with_unix_lines(&self) -> Self {
+        let mut read = Self::default();
+        let mut start = 0;
+        for (at, _) in self.text.match_indices("\r\n") {
+            read.append(&self.slice(start..at));
+            start = at + 1;
+        }
+        read.append(&self.from(start));
+        read
     }
 
     /// The characters with the byte at which each begins here.
