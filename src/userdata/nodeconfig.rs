@@ -1,4 +1,8 @@
 //! nodeadm's `NodeConfig`, the user data of Amazon Linux 2023.
+//!
+//! Known to differ: Go reads nothing behind its first document, also where no `---` ends that one but a smaller indentation, the end
+//! of a `{…}`, a `%` directive or a leading `...`. We take what follows for a mistake in the YAML. And Go refuses a
+//! `!!binary` that is no base64.
 
 use super::traced::Traced;
 use super::yaml::{self, Node, Value};
@@ -62,23 +66,34 @@ pub fn read(text: &str, span: Span) -> Result<NodeConfig, Defect> {
         });
     }
     let spec = root.get("spec");
+    let section = |name: &'static str| spec.and_then(|spec| spec.get(name)).map(|node| (format!("spec.{name}"), node));
+    let sections = spec
+        .map(|spec| ("spec".to_owned(), spec))
+        .into_iter()
+        .chain(["cluster", "kubelet", "featureGates"].into_iter().filter_map(section));
+    for (name, node) in sections {
+        if !matches!(node.value, Value::Map(_) | Value::Null) {
+            return Err(wrong_type(&name, "a map", node.span));
+        }
+    }
     let below = |section: &str, key: &str| spec.and_then(|s| s.get(section)).and_then(|s| s.get(key));
     let string = |key: &str| match below("cluster", key) {
         Some(Node { value: Value::Text(text), span }) => Ok(Some(Located { value: text.clone(), span: *span })),
         Some(Node { value: Value::Null, .. }) | None => Ok(None),
         Some(node) => Err(wrong_type(&format!("spec.cluster.{key}"), "a string", node.span)),
     };
-    let gate = below("featureGates", "InstanceIdNodeName");
+    let gate = match below("featureGates", "InstanceIdNodeName") {
+        Some(Node { value: Value::Boolean(value), span }) => Some(Located { value: *value, span: *span }),
+        Some(Node { value: Value::Null, .. }) | None => None,
+        Some(node) => return Err(wrong_type("spec.featureGates.InstanceIdNodeName", "true or false", node.span)),
+    };
     Ok(NodeConfig {
         span,
         cluster_name: string("name")?,
         api_server_endpoint: string("apiServerEndpoint")?,
         certificate_authority: string("certificateAuthority")?,
         cidr: string("cidr")?,
-        instance_id_node_name: gate.and_then(|node| match node.value {
-            Value::Boolean(value) => Some(Located { value, span: node.span }),
-            _ => None,
-        }),
+        instance_id_node_name: gate,
         flags: flags(text, below("kubelet", "flags"))?,
         fields: fields(text, below("kubelet", "config"))?,
     })
@@ -172,9 +187,11 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_another_type_fail_the_document() {
-        let error = whole(&format!("{HEAD}spec: {{kubelet: {{flags: --v=2}}}}\n")).unwrap_err();
-        assert_eq!(error.kind, DefectKind::NodeConfigWrongType);
+    fn a_field_of_another_type_fails_the_document() {
+        for spec in ["{kubelet: {flags: --v=2}}", "{cluster: []}", "[]", "{featureGates: {InstanceIdNodeName: \"true\"}}"] {
+            let error = whole(&format!("{HEAD}spec: {spec}\n")).unwrap_err();
+            assert_eq!(error.kind, DefectKind::NodeConfigWrongType, "{spec}");
+        }
     }
 
     #[test]
