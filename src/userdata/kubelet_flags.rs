@@ -1,6 +1,6 @@
 //! What the kubelet makes of its own flags: words to flags, and the grammars of taints and labels.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::known_flags;
 use super::traced::Traced;
@@ -23,7 +23,7 @@ pub struct FlagError {
 
 /// One flag of a command line; `value` is empty where none was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Flag {
+pub struct Flag {
     /// Without dashes, `_` written as `-`.
     pub name: String,
     pub value: Traced,
@@ -32,7 +32,7 @@ pub(super) struct Flag {
 
 /// A command line as the kubelet reads it.
 #[derive(Debug, Default)]
-pub(super) struct CommandLine {
+pub struct CommandLine {
     pub flags: Vec<Flag>,
     /// Words that are no flags: the kubelet exits with `unknown command`.
     pub stray: Vec<Span>,
@@ -43,7 +43,7 @@ pub(super) struct CommandLine {
 }
 
 /// Reads `words` as pflag does: `--name=value`, or `--name value` where the flag is no switch.
-pub(super) fn command_line(words: &[Traced]) -> CommandLine {
+pub fn command_line(words: &[Traced]) -> CommandLine {
     let mut line = CommandLine::default();
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
@@ -138,7 +138,7 @@ fn parse_taint(spec: &str) -> Result<Taint, String> {
     Ok(Taint { key: key.to_owned(), value: value.to_owned(), effect: effect.unwrap_or_default().to_owned() })
 }
 
-/// The pairs of `--node-labels`, each key with its value and its place in `text`. A key alone has an empty value.
+/// The pairs of `--node-labels`, each key with its value and its place in `text`. A key without `=` has an empty value.
 // k8s.io/component-base v0.36.3 cli/flag/configuration_map.go ConfigurationMap.Set
 pub fn parse_labels(text: &str) -> impl Iterator<Item = (&str, &str, Span)> {
     split(text).filter(|(pair, _)| !pair.is_empty()).map(|(pair, span)| {
@@ -153,9 +153,11 @@ pub fn refused_labels(value: &str) -> Vec<(String, Span)> {
     parse_labels(value).filter(|(key, ..)| is_refused_label(key)).map(|(key, _, span)| (key.to_owned(), span)).collect()
 }
 
-/// The first label that is neither a legal key nor a legal value: `invalid node labels`, and the kubelet exits.
+/// The first label with an illegal key or value: `invalid node labels`, and the kubelet exits. A repeated key has its last value.
 pub fn invalid_label(value: &str) -> Option<FlagError> {
-    let (key, _, span) = parse_labels(value).find(|(key, value, _)| !is_qualified_name(key) || !is_label_value(value))?;
+    let last: HashMap<&str, Span> = parse_labels(value).map(|(key, _, span)| (key, span)).collect();
+    let mut kept = parse_labels(value).filter(|(key, _, span)| last.get(key) == Some(span));
+    let (key, _, span) = kept.find(|(key, value, _)| !is_qualified_name(key) || !is_label_value(value))?;
     Some(FlagError { message: format!("invalid node labels: {key}"), span })
 }
 
