@@ -4,6 +4,7 @@
 
 pub mod binaries;
 mod debian;
+mod go;
 mod karpenter;
 mod nodewhy;
 mod process;
