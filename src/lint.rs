@@ -151,16 +151,6 @@ pub fn lint(files: Files, family: Option<Family>) -> Report {
     report
 }
 
-const fn shown(family: Family) -> &'static str {
-    match family {
-        Family::Al2 => "AL2",
-        Family::Al2023 => "AL2023",
-        Family::Bottlerocket => "Bottlerocket",
-        Family::Windows => "Windows",
-        Family::Custom => "Custom",
-    }
-}
-
 fn user_data_file(file: &str, text: &str, family: Option<Family>, report: &mut Report) {
     let family = family.unwrap_or_else(|| {
         let by_name = || {
@@ -168,10 +158,9 @@ fn user_data_file(file: &str, text: &str, family: Option<Family>, report: &mut R
             extensions.into_iter().find(|(extension, _)| named(file, &[extension])).map(|(_, family)| family)
         };
         let family = guess(text).or_else(by_name).unwrap_or(Family::Al2023);
-        report.notes.push(format!(
-            "{file}: read as user data of {}, judged by how it begins or is named; --ami-family says otherwise",
-            shown(family)
-        ));
+        report
+            .notes
+            .push(format!("{file}: read as user data of {family}, judged by how it begins or is named; --ami-family says otherwise"));
         family
     });
     let blame = Blame::object("", USER_DATA, file);

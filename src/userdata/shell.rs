@@ -108,6 +108,8 @@ struct Subshell {
     /// Whether the script had ended before it.
     exited: bool,
     conditional: bool,
+    /// How many compound commands were open before it.
+    depth: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -195,7 +197,8 @@ impl<'a> Reader<'a> {
                 ')' => {
                     self.at += 1;
                     self.end_command();
-                    if let Some(subshell) = self.subshells.pop() {
+                    // Not the `)` of a pattern: `case` is deeper.
+                    if let Some(subshell) = self.subshells.pop_if(|subshell| subshell.depth == self.depth) {
                         self.exited = subshell.exited;
                     }
                 }
@@ -209,7 +212,7 @@ impl<'a> Reader<'a> {
                     } else {
                         let conditional = self.behind_operator;
                         self.end_command();
-                        self.subshells.push(Subshell { exited: self.exited, conditional });
+                        self.subshells.push(Subshell { exited: self.exited, conditional, depth: self.depth });
                     }
                 }
                 '<' | '>' if self.rest().starts_with("<(") || self.rest().starts_with(">(") => {
@@ -801,6 +804,9 @@ mod tests {
         let script = read(&Traced::written_at("a\nb 'c\nd", 0));
         assert_eq!(script.open_quote, Some(Span::new(4, 5)));
         assert_eq!(script.commands.iter().map(|c| c.runs).collect::<Vec<_>>(), [Runs::Always, Runs::SyntaxError]);
+        // The `)` of a pattern closes no subshell: all of it is one command, of which nothing is run.
+        let script = read(&Traced::written_at("( a # )\ncase x in x) b\n;;\nesac\nc '", 0));
+        assert!(script.commands.iter().all(|c| c.runs == Runs::SyntaxError));
     }
 
     #[test]
