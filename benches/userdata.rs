@@ -27,6 +27,7 @@ const SHAPES: &[(&str, &str, &str)] = &[
     ("here_documents", "#!/bin/bash\n", "cat <<E\n"),
     ("doubling_variables", "#!/bin/bash\nA=xxxxxxxxxxxxxxxx\n", "A=$A$A\n"),
     ("open_parentheses", "#!/bin/bash\n", "$("),
+    ("open_arithmetic", "#!/bin/bash\n", "(( "),
     ("open_braces", "#!/bin/bash\n", "{,"),
     ("nested_shells", "#!/bin/bash\n", "bash -c \"bash -c 'kubelet --v=2'\"; "),
     (

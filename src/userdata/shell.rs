@@ -14,6 +14,9 @@ use crate::text::Span;
 /// No more text than this is made from variables, however often they repeat each other.
 const EXPANSION_LIMIT: usize = 64 * 1024;
 
+/// How far `((` in all may be followed to see what it is: each could need a look at all the rest.
+const LOOK_AHEAD_LIMIT: usize = 64 * 1024;
+
 /// One word behind all quoting.
 #[derive(Debug, Clone, Default)]
 pub struct Word {
@@ -83,6 +86,7 @@ struct Reader<'a> {
     script: Script,
     variables: HashMap<String, Word>,
     expanded: usize,
+    looked_ahead: usize,
     words: Vec<Word>,
     command_start: usize,
     output: Option<Word>,
@@ -121,6 +125,7 @@ impl<'a> Reader<'a> {
             script: Script::default(),
             variables: HashMap::new(),
             expanded: 0,
+            looked_ahead: 0,
             words: Vec::new(),
             command_start: 0,
             output: None,
@@ -202,7 +207,7 @@ impl<'a> Reader<'a> {
                         self.exited = subshell.exited;
                     }
                 }
-                '(' if self.words.is_empty() && self.rest().starts_with("((") => self.skip_parentheses(),
+                '(' if self.words.is_empty() && self.rest().starts_with("((") && self.arithmetic() => {}
                 '(' if self.array() => self.skip_parentheses(),
                 '(' => {
                     self.at += 1;
@@ -227,6 +232,19 @@ impl<'a> Reader<'a> {
                 return;
             }
         }
+    }
+
+    /// Steps over the arithmetic that the `((` here begins; where it does not end in `))`, it opens two subshells.
+    fn arithmetic(&mut self) -> bool {
+        let start = self.at;
+        self.skip_parentheses();
+        self.looked_ahead += self.at - start;
+        let ends = self.text.get(..self.at).is_some_and(|read| read.ends_with("))"));
+        if !ends && self.looked_ahead <= LOOK_AHEAD_LIMIT {
+            self.at = start;
+            return false;
+        }
+        true
     }
 
     /// Whether the `(` here belongs to `NAME=(…)`, of which nothing is known.
@@ -745,6 +763,12 @@ mod tests {
         let last = script.commands.last().unwrap();
         assert!(!last.words[1].exact);
         assert_eq!(last.runs, Runs::Always);
+    }
+
+    #[test]
+    fn two_parentheses_are_arithmetic_or_two_subshells() {
+        assert_eq!(commands("((X = 1 + (2)))\na"), [["a"]]);
+        assert_eq!(commands("((a); b)\nc"), [["a"], ["b"], ["c"]]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! purpose, which must be found out. `NODEWHY_SEED` picks other cases than the usual ones.
 
 mod bash;
+mod brush;
 mod compare;
 #[path = "../control-plane/debian.rs"]
 mod debian;
@@ -12,4 +13,5 @@ mod go;
 mod karpenter;
 mod kubelet;
 mod nodeadm;
+mod scripts;
 mod systemd;
