@@ -30,6 +30,8 @@ pub struct Machine<'a> {
 pub struct Cluster<'a> {
     pub name: Option<&'a str>,
     pub endpoint: Option<&'a str>,
+    /// Its certificate authority, in base64.
+    pub authority: Option<&'a str>,
 }
 
 /// Where in the machine's configuration a value stands.
@@ -127,12 +129,25 @@ pub fn resolve(machine: &Machine) -> Effective {
     values.sort_by_key(|value| value.kind == Kind::Flag);
     settle(&mut values);
     defects.extend(dropped_taints(&values));
+    defects.extend(machine.cluster.authority.and_then(|own| other_authority(&values, own)));
     defects.sort_by_key(|defect| defect.span.start);
     let rendered = karpenter::rendered(machine, text, &values);
     if rendered > userdata::LARGEST && text.len() <= userdata::LARGEST {
         defects.push(userdata::too_large(text, rendered));
     }
     Effective { values, defects, not_followed: data.unread_from, notes: notes(machine, &data), rendered }
+}
+
+/// Where the text gives the kubelet another certificate authority than the cluster's `own`.
+fn other_authority(values: &[Value], own: &str) -> Option<Defect> {
+    let literal =
+        |v: &&Value| v.name == "certificateAuthority" && v.exact && v.outcome == Outcome::Effective && !v.value.contains(['$', '`']);
+    let bare = |text: &str| text.split_whitespace().collect::<String>();
+    let given = values.iter().filter(literal).find(|v| !v.value.is_empty() && bare(&v.value) != bare(own))?;
+    let Origin::UserData(span) = given.origin else { return None };
+    let message =
+        "this is not the certificate authority of the cluster that Karpenter works for: the kubelet trusts no answer of its API server";
+    Some(Defect { kind: DefectKind::OtherCluster, span, message: message.to_owned() })
 }
 
 /// Where the text's own list of taints replaces the one that Karpenter and the NodePool want.

@@ -270,7 +270,7 @@ pub enum DefectKind {
     RemovedFlag,
     SingleDash,
     FlagWithoutValue,
-    /// A literal name or endpoint that is not this cluster's.
+    /// A literal name, endpoint or certificate authority that is not this cluster's.
     OtherCluster,
     /// The text's own list of taints replaces Karpenter's.
     DropsTaints,

@@ -101,6 +101,7 @@ pub fn run(args: &UserData) -> ExitCode {
         cluster: Cluster {
             name: installed.and_then(|k| k.cluster_name.as_deref()).filter(|name| !name.is_empty()),
             endpoint: installed.and_then(|k| k.cluster_endpoint.as_deref()).filter(|endpoint| !endpoint.is_empty()),
+            authority: installed.and_then(|k| k.cluster_ca_bundle.as_deref()).filter(|authority| !authority.is_empty()),
         },
     };
     let mut pages: Vec<Page> = Vec::new();

@@ -165,6 +165,8 @@ impl Reader<'_> {
                 unreadable.message
             );
             self.defect(DefectKind::MisreadAsShell, unreadable.span, message);
+        } else if self.data.family == Family::Al2 && !runs && nodeconfig::names_itself_node_config(text) {
+            self.defect(DefectKind::NodeConfigIgnored, span, Loss::NodeConfigIgnored.to_string());
         } else if !runs && !text.trim().is_empty() {
             let at = Span::new(span.start, span.start);
             self.defect(

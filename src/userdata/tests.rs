@@ -213,6 +213,7 @@ fn bootstrap_sh_does_not_exist_on_al2023_and_nodeadm_not_on_al2() {
         node_config("    flags: [--v=2]\n")
     );
     assert_eq!(kinds(&read(&archive, Family::Al2)), [DefectKind::NodeConfigIgnored]);
+    assert_eq!(kinds(&read(&node_config("    flags: [--v=2]\n"), Family::Al2)), [DefectKind::NodeConfigIgnored]);
     assert!(read(&archive, Family::Al2023).effective("v").is_some());
 }
 

@@ -213,19 +213,24 @@ fn where_the_text_cannot_be_followed_the_place_is_said() {
 }
 
 #[test]
-fn another_clusters_name_and_endpoint_are_pointed_at() {
-    let deployment = "\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: karpenter, namespace: kube-system}\nspec: {template: {spec: {containers: [{name: controller, image: 'public.ecr.aws/karpenter/controller:1.14.1', env: [{name: CLUSTER_NAME, value: shop}, {name: CLUSTER_ENDPOINT, value: 'https://OWN.gr7.eu-west-1.eks.amazonaws.com'}]}]}}}\n";
-    let class = |endpoint: &str| {
+fn another_clusters_endpoint_and_certificate_authority_are_pointed_at() {
+    let deployment = "\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: karpenter, namespace: kube-system}\nspec: {template: {spec: {containers: [{name: controller, image: 'public.ecr.aws/karpenter/controller:1.14.1', env: [{name: CLUSTER_NAME, value: shop}, {name: CLUSTER_ENDPOINT, value: 'https://OWN.gr7.eu-west-1.eks.amazonaws.com'}, {name: CLUSTER_CA_BUNDLE, value: LS0t}]}]}}}\n";
+    let class = |endpoint: &str, authority: &str| {
         format!(
-            "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec:\n  amiFamily: Custom\n  userData: |\n    #!/bin/bash\n    /etc/eks/bootstrap.sh shop --apiserver-endpoint {endpoint} --b64-cluster-ca LS0t{deployment}"
+            "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec:\n  amiFamily: Custom\n  userData: |\n    #!/bin/bash\n    /etc/eks/bootstrap.sh shop --apiserver-endpoint {endpoint} --b64-cluster-ca {authority}{deployment}"
         )
     };
-    let page = |endpoint: &str| userdata(&["-f", "-", "--fail-on", "stop"], &class(endpoint));
+    let page = |endpoint: &str| userdata(&["-f", "-", "--fail-on", "stop"], &class(endpoint, "LS0t"));
     let other = page("https://ELSE.gr7.eu-west-1.eks.amazonaws.com");
     assert_eq!(other.code, 1, "{}", other.out);
     assert!(other.out.contains("this is another cluster"), "{}", other.out);
     assert_eq!(page("https://own.gr7.eu-west-1.eks.amazonaws.com/").code, 0);
     assert_eq!(page("$ENDPOINT").code, 0);
+    let trusts = |authority: &str| userdata(&["-f", "-", "--fail-on", "stop"], &class("https://own.gr7.eu-west-1.eks.amazonaws.com", authority));
+    let other = trusts("LS0u");
+    assert_eq!(other.code, 1, "{}", other.out);
+    assert!(other.out.contains("this is not the certificate authority"), "{}", other.out);
+    assert_eq!(trusts("$CA").code, 0);
 }
 
 #[test]
