@@ -3,6 +3,8 @@
 //! The engine makes these very types, so what `kubectl` shows, what `-o json` prints and what the tests compare are one thing.
 //! EKS ships a kind called `NodeDiagnostic`; that one captures logs and has nothing to do with this.
 
+pub mod limits;
+
 use chrono::{DateTime, Utc};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -103,26 +105,26 @@ pub struct NodeDiagnosisStatus {
     /// How sure the verdict is.
     pub confidence: Confidence,
     /// One sentence that says what is wrong, with the real names in it.
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub summary: String,
     /// The object to change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<Blame>,
     /// What was seen, where, and why it matters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32))]
+    #[schemars(length(max = limits::EVIDENCE))]
     pub evidence: Vec<Evidence>,
     /// Causes that were considered and excluded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 100))]
+    #[schemars(length(max = limits::RULED_OUT))]
     pub ruled_out: Vec<RuledOut>,
     /// What cannot be seen from the Kubernetes API, and how to see it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32))]
+    #[schemars(length(max = limits::UNKNOWNS))]
     pub unknowns: Vec<Unknown>,
     /// Weaker explanations that also fit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
+    #[schemars(length(max = limits::ALTERNATIVES))]
     pub alternatives: Vec<Alternative>,
     /// How to mend it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,7 +144,8 @@ pub struct NodeDiagnosisStatus {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(with = "i32", range(min = 0))]
     pub recurrences: u32,
-    /// Conditions after the Kubernetes conventions: Diagnosed (True once a cause other than Unknown is named).
+    /// Conditions after the Kubernetes conventions: Diagnosed (True once a cause other than Unknown is named), Ended, and Remediated
+    /// (True once nodewhy has removed a stale taint; the reason says what it did or why it did not).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -229,7 +232,7 @@ pub struct Blame {
     pub caret: Option<u32>,
     /// That line, with secret-looking values masked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 512))]
+    #[schemars(length(max = limits::EXCERPT))]
     pub excerpt: Option<String>,
 }
 
@@ -241,10 +244,10 @@ pub struct Evidence {
     /// Field of that object as a JSONPath without the braces, for example status.conditions[?(@.type=="Registered")].
     pub field: String,
     /// What stands there.
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub observed: String,
     /// Why it matters.
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub because: String,
 }
 
@@ -254,7 +257,7 @@ pub struct RuledOut {
     /// The cause.
     pub cause: String,
     /// What excludes it.
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub because: String,
 }
 
@@ -262,10 +265,10 @@ pub struct RuledOut {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unknown {
     /// The question.
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub question: String,
     /// The command that answers it.
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub command: String,
 }
 
@@ -277,7 +280,7 @@ pub struct Alternative {
     /// How sure it is.
     pub confidence: Confidence,
     /// What it would mean.
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub summary: String,
 }
 
@@ -285,11 +288,11 @@ pub struct Alternative {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fix {
     /// One sentence.
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub summary: String,
     /// Steps in order, each with its risk.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
+    #[schemars(length(max = limits::STEPS))]
     pub steps: Vec<FixStep>,
     /// The page that explains the cause.
     pub documentation: String,
@@ -299,11 +302,11 @@ pub struct Fix {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FixStep {
     /// What to do.
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub text: String,
     /// The command that does it, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = limits::SENTENCE))]
     pub command: Option<String>,
     /// What the step can do to the cluster.
     pub risk: Risk,

@@ -95,14 +95,14 @@ impl<'w> Case<'w> {
     /// What the diagnosis is about, in the form that outlives the objects.
     #[must_use]
     pub fn spec(&self) -> NodeDiagnosisSpec {
-        let named = |meta: &crate::foreign::Meta| NamedUid { name: meta.name.clone(), uid: meta.uid.clone() };
+        let named = |meta: &crate::foreign::Meta| NamedUid { name: meta.name.to_string(), uid: meta.uid.to_string() };
         let label = |key: &str| self.node.and_then(|n| n.metadata.label(key)).map(str::to_owned);
         let pool = self
             .claim
             .and_then(|c| c.node_pool().map(str::to_owned))
             .or_else(|| self.pool.map(|p| p.name().to_owned()))
             .or_else(|| label("karpenter.sh/nodepool"));
-        let class = self.claim.map(|c| c.spec.node_class_ref.name.clone()).or_else(|| self.class.map(|c| c.class.name().to_owned()));
+        let class = self.claim.map(|c| c.spec.node_class_ref.name.to_string()).or_else(|| self.class.map(|c| c.class.name().to_owned()));
         NodeDiagnosisSpec {
             subject: self.subject.clone(),
             node_claim: self.claim.map(|c| named(&c.metadata)),
@@ -258,5 +258,5 @@ fn class_of<'w>(world: &'w World, reference: &crate::foreign::NodeClassRef) -> O
 }
 
 fn reference(api_version: &str, kind: &str, meta: &crate::foreign::Meta) -> ObjectRef {
-    ObjectRef { api_version: api_version.to_owned(), kind: kind.to_owned(), name: meta.name.clone(), uid: meta.uid.clone() }
+    ObjectRef { api_version: api_version.to_owned(), kind: kind.to_owned(), name: meta.name.to_string(), uid: meta.uid.to_string() }
 }

@@ -14,6 +14,12 @@ use crate::world::World;
 const LABELS: [&str; 3] =
     ["beta.kubernetes.io/instance-type", "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"];
 
+/// Whether the Node carries a label of the one update that also removes the taint.
+#[must_use]
+pub fn has_labelled(node: &Node) -> bool {
+    LABELS.iter().any(|key| node.metadata.label(key).is_some_and(|value| !value.is_empty()))
+}
+
 /// What shows that the cloud controller has initialised this Node.
 #[must_use]
 pub fn traces(world: &World, node: &Node) -> Vec<Evidence> {
@@ -33,12 +39,7 @@ pub fn traces(world: &World, node: &Node) -> Vec<Evidence> {
         Some(saw(&object, "status.addresses", format!("{type_} {address}"), "only the cloud controller writes this kind of address"))
     });
     let synced = world.events("Node", node.name()).filter(|e| e.reason == "Synced" && e.reporter() == "cloud-node-controller").map(|e| {
-        saw(
-            format!("Event/{}", e.metadata.name),
-            "message",
-            e.message.clone(),
-            "the cloud controller says that it has initialised the Node",
-        )
+        saw(format!("Event/{}", e.metadata.name), "message", e.said(), "the cloud controller says that it has initialised the Node")
     });
     labels.chain(addresses).chain(synced).collect()
 }
@@ -46,7 +47,7 @@ pub fn traces(world: &World, node: &Node) -> Vec<Evidence> {
 /// Who wrote `spec.taints` last: the list is atomic, so one manager owns it whole.
 #[must_use]
 pub fn last_taint_writer(node: &Node) -> Option<&ManagedField> {
-    node.metadata.managed_fields.iter().filter(|f| f.owns_taints).max_by_key(|f| f.time)
+    node.metadata.managed_fields.0.iter().filter(|f| f.owns_taints).max_by_key(|f| f.time)
 }
 
 /// Adds who wrote the taint list last, or the question.

@@ -174,7 +174,8 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
         outcome: None,
         recurrences: finding.recurrences,
         conditions: vec![condition],
-    };
+    }
+    .within_limits();
     let mut diagnosis = NodeDiagnosis::new(&case.diagnosis_name(), case.spec());
     let mut labels = BTreeMap::from([(CAUSE_LABEL.to_owned(), cause.to_owned())]);
     if let Some(pool) = &diagnosis.spec.node_pool {

@@ -18,7 +18,7 @@ pub use affinity::{Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm};
 pub use auth::{AwsAuthConfigMap, CertificateSigningRequest, CsrStatus, ServiceAccount};
 pub use eni_config::EniConfig;
 pub use event::Event;
-pub use meta::{Condition, ManagedField, Meta, Owner, Quantity, Taint, Written, conditions};
+pub use meta::{Condition, ManagedField, Meta, Owner, Quantity, Taint, Words, Written, conditions};
 pub use node::{Address, Node, NodeInfo, NodeSpec, NodeStatus};
 pub use node_claim::{NodeClaim, NodeClaimSpec, NodeClaimStatus, NodeClassRef, Requirement, Resources};
 pub use node_class::{

@@ -197,7 +197,7 @@ pub fn refused_pods_wait<'e>(node: &Node, pod_events: impl Iterator<Item = &'e E
     let first = refusals.iter().filter_map(|e| e.first_timestamp.or(e.last_seen())).min()?;
     let because = "the Node is Ready, and its kubelet cannot start the pods that are scheduled there";
     let object = format!("Event Pod/{}", newest.involved_object.name);
-    let wait = Wait::new(Stage::Ready, first, t.ready * 2, t, saw(object, "message", newest.message.clone(), because));
+    let wait = Wait::new(Stage::Ready, first, t.ready * 2, t, saw(object, "message", newest.said(), because));
     Some(Wait { proven: wait.patience, ..wait })
 }
 
@@ -212,7 +212,7 @@ pub fn vanished_wait<'e>(claim: &NodeClaim, mut node_events: impl Iterator<Item 
     }
     let deleting = node_events.find(|e| e.reason == "DeletingNode" && e.message.contains("does not exist in the cloud provider"))?;
     let because = "the cloud controller did not find the Node's instance, and deleted the Node";
-    let evidence = saw(format!("Event/{}", deleting.metadata.name), "message", deleting.message.clone(), because);
+    let evidence = saw(format!("Event/{}", deleting.metadata.name), "message", deleting.said(), because);
     Some(Wait::new(Stage::Ready, deleting.last_seen()?, t.ready, t, evidence))
 }
 
@@ -461,7 +461,7 @@ pub fn pool_wait<'a>(
     let evidence = saw(
         format!("Event {}/{}", newest.involved_object.kind, newest.involved_object.name),
         "message",
-        newest.message.clone(),
+        newest.said(),
         "Karpenter deleted the NodeClaim at once; only its event is left",
     );
     Some(Wait::new(Stage::Launch, first, t.launch, t, evidence).only_with_proof())
@@ -509,7 +509,7 @@ fn dying_wait(claim_events: &[&Event], now: DateTime<Utc>, still: TimeDelta, t: 
     let evidence = saw(
         format!("Event NodeClaim/{}", newest.involved_object.name),
         "message",
-        newest.message.clone(),
+        newest.said(),
         "EC2 ended the instance; nobody had deleted the NodeClaim",
     );
     (!joined).then(|| Wait::new(Stage::Launch, last, t.launch, t, evidence).only_with_proof())

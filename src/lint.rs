@@ -76,7 +76,7 @@ impl Sink for Files {
         if let Object::AwsAuth(map) = &mut object
             && map.metadata.name == "aws-auth"
         {
-            map.metadata.namespace.get_or_insert_with(|| "kube-system".to_owned());
+            map.metadata.namespace.get_or_insert_with(|| "kube-system".into());
         }
         // Events tell of machines that were; whether others joined tells of the files.
         if object.input() != Input::Events {
@@ -130,7 +130,7 @@ fn key(object: &Object) -> Option<Key> {
         Object::AwsAuth(map) if map.metadata.name == "aws-auth" => "ConfigMap",
         _ => return None,
     };
-    Some((kind.to_owned(), object.meta().name.clone()))
+    Some((kind.to_owned(), object.meta().name.to_string()))
 }
 
 /// What a file that is itself user data is called, where findings name an object.

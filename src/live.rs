@@ -128,7 +128,7 @@ impl Reader<'_> {
         let references = self.world.pools().map(|p| &p.spec.template.spec.node_class_ref);
         let others: BTreeSet<(String, String)> = references
             .filter(|r| !r.kind.is_empty() && !known.iter().any(|s| s.group == r.group && s.kind == r.kind))
-            .map(|r| (r.group.clone(), r.kind.clone()))
+            .map(|r| (r.group.to_string(), r.kind.to_string()))
             .collect();
         for (group, kind) in others {
             let found = discovery::group(self.client, &group).await.ok();

@@ -6,7 +6,9 @@
 mod plain;
 
 use crate::api::{NodeDiagnosis, Outcome};
-use crate::watch::{Failure, State};
+use crate::input::Input;
+use crate::remediate;
+use crate::watch::{Failure, State, Watched};
 use chrono::{DateTime, Utc};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric, LabelValueEncoder, text};
@@ -35,6 +37,7 @@ pub struct Metrics {
     relists: Family<Read, Counter>,
     last_events: Family<Read, Gauge>,
     leader: Gauge,
+    remediations: Family<Remediated, Counter>,
 }
 
 /// From the begin of the wait to the first verdict: the thresholds are 2 to 10 minutes, Karpenter's timeout is 15.
@@ -47,6 +50,10 @@ pub enum WriteResult {
     Error,
     Timeout,
     Refused,
+}
+
+impl WriteResult {
+    const ALL: [Self; 4] = [Self::Ok, Self::Error, Self::Timeout, Self::Refused];
 }
 
 impl EncodeLabelValue for WriteResult {
@@ -83,6 +90,32 @@ struct Ended {
     outcome: String,
 }
 
+impl Ended {
+    fn by(outcome: Outcome) -> Self {
+        Self { outcome: format!("{outcome:?}") }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Remediated {
+    result: remediate::Outcome,
+    reason: String,
+}
+
+impl EncodeLabelValue for remediate::Outcome {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
+        encoder.write_str(match self {
+            Self::Removed => "removed",
+            Self::DryRun => "dry_run",
+            Self::Refused => "refused",
+            Self::Conflict => "conflict",
+            Self::Rejected => "rejected",
+            Self::Unanswered => "unanswered",
+            Self::PutBack => "put_back",
+        })
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Written {
     result: WriteResult,
@@ -116,14 +149,44 @@ impl Default for Metrics {
         let help = "When the watch of an input last heard of an object";
         registry.register_with_unit("watch_last_event_timestamp", help, Unit::Seconds, Family::clone(&last_events));
         registry.register("leader", "1 where this replica writes, 0 where it stands by", Gauge::clone(&leader));
+        let remediations = Family::default();
+        registry.register("remediations", "Stale taints removed, kept or put back, by reason", Family::clone(&remediations));
         registry.register("build", "The version of nodewhy", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         let live = Arc::new(Live::default());
         registry.register_collector(Box::new(Arc::clone(&live)));
-        Self { registry, live, diagnosed, outcomes, writes, queue, unreadable, time_to_diagnosis, relists, last_events, leader }
+        let metrics = Self {
+            registry,
+            live,
+            diagnosed,
+            outcomes,
+            writes,
+            queue,
+            unreadable,
+            time_to_diagnosis,
+            relists,
+            last_events,
+            leader,
+            remediations,
+        };
+        metrics.begin_at_zero();
+        metrics
     }
 }
 
 impl Metrics {
+    /// A counter that appears with its first event has no increase that Prometheus could see.
+    fn begin_at_zero(&self) {
+        for outcome in [Outcome::Recovered, Outcome::Terminated, Outcome::Deleted] {
+            drop(self.outcomes.get_or_create(&Ended::by(outcome)));
+        }
+        for result in WriteResult::ALL {
+            drop(self.writes.get_or_create(&Written { result }));
+        }
+        for what in Input::ALL.into_iter().map(Watched::Input).chain([Watched::Diagnoses]) {
+            drop(self.unreadable.get_or_create(&Read { input: what.name().to_owned() }));
+        }
+    }
+
     /// The text that Prometheus scrapes.
     pub fn encode(&self) -> Result<String, std::fmt::Error> {
         let mut out = String::new();
@@ -160,7 +223,7 @@ impl Metrics {
     }
 
     pub fn ended(&self, outcome: Outcome) {
-        self.outcomes.get_or_create(&Ended { outcome: format!("{outcome:?}") }).inc();
+        self.outcomes.get_or_create(&Ended::by(outcome)).inc();
     }
 
     pub fn wrote(&self, result: WriteResult) {
@@ -169,6 +232,10 @@ impl Metrics {
 
     pub fn queue(&self, waiting: usize) {
         self.queue.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+    }
+
+    pub fn remediated(&self, result: remediate::Outcome, reason: &str) {
+        self.remediations.get_or_create(&Remediated { result, reason: reason.to_owned() }).inc();
     }
 
     pub fn unreadable(&self, input: &str) {
@@ -312,13 +379,16 @@ mod tests {
         for outcome in [Outcome::Recovered, Outcome::Terminated, Outcome::Deleted] {
             metrics.ended(outcome);
         }
-        for result in [WriteResult::Ok, WriteResult::Error, WriteResult::Timeout, WriteResult::Refused] {
+        for result in WriteResult::ALL {
             metrics.wrote(result);
         }
         for (what, name) in Watches::sources() {
             metrics.unreadable(what.name());
             metrics.watch_relisted(&name);
             metrics.watch_heard(&name);
+        }
+        for guard in remediate::guard::ALL {
+            metrics.remediated(remediate::Outcome::Refused, guard.reason);
         }
         let sources: Vec<_> = Watches::sources().map(|(_, name)| name).collect();
         metrics.watches(sources.iter().map(|name| (name.as_str(), &State::Read)));
@@ -341,6 +411,18 @@ mod tests {
         let (by_pool, others) = series(&metrics);
         assert_eq!(by_pool, 3 * rules::ALL.len() + 3);
         assert!(others < 250, "{others}");
+    }
+
+    #[test]
+    fn what_has_not_happened_yet_is_zero_and_not_absent() {
+        let text = Metrics::default().encode_plain().unwrap();
+        for series in [
+            r#"nodewhy_outcomes_total{outcome="Terminated"} 0"#,
+            r#"nodewhy_writes_total{result="refused"} 0"#,
+            r#"nodewhy_unreadable_objects_total{input="NodeClaims"} 0"#,
+        ] {
+            assert!(text.lines().any(|line| line == series), "{series} is not in\n{text}");
+        }
     }
 
     #[test]

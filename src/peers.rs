@@ -2,6 +2,7 @@
 
 use crate::foreign::NodeClaim;
 use crate::karpenter;
+use crate::word::Word;
 use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,15 +63,15 @@ pub struct Tally {
 /// The machines of one node class.
 #[derive(Debug, Default)]
 pub struct Peers {
-    claims: BTreeSet<String>,
-    joined: BTreeSet<String>,
+    claims: BTreeSet<Word>,
+    joined: BTreeSet<Word>,
     tallies: [BTreeMap<String, Tally>; DIMENSIONS.len()],
-    joined_at: BTreeSet<(DateTime<Utc>, String)>,
-    launched_in_vain: BTreeSet<(DateTime<Utc>, String)>,
+    joined_at: BTreeSet<(DateTime<Utc>, Word)>,
+    launched_in_vain: BTreeSet<(DateTime<Utc>, Word)>,
 }
 
 /// When it registered, or was launched without having registered: the two times between which something may have changed.
-fn milestone(claim: &NodeClaim) -> Option<(DateTime<Utc>, String)> {
+fn milestone(claim: &NodeClaim) -> Option<(DateTime<Utc>, Word)> {
     let at = if claim.is_true("Registered") { claim.true_since("Registered") } else { claim.true_since("Launched") };
     at.map(|at| (at, claim.metadata.name.clone()))
 }
@@ -119,13 +120,13 @@ impl Peers {
 
     /// Names of all claims.
     #[must_use]
-    pub const fn claims(&self) -> &BTreeSet<String> {
+    pub const fn claims(&self) -> &BTreeSet<Word> {
         &self.claims
     }
 
     /// Names of the claims that are registered.
     #[must_use]
-    pub const fn joined(&self) -> &BTreeSet<String> {
+    pub const fn joined(&self) -> &BTreeSet<Word> {
         &self.joined
     }
 

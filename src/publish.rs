@@ -5,6 +5,7 @@
 //! what was ordered since it leads.
 
 mod event;
+pub mod remedy;
 mod status;
 
 use crate::lease::Leads;

@@ -5,6 +5,7 @@
 pub mod agent_reports;
 pub mod change;
 pub mod contrast;
+pub mod stale_cloud_provider_taint;
 pub mod unknown;
 
 mod accelerator_broken;
@@ -58,7 +59,6 @@ mod pull;
 mod repair;
 mod sandbox_image_pull_fails;
 mod security_groups_differ;
-mod stale_cloud_provider_taint;
 mod stale_node_taken_over;
 mod startup_taint_put_back;
 mod startup_taint_stays;

@@ -1,5 +1,7 @@
 //! `nodewhy run`: the operator. One task owns the world and decides; watches feed it, the publisher writes what it orders.
 
+mod remedies;
+
 use crate::cluster::{self, Cluster};
 use crate::gate::Thresholds;
 use crate::input::{Input, Object};
@@ -7,10 +9,12 @@ use crate::lease::{Candidate, Election, Leads};
 use crate::metrics::Metrics;
 use crate::publish::{self, Task, Work};
 use crate::readiness::Readiness;
+use crate::remediate::Limits;
 use crate::serve::{self, Health};
 use crate::triage::{Keep, Order, Triage, Write};
 use crate::watch::{Change, Pods, State, Watched, Watches};
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use remedies::Remedies;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -40,6 +44,8 @@ pub struct Options {
     /// Log lines for people or for machines
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
+    #[command(flatten)]
+    pub remediation: Limits,
     /// A diagnosis that ended is deleted after so long
     #[arg(long, env = "NODEWHY_RETENTION", value_name = "SECONDS", default_value_t = 24 * 60 * 60)]
     pub retention: u32,
@@ -107,6 +113,7 @@ pub async fn run(options: Options, thresholds: Thresholds) -> Result<(), Error> 
     let election = options.leader_elect.then(|| Election { namespace, identity: identity.clone() });
     let (mut candidate, leads) = Candidate::new(client.clone(), election);
     let (changes, changed) = mpsc::channel(CHANGES);
+    let remedies = Remedies::start(client.clone(), &identity, leads.clone(), options.remediation, Arc::clone(&metrics));
     let (tasks, mut publisher) = publish::start(client.clone(), identity, leads.clone(), Arc::clone(&metrics), changes.downgrade());
     let operator = Operator {
         triage: Triage::new(thresholds, options.keep()),
@@ -115,6 +122,7 @@ pub async fn run(options: Options, thresholds: Thresholds) -> Result<(), Error> 
         health: &health,
         metrics: &metrics,
         tasks,
+        remedies,
         leads,
         term: None,
     };
@@ -162,6 +170,7 @@ struct Operator<'r> {
     health: &'r Health,
     metrics: &'r Metrics,
     tasks: mpsc::Sender<Task>,
+    remedies: Remedies,
     leads: Leads,
     /// The term that this replica leads in.
     term: Option<u64>,
@@ -176,6 +185,7 @@ impl Operator<'_> {
             tokio::select! {
                 received = changed.recv_many(&mut batch, BATCH) => if received == 0 { return Err(Error::Died("no watch is left".to_owned())) },
                 Ok(()) = self.leads.changed() => {}
+                Some((removal, answer)) = self.remedies.answer() => self.remedies.heard(&removal, answer, &mut self.triage, now()).await,
                 () = tokio::time::sleep(wait) => {}
                 error = self.watches.died() => return Err(Error::Died(error.to_string())),
             }
@@ -211,7 +221,13 @@ impl Operator<'_> {
     }
 
     async fn give_orders(&mut self) -> Result<(), Error> {
-        for order in self.triage.look(now()) {
+        let mut orders = self.triage.look(now());
+        // Who does not lead has no say.
+        if self.term.is_some() {
+            self.remedies.look(&mut self.triage, now()).await;
+            orders.extend(self.triage.look(now()));
+        }
+        for order in orders {
             let work = match order {
                 Order::ListPods(node) => {
                     self.pods.ask(node);

@@ -11,13 +11,14 @@ mod same;
 #[cfg(test)]
 mod tests;
 
-use crate::api::{Confidence, NodeDiagnosis, ObjectRef, Outcome, Stage};
+use crate::api::{Condition, Confidence, NodeDiagnosis, ObjectRef, Outcome, Stage};
 use crate::case::{Case, nodes_of};
 use crate::diagnose::{self, Judgement};
 use crate::ending;
 use crate::foreign::{Meta, NodeClaim};
 use crate::gate::{self, Thresholds};
 use crate::input::{Input, Object};
+use crate::remediate::{self, Remark, remediated};
 use crate::rules;
 use crate::watch::{Change, Failure};
 use crate::world::{Availability, Subject, Touched, World};
@@ -154,6 +155,36 @@ impl Triage {
     /// The diagnoses of machines that are stuck now.
     pub fn open(&self) -> impl Iterator<Item = &NodeDiagnosis> {
         self.diagnoses.open()
+    }
+
+    /// Every diagnosis, ended ones too.
+    pub fn diagnoses(&self) -> impl Iterator<Item = &NodeDiagnosis> + Clone {
+        self.diagnoses.all()
+    }
+
+    /// Notes in a diagnosis what remediation did or refused; `None` where it says so already.
+    pub fn note(&mut self, remark: &Remark, now: DateTime<Utc>) -> Option<NodeDiagnosis> {
+        let mut diagnosis = self.diagnoses.get(&remark.diagnosis)?.clone();
+        let before = remediated(&diagnosis);
+        if before.is_some_and(|c| c.reason == remark.reason) {
+            return None;
+        }
+        let status = remark.result.status();
+        let since = before.filter(|c| c.status == status).map_or(now, |c| c.last_transition_time);
+        let verdict = diagnosis.status.as_mut()?;
+        verdict.conditions.retain(|c| c.type_ != remediate::CONDITION);
+        verdict.conditions.push(Condition {
+            type_: remediate::CONDITION.to_owned(),
+            status: status.to_owned(),
+            last_transition_time: since,
+            reason: remark.reason.to_owned(),
+            message: remark.message.clone(),
+            observed_generation: None,
+        });
+        self.diagnoses.insert(diagnosis.clone());
+        // The story of a machine that has ended is not told a second time.
+        self.hand_over(Write { diagnosis: diagnosis.clone(), replaces: false, announces: false, first: false, ends: None });
+        Some(diagnosis)
     }
 
     /// When to look again, even if nothing changes.
@@ -323,8 +354,8 @@ impl Triage {
         let reference = |api_version: &str, kind: &str, meta: &Meta| ObjectRef {
             api_version: api_version.to_owned(),
             kind: kind.to_owned(),
-            name: meta.name.clone(),
-            uid: meta.uid.clone(),
+            name: meta.name.to_string(),
+            uid: meta.uid.to_string(),
         };
         let regarding = [reference("karpenter.sh/v1", "NodePool", &pool.metadata)]
             .into_iter()
@@ -337,7 +368,7 @@ impl Triage {
 
     fn apply(&mut self, object: Object, now: DateTime<Utc>) {
         if let Object::NodeClass(class) = &object {
-            self.touched.insert(Subject::Class(class.kind.clone(), class.metadata.name.clone()));
+            self.touched.insert(Subject::Class(class.kind.clone(), class.metadata.name.to_string()));
         }
         // Our own Events are no evidence.
         if matches!(&object, Object::Event(event) if event.reporter() == crate::publish::MANAGER) {
@@ -456,6 +487,7 @@ impl Triage {
             }
             return;
         }
+        same::keep_remediation(&mut new, known);
         match outcome(known) {
             // An earlier verdict ended with the deletion; that the machine hangs in it is news.
             Some(Outcome::Deleted) if outcome(&new).is_none() => return self.order(new, false, true),
@@ -517,7 +549,11 @@ impl Triage {
         }
         let first = announces && self.diagnoses.get(&name).is_none_or(|before| !is_open(before));
         self.diagnoses.insert(diagnosis.clone());
-        let mut write = Write { diagnosis, replaces, announces, first, ends };
+        self.hand_over(Write { diagnosis, replaces, announces, first, ends });
+    }
+
+    fn hand_over(&mut self, mut write: Write) {
+        let Some(name) = write.diagnosis.metadata.name.clone() else { return };
         if self.leads {
             self.orders.push(Order::Write(Box::new(write.clone())));
         }
@@ -557,7 +593,7 @@ impl Triage {
             Subject::Pool(name) => &self.world.pool(name)?.metadata,
             Subject::Class(kind, name) => &self.world.class(kind, name)?.class.metadata,
         };
-        Some(meta.uid.clone())
+        Some(meta.uid.to_string())
     }
 
     fn look_again(&mut self, subject: &Subject, at: Option<DateTime<Utc>>) {

@@ -2,6 +2,9 @@
 //!
 //! The world is fed object by object, from a dump or from watches, and answers with a [`Case`](crate::case::Case) for one machine.
 
+mod events;
+mod index;
+
 use crate::aws_auth::{self, AwsAuth};
 use crate::foreign::{
     CertificateSigningRequest, DaemonSet, EniConfig, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ServiceAccount, Written,
@@ -10,9 +13,11 @@ use crate::input::{Input, Object};
 use crate::karpenter::Karpenter;
 use crate::peers::Peers;
 use crate::userdata::{self, UserData};
+use crate::word::Word;
 use chrono::{DateTime, Utc};
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
+use events::{Events, KUBELET_ABOUT_PODS};
+use index::Index;
+use std::collections::BTreeMap;
 
 /// What a diagnosis can be about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,7 +62,6 @@ pub struct ClassFacts {
 pub struct AwsAuthFacts {
     pub map_roles: String,
     pub read: AwsAuth,
-    pub resource_version: Option<String>,
     pub written: Option<Written>,
 }
 
@@ -66,8 +70,8 @@ type Key = (String, String);
 /// Everything seen so far.
 #[derive(Debug, Default)]
 pub struct World {
-    claims: BTreeMap<String, NodeClaim>,
-    nodes: BTreeMap<String, Node>,
+    claims: BTreeMap<Word, Box<NodeClaim>>,
+    nodes: BTreeMap<Word, Box<Node>>,
     pools: BTreeMap<String, NodePool>,
     classes: BTreeMap<Key, ClassFacts>,
     aws_auth: Option<AwsAuthFacts>,
@@ -76,18 +80,15 @@ pub struct World {
     daemon_sets: BTreeMap<Key, DaemonSet>,
     csrs: BTreeMap<String, CertificateSigningRequest>,
     eni_configs: BTreeMap<String, EniConfig>,
-    /// By kind and name of what they are about, then by their own namespace and name. A kubelet's about pods: by its Node, see `filed`.
-    events: BTreeMap<Key, BTreeMap<Key, Event>>,
-    /// Where an event is filed, so that its deletion finds it.
-    event_subjects: BTreeMap<Key, Key>,
+    events: Events,
     /// By Node.
     pods: BTreeMap<String, BTreeMap<Key, Pod>>,
     pod_nodes: BTreeMap<Key, String>,
     /// Nodes without a providerID stand under the empty one.
-    nodes_by_provider_id: BTreeMap<String, BTreeSet<String>>,
-    claims_by_provider_id: BTreeMap<String, BTreeSet<String>>,
+    nodes_by_provider_id: Index,
+    claims_by_provider_id: Index,
     peers: BTreeMap<Key, Peers>,
-    claims_by_pool: BTreeMap<String, BTreeSet<String>>,
+    claims_by_pool: Index,
     /// When a condition's reason was seen to change: Karpenter's own timestamps move only with the status.
     reason_changes: BTreeMap<(String, String), (String, DateTime<Utc>)>,
     availability: BTreeMap<Input, Availability>,
@@ -101,9 +102,9 @@ impl World {
             Object::NodeClaim(claim) => self.apply_claim(claim, now),
             Object::Node(node) => self.apply_node(node),
             Object::NodePool(pool) => {
-                let name = pool.metadata.name.clone();
+                let name = pool.metadata.name.to_string();
+                let mut subjects: Vec<_> = self.claims_by_pool.under(&name).map(|c| Subject::Claim(c.into())).collect();
                 self.pools.insert(name.clone(), pool);
-                let mut subjects: Vec<_> = self.claims_by_pool.get(&name).into_iter().flatten().cloned().map(Subject::Claim).collect();
                 subjects.push(Subject::Pool(name));
                 Touched::Subjects(subjects)
             }
@@ -112,7 +113,7 @@ impl World {
                     (Some(text), Some(family)) => Some(userdata::read(text, family)),
                     _ => None,
                 };
-                self.classes.insert((class.kind.clone(), class.metadata.name.clone()), ClassFacts { class, user_data });
+                self.classes.insert((class.kind.clone(), class.metadata.name.to_string()), ClassFacts { class, user_data });
                 Touched::Everything
             }
             Object::AwsAuth(map) => {
@@ -129,7 +130,6 @@ impl World {
                     map_roles: data("mapRoles").unwrap_or_default().to_owned(),
                     read,
                     written: map.metadata.last_written(),
-                    resource_version: map.metadata.resource_version,
                 });
                 Touched::Everything
             }
@@ -155,11 +155,11 @@ impl World {
                 if changed { Touched::Everything } else { Touched::Subjects(Vec::new()) }
             }
             Object::CertificateSigningRequest(csr) => {
-                self.csrs.insert(csr.metadata.name.clone(), csr);
+                self.csrs.insert(csr.metadata.name.to_string(), csr);
                 Touched::Subjects(Vec::new())
             }
             Object::EniConfig(config) => {
-                let new = self.eni_configs.insert(config.metadata.name.clone(), config).is_none();
+                let new = self.eni_configs.insert(config.metadata.name.to_string(), config).is_none();
                 if new { Touched::Everything } else { Touched::Subjects(Vec::new()) }
             }
             Object::Event(event) => self.apply_event(event),
@@ -167,42 +167,46 @@ impl World {
         }
     }
 
-    fn apply_claim(&mut self, claim: NodeClaim, now: DateTime<Utc>) -> Touched {
+    fn apply_claim(&mut self, mut claim: NodeClaim, now: DateTime<Utc>) -> Touched {
+        claim.drop_repetitions();
         let name = claim.metadata.name.clone();
         if let Some(old) = self.claims.remove(&name) {
             for condition in &claim.status.conditions {
                 let before = old.condition(&condition.type_).map(|c| c.reason.as_str());
-                if old.metadata.uid == claim.metadata.uid && before != Some(condition.reason.as_str()) {
-                    self.reason_changes.insert((name.clone(), condition.type_.clone()), (condition.reason.clone(), now));
+                let key = || (name.to_string(), condition.type_.to_string());
+                if condition.is_true() {
+                    self.reason_changes.remove(&key());
+                } else if old.metadata.uid == claim.metadata.uid && before != Some(condition.reason.as_str()) {
+                    self.reason_changes.insert(key(), (condition.reason.to_string(), now));
                 }
             }
             self.unindex_claim(&old);
         }
         self.index_claim(&claim);
-        let mut subjects = vec![Subject::Claim(name.clone())];
+        let mut subjects = vec![Subject::Claim(name.to_string())];
         subjects.extend(claim.node_pool().map(|p| Subject::Pool(p.to_owned())));
-        subjects.extend(self.nodes_with_provider_id(&claim.status.provider_id).map(|n| Subject::Node(n.metadata.name.clone())));
-        self.claims.insert(name, claim);
+        subjects.extend(self.nodes_with_provider_id(&claim.status.provider_id).map(|n| Subject::Node(n.metadata.name.to_string())));
+        self.claims.insert(name, Box::new(claim));
         Touched::Subjects(subjects)
     }
 
     fn index_claim(&mut self, claim: &NodeClaim) {
         let name = claim.metadata.name.clone();
         if !claim.status.provider_id.is_empty() {
-            self.claims_by_provider_id.entry(claim.status.provider_id.clone()).or_default().insert(name.clone());
+            self.claims_by_provider_id.insert(claim.status.provider_id.clone(), name.clone());
         }
         let class = &claim.spec.node_class_ref;
-        self.peers.entry((class.kind.clone(), class.name.clone())).or_default().add(claim);
+        self.peers.entry((class.kind.to_string(), class.name.to_string())).or_default().add(claim);
         if let Some(pool) = claim.node_pool() {
-            self.claims_by_pool.entry(pool.to_owned()).or_default().insert(name);
+            self.claims_by_pool.insert(pool.into(), name);
         }
     }
 
     fn unindex_claim(&mut self, claim: &NodeClaim) {
         let name = &claim.metadata.name;
         let class = &claim.spec.node_class_ref;
-        remove_from(&mut self.claims_by_provider_id, &claim.status.provider_id, name);
-        let key = (class.kind.clone(), class.name.clone());
+        self.claims_by_provider_id.remove(claim.status.provider_id.clone(), name.clone());
+        let key = (class.kind.to_string(), class.name.to_string());
         if let Some(peers) = self.peers.get_mut(&key) {
             peers.remove(claim);
             if peers.is_empty() {
@@ -210,43 +214,38 @@ impl World {
             }
         }
         if let Some(pool) = claim.node_pool() {
-            remove_from(&mut self.claims_by_pool, &pool.to_owned(), name);
+            self.claims_by_pool.remove(pool.into(), name.clone());
         }
     }
 
     fn apply_node(&mut self, node: Node) -> Touched {
         let name = node.metadata.name.clone();
         if let Some(old) = self.nodes.get(&name) {
-            let old_id = old.spec.provider_id.clone();
-            remove_from(&mut self.nodes_by_provider_id, &old_id, &name);
+            self.nodes_by_provider_id.remove(old.spec.provider_id.clone(), name.clone());
         }
-        self.nodes_by_provider_id.entry(node.spec.provider_id.clone()).or_default().insert(name.clone());
+        self.nodes_by_provider_id.insert(node.spec.provider_id.clone(), name.clone());
         let touched = self.subjects_of_node(&node);
-        self.nodes.insert(name, node);
+        self.nodes.insert(name, Box::new(node));
         Touched::Subjects(touched)
     }
 
     fn subjects_of_node(&self, node: &Node) -> Vec<Subject> {
-        let claims = self.claims_by_provider_id.get(&node.spec.provider_id).into_iter().flatten();
-        let mut subjects: Vec<_> = claims.cloned().map(Subject::Claim).collect();
-        subjects.push(Subject::Node(node.metadata.name.clone()));
+        let claims = self.claims_by_provider_id.under(&node.spec.provider_id);
+        let mut subjects: Vec<_> = claims.map(|c| Subject::Claim(c.into())).collect();
+        subjects.push(Subject::Node(node.metadata.name.to_string()));
         subjects
     }
 
     fn apply_event(&mut self, event: Event) -> Touched {
-        let filed = filed(&event);
-        let key = key_of(&event.metadata);
-        self.event_subjects.insert(key.clone(), filed.clone());
-        let subjects = match filed.0.as_str() {
+        let (kind, name) = self.events.insert(event);
+        Touched::Subjects(match kind.as_str() {
             "NodeClaim" => {
-                let pool = self.pool_of_claim_name(&filed.1).map(|p| Subject::Pool(p.to_owned()));
-                std::iter::once(Subject::Claim(filed.1.clone())).chain(pool).collect()
+                let pool = self.pool_of_claim_name(&name).map(|p| Subject::Pool(p.to_owned()));
+                std::iter::once(Subject::Claim(name)).chain(pool).collect()
             }
-            "Node" | KUBELET_ABOUT_PODS => self.nodes.get(&filed.1).map(|n| self.subjects_of_node(n)).unwrap_or_default(),
+            "Node" | KUBELET_ABOUT_PODS => self.node(&name).map(|n| self.subjects_of_node(n)).unwrap_or_default(),
             _ => Vec::new(),
-        };
-        self.events.entry(filed).or_default().insert(key, event);
-        Touched::Subjects(subjects)
+        })
     }
 
     fn apply_pod(&mut self, pod: Pod) -> Touched {
@@ -257,7 +256,7 @@ impl World {
             return Touched::Subjects(Vec::new());
         }
         self.pod_nodes.insert(key.clone(), node.clone());
-        let subjects = self.nodes.get(&node).map(|n| self.subjects_of_node(n)).unwrap_or_default();
+        let subjects = self.node(&node).map(|n| self.subjects_of_node(n)).unwrap_or_default();
         self.pods.entry(node).or_default().insert(key, pod);
         Touched::Subjects(subjects)
     }
@@ -288,12 +287,12 @@ impl World {
                 }
                 let mut subjects = vec![Subject::Claim(name.to_owned())];
                 subjects.extend(claim.node_pool().map(|p| Subject::Pool(p.to_owned())));
-                subjects.extend(self.nodes_with_provider_id(&claim.status.provider_id).map(|n| Subject::Node(n.metadata.name.clone())));
+                subjects.extend(self.nodes_with_provider_id(&claim.status.provider_id).map(|n| Subject::Node(n.metadata.name.to_string())));
                 Touched::Subjects(subjects)
             }
             Input::Nodes => {
                 let Some(node) = self.nodes.remove(name) else { return none };
-                remove_from(&mut self.nodes_by_provider_id, &node.spec.provider_id, &node.metadata.name);
+                self.nodes_by_provider_id.remove(node.spec.provider_id.clone(), node.metadata.name.clone());
                 for (key, _) in self.pods.remove(name).unwrap_or_default() {
                     self.pod_nodes.remove(&key);
                 }
@@ -312,14 +311,7 @@ impl World {
                 Touched::Everything
             }
             Input::Events => {
-                if let Some(filed) = self.event_subjects.remove(&key)
-                    && let Some(events) = self.events.get_mut(&filed)
-                {
-                    events.remove(&key);
-                    if events.is_empty() {
-                        self.events.remove(&filed);
-                    }
-                }
+                self.events.remove(&key);
                 none
             }
             Input::CertificateSigningRequests => {
@@ -369,8 +361,8 @@ impl World {
 
     /// Every subject that could be judged, machines first, in a stable order.
     pub fn subjects(&self) -> impl Iterator<Item = Subject> + '_ {
-        let claims = self.claims.keys().cloned().map(Subject::Claim);
-        let nodes = self.nodes.values().filter(|n| self.claim_of_node(n).is_none()).map(|n| Subject::Node(n.metadata.name.clone()));
+        let claims = self.claims.keys().map(|name| Subject::Claim(name.into()));
+        let nodes = self.nodes.values().filter(|n| self.claim_of_node(n).is_none()).map(|n| Subject::Node(n.metadata.name.to_string()));
         let classes = self.classes.keys().map(|(kind, name)| Subject::Class(kind.clone(), name.clone()));
         let pools = self.pools.keys().cloned().map(Subject::Pool);
         claims.chain(nodes).chain(classes).chain(pools)
@@ -378,12 +370,12 @@ impl World {
 
     #[must_use]
     pub fn claim(&self, name: &str) -> Option<&NodeClaim> {
-        self.claims.get(name)
+        self.claims.get(name).map(AsRef::as_ref)
     }
 
     #[must_use]
     pub fn node(&self, name: &str) -> Option<&Node> {
-        self.nodes.get(name)
+        self.nodes.get(name).map(AsRef::as_ref)
     }
 
     #[must_use]
@@ -405,7 +397,7 @@ impl World {
     }
 
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
-        self.nodes.values()
+        self.nodes.values().map(AsRef::as_ref)
     }
 
     #[must_use]
@@ -448,16 +440,14 @@ impl World {
     }
 
     fn nodes_under(&self, id: &str) -> impl Iterator<Item = &Node> {
-        self.nodes_by_provider_id.get(id).into_iter().flatten().filter_map(|name| self.nodes.get(name))
+        self.nodes_by_provider_id.under(id).filter_map(|name| self.node(name))
     }
 
     /// The NodeClaim whose machine this Node is.
     #[must_use]
     pub fn claim_of_node(&self, node: &Node) -> Option<&NodeClaim> {
-        let by_id = || {
-            self.claims_by_provider_id.get(&node.spec.provider_id).and_then(|names| names.first()).and_then(|name| self.claims.get(name))
-        };
-        let by_owner = || node.metadata.owner_references.iter().filter(|o| o.kind == "NodeClaim").find_map(|o| self.claims.get(&o.name));
+        let by_id = || self.claims_by_provider_id.under(&node.spec.provider_id).next().and_then(|name| self.claim(name));
+        let by_owner = || node.metadata.owner_references.iter().filter(|o| o.kind == "NodeClaim").find_map(|o| self.claim(&o.name));
         by_id().or_else(by_owner)
     }
 
@@ -469,22 +459,22 @@ impl World {
 
     /// The NodeClaims of a node class.
     pub fn claims_of_class(&self, kind: &str, name: &str) -> impl Iterator<Item = &NodeClaim> {
-        self.peers(kind, name).into_iter().flat_map(Peers::claims).filter_map(|name| self.claims.get(name))
+        self.peers(kind, name).into_iter().flat_map(Peers::claims).filter_map(|name| self.claim(name))
     }
 
     /// The NodeClaims of a node class that are registered.
     pub fn joined_of_class(&self, kind: &str, name: &str) -> impl Iterator<Item = &NodeClaim> {
-        self.peers(kind, name).into_iter().flat_map(Peers::joined).filter_map(|name| self.claims.get(name))
+        self.peers(kind, name).into_iter().flat_map(Peers::joined).filter_map(|name| self.claim(name))
     }
 
     /// The NodeClaims of a NodePool.
     pub fn claims_of_pool(&self, name: &str) -> impl Iterator<Item = &NodeClaim> {
-        self.claims_by_pool.get(name).into_iter().flatten().filter_map(|name| self.claims.get(name))
+        self.claims_by_pool.under(name).filter_map(|name| self.claim(name))
     }
 
     /// Events about one object.
     pub fn events(&self, kind: &str, name: &str) -> impl Iterator<Item = &Event> {
-        self.events.get(&(kind.to_owned(), name.to_owned())).into_iter().flat_map(BTreeMap::values)
+        self.events.about(kind, name)
     }
 
     /// What the kubelet of a Node says about its pods.
@@ -494,23 +484,15 @@ impl World {
 
     /// Names under which kubelets report, though no such Node exists, with their events.
     pub fn kubelets_without_node(&self) -> impl Iterator<Item = (&str, &Event)> {
-        let from = ("Node".to_owned(), String::new());
-        let of_nodes = self.events.range(from..).take_while(|((kind, _), _)| kind == "Node");
-        let without = of_nodes.filter(|((_, name), _)| !self.nodes.contains_key(name));
-        let events = without.flat_map(|((_, name), events)| events.values().map(move |event| (name.as_str(), event)));
-        events.filter(|(_, event)| event.reporter() == "kubelet")
+        self.events.of_kind("Node").filter(|(name, event)| event.reporter() == "kubelet" && !self.nodes.contains_key(*name))
     }
 
     /// Events about the NodeClaims of a pool, gone ones included: Karpenter names a claim after its pool.
     /// Source: core pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go `ToNodeClaim` (GenerateName, v1.14.3).
     pub fn claim_events_of_pool(&self, pool: &str) -> impl Iterator<Item = &Event> {
-        let from = ("NodeClaim".to_owned(), format!("{pool}-"));
-        let to = ("NodeClaim".to_owned(), format!("{pool}."));
         let own = pool.to_owned();
-        self.events
-            .range((Bound::Included(from), Bound::Excluded(to)))
-            .filter(move |((_, claim), _)| self.pool_of_claim_name(claim) == Some(own.as_str()))
-            .flat_map(|(_, events)| events.values())
+        let named = self.events.with_prefix("NodeClaim", &format!("{pool}-"));
+        named.filter(move |(claim, _)| self.pool_of_claim_name(claim) == Some(own.as_str())).map(|(_, event)| event)
     }
 
     /// The NodePool of a claim that may be gone: the claim's own label, else its name without the random suffix.
@@ -547,7 +529,7 @@ impl World {
             let conditions = n.status.conditions.iter().flat_map(|c| [c.last_transition_time, c.last_heartbeat_time]);
             conditions.chain([n.metadata.creation_timestamp]).flatten()
         });
-        let events = self.events.values().flat_map(BTreeMap::values).filter_map(Event::last_seen);
+        let events = self.events.all().filter_map(Event::last_seen);
         let csrs = self.csrs.values().filter_map(|c| c.metadata.creation_timestamp);
         let pods = self.pods.values().flat_map(BTreeMap::values).filter_map(|p| p.metadata.creation_timestamp);
         let classes = self.classes.values().flat_map(|c| c.class.status.conditions.iter().filter_map(|c| c.last_transition_time));
@@ -556,29 +538,6 @@ impl World {
     }
 }
 
-/// Under what an event is filed: what it is about; for what a kubelet says about pods, its Node.
-fn filed(event: &Event) -> Key {
-    let about = &event.involved_object;
-    match about.kind.as_str() {
-        "Pod" if event.reporter() == "kubelet" && !event.source.host.is_empty() => {
-            (KUBELET_ABOUT_PODS.to_owned(), event.source.host.clone())
-        }
-        kind => (kind.to_owned(), about.name.clone()),
-    }
-}
-
-/// No kind of object has this name.
-const KUBELET_ABOUT_PODS: &str = "pods on";
-
 fn key_of(meta: &crate::foreign::Meta) -> Key {
-    (meta.namespace.clone().unwrap_or_default(), meta.name.clone())
-}
-
-fn remove_from<K: Ord>(index: &mut BTreeMap<K, BTreeSet<String>>, key: &K, name: &str) {
-    if let Some(names) = index.get_mut(key) {
-        names.remove(name);
-        if names.is_empty() {
-            index.remove(key);
-        }
-    }
+    (meta.namespace.as_deref().unwrap_or_default().to_owned(), meta.name.to_string())
 }

@@ -291,7 +291,11 @@ fn real_cases_have_the_cause_under_lint_that_they_have_under_diagnose() {
 }
 
 /// Examples that change the amiFamily and leave the images of the cluster that they start from, which machines without image hide.
-const OF_THE_CLUSTER: &[&str] = &["Example: a call of bootstrap.sh under amiFamily AL2", "Example: an AL2 alias after the upgrade to 1.33"];
+const OF_THE_CLUSTER: &[&str] = &[
+    "Example: a call of bootstrap.sh under amiFamily AL2",
+    "Example: an AL2 alias after the upgrade to 1.33",
+    "Example: Bottlerocket settings that are no TOML",
+];
 
 /// Every example of a page, hit or near miss: a cause that the text shows is found under lint where `diagnose` finds it in an object
 /// that people write, and nowhere else.

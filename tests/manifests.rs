@@ -3,6 +3,7 @@
 #[path = "rights/mod.rs"]
 mod rights;
 
+use nodewhy::publish::remedy;
 use rights::{Right, needed, needed_for_the_lease};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -22,6 +23,11 @@ fn objects_of_ha() -> Vec<Value> {
     objects_in("components/ha")
 }
 
+fn components() -> Vec<String> {
+    let entries = std::fs::read_dir(manifests().join("components")).unwrap();
+    entries.map(|entry| format!("components/{}", entry.unwrap().file_name().to_str().unwrap())).collect()
+}
+
 fn objects_in(folder: &str) -> Vec<Value> {
     let read = |name: &str| std::fs::read_to_string(manifests().join(folder).join(name)).unwrap();
     let kustomization: Value = serde_saphyr::from_str(&read("kustomization.yaml")).unwrap();
@@ -37,15 +43,24 @@ fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The roles of nodewhy. Those that Kubernetes adds up into its own are for people.
+/// The roles of Kubernetes that take this one in: then it is for people.
+fn taken_in_by(role: &Value) -> BTreeSet<String> {
+    let labels = role["metadata"]["labels"].as_object().into_iter().flatten().filter(|(_, value)| *value == "true");
+    labels.filter_map(|(name, _)| name.strip_prefix("rbac.authorization.k8s.io/aggregate-to-")).map(str::to_owned).collect()
+}
+
+/// The roles of nodewhy itself.
 fn roles<'o>(objects: &'o [Value], kind: &str) -> Vec<&'o Value> {
-    let aggregated = |role: &Value| role["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-admin"] == "true";
-    of_kind(objects, kind).into_iter().filter(|role| !aggregated(role)).collect()
+    of_kind(objects, kind).into_iter().filter(|role| taken_in_by(role).is_empty()).collect()
 }
 
 fn granted(objects: &[Value]) -> BTreeSet<Right> {
+    granted_by(roles(objects, "ClusterRole").into_iter().chain(roles(objects, "Role")))
+}
+
+fn granted_by<'o>(roles: impl Iterator<Item = &'o Value>) -> BTreeSet<Right> {
     let mut rights = BTreeSet::new();
-    for role in roles(objects, "ClusterRole").into_iter().chain(roles(objects, "Role")) {
+    for role in roles {
         let namespace = role["metadata"]["namespace"].as_str().map(str::to_owned);
         for rule in role["rules"].as_array().unwrap() {
             let named = texts(&rule["resourceNames"]);
@@ -79,6 +94,39 @@ fn rbac_is_what_the_code_needs_and_no_more() {
 #[test]
 fn more_than_one_replica_needs_their_lease_and_no_more() {
     assert_exactly(&granted(&objects_of_ha()), &needed_for_the_lease());
+}
+
+#[test]
+fn no_other_component_gives_a_right() {
+    let components = components();
+    assert!(components.len() > 1, "{components:?}");
+    for component in components.iter().filter(|name| !["components/ha", "components/remediation"].contains(&name.as_str())) {
+        let objects = objects_in(component);
+        let rbac =
+            objects.iter().filter(|object| object["apiVersion"].as_str().is_some_and(|v| v.starts_with("rbac.authorization.k8s.io/")));
+        assert_eq!(rbac.count(), 0, "{component}");
+    }
+}
+
+/// Who may view the cluster sees verdicts, who may edit it clears them away, and nobody writes one by hand. nodewhy has these rights from
+/// its own role or not at all.
+#[test]
+fn people_may_see_verdicts_and_clear_them_away_and_no_more() {
+    let all: Vec<_> = [objects()].into_iter().chain(components().iter().map(|name| objects_in(name))).flatten().collect();
+    let for_people: Vec<_> =
+        of_kind(&all, "ClusterRole").into_iter().chain(of_kind(&all, "Role")).filter(|role| !taken_in_by(role).is_empty()).collect();
+    let verdicts = |verbs: &[&str]| -> BTreeSet<Right> {
+        verbs.iter().map(|verb| (None, "nodewhy.dev".to_owned(), "nodediagnoses".to_owned(), None, (*verb).to_owned())).collect()
+    };
+    let see = ["get", "list", "watch"];
+    let see_and_clear = ["get", "list", "watch", "delete", "deletecollection"];
+    for (role, verbs) in [("view", &see[..]), ("edit", &see_and_clear), ("admin", &see_and_clear)] {
+        let taken_in = for_people.iter().copied().filter(|shipped| taken_in_by(shipped).contains(role));
+        assert_exactly(&granted_by(taken_in), &verdicts(verbs));
+    }
+    for binding in of_kind(&all, "ClusterRoleBinding").into_iter().chain(of_kind(&all, "RoleBinding")) {
+        assert!(for_people.iter().all(|role| role["metadata"]["name"] != binding["roleRef"]["name"]), "{binding:#}");
+    }
 }
 
 #[test]
@@ -152,4 +200,14 @@ fn the_image_has_the_version_of_the_crate() {
     let objects = objects();
     let image = of_kind(&objects, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap();
     assert_eq!(image.rsplit_once(':').unwrap().1, env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn the_component_remediation_permits_to_patch_nodes_and_nothing_else() {
+    let component = objects_in("components/remediation");
+    assert_exactly(&granted(&component), &rights::of(remedy::WRITES));
+    let [binding] = of_kind(&component, "ClusterRoleBinding")[..] else { panic!("one binding") };
+    assert_eq!(binding["roleRef"]["name"], of_kind(&component, "ClusterRole")[0]["metadata"]["name"]);
+    assert_eq!(binding["subjects"], of_kind(&objects(), "ClusterRoleBinding")[0]["subjects"]);
+    assert!(granted(&objects()).is_disjoint(&granted(&component)), "without the component no Node can be changed");
 }

@@ -138,7 +138,7 @@ fn taints(machine: &Machine) -> Vec<Value> {
         Family::Bottlerocket => (Kind::Setting, "node-taints"),
         Family::Al2 | Family::Windows | Family::Custom => (Kind::Flag, "register-with-taints"),
     };
-    let unregistered = Taint { key: UNREGISTERED_TAINT.to_owned(), effect: "NoExecute".to_owned(), ..Taint::default() };
+    let unregistered = Taint { key: UNREGISTERED_TAINT.into(), effect: "NoExecute".into(), ..Taint::default() };
     let spec = machine.pool.map(|pool| &pool.spec.template.spec);
     let of_pool = spec.into_iter().flat_map(|spec| {
         let taints = spec.taints.iter().map(|taint| (taint, "spec.template.spec.taints"));
@@ -178,7 +178,7 @@ fn labels(machine: &Machine) -> Vec<Value> {
 fn pool_labels(pool: &NodePool) -> impl Iterator<Item = (&str, &str, String)> {
     let template = &pool.spec.template;
     let labels = template.metadata.labels.iter().map(|(k, v)| (k.as_str(), v.as_str(), "spec.template.metadata.labels".to_owned()));
-    let required = template.spec.requirements.iter().filter_map(|r| match r.values.as_slice() {
+    let required = template.spec.requirements.iter().filter_map(|r| match &*r.values {
         [one] if r.operator == "In" && !is_well_known(&r.key) => {
             Some((r.key.as_str(), one.as_str(), "spec.template.spec.requirements".to_owned()))
         }

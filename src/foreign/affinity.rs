@@ -63,7 +63,7 @@ impl Requirement {
     /// `key=value`, `key among a, b and 7 more`, `key Exists`.
     #[must_use]
     pub fn shown(&self) -> String {
-        match (self.operator.as_str(), self.values.as_slice()) {
+        match (self.operator.as_str(), &*self.values) {
             ("In", [one]) => format!("{}={one}", self.key),
             ("In", [one, two]) => format!("{} among {one}, {two}", self.key),
             ("In", [one, two, rest @ ..]) => format!("{} among {one}, {two} and {} more", self.key, rest.len()),

@@ -1,6 +1,7 @@
 //! core/v1 and events.k8s.io/v1 Event, read as one.
 
 use super::{Meta, nullable};
+use crate::text;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
@@ -60,6 +61,12 @@ pub struct Series {
 }
 
 impl Event {
+    /// Its message as it may be shown: whoever reports puts in what he likes, a command line with a password too.
+    #[must_use]
+    pub fn said(&self) -> String {
+        text::mask(&self.message)
+    }
+
     /// When it was last seen.
     #[must_use]
     pub fn last_seen(&self) -> Option<DateTime<Utc>> {

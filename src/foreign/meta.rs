@@ -1,6 +1,7 @@
 //! What every kind shares: metadata, conditions, taints, quantities.
 
 use super::nullable;
+use crate::word::Word;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -11,42 +12,41 @@ use std::fmt;
 #[serde(rename_all = "camelCase", default)]
 pub struct Meta {
     #[serde(deserialize_with = "nullable")]
-    pub name: String,
-    pub namespace: Option<String>,
+    pub name: Word,
+    pub namespace: Option<Word>,
     #[serde(deserialize_with = "nullable")]
-    pub uid: String,
-    pub resource_version: Option<String>,
-    pub generation: Option<i64>,
+    pub uid: Box<str>,
+    pub resource_version: Option<Box<str>>,
     pub creation_timestamp: Option<DateTime<Utc>>,
     pub deletion_timestamp: Option<DateTime<Utc>>,
     #[serde(deserialize_with = "nullable")]
-    pub labels: BTreeMap<String, String>,
+    pub labels: Words,
     #[serde(deserialize_with = "nullable")]
-    pub annotations: BTreeMap<String, String>,
+    pub annotations: Words,
     #[serde(deserialize_with = "nullable")]
-    pub owner_references: Vec<Owner>,
+    pub owner_references: Box<[Owner]>,
     #[serde(deserialize_with = "nullable")]
-    pub finalizers: Vec<String>,
+    pub finalizers: Box<[Word]>,
     #[serde(deserialize_with = "nullable")]
-    pub managed_fields: Vec<ManagedField>,
+    pub managed_fields: ManagedFields,
 }
 
 impl Meta {
     #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
-        self.labels.get(key).map(String::as_str)
+        self.labels.get(key)
     }
 
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {
-        self.annotations.get(key).map(String::as_str)
+        self.annotations.get(key)
     }
 
     /// Who wrote `spec` or `data` last, and when.
     #[must_use]
     pub fn last_written(&self) -> Option<Written> {
-        let writers = self.managed_fields.iter().filter(|f| f.owns_content);
-        writers.filter_map(|f| Some(Written { at: f.time?, by: f.manager.clone() })).max()
+        let writers = self.managed_fields.0.iter().filter(|f| f.owns_content);
+        writers.filter_map(|f| Some(Written { at: f.time?, by: f.manager.to_string() })).max()
     }
 }
 
@@ -58,20 +58,62 @@ pub struct Written {
     pub by: String,
 }
 
+/// Labels or annotations: texts by their keys, in the order of the keys.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Words(Box<[(Word, Word)]>);
+
+impl Words {
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        let found = self.0.binary_search_by(|(k, _)| k.as_str().cmp(key)).ok()?;
+        self.0.get(found).map(|(_, value)| value.as_str())
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &(Word, Word)> {
+        self.0.iter()
+    }
+}
+
+/// The last of equal keys counts.
+impl FromIterator<(Word, Word)> for Words {
+    fn from_iter<I: IntoIterator<Item = (Word, Word)>>(pairs: I) -> Self {
+        Self(pairs.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect())
+    }
+}
+
+impl<'de> Deserialize<'de> for Words {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // `null` is what a hand-written manifest leaves where it meant an empty text.
+        let map = BTreeMap::<Word, Option<Word>>::deserialize(deserializer)?;
+        // kubectl's copy of the whole object is nothing to judge by, and may hold what its userData holds.
+        let kept = map.into_iter().filter(|(key, _)| key != "kubectl.kubernetes.io/last-applied-configuration");
+        Ok(kept.map(|(key, value)| (key, value.unwrap_or_default())).collect())
+    }
+}
+
+/// The entries of `managedFields` that tell something: those that own the taint list or the object's content.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ManagedFields(pub Box<[ManagedField]>);
+
+impl<'de> Deserialize<'de> for ManagedFields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let all = Vec::<ManagedField>::deserialize(deserializer)?;
+        Ok(Self(all.into_iter().filter(|f| f.owns_taints || f.owns_content).collect()))
+    }
+}
+
 /// One owner reference.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Owner {
-    pub api_version: String,
-    pub kind: String,
-    pub name: String,
-    pub uid: String,
+    pub kind: Word,
+    pub name: Word,
 }
 
 /// One entry of `managedFields`, reduced to who, when, and whether it owns the taint list.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ManagedField {
-    pub manager: String,
+    pub manager: Word,
     pub time: Option<DateTime<Utc>>,
     /// The entry owns `spec.taints`; the list is atomic, so the newest owner wrote it last.
     pub owns_taints: bool,
@@ -85,10 +127,10 @@ impl<'de> Deserialize<'de> for ManagedField {
         #[serde(rename_all = "camelCase", default)]
         struct Raw {
             #[serde(deserialize_with = "nullable")]
-            manager: String,
+            manager: Word,
             time: Option<DateTime<Utc>>,
             #[serde(deserialize_with = "nullable")]
-            subresource: String,
+            subresource: Word,
             fields_v1: Option<Fields>,
         }
         #[derive(Deserialize, Default)]
@@ -118,13 +160,13 @@ impl<'de> Deserialize<'de> for ManagedField {
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
     #[serde(rename = "type", deserialize_with = "nullable")]
-    pub type_: String,
+    pub type_: Word,
     #[serde(deserialize_with = "nullable")]
-    pub status: String,
+    pub status: Word,
     #[serde(deserialize_with = "nullable")]
-    pub reason: String,
+    pub reason: Word,
     #[serde(deserialize_with = "nullable")]
-    pub message: String,
+    pub message: Word,
     pub last_transition_time: Option<DateTime<Utc>>,
     pub last_heartbeat_time: Option<DateTime<Utc>>,
 }
@@ -143,7 +185,7 @@ impl Condition {
     /// `Unknown NodeNotFound: Node not registered with cluster`.
     #[must_use]
     pub fn shown(&self) -> String {
-        let mut out = self.status.clone();
+        let mut out = self.status.to_string();
         if !self.reason.is_empty() && self.reason != self.type_ {
             out.push(' ');
             out.push_str(&self.reason);
@@ -167,11 +209,11 @@ pub fn conditions<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Co
 #[serde(rename_all = "camelCase", default)]
 pub struct Taint {
     #[serde(deserialize_with = "nullable")]
-    pub key: String,
+    pub key: Word,
     #[serde(deserialize_with = "nullable")]
-    pub value: String,
+    pub value: Word,
     #[serde(deserialize_with = "nullable")]
-    pub effect: String,
+    pub effect: Word,
     pub time_added: Option<DateTime<Utc>>,
 }
 
@@ -193,7 +235,7 @@ impl fmt::Display for Taint {
 
 /// A resource quantity as text. Rules only ask whether it is zero.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Quantity(pub String);
+pub struct Quantity(pub Word);
 
 impl Quantity {
     /// Zero in any unit: `0`, `0Ki`, `0.0`.
@@ -208,15 +250,15 @@ impl<'de> Deserialize<'de> for Quantity {
         #[derive(Deserialize)]
         #[serde(untagged)]
         enum Written {
-            Text(String),
+            Text(Word),
             Integer(i64),
             Float(f64),
         }
         Ok(Self(match Option::<Written>::deserialize(deserializer)? {
-            None => String::new(),
+            None => Word::default(),
             Some(Written::Text(text)) => text,
-            Some(Written::Integer(number)) => number.to_string(),
-            Some(Written::Float(number)) => number.to_string(),
+            Some(Written::Integer(number)) => number.to_string().into(),
+            Some(Written::Float(number)) => number.to_string().into(),
         }))
     }
 }

@@ -1,6 +1,7 @@
 //! core/v1 Node.
 
 use super::{Condition, Meta, Quantity, Taint, conditions, nullable};
+use crate::word::Word;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ pub struct Node {
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSpec {
     #[serde(rename = "providerID", deserialize_with = "nullable")]
-    pub provider_id: String,
+    pub provider_id: Word,
     #[serde(deserialize_with = "nullable")]
     pub taints: Vec<Taint>,
     #[serde(deserialize_with = "nullable")]
@@ -29,11 +30,11 @@ pub struct NodeSpec {
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeStatus {
     #[serde(deserialize_with = "nullable")]
-    pub conditions: Vec<Condition>,
+    pub conditions: Box<[Condition]>,
     #[serde(deserialize_with = "nullable")]
-    pub addresses: Vec<Address>,
+    pub addresses: Box<[Address]>,
     #[serde(deserialize_with = "nullable")]
-    pub allocatable: BTreeMap<String, Quantity>,
+    pub allocatable: BTreeMap<Word, Quantity>,
     #[serde(deserialize_with = "nullable")]
     pub node_info: NodeInfo,
 }
@@ -42,20 +43,20 @@ pub struct NodeStatus {
 #[serde(rename_all = "camelCase", default)]
 pub struct Address {
     #[serde(rename = "type", deserialize_with = "nullable")]
-    pub type_: String,
+    pub type_: Word,
     #[serde(deserialize_with = "nullable")]
-    pub address: String,
+    pub address: Word,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeInfo {
     #[serde(deserialize_with = "nullable")]
-    pub kubelet_version: String,
+    pub kubelet_version: Word,
     #[serde(deserialize_with = "nullable")]
-    pub os_image: String,
+    pub os_image: Word,
     #[serde(deserialize_with = "nullable")]
-    pub operating_system: String,
+    pub operating_system: Word,
 }
 
 impl Node {

@@ -3,6 +3,7 @@
 use super::{Condition, Meta, Requirement, conditions, nullable};
 use crate::image;
 use crate::userdata::Family;
+use crate::word::Word;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -167,8 +168,8 @@ impl NodeClass {
         if self.status.amis.is_empty() || self.status.amis.iter().any(|ami| of(ami).is_none()) {
             return None;
         }
-        let values = self.status.amis.iter().filter_map(|ami| ami.requirements.get(of(ami)?)).flat_map(|r| &r.values);
-        Some(values.map(String::as_str).collect())
+        let values = self.status.amis.iter().filter_map(|ami| ami.requirements.get(of(ami)?)).flat_map(|r| r.values.iter());
+        Some(values.map(Word::as_str).collect())
     }
 
     /// `spec.kubelet.maxPods`.

@@ -1,6 +1,7 @@
 //! karpenter.sh/v1 NodePool.
 
 use super::{Condition, Meta, NodeClassRef, Requirement, Taint, conditions, nullable};
+use crate::word::Word;
 use serde::Deserialize;
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -57,9 +58,9 @@ impl NodePool {
 
     /// The architectures that it asks for, where it names them.
     #[must_use]
-    pub fn architectures(&self) -> &[String] {
+    pub fn architectures(&self) -> &[Word] {
         let named = self.spec.template.spec.requirements.iter().find(|r| r.key == "kubernetes.io/arch" && r.operator == "In");
-        named.map(|r| r.values.as_slice()).unwrap_or_default()
+        named.map(|r| &*r.values).unwrap_or_default()
     }
 
     #[must_use]

@@ -8,7 +8,6 @@ use crate::karpenter::{CLASS_HASH, DO_NOT_SYNC_TAINTS_LABEL, Karpenter, Provider
 use crate::userdata::{Family, Origin, Setting, UserData};
 use crate::world::ClassFacts;
 use chrono::{DateTime, Utc};
-use std::collections::BTreeMap;
 
 /// A machine of the future. No object has such a name.
 pub fn name(class: &ClassFacts, pool: Option<&NodePool>) -> String {
@@ -52,10 +51,10 @@ pub fn untainted(
     let metadata = Meta { name: claim.metadata.name.clone(), creation_timestamp: Some(at), ..Meta::default() };
     let mut node = Node { metadata, ..Node::default() };
     // karpenter-provider-aws v1.14.1 pkg/providers/launchtemplate/launchtemplate.go InjectDoNotSyncTaintsLabel
-    node.metadata.labels.insert(DO_NOT_SYNC_TAINTS_LABEL.to_owned(), "true".to_owned());
+    node.metadata.labels = [(DO_NOT_SYNC_TAINTS_LABEL.into(), "true".into())].into_iter().collect();
     node.spec.provider_id.clone_from(&claim.metadata.name);
     node.spec.taints = taints;
-    node.status.conditions = vec![condition("Ready", "True", "KubeletReady", at)];
+    node.status.conditions = [condition("Ready", "True", "KubeletReady", at)].into();
     Some((claim, node))
 }
 
@@ -96,18 +95,20 @@ fn own_taints(user_data: &UserData) -> Option<Vec<Taint>> {
         return None;
     }
     let taints = user_data.taints().unwrap_or_else(|| Ok(Vec::new())).ok()?;
-    Some(taints.into_iter().map(|t| Taint { key: t.key, value: t.value, effect: t.effect, time_added: None }).collect())
+    Some(
+        taints.into_iter().map(|t| Taint { key: t.key.into(), value: t.value.into(), effect: t.effect.into(), time_added: None }).collect(),
+    )
 }
 
 fn claim(class: &ClassFacts, pool: Option<&NodePool>, image: &str, conditions: Vec<Condition>, at: DateTime<Utc>) -> NodeClaim {
     let of_class = &class.class;
-    let hash = of_class.metadata.annotation(CLASS_HASH).map(|hash| (CLASS_HASH.to_owned(), hash.to_owned()));
+    let hash = of_class.metadata.annotation(CLASS_HASH).map(|hash| (CLASS_HASH.into(), hash.into()));
     let template = pool.map(|pool| &pool.spec.template);
-    let mut labels = template.map_or_else(BTreeMap::new, |t| t.metadata.labels.clone());
-    labels.extend(pool.map(|pool| ("karpenter.sh/nodepool".to_owned(), pool.name().to_owned())));
+    let own = pool.map(|pool| ("karpenter.sh/nodepool".into(), pool.name().into()));
+    let labels = template.into_iter().flat_map(|t| t.metadata.labels.iter().cloned()).chain(own).collect();
     let mut claim = NodeClaim {
         metadata: Meta {
-            name: name(class, pool),
+            name: name(class, pool).into(),
             creation_timestamp: Some(at),
             labels,
             annotations: hash.into_iter().collect(),
@@ -116,23 +117,17 @@ fn claim(class: &ClassFacts, pool: Option<&NodePool>, image: &str, conditions: V
         ..NodeClaim::default()
     };
     claim.spec.node_class_ref =
-        NodeClassRef { group: "karpenter.k8s.aws".to_owned(), kind: of_class.kind.clone(), name: of_class.name().to_owned() };
+        NodeClassRef { group: "karpenter.k8s.aws".into(), kind: of_class.kind.as_str().into(), name: of_class.name().into() };
     if let Some(template) = template {
         claim.spec.requirements.clone_from(&template.spec.requirements);
         claim.spec.taints.clone_from(&template.spec.taints);
         claim.spec.startup_taints.clone_from(&template.spec.startup_taints);
     }
-    image.clone_into(&mut claim.status.image_id);
-    claim.status.conditions = conditions;
+    claim.status.image_id = image.into();
+    claim.status.conditions = conditions.into();
     claim
 }
 
 fn condition(type_: &str, status: &str, reason: &str, at: DateTime<Utc>) -> Condition {
-    Condition {
-        type_: type_.to_owned(),
-        status: status.to_owned(),
-        reason: reason.to_owned(),
-        last_transition_time: Some(at),
-        ..Condition::default()
-    }
+    Condition { type_: type_.into(), status: status.into(), reason: reason.into(), last_transition_time: Some(at), ..Condition::default() }
 }

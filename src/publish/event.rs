@@ -69,7 +69,7 @@ pub(super) async fn announce(recorder: &Recorder, diagnosis: &NodeDiagnosis) -> 
     Ok(())
 }
 
-fn subjects(diagnosis: &NodeDiagnosis) -> Vec<ObjectReference> {
+pub(super) fn subjects(diagnosis: &NodeDiagnosis) -> Vec<ObjectReference> {
     let ObjectRef { api_version, kind, name, uid } = &diagnosis.spec.subject;
     let mut subjects = vec![reference(api_version, kind, name, uid)];
     if let Some(node) = diagnosis.spec.node.as_ref().filter(|_| kind != "Node") {
@@ -88,6 +88,6 @@ fn reference(api_version: &str, kind: &str, name: &str, uid: &str) -> ObjectRefe
     }
 }
 
-fn cut(text: &str) -> &str {
+pub(super) fn cut(text: &str) -> &str {
     text.get(..text.floor_char_boundary(NOTE)).unwrap_or(text)
 }

@@ -57,7 +57,7 @@ fn check(case: &Case) -> Opinion {
     }
     let meaning = REPORTS.iter().find(|(part, _)| broken.reason.contains(part)).map_or("the accelerator is broken", |(_, meaning)| meaning);
     let said = if broken.message.is_empty() {
-        broken.reason.clone()
+        broken.reason.to_string()
     } else {
         format!("{}: {}", broken.reason, broken.message.trim_end_matches('.'))
     };

@@ -21,6 +21,6 @@ pub fn evidence(case: &Case) -> Vec<Evidence> {
     let warnings = case.events().filter(|e| CONDITIONS.contains(&e.reason.as_str()) && e.reporter().contains("monitoring-agent"));
     let warnings = warnings.filter(|e| e.last_seen() >= Some(case.wait.since));
     let warnings =
-        warnings.map(|e| saw(format!("Event/{}", e.metadata.name), "message", e.message.clone(), "a warning of the node monitoring agent"));
+        warnings.map(|e| saw(format!("Event/{}", e.metadata.name), "message", e.said(), "a warning of the node monitoring agent"));
     conditions.chain(warnings).collect()
 }

@@ -45,7 +45,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         confidence,
         format!("Node {} {effect}: its VPC CNI may not call {}, because {whose} does not permit it.", node.name(), call(&event.message)),
-        saw(format!("Event/{}", event.metadata.name), "message", event.message.clone(), "aws-node says so itself"),
+        saw(format!("Event/{}", event.metadata.name), "message", event.said(), "aws-node says so itself"),
     )
     .blaming(blame)
     .fix(fix)

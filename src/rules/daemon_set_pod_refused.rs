@@ -33,7 +33,8 @@ fn check(case: &Case) -> Opinion {
     let Some(event) = since_node.max_by_key(|e| e.last_seen()) else {
         return Opinion::RuledOut(format!("no FailedCreate event of DaemonSet {name} since the Node is there"));
     };
-    let said = event.message.trim().trim_end_matches('.');
+    let said = event.said();
+    let said = said.trim().trim_end_matches('.');
     let said = said.strip_prefix("Error creating: ").unwrap_or(said);
     let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
     let fix = if said.contains("quota") {
@@ -46,12 +47,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!("{needed_for} Node {} needs a pod of DaemonSet {name}, and the API server refuses it: {said}.", node.name()),
-        saw(
-            format!("Event/{}", event.metadata.name),
-            "message",
-            event.message.clone(),
-            "the DaemonSet controller tries again with growing pauses",
-        ),
+        saw(format!("Event/{}", event.metadata.name), "message", event.said(), "the DaemonSet controller tries again with growing pauses"),
     )
     .blaming(match webhook(said) {
         Some(webhook) => Blame::object("", "Webhook", webhook),
@@ -76,7 +72,7 @@ fn webhook(said: &str) -> Option<&str> {
 }
 
 fn of(event: &Event, set: &DaemonSet) -> bool {
-    event.involved_object.namespace.is_none() || event.involved_object.namespace == set.metadata.namespace
+    event.involved_object.namespace.is_none() || event.involved_object.namespace.as_deref() == set.metadata.namespace.as_deref()
 }
 
 /// The DaemonSet without whose pod the Node stays as it is, and what for.

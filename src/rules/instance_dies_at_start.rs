@@ -45,7 +45,7 @@ fn check(case: &Case) -> Opinion {
         saw(
             format!("Event NodeClaim/{}", newest.involved_object.name),
             "message",
-            newest.message.clone(),
+            newest.said(),
             "the interruption queue told Karpenter that the instance ends; nobody had deleted the NodeClaim",
         ),
     )

@@ -68,7 +68,7 @@ fn check(case: &Case) -> Opinion {
         saw(
             format!("Event/{}", event.metadata.name),
             "message",
-            message.clone(),
+            event.said(),
             "Karpenter deletes such a NodeClaim at once; this event is what remains of it",
         ),
     );
@@ -103,12 +103,14 @@ fn check(case: &Case) -> Opinion {
 /// The instance types asked for, in words; `None` where any will do.
 fn wanted(case: &Case) -> Option<String> {
     const KEY: &str = "node.kubernetes.io/instance-type";
+    if let Some(fixed) = case.claim.and_then(|c| c.fixed(KEY)) {
+        return Some(fixed.to_owned());
+    }
     let requirements = case.claim.map(|c| &c.spec.requirements).or_else(|| case.pool.map(|p| &p.spec.template.spec.requirements));
-    let types =
-        requirements.into_iter().flatten().find(|r| r.key == KEY && r.operator == "In").map(|r| r.values.as_slice()).unwrap_or_default();
+    let types = requirements.into_iter().flatten().find(|r| r.key == KEY && r.operator == "In").map(|r| &*r.values).unwrap_or_default();
     match types {
         [] => None,
-        [one] => Some(one.clone()),
+        [one] => Some(one.to_string()),
         [one, two] => Some(format!("{one} or {two}")),
         [one, rest @ ..] => Some(format!("{one} (or {} more types)", rest.len())),
     }

@@ -41,7 +41,7 @@ fn check(case: &Case) -> Opinion {
     };
     let oom = out_of_memory(case, ready);
     let why = match oom {
-        Some(event) => format!("right before, the machine ran out of memory ({}).", event.message.trim_end_matches('.')),
+        Some(event) => format!("right before, the machine ran out of memory ({}).", event.said().trim_end_matches('.')),
         None => "the instance is gone, hangs, or has lost the API server.".to_owned(),
     };
     let summary = format!("The kubelet of Node {} {what}: {why}", node.name());

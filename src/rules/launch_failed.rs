@@ -104,7 +104,7 @@ fn said(launched: &Condition) -> String {
     let message = launched.message.trim_end_matches('.');
     let cut: String = message.chars().take(ENOUGH).collect();
     let cut = if cut.len() < message.len() { cut + "…" } else { cut };
-    if cut.is_empty() { launched.reason.clone() } else { format!("{}: {cut}", launched.reason) }
+    if cut.is_empty() { launched.reason.to_string() } else { format!("{}: {cut}", launched.reason) }
 }
 
 /// The instance profile that the cloud does not know.

@@ -71,7 +71,7 @@ fn check(case: &Case) -> Opinion {
         saw(
             format!("Event/{}", event.metadata.name),
             "message",
-            format!("{} ({} times)", event.message, event.times()),
+            format!("{} ({} times)", event.said(), event.times()),
             format!("a kubelet calls itself {name}, only nodes may write such events, and there is no such Node"),
         ),
     )

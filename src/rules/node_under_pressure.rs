@@ -47,9 +47,7 @@ fn check(case: &Case) -> Opinion {
     .step(Risk::Inspect, "See what the kubelet says", Some(format!("kubectl describe node {}", node.name())));
     let said = case.event("FreeDiskSpaceFailed").or_else(|| case.event("EvictionThresholdMet")).or_else(|| case.event("SystemOOM"));
     let finding = match said {
-        Some(event) => {
-            finding.with(saw(format!("Event/{}", event.metadata.name), "message", event.message.clone(), "the kubelet's own words"))
-        }
+        Some(event) => finding.with(saw(format!("Event/{}", event.metadata.name), "message", event.said(), "the kubelet's own words")),
         None => finding,
     };
     match sized {

@@ -46,7 +46,7 @@ fn check(case: &Case) -> Opinion {
         saw(
             format!("Event Pod/{}", event.involved_object.name),
             "message",
-            event.message.clone(),
+            event.said(),
             "the VPC CNI found no free address on the Node and could not get more",
         ),
     )

@@ -13,7 +13,7 @@ pub fn who_replaces(case: &Case, finding: Finding) -> Finding {
     }
     if let Some(blocked) = case.event("NodeRepairBlocked") {
         let because = "Karpenter would replace the machine, and does not: with more than 20 % of a NodePool unhealthy it suspects something common to all";
-        return finding.with(saw(format!("Event/{}", blocked.metadata.name), "message", blocked.message.clone(), because));
+        return finding.with(saw(format!("Event/{}", blocked.metadata.name), "message", blocked.said(), because));
     }
     match case.karpenter().and_then(|k| Some((k, k.repairs_nodes?))) {
         Some((karpenter, false)) => finding.with(saw(

@@ -35,12 +35,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         if case.is_overdue() { Confidence::Certain } else { Confidence::Likely },
         format!("No pod can start on Node {} since {}: every pod needs the image {image}, and {why}.", node.name(), case.since()),
-        saw(
-            format!("Event Pod/{}", event.involved_object.name),
-            "message",
-            event.message.clone(),
-            "containerd makes no sandbox without its image",
-        ),
+        saw(format!("Event Pod/{}", event.involved_object.name), "message", event.said(), "containerd makes no sandbox without its image"),
     )
     .blaming(match case.class() {
         Some(class) if why.contains("role") => Blame::object(&class.api_version, &class.kind, class.name()).field("spec.role"),

@@ -8,8 +8,11 @@ use crate::finding::{Finding, Opinion, saw};
 use crate::input::Input;
 use crate::karpenter::UNINITIALIZED_TAINT;
 
+/// The one cause that `remediate` mends.
+pub const CAUSE: &str = "StaleCloudProviderTaint";
+
 pub static RULE: Rule = Rule {
-    cause: "StaleCloudProviderTaint",
+    cause: CAUSE,
     summary: "The cloud controller initialised the Node, and another writer put its uninitialized taint back",
     stages: &[Stage::Initialize],
     reads: &[Input::Nodes, Input::Events],

@@ -83,9 +83,5 @@ fn trace<'c>(case: &Case<'c>, claim: &NodeClaim, node: &'c Node) -> Option<Trace
     let started = |e: &&crate::foreign::Event| matches!(e.reason.as_str(), "Starting" | "Rebooted") && e.reporter() == "kubelet";
     let started = case.world.events("Node", node.name()).find(|e| started(e) && e.last_seen() > launched)?;
     let because = format!("a kubelet started under this name after the launch, and the Node is Ready again ({})", revived.shown());
-    Some(Trace {
-        node,
-        proof: saw(format!("Event/{}", started.metadata.name), "message", started.message.clone(), because),
-        certain: false,
-    })
+    Some(Trace { node, proof: saw(format!("Event/{}", started.metadata.name), "message", started.said(), because), certain: false })
 }

@@ -99,7 +99,7 @@ fn volumes(case: &Case, claim: &NodeClaim, detached: &Condition) -> Option<Findi
     if !claim.is_true("Drained") || detached.is_true() || detached.is_false() {
         return None;
     }
-    let said = case.event("AwaitingVolumeDetachment").map_or_else(String::new, |e| format!(" ({})", e.message.trim_end_matches('.')));
+    let said = case.event("AwaitingVolumeDetachment").map_or_else(String::new, |e| format!(" ({})", e.said().trim_end_matches('.')));
     let node = case.node?;
     Some(
         Finding::new(

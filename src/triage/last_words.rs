@@ -1,13 +1,11 @@
 //! What a claim, its Node and their Events said last: soon all of them are gone, and the diagnosis is what stays.
 
+use crate::api::limits::EVIDENCE;
 use crate::api::{Evidence, NodeDiagnosis};
 use crate::case::nodes_of;
 use crate::finding::saw;
 use crate::world::World;
 
-/// The schema's limits.
-const EVIDENCE: usize = 32;
-const OBSERVED: usize = 1024;
 /// Events, newest first.
 const EVENTS: usize = 5;
 
@@ -15,8 +13,7 @@ const EVENTS: usize = 5;
 pub(super) fn keep(diagnosis: &mut NodeDiagnosis, world: &World) {
     let words = last_words(diagnosis, world);
     let Some(status) = &mut diagnosis.status else { return };
-    for mut word in words {
-        word.observed.truncate(word.observed.floor_char_boundary(OBSERVED));
+    for word in words.into_iter().map(Evidence::within_limits) {
         let told = status.evidence.iter().any(|e| (&e.object, &e.field) == (&word.object, &word.field) && e.observed == word.observed);
         if !told && status.evidence.len() < EVIDENCE {
             status.evidence.push(word);
@@ -29,7 +26,7 @@ fn last_words(diagnosis: &NodeDiagnosis, world: &World) -> Vec<Evidence> {
     let claim = spec.node_claim.as_ref().and_then(|named| world.claim(&named.name));
     let node = match claim {
         Some(claim) => nodes_of(world, claim).first().copied(),
-        None => spec.node.as_ref().and_then(|named| world.node(&named.name).filter(|node| node.metadata.uid == named.uid)),
+        None => spec.node.as_ref().and_then(|named| world.node(&named.name).filter(|node| *node.metadata.uid == *named.uid)),
     };
     let field = |type_: &str| format!(r#"status.conditions[?(@.type=="{type_}")]"#);
     let mut words = Vec::new();
@@ -58,7 +55,7 @@ fn last_words(diagnosis: &NodeDiagnosis, world: &World) -> Vec<Evidence> {
         let regarding = &event.involved_object;
         let object = format!("Event {}/{}", regarding.kind, regarding.name);
         let seen = event.last_seen().map_or_else(String::new, |at| format!(", last at {}", at.format("%Y-%m-%d %H:%M:%SZ")));
-        saw(object, "message", format!("{}: {}", event.reason, event.message), format!("{} time(s){seen}", event.times()))
+        saw(object, "message", format!("{}: {}", event.reason, event.said()), format!("{} time(s){seen}", event.times()))
     }));
     words
 }

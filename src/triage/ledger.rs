@@ -68,6 +68,11 @@ impl Ledger {
         self.by_name.get(name)
     }
 
+    /// Ended ones too.
+    pub(super) fn all(&self) -> impl Iterator<Item = &NodeDiagnosis> + Clone {
+        self.by_name.values()
+    }
+
     pub(super) fn open(&self) -> impl Iterator<Item = &NodeDiagnosis> {
         self.incidents.values().flat_map(|members| &members.open).filter_map(|name| self.by_name.get(name))
     }

@@ -6,6 +6,7 @@
 
 use super::ledger::recurrences;
 use crate::api::NodeDiagnosis;
+use crate::remediate::{PUT_BACK, remediated};
 use serde_json::Value;
 
 /// Fields of the status whose words are sentences.
@@ -41,6 +42,15 @@ pub(super) fn keep(new: &mut NodeDiagnosis, old: &NodeDiagnosis) {
         if let Some(before) = old.conditions.iter().find(|c| c.type_ == condition.type_ && c.status == condition.status) {
             condition.last_transition_time = before.last_transition_time;
         }
+    }
+}
+
+/// Takes over what was done to the same machine. A refusal goes with the cause that it was about.
+pub(super) fn keep_remediation(new: &mut NodeDiagnosis, old: &NodeDiagnosis) {
+    let (Some(verdict), Some(before), Some(done)) = (&mut new.status, &old.status, remediated(old)) else { return };
+    let stands = before.outcome.is_none() && before.cause == verdict.cause;
+    if stands || done.status != "False" || done.reason == PUT_BACK {
+        verdict.conditions.push(done.clone());
     }
 }
 

@@ -8,5 +8,6 @@ mod monitoring;
 mod operator;
 mod packaging;
 mod prometheus;
+mod remediation;
 #[path = "../rights/mod.rs"]
 mod rights;

@@ -55,7 +55,7 @@ pub fn one_refused_one_healthy(control_plane: &ControlPlane) {
 }
 
 /// Whether a line of the metrics begins so.
-fn metric(nodewhy: &Nodewhy, line: &str) -> bool {
+pub(crate) fn metric(nodewhy: &Nodewhy, line: &str) -> bool {
     let answer = || -> std::io::Result<String> {
         let mut connection = TcpStream::connect(("127.0.0.1", nodewhy.port))?;
         connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;

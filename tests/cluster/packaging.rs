@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Everything that the chart can switch on and the base leaves to a component.
-const ALL_ON: &[&str] = &["--set=podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true"];
+const ALL_ON: &[&str] =
+    &["--set=ha.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true,removeStaleTaints=dry-run"];
 
 /// Kind, namespace and name.
 type Objects = BTreeMap<(String, String, String), Value>;
@@ -100,7 +101,7 @@ fn values_reach_the_objects_and_wrong_ones_are_refused() {
     let rendered = objects(
         &helm(&[
             "--set=image.digest=sha256:0000000000000000000000000000000000000000000000000000000000000000",
-            "--set=fullnameOverride=why,thresholds.join=240,extraArgs={--listen=0.0.0.0:8080},crds.install=false,networkPolicy.enabled=false",
+            "--set=fullnameOverride=why,thresholds.join=240,extraArgs={--listen=0.0.0.0:8080},crds.install=false,networkPolicy.enabled=false,ha.enabled=true",
             "--set=rbac.extraRules[0].apiGroups={karpenter.kwok.sh},rbac.extraRules[0].resources={kwoknodeclasses},rbac.extraRules[0].verbs={list,watch}",
         ])
         .expect("these values are allowed"),
@@ -110,15 +111,22 @@ fn values_reach_the_objects_and_wrong_ones_are_refused() {
     assert_eq!(pod["serviceAccountName"], "why");
     assert!(pod["containers"][0]["image"].as_str().is_some_and(|image| image.contains("@sha256:")), "{pod:#}");
     assert_eq!(pod["containers"][0]["args"], json!(["run", "--log-format=json", "--join-threshold=240", "--listen=0.0.0.0:8080"]));
+    // The name of the Lease is a constant of the program, so it stays.
+    assert_eq!(get("Role", "nodewhy", "why-lease")["rules"][1]["resourceNames"], json!(["nodewhy"]));
     let role = get("ClusterRole", "", "why");
     assert!(role["rules"].as_array().expect("rules").iter().any(|rule| rule["resources"] == json!(["kwoknodeclasses"])), "{role:#}");
     assert_eq!(get("RoleBinding", "kube-system", "why-aws-auth")["roleRef"]["name"], "why-aws-auth");
     assert_eq!(get("RoleBinding", "kube-system", "why-aws-auth")["subjects"][0]["name"], "why");
     assert!(!rendered.keys().any(|(kind, ..)| kind == "CustomResourceDefinition" || kind == "NetworkPolicy"));
 
-    for wrong in
-        ["thresholds.jion=240", "image.pullPolicy=Sometimes", "replicas=3", "rbac.extraRules[0].verbs={delete}", "podMonitor.interval=soon"]
-    {
+    for wrong in [
+        "thresholds.jion=240",
+        "image.pullPolicy=Sometimes",
+        "replicas=3",
+        "ha.replicas=3",
+        "rbac.extraRules[0].verbs={delete}",
+        "podMonitor.interval=soon",
+    ] {
         let complaint = helm(&[&format!("--set={wrong}")]).expect_err(wrong);
         assert!(complaint.contains("values don't meet the specifications of the schema"), "{wrong}: {complaint}");
     }
@@ -222,7 +230,7 @@ fn a_real_api_server_takes_every_object_and_holds_the_pod_to_the_restricted_stan
     install(&control_plane);
     control_plane.apply(kustomize_all());
     let versions = || {
-        let all = "deployments,services,networkpolicies,podmonitors,prometheusrules,configmaps,clusterroles,clusterrolebindings,roles,rolebindings";
+        let all = "deployments,poddisruptionbudgets,services,networkpolicies,podmonitors,prometheusrules,configmaps,clusterroles,clusterrolebindings,roles,rolebindings";
         let list = control_plane.get(&[all, "--all-namespaces", "--selector=app.kubernetes.io/name=nodewhy"]).expect("a list");
         let generations = list["items"].as_array().expect("items").iter().map(|item| item["metadata"]["generation"].clone());
         generations.collect::<Vec<_>>()

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each suite uses its part")]
 
+pub mod fleet;
+
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;

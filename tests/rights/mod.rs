@@ -16,10 +16,15 @@ pub fn needed() -> BTreeSet<Right> {
         let right = move |verb: &&str| (namespace.map(owned), owned(source.group), owned(source.plural), name.map(owned), owned(verb));
         source.verbs().iter().map(right)
     });
-    let writes = WRITES.iter().flat_map(|(group, resource, verbs, namespace)| {
+    reads.chain(of(WRITES)).collect()
+}
+
+pub fn of(writes: &[(&str, &str, &[&str], Option<&str>)]) -> BTreeSet<Right> {
+    let owned = |text: &str| text.to_owned();
+    let rights = writes.iter().flat_map(|(group, resource, verbs, namespace)| {
         verbs.iter().map(move |verb| (namespace.map(owned), owned(group), owned(resource), None, owned(verb)))
     });
-    reads.chain(writes).collect()
+    rights.collect()
 }
 
 /// For the Lease, in the namespace of the operator.

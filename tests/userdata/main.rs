@@ -226,7 +226,8 @@ fn another_clusters_endpoint_and_certificate_authority_are_pointed_at() {
     assert!(other.out.contains("this is another cluster"), "{}", other.out);
     assert_eq!(page("https://own.gr7.eu-west-1.eks.amazonaws.com/").code, 0);
     assert_eq!(page("$ENDPOINT").code, 0);
-    let trusts = |authority: &str| userdata(&["-f", "-", "--fail-on", "stop"], &class("https://own.gr7.eu-west-1.eks.amazonaws.com", authority));
+    let trusts =
+        |authority: &str| userdata(&["-f", "-", "--fail-on", "stop"], &class("https://own.gr7.eu-west-1.eks.amazonaws.com", authority));
     let other = trusts("LS0u");
     assert_eq!(other.code, 1, "{}", other.out);
     assert!(other.out.contains("this is not the certificate authority"), "{}", other.out);

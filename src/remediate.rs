@@ -1,0 +1,350 @@
+//! Removes a stale cloud-provider taint, where somebody asked for that. Here it is decided, without IO and without a clock;
+//! `publish` carries it out.
+//!
+//! What was done and what was refused stands in the condition `Remediated` of the NodeDiagnosis and nowhere else, so a restart
+//! forgets nothing: not how long a verdict has stood, not what of the budget is spent, not which taint came back.
+
+pub mod breaker;
+pub mod guard;
+mod patch;
+#[cfg(test)]
+mod tests;
+
+pub use patch::Removal;
+
+use crate::api::{Condition, NodeDiagnosis};
+use crate::foreign::{Node, Taint};
+use crate::karpenter::UNINITIALIZED_TAINT;
+use crate::publish::MANAGER;
+use crate::world::World;
+use breaker::Tally;
+use chrono::{DateTime, TimeDelta, Utc};
+use guard::{Refusal, Scene};
+use std::collections::BTreeMap;
+
+pub use crate::rules::stale_cloud_provider_taint::CAUSE;
+/// The type of the condition.
+pub const CONDITION: &str = "Remediated";
+/// Its reason where the taint was removed, the only one with the status True.
+pub const REMOVED: &str = "Removed";
+/// Its reason where a removed taint is on the Node again.
+pub const PUT_BACK: &str = "PutBack";
+/// What the API server does not answer, or does not permit, is asked again after so long.
+const AGAIN_AFTER: TimeDelta = TimeDelta::minutes(1);
+
+/// By then the watch has long told what became of a Node.
+const FORGET: TimeDelta = TimeDelta::hours(1);
+
+/// Whether taints are removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Mode {
+    /// Nothing is removed, and nothing is said of it
+    #[default]
+    Off,
+    /// All is done and said, but the API server is told to store nothing
+    DryRun,
+    On,
+}
+
+/// The options of remediation.
+#[derive(Debug, Clone, Copy, clap::Args)]
+#[command(next_help_heading = "Remediation")]
+pub struct Limits {
+    /// Remove the uninitialized taint from Nodes that the cloud controller has initialised
+    #[arg(long = "remove-stale-taints", env = "NODEWHY_REMOVE_STALE_TAINTS", value_enum, default_value_t, value_name = "MODE")]
+    pub mode: Mode,
+    /// How long a verdict stands before it is acted on
+    #[arg(long = "remediation-wait", env = "NODEWHY_REMEDIATION_WAIT", value_name = "SECONDS", default_value_t = 600)]
+    wait: u32,
+    /// The time for which removals are counted
+    #[arg(long = "remediation-window", env = "NODEWHY_REMEDIATION_WINDOW", value_name = "SECONDS", default_value_t = 3600)]
+    window: u32,
+    /// Removals in that time at most
+    #[arg(long = "remediation-budget", env = "NODEWHY_REMEDIATION_BUDGET", value_name = "REMOVALS", default_value_t = 5)]
+    budget: u16,
+    /// Removals in that time at most, as a share of all Nodes; at least one
+    #[arg(long = "remediation-share", env = "NODEWHY_REMEDIATION_SHARE", value_name = "PERCENT", default_value_t = 5)]
+    share: u8,
+    /// Nothing is removed while more Nodes than this carry the taint
+    #[arg(long = "remediation-many", env = "NODEWHY_REMEDIATION_MANY", value_name = "NODES", default_value_t = 5)]
+    many: u16,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { mode: Mode::Off, wait: 600, window: 3600, budget: 5, share: 5, many: 5 }
+    }
+}
+
+impl Limits {
+    fn wait(&self) -> TimeDelta {
+        TimeDelta::seconds(i64::from(self.wait))
+    }
+
+    fn window(&self) -> TimeDelta {
+        TimeDelta::seconds(i64::from(self.window))
+    }
+
+    fn many(&self) -> usize {
+        usize::from(self.many)
+    }
+
+    /// Removals in a window of a cluster of so many Nodes.
+    fn budget(&self, nodes: usize) -> usize {
+        let share = nodes.saturating_mul(usize::from(self.share)) / 100;
+        share.max(1).min(usize::from(self.budget))
+    }
+}
+
+/// What the rest of the operator has to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    Remove(Removal),
+    Say(Remark),
+}
+
+/// What was done, or why nothing was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// The name of the NodeDiagnosis.
+    pub diagnosis: String,
+    pub result: Outcome,
+    pub reason: &'static str,
+    pub message: String,
+}
+
+/// How it went, for the metric and the condition's status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    Removed,
+    DryRun,
+    /// A guard said no.
+    Refused,
+    /// The Node changed while its taint was about to be removed. Nothing was done; it is judged again.
+    Conflict,
+    /// The API server said no.
+    Rejected,
+    /// Nobody knows whether it was done.
+    Unanswered,
+    /// A removed taint is on the Node again.
+    PutBack,
+}
+
+impl Outcome {
+    /// The status of the condition.
+    #[must_use]
+    pub const fn status(self) -> &'static str {
+        match self {
+            Self::Removed => "True",
+            Self::Unanswered => "Unknown",
+            Self::DryRun | Self::Refused | Self::Conflict | Self::Rejected | Self::PutBack => "False",
+        }
+    }
+}
+
+/// What the API server answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Done; the Node's new resourceVersion.
+    Done(String),
+    /// The Node is not as it was judged.
+    Conflict,
+    NotPermitted(String),
+    /// By validation, an admission policy or a webhook; or the Node is gone.
+    Rejected(String),
+    Unanswered(String),
+    /// Another replica leads: it was not sent.
+    Void,
+}
+
+/// What becomes of a removal that was ordered.
+#[derive(Debug)]
+struct Try {
+    at: DateTime<Utc>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    UnderWay,
+    /// The Node had this resourceVersion when the taint was gone. An older one says nothing about who puts it back.
+    Removed(String),
+    /// Nothing was done to this resourceVersion, and nothing will be.
+    Stale(String),
+    Again(DateTime<Utc>),
+}
+
+/// What is under way, beside what the diagnoses say.
+#[derive(Debug)]
+pub struct Remediation {
+    limits: Limits,
+    /// By name of the diagnosis.
+    tries: BTreeMap<String, Try>,
+}
+
+impl Remediation {
+    #[must_use]
+    pub const fn new(limits: Limits) -> Self {
+        Self { limits, tries: BTreeMap::new() }
+    }
+
+    /// Looks at every diagnosis, and says what to do. Only a replica that leads asks: the others have nothing to say either.
+    pub fn look<'d>(
+        &mut self,
+        world: &World,
+        diagnoses: &(impl Iterator<Item = &'d NodeDiagnosis> + Clone),
+        now: DateTime<Utc>,
+    ) -> Vec<Step> {
+        if self.limits.mode == Mode::Off {
+            return Vec::new();
+        }
+        self.tries.retain(|_, tried| matches!(tried.state, State::UnderWay) || now - tried.at < FORGET);
+        let mut steps = Vec::new();
+        let mut tally = None;
+        for diagnosis in diagnoses.clone() {
+            let Some(name) = diagnosis.metadata.name.as_deref() else { continue };
+            let Some(node) = node_of(world, diagnosis) else { continue };
+            if remediated(diagnosis).is_some_and(|c| c.reason == REMOVED) {
+                steps.extend(self.came_back(name, node));
+                continue;
+            }
+            let wanted = diagnosis.status.as_ref().is_some_and(|s| s.outcome.is_none() && s.cause == CAUSE);
+            if !wanted || !self.is_due(name, node, now) {
+                continue;
+            }
+            let tally = tally.get_or_insert_with(|| {
+                let under_way = self.tries.iter().filter(|(_, tried)| matches!(tried.state, State::UnderWay));
+                Tally::of(world, diagnoses.clone(), under_way.map(|(name, _)| name.as_str()), now, &self.limits)
+            });
+            let claim = world.claim_of_node(node);
+            let pool = node.metadata.label("karpenter.sh/nodepool").and_then(|pool| world.pool(pool));
+            let dry_run = self.limits.mode == Mode::DryRun;
+            let admitted = guard::admit(&Scene { now, limits: &self.limits, diagnosis, node, claim, pool, tally });
+            match admitted {
+                Err(refusal) => steps.push(Step::Say(refused(name, node, &refusal))),
+                // Said once is enough.
+                Ok(()) if dry_run && remediated(diagnosis).is_some_and(|c| c.reason == DRY_RUN) => {}
+                Ok(()) => {
+                    if let Some(removal) = Removal::from(node, name, dry_run) {
+                        tally.removals += 1;
+                        self.tries.insert(name.to_owned(), Try { at: now, state: State::UnderWay });
+                        steps.push(Step::Remove(removal));
+                    }
+                }
+            }
+        }
+        steps
+    }
+
+    /// Takes in how a removal went.
+    pub fn done(&mut self, removal: &Removal, answer: Answer, now: DateTime<Utc>) -> Option<Remark> {
+        let Removal { node, taint, before, after, .. } = removal;
+        let change = format!("{taint} from Node {node}; its taints before: {before}; after: {after}");
+        let (state, result, reason, message) = match answer {
+            Answer::Done(_) if removal.dry_run => (
+                State::Stale(removal.version.clone()),
+                Outcome::DryRun,
+                DRY_RUN,
+                format!("Would remove {change}. The API server accepts it. Nothing was changed."),
+            ),
+            Answer::Done(version) => (State::Removed(version), Outcome::Removed, REMOVED, format!("Removed {change}.")),
+            Answer::Conflict => (
+                State::Stale(removal.version.clone()),
+                Outcome::Conflict,
+                "Conflict",
+                format!("Node {node} changed while {taint} was about to be removed. Nothing was done; it is judged again."),
+            ),
+            Answer::NotPermitted(why) => (
+                State::Again(now + AGAIN_AFTER),
+                Outcome::Rejected,
+                "NotPermitted",
+                format!("Would remove {change}. nodewhy may not change Nodes: {why}. manifests/components/remediation permits it."),
+            ),
+            Answer::Rejected(why) => (
+                State::Again(now + AGAIN_AFTER),
+                Outcome::Rejected,
+                "RejectedByServer",
+                format!("Would remove {change}. The API server rejects it: {why}."),
+            ),
+            Answer::Unanswered(why) => (
+                State::Again(now + AGAIN_AFTER),
+                Outcome::Unanswered,
+                "NoAnswer",
+                format!("Wanted to remove {change}. Whether it was done is not known: {why}."),
+            ),
+            Answer::Void => {
+                self.tries.remove(&removal.diagnosis);
+                return None;
+            }
+        };
+        if let Some(tried) = self.tries.get_mut(&removal.diagnosis) {
+            tried.state = state;
+        }
+        Some(Remark { diagnosis: removal.diagnosis.clone(), result, reason, message })
+    }
+
+    fn is_due(&self, name: &str, node: &Node, now: DateTime<Utc>) -> bool {
+        match self.tries.get(name).map(|tried| &tried.state) {
+            Some(State::UnderWay) => false,
+            Some(State::Stale(version)) => node.metadata.resource_version.as_deref() != Some(version.as_str()),
+            Some(State::Again(at)) => now >= *at,
+            Some(State::Removed(_)) | None => true,
+        }
+    }
+
+    /// Whether a removed taint is on the Node again, and who wrote the list since.
+    fn came_back(&self, name: &str, node: &Node) -> Option<Step> {
+        let taint = node.taint(UNINITIALIZED_TAINT)?;
+        if let Some(Try { state: State::Removed(version), .. }) = self.tries.get(name)
+            && !is_newer(node.metadata.resource_version.as_deref()?, version)
+        {
+            return None;
+        }
+        let writers = node.metadata.managed_fields.0.iter().filter(|f| f.owns_taints && f.manager != MANAGER);
+        let by = writers.max_by_key(|f| f.time).map_or("somebody whom managedFields does not name", |f| f.manager.as_str());
+        Some(Step::Say(Remark {
+            diagnosis: name.to_owned(),
+            result: Outcome::PutBack,
+            reason: PUT_BACK,
+            message: format!("{taint} was removed from Node {} and put back by {by}.", node.name()),
+        }))
+    }
+}
+
+/// The condition's reason in a dry run.
+const DRY_RUN: &str = "DryRun";
+
+fn refused(name: &str, node: &Node, refusal: &Refusal) -> Remark {
+    Remark {
+        diagnosis: name.to_owned(),
+        result: Outcome::Refused,
+        reason: refusal.reason,
+        message: format!("{UNINITIALIZED_TAINT} stays on Node {}: {}.", node.name(), refusal.because.trim_end_matches('.')),
+    }
+}
+
+/// The Node of a diagnosis, where it is still the same.
+fn node_of<'w>(world: &'w World, diagnosis: &NodeDiagnosis) -> Option<&'w Node> {
+    let named = diagnosis.spec.node.as_ref()?;
+    world.node(&named.name).filter(|node| *node.metadata.uid == *named.uid)
+}
+
+/// What was said last about remediation in a diagnosis.
+#[must_use]
+pub fn remediated(diagnosis: &NodeDiagnosis) -> Option<&Condition> {
+    diagnosis.status.as_ref()?.conditions.iter().find(|c| c.type_ == CONDITION)
+}
+
+/// The taint as the kubelet sets it, and its place in the list, where it is there once.
+/// Source: kubernetes v1.36.3 pkg/kubelet/kubelet_node_status.go `initialNode` (value true, effect NoSchedule).
+fn exact_taint(node: &Node) -> Option<(usize, &Taint)> {
+    let mut found = node.spec.taints.iter().enumerate().filter(|(_, t)| t.key == UNINITIALIZED_TAINT);
+    let only = found.next().filter(|(_, t)| t.value == "true" && t.effect == "NoSchedule")?;
+    found.next().is_none().then_some(only)
+}
+
+/// Whether a resourceVersion is newer: they are numbers without bound.
+/// Source: kubernetes v1.36.3 k8s.io/apimachinery pkg/util/resourceversion `CompareResourceVersion`.
+fn is_newer(version: &str, than: &str) -> bool {
+    (version.len(), version) > (than.len(), than)
+}

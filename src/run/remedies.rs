@@ -1,0 +1,66 @@
+//! Between the verdicts and the one who carries out what remediation decides.
+
+use crate::lease::Leads;
+use crate::metrics::Metrics;
+use crate::publish::remedy::{self, Remedy};
+use crate::remediate::{Answer, Limits, Outcome, Remark, Remediation, Removal, Step};
+use crate::triage::Triage;
+use chrono::{DateTime, Utc};
+use kube::Client;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+pub(super) struct Remedies {
+    remediation: Remediation,
+    orders: mpsc::Sender<Remedy>,
+    answers: mpsc::UnboundedReceiver<(Removal, Answer)>,
+    metrics: Arc<Metrics>,
+}
+
+impl Remedies {
+    pub(super) fn start(client: Client, instance: &str, leads: Leads, limits: Limits, metrics: Arc<Metrics>) -> Self {
+        let (orders, answers) = remedy::start(client, instance, leads);
+        Self { remediation: Remediation::new(limits), orders, answers, metrics }
+    }
+
+    /// The next answer to a removal.
+    pub(super) async fn answer(&mut self) -> Option<(Removal, Answer)> {
+        self.answers.recv().await
+    }
+
+    /// Takes in how a removal went.
+    pub(super) async fn heard(&mut self, removal: &Removal, answer: Answer, triage: &mut Triage, now: DateTime<Utc>) {
+        if let Some(remark) = self.remediation.done(removal, answer, now) {
+            self.say(remark, triage, now).await;
+        }
+    }
+
+    /// Acts on the verdicts as they are now. Only for the replica that leads.
+    pub(super) async fn look(&mut self, triage: &mut Triage, now: DateTime<Utc>) {
+        let steps = self.remediation.look(triage.world(), &triage.diagnoses(), now);
+        for step in steps {
+            match step {
+                Step::Remove(removal) => self.order(Remedy::Remove(Box::new(removal))).await,
+                Step::Say(remark) => self.say(remark, triage, now).await,
+            }
+        }
+    }
+
+    /// In the diagnosis, the metric, the log and an Event; once.
+    async fn say(&self, remark: Remark, triage: &mut Triage, now: DateTime<Utc>) {
+        let Some(diagnosis) = triage.note(&remark, now) else { return };
+        let Remark { diagnosis: name, result, reason, message } = &remark;
+        self.metrics.remediated(*result, reason);
+        match result {
+            Outcome::Removed | Outcome::DryRun => tracing::info!(name, ?result, reason, message, "remediation"),
+            _ => tracing::warn!(name, ?result, reason, message, "remediation"),
+        }
+        self.order(Remedy::Tell(Box::new(diagnosis), remark)).await;
+    }
+
+    async fn order(&self, remedy: Remedy) {
+        if self.orders.send(remedy).await.is_err() {
+            tracing::error!("nobody carries out remedies any more");
+        }
+    }
+}

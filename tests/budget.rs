@@ -1,0 +1,47 @@
+//! What a machine may cost, in counted bytes and allocations: figures that do not depend on the day or the computer.
+
+mod objects;
+
+use nodewhy::diagnose::diagnose;
+use nodewhy::dump::{Summary, load_bytes};
+use nodewhy::gate::Thresholds;
+use nodewhy::input::{Input, Object};
+use nodewhy::world::World;
+use objects::fleet::{Fate, claim, node, now};
+use objects::over_cluster;
+use serde_json::json;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use std::alloc::System;
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const MACHINES: usize = 2_000;
+
+fn object(input: Input, value: &serde_json::Value) -> Object {
+    Object::read(input, &mut serde_json::Deserializer::from_str(&value.to_string())).expect("an object")
+}
+
+/// One test: the counters are the process's, and tests of one binary run side by side.
+#[test]
+fn a_machine_stays_within_its_budget() {
+    let (mut world, mut summary) = (World::default(), Summary::default());
+    let cluster = json!({"apiVersion": "v1", "kind": "List", "items": over_cluster("")});
+    load_bytes("the cluster", cluster.to_string().as_bytes(), &mut world, &mut summary);
+    let texts: Vec<(Input, serde_json::Value)> =
+        (0..MACHINES).flat_map(|n| [(Input::Nodes, node(n)), (Input::NodeClaims, claim(n, Fate::Healthy))]).collect();
+
+    let region = Region::new(ALLOCATOR);
+    for (input, text) in &texts {
+        world.apply(object(*input, text), now());
+    }
+    let held = region.change();
+    let bytes = (held.bytes_allocated - held.bytes_deallocated) / MACHINES;
+    eprintln!("{bytes} bytes for a Node and its NodeClaim");
+
+    let region = Region::new(ALLOCATOR);
+    assert_eq!(diagnose(&world, now(), &Thresholds::default()), [], "a healthy fleet");
+    let judged = region.change().allocations;
+    assert!(bytes <= 3_600, "{bytes} bytes for a Node and its NodeClaim");
+    assert!(judged <= 4 * MACHINES, "{judged} allocations to judge {MACHINES} healthy machines");
+}

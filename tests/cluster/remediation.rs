@@ -1,0 +1,297 @@
+//! The removal of a stale taint on the real API server: who may, what stays, who wins a race.
+
+use crate::control_plane::recipes::wait_until;
+use crate::control_plane::{ControlPlane, Nodewhy};
+use crate::operator::{diagnosis, install, metric};
+use chrono::{SecondsFormat, Utc};
+use k8s_openapi::api::core::v1::{Node, Taint};
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt};
+use nodewhy::publish::remedy;
+use nodewhy::remediate::{Answer, Removal};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+
+const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+const SOON: Duration = Duration::from_secs(40);
+/// No waiting for what a test brings about at once; everything else as it is shipped.
+const AT_ONCE: [&str; 3] = ["--remediation-wait=0", "--proven-threshold=0", "--initialize-threshold=0"];
+
+/// A Node that the cloud controller has initialised, and that carries its taint again, beside one of its owner's.
+fn stale_node(control_plane: &ControlPlane, name: &str) {
+    let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+    control_plane.apply(json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "topology.kubernetes.io/zone": "test-zone-a",
+                "topology.kubernetes.io/region": "test",
+                "node.kubernetes.io/instance-type": "m6i.large",
+                "beta.kubernetes.io/instance-type": "m6i.large",
+                "failure-domain.beta.kubernetes.io/zone": "test-zone-a",
+            },
+        },
+        "spec": {
+            "providerID": format!("aws:///test-zone-a/i-{name}"),
+            "taints": [
+                { "key": "dedicated", "value": "x", "effect": "NoExecute", "timeAdded": now },
+                { "key": UNINITIALIZED, "value": "true", "effect": "NoSchedule" },
+            ],
+        },
+    }));
+    let status = json!({ "status": {
+        "addresses": [{ "type": "InternalIP", "address": "10.0.0.1" }, { "type": "InternalDNS", "address": name }],
+        "conditions": [{
+            "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "",
+            "lastHeartbeatTime": now, "lastTransitionTime": now,
+        }],
+    } });
+    control_plane.kubectl(&["patch", "node", name, "--subresource=status", "--type=merge", "--patch", &status.to_string()]);
+}
+
+fn taints(control_plane: &ControlPlane, node: &str) -> Vec<String> {
+    let node = control_plane.get(&["node", node]).expect("the Node");
+    node["spec"]["taints"].as_array().into_iter().flatten().filter_map(|t| t["key"].as_str().map(str::to_owned)).collect()
+}
+
+fn version(control_plane: &ControlPlane, node: &str) -> Value {
+    control_plane.get(&["node", node]).expect("the Node")["metadata"]["resourceVersion"].clone()
+}
+
+/// The condition Remediated with this reason, once it is there.
+fn said(control_plane: &ControlPlane, nodewhy: &Nodewhy, name: &str, reason: &str) -> Value {
+    let deadline = std::time::Instant::now() + Duration::from_secs(90);
+    loop {
+        let found = diagnosis(control_plane, name).unwrap_or_default();
+        let conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        if let Some(condition) = conditions.into_iter().find(|c| c["type"] == "Remediated" && c["reason"] == reason) {
+            return condition;
+        }
+        assert!(std::time::Instant::now() < deadline, "{reason} is not said: {found:#}\n{}", nodewhy.process.log());
+        std::thread::sleep(Duration::from_millis(300));
+    }
+}
+
+fn event(control_plane: &ControlPlane, node: &str, reason: &str, action: &str) -> Option<String> {
+    let events = control_plane.get(&["events.v1.events.k8s.io", "--namespace=default"])?;
+    let about = |e: &&Value| e["regarding"]["name"] == node && e["reason"] == reason && e["action"] == action;
+    events["items"].as_array()?.iter().find(about)?["note"].as_str().map(str::to_owned)
+}
+
+fn component() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/components/remediation")
+}
+
+#[test]
+fn the_taint_goes_only_with_the_role_and_one_that_comes_back_stops_everything() {
+    let control_plane = ControlPlane::start();
+    let rights = install(&control_plane);
+    stale_node(&control_plane, "stale");
+    let before = (version(&control_plane, "stale"), taints(&control_plane, "stale"));
+    let nodewhy = control_plane.nodewhy(&rights, &[&["--remove-stale-taints=on"], AT_ONCE.as_slice()].concat());
+
+    // Without the role the patch is refused, and that is said.
+    let refused = said(&control_plane, &nodewhy, "stale", "NotPermitted");
+    assert_eq!(refused["status"], "False");
+    assert!(refused["message"].as_str().unwrap_or_default().contains("cannot patch resource \"nodes\""), "{refused}");
+    assert_eq!((version(&control_plane, "stale"), taints(&control_plane, "stale")), before);
+    assert!(metric(&nodewhy, r#"nodewhy_remediations_total{result="rejected",reason="NotPermitted"} 1"#));
+    wait_until(SOON, || event(&control_plane, "stale", "StaleTaintKept", "NotPermitted"));
+
+    // With it the taint goes, and no other.
+    control_plane.apply_path(&component().join("cluster-role.yaml"));
+    let removed = said(&control_plane, &nodewhy, "stale", "Removed");
+    assert_eq!(removed["status"], "True");
+    let others: Vec<_> = before.1.iter().filter(|key| *key != UNINITIALIZED).cloned().collect();
+    assert!(others.contains(&"dedicated".to_owned()));
+    assert_eq!(taints(&control_plane, "stale"), others);
+    let ended = wait_until(SOON, || diagnosis(&control_plane, "stale").filter(|d| d["status"]["outcome"] == "Recovered"));
+    assert!(ended["status"]["conditions"].as_array().is_some_and(|all| all.contains(&removed)), "{ended:#}");
+    let note = wait_until(SOON, || event(&control_plane, "stale", "StaleTaintRemoved", "Removed"));
+    assert!(note.contains("before: dedicated=x:NoExecute") && note.contains("after: dedicated=x:NoExecute"), "{note}");
+    assert!(nodewhy.process.log().contains(&note), "the log has the same line");
+    assert!(metric(&nodewhy, r#"nodewhy_remediations_total{result="removed",reason="Removed"} 1"#));
+
+    // Somebody puts it back: he is named, and no other Node is touched any more.
+    let patch =
+        json!([{ "op": "add", "path": "/spec/taints/-", "value": { "key": UNINITIALIZED, "value": "true", "effect": "NoSchedule" } }]);
+    control_plane.kubectl(&["patch", "node", "stale", "--type=json", "--field-manager=node-labeler", "--patch", &patch.to_string()]);
+    let put_back = said(&control_plane, &nodewhy, "stale", "PutBack");
+    assert!(put_back["message"].as_str().unwrap_or_default().contains("put back by node-labeler"), "{put_back}");
+    wait_until(SOON, || event(&control_plane, "stale", "StaleTaintPutBack", "PutBack"));
+    stale_node(&control_plane, "another");
+    let stopped = said(&control_plane, &nodewhy, "another", "BreakerOpen");
+    assert!(stopped["message"].as_str().unwrap_or_default().contains("node-labeler"), "{stopped}");
+
+    // A restart forgets nothing of it.
+    assert!(nodewhy.process.terminate().success());
+    let nodewhy = control_plane.nodewhy(&rights, &[&["--remove-stale-taints=on"], AT_ONCE.as_slice()].concat());
+    stale_node(&control_plane, "third");
+    said(&control_plane, &nodewhy, "third", "BreakerOpen");
+    for node in ["stale", "another", "third"] {
+        assert!(taints(&control_plane, node).contains(&UNINITIALIZED.to_owned()), "{node}");
+    }
+}
+
+#[test]
+fn the_component_gives_the_right_and_a_dry_run_that_writes_nothing_to_the_node() {
+    let control_plane = ControlPlane::start();
+    let rights = install(&control_plane);
+    let overlay = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    // Kustomize takes no absolute paths.
+    let up = "../".repeat(overlay.path().canonicalize().expect("it exists").components().count() - 1);
+    let of = |path: &Path| format!("{up}{}", path.canonicalize().expect("it exists").strip_prefix("/").expect("absolute").display());
+    let base = of(&Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests"));
+    let kustomization = json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+        "resources": [base], "components": [of(&component())],
+    });
+    std::fs::write(overlay.path().join("kustomization.yaml"), kustomization.to_string()).expect("a file");
+    control_plane.kubectl(&["apply", "--server-side", "--kustomize", overlay.path().to_str().expect("a path in UTF-8")]);
+    let deployment = control_plane.get(&["deployment", "nodewhy", "--namespace=nodewhy"]).expect("the Deployment");
+    let env = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
+    let env =
+        env.as_array().and_then(|all| all.iter().find(|e| e["name"] == "NODEWHY_REMOVE_STALE_TAINTS")).expect("the component sets it");
+    assert_eq!(env["value"], "dry-run");
+
+    stale_node(&control_plane, "stale");
+    let before = version(&control_plane, "stale");
+    let mode = format!("--remove-stale-taints={}", env["value"].as_str().expect("text"));
+    let nodewhy = control_plane.nodewhy(&rights, &[&[mode.as_str()], AT_ONCE.as_slice()].concat());
+    let dry = said(&control_plane, &nodewhy, "stale", "DryRun");
+    assert_eq!(dry["status"], "False");
+    wait_until(SOON, || event(&control_plane, "stale", "StaleTaintWouldBeRemoved", "DryRun"));
+    std::thread::sleep(Duration::from_secs(12));
+    assert_eq!(version(&control_plane, "stale"), before, "nothing was written to the Node");
+    assert!(metric(&nodewhy, r#"nodewhy_remediations_total{result="dry_run",reason="DryRun"} 1"#), "said once");
+
+    // A pause is one command.
+    stale_node(&control_plane, "paused");
+    control_plane.kubectl(&["annotate", "node", "paused", "nodewhy.dev/pause-remediation=true"]);
+    said(&control_plane, &nodewhy, "paused", "Paused");
+}
+
+#[derive(Debug, Default)]
+struct Race {
+    removed: usize,
+    conflicts: usize,
+    lost: usize,
+}
+
+/// A sequence that looks random and is the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+fn taint(key: &str) -> Taint {
+    Taint { key: key.to_owned(), value: Some("true".to_owned()), effect: "NoSchedule".to_owned(), time_added: None }
+}
+
+/// Adds and removes taints of its own, moves all about, and puts the stale one back whenever it is gone. Counts its own that vanish.
+async fn write(api: Api<Node>, name: String, writes: usize, mut dice: Dice) -> usize {
+    let (mut own, mut lost) = (Vec::<String>::new(), 0);
+    for n in 0..writes {
+        loop {
+            let mut node = api.get(&name).await.expect("the Node");
+            let mut taints = node.spec.take().unwrap_or_default().taints.unwrap_or_default();
+            let there = |key: &String| taints.iter().any(|t| t.key == *key);
+            let vanished: Vec<_> = own.iter().filter(|key| !there(key)).cloned().collect();
+            lost += vanished.len();
+            own.retain(|key| !vanished.contains(key));
+            let mut next = own.clone();
+            next.push(format!("writer.example.com/{n}"));
+            if next.len() > 4 {
+                next.remove(usize::try_from(dice.roll(4)).unwrap_or_default());
+            }
+            taints = next.iter().map(|key| taint(key)).collect();
+            let place = usize::try_from(dice.roll(1 + taints.len() as u64)).unwrap_or_default();
+            taints.insert(place, taint(UNINITIALIZED));
+            node.spec = Some(k8s_openapi::api::core::v1::NodeSpec { taints: Some(taints), ..Default::default() });
+            match api.replace(&name, &PostParams::default(), &node).await {
+                Ok(_) => {
+                    own = next;
+                    break;
+                }
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(dice.roll(20))).await;
+    }
+    let node = api.get(&name).await.expect("the Node");
+    let left = node.spec.unwrap_or_default().taints.unwrap_or_default();
+    lost + own.iter().filter(|key| !left.iter().any(|t| t.key == **key)).count()
+}
+
+/// Removes the taint from what it saw a moment ago, again and again.
+async fn remove(client: Client, name: String, fenced: bool, mut dice: Dice) -> Race {
+    let api: Api<Node> = Api::all(client.clone());
+    let mut race = Race::default();
+    loop {
+        let seen = api.get(&name).await.expect("the Node");
+        if seen.annotations().contains_key("done") {
+            return race;
+        }
+        tokio::time::sleep(Duration::from_millis(dice.roll(20))).await;
+        let node = serde_json::from_value(serde_json::to_value(&seen).expect("JSON")).expect("a Node");
+        let Some(mut removal) = Removal::from(&node, &name, false) else { continue };
+        if !fenced {
+            removal.patch.0.retain(|operation| matches!(operation, json_patch::PatchOperation::Remove(_)));
+        }
+        match remedy::remove(&client, &removal).await {
+            Answer::Done(_) => race.removed += 1,
+            Answer::Conflict => race.conflicts += 1,
+            // Without the fence the place may be past the end of the list.
+            Answer::Rejected(_) if !fenced => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+async fn race(control_plane: &ControlPlane, fenced: bool) -> Race {
+    const NODES: u64 = 8;
+    const WRITES: usize = 150;
+    let client = control_plane.client().await;
+    let api: Api<Node> = Api::all(client.clone());
+    let mut tasks = Vec::new();
+    for n in 0..NODES {
+        let name = format!("raced-{fenced}-{n}");
+        let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name } });
+        api.create(&PostParams::default(), &serde_json::from_value(node).expect("a Node")).await.expect("created");
+        let (api, client) = (api.clone(), client.clone());
+        tasks.push(tokio::spawn(async move {
+            let remover = tokio::spawn(remove(client, name.clone(), fenced, Dice(n)));
+            let lost = write(api.clone(), name.clone(), WRITES, Dice(n + 100)).await;
+            let done = Patch::Merge(json!({ "metadata": { "annotations": { "done": "" } } }));
+            api.patch(&name, &PatchParams::default(), &done).await.expect("annotated");
+            Race { lost, ..remover.await.expect("the remover ends") }
+        }));
+    }
+    let mut all = Race::default();
+    for task in tasks {
+        let one = task.await.expect("the writer ends");
+        (all.removed, all.conflicts, all.lost) = (all.removed + one.removed, all.conflicts + one.conflicts, all.lost + one.lost);
+    }
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_hundreds_of_races_with_another_writer_none_of_his_taints_is_lost() {
+    let control_plane = ControlPlane::start();
+    let fenced = race(&control_plane, true).await;
+    println!("with the tests in the patch: {fenced:?}");
+    assert!(fenced.removed >= 300 && fenced.conflicts >= 50, "too tame to prove anything: {fenced:?}");
+    assert_eq!(fenced.lost, 0, "{fenced:?}");
+    // The same race without the tests: were nothing lost here, the race would prove nothing.
+    let naked = race(&control_plane, false).await;
+    println!("without them: {naked:?}");
+    assert!(naked.lost > 0, "{naked:?}");
+}
