@@ -4,7 +4,7 @@ use crate::api::{Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
 use crate::foreign::{Condition, Event, Node, NodeClaim, NodeClass, NodePool, Pod};
 use crate::gate::{self, Thresholds, Wait};
 use crate::input::Input;
-use crate::karpenter::{Karpenter, Provider};
+use crate::karpenter::{CLASS_HASH, Karpenter, Provider};
 use crate::peers::Peers;
 use crate::userdata::UserData;
 use crate::world::{ClassFacts, Subject, World};
@@ -195,9 +195,13 @@ impl<'w> Case<'w> {
     /// Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/labels.go `AnnotationEC2NodeClassHash`.
     #[must_use]
     pub fn same_spec_sibling_joined(&self) -> Option<&'w NodeClaim> {
-        const HASH: &str = "karpenter.k8s.aws/ec2nodeclass-hash";
-        let own = self.claim.and_then(|c| c.metadata.annotation(HASH));
-        self.joined_siblings().find(|c| c.metadata.annotation(HASH) == own)
+        self.same_spec_siblings_joined().next()
+    }
+
+    /// All of them.
+    pub fn same_spec_siblings_joined(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
+        let own = self.claim.and_then(|c| c.metadata.annotation(CLASS_HASH));
+        self.joined_siblings().filter(move |c| c.metadata.annotation(CLASS_HASH) == own)
     }
 
     /// Events about the claim and its Node.

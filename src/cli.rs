@@ -12,6 +12,7 @@ use crate::gate::Thresholds;
 use crate::input::Input;
 use crate::lint;
 use crate::live;
+use crate::raw::Raw;
 use crate::report::{self, Format, Style};
 use crate::rules;
 use crate::run;
@@ -19,7 +20,7 @@ use crate::userdata::Family;
 use crate::world::{Subject, World};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use kube::api::DynamicObject;
+use kube::api::ApiResource;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -270,7 +271,7 @@ fn of_cluster(args: &Diagnose) -> ExitCode {
     let now = args.now.unwrap_or_else(Utc::now);
     let mut world = World::default();
     let thresholds = Thresholds::from(&args.thresholds);
-    if let Err(error) = load(&args.cluster, &mut world, now, &thresholds, &mut |_| ()) {
+    if let Err(error) = load(&args.cluster, &mut world, now, &thresholds, &mut |_, _| ()) {
         return fail(&error, NO_CLUSTER);
     }
     say_karpenter(&world);
@@ -283,7 +284,7 @@ fn load(
     world: &mut World,
     now: DateTime<Utc>,
     thresholds: &Thresholds,
-    seen: &mut (dyn FnMut(&DynamicObject) + Send),
+    seen: &mut (dyn FnMut(&Raw, &ApiResource) + Send),
 ) -> Result<(), String> {
     let loaded = block_on(async {
         let client = cluster.client().await.map_err(|e| e.to_string())?;
@@ -295,7 +296,7 @@ fn load(
 
 fn collect(cluster: &Cluster) -> ExitCode {
     let mut objects = Vec::new();
-    let mut keep = |object: &DynamicObject| objects.extend(collect::disclosed(object).ok());
+    let mut keep = |object: &Raw, resource: &ApiResource| objects.extend(object.whole(resource).ok().map(collect::disclosed));
     if let Err(error) = load(cluster, &mut World::default(), Utc::now(), &Thresholds::default(), &mut keep) {
         return fail(&error, NO_CLUSTER);
     }

@@ -210,10 +210,16 @@ pub fn vanished_wait<'e>(claim: &NodeClaim, mut node_events: impl Iterator<Item 
     if !claim.is_true("Registered") || claim.metadata.deletion_timestamp.is_some() {
         return None;
     }
-    let deleting = node_events.find(|e| e.reason == "DeletingNode" && e.message.contains("does not exist in the cloud provider"))?;
+    let deleting = node_events.find(|e| deletes_node(e))?;
     let because = "the cloud controller did not find the Node's instance, and deleted the Node";
     let evidence = saw(format!("Event/{}", deleting.metadata.name), "message", deleting.said(), because);
     Some(Wait::new(Stage::Ready, deleting.last_seen()?, t.ready, t, evidence))
+}
+
+/// Whether the cloud controller says that it deletes a Node whose instance it does not find.
+#[must_use]
+pub fn deletes_node(event: &Event) -> bool {
+    event.reason == "DeletingNode" && event.message.contains("does not exist in the cloud provider")
 }
 
 /// For so long after its last message a refusal counts as lasting.
@@ -245,7 +251,9 @@ pub fn refused_sandbox(event: &Event) -> Option<Sandbox> {
 /// Hardware that the EKS node monitoring agent calls broken on a Node in service.
 ///
 /// Only AcceleratedHardwareReady: what the agent says of kernel, network and runtime it reads from logs, once and for good, also where
-/// the fault has long passed (aws/eks-node-monitoring-agent#215).
+/// the fault has long passed (aws/eks-node-monitoring-agent#215). A fault of the device stays, and versions before v1.6.0 set its time anew
+/// with each report where there are two (#39), so its age tells nothing. `DCGMError` is about the agent's own connection, and is not taken
+/// back either when that works again (#266): alone it makes no Node sick. The fabric manager may only be starting.
 fn hardware_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     if is_out_of_service(node) {
         return None;
@@ -254,7 +262,12 @@ fn hardware_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     let field = r#"status.conditions[?(@.type=="AcceleratedHardwareReady")]"#;
     let because = "the node monitoring agent calls the accelerator broken";
     let evidence = saw(format!("Node/{}", node.name()), field, broken.shown(), because);
-    Some(Wait::new(Stage::Ready, broken.last_transition_time?, t.ready, t, evidence))
+    let wait = Wait::new(Stage::Ready, broken.last_transition_time?, t.ready, t, evidence);
+    Some(match broken.reason.as_str() {
+        "DCGMError" => wait.only_with_proof(),
+        reason if reason.contains("FabricManager") => wait,
+        _ => wait.settled(),
+    })
 }
 
 /// kubernetes v1.36.3 pkg/kubelet/nodestatus/setters.go.

@@ -22,6 +22,14 @@ pub fn family(name: &str) -> Option<Family> {
     }
 }
 
+/// Canonical's images for EKS: Ubuntu with the `/etc/eks/bootstrap.sh` of Amazon Linux 2.
+///
+/// Sources: names in the EC2 image catalogue (ubuntu-eks/k8s_1.31/images/…, ubuntu-eks-pro/…); eksctl v0.210 pkg/nodebootstrap/README.md.
+#[must_use]
+pub fn is_ubuntu_for_eks(name: &str) -> bool {
+    name.starts_with("ubuntu-eks/") || name.starts_with("ubuntu-eks-pro/")
+}
+
 const AL2: [&str; 3] = ["amazon-eks-node-", "amazon-eks-gpu-node-", "amazon-eks-arm64-node-"];
 
 /// The operating system that the name of somebody's own image hints at, where it hints at one only.
@@ -103,7 +111,9 @@ mod tests {
             "ubuntu-eks/k8s_1.31/images/hvm-ssd/ubuntu-jammy-22.04-amd64-server-20250101",
         ] {
             assert_eq!((family(name), kubernetes(name), without_kubelet(name)), (None, None, None), "{name}");
+            assert_eq!(is_ubuntu_for_eks(name), name.starts_with("ubuntu"));
         }
+        assert!(!is_ubuntu_for_eks("ubuntu/images/hvm-ssd/ubuntu-jammy-22.04-amd64-server-20250115"));
     }
 
     #[test]

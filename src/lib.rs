@@ -31,6 +31,7 @@ pub mod live;
 pub mod metrics;
 pub mod peers;
 pub mod publish;
+pub mod raw;
 pub mod readiness;
 pub mod remediate;
 pub mod report;

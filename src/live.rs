@@ -4,11 +4,12 @@ use crate::api::Stage;
 use crate::case::Case;
 use crate::gate::Thresholds;
 use crate::input::{Input, Source};
-use crate::watch::{Failure, PAGE, read, resource_of};
+use crate::raw::Raw;
+use crate::watch::{Failure, PAGE, resource_of};
 use crate::world::{Availability, World};
 use chrono::{DateTime, Utc};
-use futures::{StreamExt, stream};
-use kube::api::{Api, ApiResource, DynamicObject, ListParams, TypeMeta};
+use futures::{Stream, StreamExt, stream};
+use kube::api::{Api, ApiResource, ListParams};
 use kube::{Client, discovery};
 use std::collections::BTreeSet;
 
@@ -20,7 +21,7 @@ const NODES: usize = 100;
 /// A list that is to be read.
 struct Wanted {
     input: Input,
-    api: Api<DynamicObject>,
+    api: Api<Raw>,
     resource: ApiResource,
     params: ListParams,
 }
@@ -38,21 +39,26 @@ impl Wanted {
         Self { input, api, resource, params }
     }
 
-    async fn list(mut self) -> (Input, Result<Vec<DynamicObject>, Failure>, ApiResource) {
-        let mut objects = Vec::new();
-        loop {
-            match self.api.list(&self.params).await {
+    /// Page by page, so that no more than one of a list is held; the last thing it gives is how it ended.
+    fn pages(self) -> impl Stream<Item = (Input, ApiResource, Result<Page, Failure>)> {
+        stream::unfold(Some(self), async |wanted| {
+            let mut wanted = wanted?;
+            let (input, resource) = (wanted.input, wanted.resource.clone());
+            match wanted.api.list(&wanted.params).await {
                 Ok(page) => {
-                    objects.extend(page.items);
-                    match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                        Some(token) => self.params.continue_token = Some(token),
-                        None => return (self.input, Ok(objects), self.resource),
-                    }
+                    wanted.params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+                    let is_last = wanted.params.continue_token.is_none();
+                    Some(((input, resource, Ok(Page { items: page.items, is_last })), (!is_last).then_some(wanted)))
                 }
-                Err(error) => return (self.input, Err(Failure::from(&error)), self.resource),
+                Err(error) => Some(((input, resource, Err(Failure::from(&error))), None)),
             }
-        }
+        })
     }
+}
+
+struct Page {
+    items: Vec<Raw>,
+    is_last: bool,
 }
 
 /// Reads the cluster into the world. Gives what could not be read; an error only where the cluster does not answer at all.
@@ -62,7 +68,7 @@ pub async fn load(
     world: &mut World,
     now: DateTime<Utc>,
     thresholds: &Thresholds,
-    seen: &mut (dyn FnMut(&DynamicObject) + Send),
+    seen: &mut (dyn FnMut(&Raw, &ApiResource) + Send),
 ) -> Result<Vec<String>, kube::Error> {
     client.apiserver_version().await?;
     let mut reader = Reader { client, world, now, seen, complaints: Vec::new() };
@@ -76,7 +82,7 @@ pub async fn load(
 /// Reads only these inputs. An error only where the cluster does not answer at all.
 pub async fn load_only(client: &Client, world: &mut World, now: DateTime<Utc>, inputs: &[Input]) -> Result<Vec<String>, kube::Error> {
     client.apiserver_version().await?;
-    let mut reader = Reader { client, world, now, seen: &mut |_| (), complaints: Vec::new() };
+    let mut reader = Reader { client, world, now, seen: &mut |_, _| (), complaints: Vec::new() };
     let sources = inputs.iter().flat_map(|&input| input.sources().iter().map(move |source| (input, source)));
     reader.take(sources.map(|(input, source)| Wanted::of(client, input, source)).collect()).await;
     Ok(reader.complaints)
@@ -86,22 +92,34 @@ struct Reader<'r> {
     client: &'r Client,
     world: &'r mut World,
     now: DateTime<Utc>,
-    seen: &'r mut (dyn FnMut(&DynamicObject) + Send),
+    seen: &'r mut (dyn FnMut(&Raw, &ApiResource) + Send),
     complaints: Vec<String>,
 }
 
 impl Reader<'_> {
     async fn take(&mut self, wanted: Vec<Wanted>) {
-        let mut lists = stream::iter(wanted.into_iter().map(Wanted::list)).buffered(LISTS);
-        while let Some((input, listed, resource)) = lists.next().await {
-            match listed {
-                Ok(objects) => {
-                    self.world.mark(input, Availability::Read);
-                    for object in objects {
-                        self.one(input, &resource, object);
+        let mut ended = Vec::new();
+        let lists = stream::iter(wanted.into_iter().enumerate()).map(|(n, wanted)| wanted.pages().map(move |page| (n, page)).boxed());
+        let mut pages = lists.flatten_unordered(LISTS);
+        while let Some((n, (input, resource, page))) = pages.next().await {
+            match page {
+                Ok(Page { items, is_last }) => {
+                    for object in items {
+                        self.one(input, &resource, &object);
+                    }
+                    if is_last {
+                        ended.push((n, input, Ok(())));
                     }
                 }
-                Err(failure) => {
+                Err(failure) => ended.push((n, input, Err((failure, resource)))),
+            }
+        }
+        // In the order of the table, whichever list came first.
+        ended.sort_by_key(|(n, ..)| *n);
+        for (_, input, result) in ended {
+            match result {
+                Ok(()) => self.world.mark(input, Availability::Read),
+                Err((failure, resource)) => {
                     if !(input.may_be_absent() && matches!(failure, Failure::NotInstalled)) {
                         self.complaints.push(format!("{} ({}): {failure}", input.name(), resource.plural));
                     }
@@ -111,14 +129,11 @@ impl Reader<'_> {
         }
     }
 
-    fn one(&mut self, input: Input, resource: &ApiResource, mut object: DynamicObject) {
-        // Lists leave out the type of their items.
-        object.types.get_or_insert_with(|| TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });
-        (self.seen)(&object);
-        let name = object.metadata.name.clone().unwrap_or_default();
-        match read(input, resource, object) {
+    fn one(&mut self, input: Input, resource: &ApiResource, object: &Raw) {
+        (self.seen)(object, resource);
+        match object.read(input, resource) {
             Ok(object) => drop(self.world.apply(object, self.now)),
-            Err(error) => self.complaints.push(format!("{} {name} cannot be read: {error}", resource.kind)),
+            Err(error) => self.complaints.push(format!("{} {} cannot be read: {error}", resource.kind, object.name())),
         }
     }
 

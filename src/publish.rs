@@ -133,6 +133,8 @@ impl Publisher {
             let may_write = self.leads.borrow().and_then(|leadership| leadership.lasts(Instant::now().into_std()));
             let next = if under_way.len() < UNDER_WAY && may_write.is_some() { self.next() } else { None };
             tokio::select! {
+                // In this order, not in a random one, so that what happened can be made to happen again.
+                biased;
                 task = tasks.recv(), if open => match task {
                     Some(task) => self.take(task),
                     None => open = false,

@@ -53,6 +53,7 @@ mod node_under_pressure;
 mod node_without_provider_id;
 mod not_an_eks_image;
 mod nvidia_image_without_gpu;
+mod placement;
 mod pod_identity_agent_missing;
 mod pods_get_no_address;
 mod pull;

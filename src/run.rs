@@ -289,7 +289,8 @@ impl Operator<'_> {
                 }
             }
             Change::Pods { node, pods: Err(why) } => tracing::warn!(node, %why, "the pods of a Node cannot be read"),
-            Change::Pods { .. } | Change::Removed { .. } | Change::Diagnosis(_) | Change::DiagnosisGone(_) => {}
+            Change::Pods { .. } | Change::Removed { .. } | Change::Diagnosis(_) | Change::DiagnosisGone(_) | Change::DiagnosesListed(_) => {
+            }
         }
     }
 

@@ -242,6 +242,7 @@ impl Triage {
             Change::Pods { node, pods } => self.take_pods(&node, pods, now),
             Change::Diagnosis(diagnosis) => self.take_diagnosis(*diagnosis),
             Change::DiagnosisGone(name) => self.miss_diagnosis(&name),
+            Change::DiagnosesListed(names) => self.take_list(&names),
             Change::Unreadable { .. } | Change::Source { .. } => {}
         }
     }
@@ -318,6 +319,15 @@ impl Triage {
             self.order(ours, false, false);
         } else if !self.pending.contains_key(name) {
             self.diagnoses.remove(name);
+        }
+    }
+
+    /// What was written and then deleted while the watch was away, nothing else tells. What is still to be written is written once.
+    fn take_list(&mut self, names: &BTreeSet<String>) {
+        let missing = |d: &&NodeDiagnosis| d.metadata.name.as_ref().is_some_and(|name| !names.contains(name));
+        let missing: Vec<_> = self.diagnoses.open().filter(missing).cloned().collect();
+        for diagnosis in missing {
+            self.order(diagnosis, false, false);
         }
     }
 

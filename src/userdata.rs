@@ -242,6 +242,7 @@ pub enum DefectKind {
     NotStarted,
     CutAtNewline,
     StrayArgument,
+    FlagWithoutValue,
     InvalidTaints,
     RefusedLabel,
     InvalidLabels,
@@ -269,7 +270,6 @@ pub enum DefectKind {
     UnknownFlag,
     RemovedFlag,
     SingleDash,
-    FlagWithoutValue,
     /// A literal name, endpoint or certificate authority that is not this cluster's.
     OtherCluster,
     /// The text's own list of taints replaces Karpenter's.

@@ -12,9 +12,10 @@ pub use pods::Pods;
 use crate::api::NodeDiagnosis;
 use crate::input::{Input, Object, Source};
 use crate::metrics::Metrics;
+use crate::raw::Raw;
 use futures::{StreamExt, TryStreamExt};
 use known::Known;
-use kube::api::{Api, ApiResource, DynamicObject};
+use kube::api::{Api, ApiResource};
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
 use std::collections::BTreeSet;
@@ -66,6 +67,8 @@ pub enum Change {
     Diagnosis(Box<NodeDiagnosis>),
     /// A NodeDiagnosis is no longer in the cluster, whoever deleted it.
     DiagnosisGone(String),
+    /// The NodeDiagnoses of the cluster, all of them: one that came and went while nobody watched is not among them.
+    DiagnosesListed(BTreeSet<String>),
     /// An object cannot be read, and why; its last readable state stays.
     Unreadable { what: Watched, object: String, error: String },
     /// The pods of one Node, or why they cannot be read.
@@ -194,7 +197,7 @@ const DIAGNOSES: &str = "nodediagnoses";
 struct Watch {
     what: Watched,
     name: String,
-    api: Api<DynamicObject>,
+    api: Api<Raw>,
     resource: ApiResource,
     config: watcher::Config,
 }
@@ -263,7 +266,7 @@ impl Watch {
                 Ok(Some(watcher::Event::InitApply(object) | watcher::Event::Apply(object))) => {
                     failures = 0;
                     known.saw(key_of(&object));
-                    told.extend(self.applied(object, &mut unreadable));
+                    told.extend(self.applied(&object, &mut unreadable));
                 }
                 Ok(Some(watcher::Event::InitDone)) => {
                     failures = 0;
@@ -271,6 +274,9 @@ impl Watch {
                         metrics.watch_relisted(&self.name);
                     }
                     told.extend(known.vanished().into_iter().map(|key| self.removed(key, None)));
+                    if self.what == Watched::Diagnoses {
+                        told.push(Change::DiagnosesListed(known.names()));
+                    }
                     if said != State::Read {
                         said = State::Read;
                         told.push(self.state(&said));
@@ -280,7 +286,7 @@ impl Watch {
                     let key = key_of(&object);
                     known.lost(&key);
                     unreadable.remove(&key);
-                    told.push(self.removed(key, Some(object)));
+                    told.push(self.removed(key, Some(&object)));
                 }
             }
             if send(&changes, told).await.is_err() {
@@ -293,12 +299,12 @@ impl Watch {
         Change::Source { what: self.what, name: self.name.clone(), state: state.clone() }
     }
 
-    fn applied(&self, object: DynamicObject, unreadable: &mut BTreeSet<Key>) -> Option<Change> {
-        let key = key_of(&object);
+    fn applied(&self, object: &Raw, unreadable: &mut BTreeSet<Key>) -> Option<Change> {
+        let key = key_of(object);
         let read = match self.what {
-            Watched::Input(input) => read(input, &self.resource, object).map(|object| Change::Applied(Box::new(object))),
+            Watched::Input(input) => object.read(input, &self.resource).map(|object| Change::Applied(Box::new(object))),
             Watched::Diagnoses => {
-                typed(&self.resource, object).and_then(serde_json::from_value).map(|diagnosis| Change::Diagnosis(Box::new(diagnosis)))
+                object.whole(&self.resource).and_then(serde_json::from_value).map(|diagnosis| Change::Diagnosis(Box::new(diagnosis)))
             }
         };
         match read {
@@ -313,26 +319,15 @@ impl Watch {
         }
     }
 
-    fn removed(&self, (namespace, name): Key, last: Option<DynamicObject>) -> Change {
+    fn removed(&self, (namespace, name): Key, last: Option<&Raw>) -> Change {
         match self.what {
             Watched::Input(input) => {
-                let last = last.and_then(|object| read(input, &self.resource, object).ok()).map(Box::new);
+                let last = last.and_then(|object| object.read(input, &self.resource).ok()).map(Box::new);
                 Change::Removed { input, namespace, name, last }
             }
             Watched::Diagnoses => Change::DiagnosisGone(name),
         }
     }
-}
-
-/// Reads an object.
-pub(crate) fn read(input: Input, resource: &ApiResource, object: DynamicObject) -> Result<Object, serde_json::Error> {
-    Object::from_value(input, typed(resource, object)?)
-}
-
-/// The object with its type, which lists leave out of their items.
-fn typed(resource: &ApiResource, mut object: DynamicObject) -> Result<serde_json::Value, serde_json::Error> {
-    object.types.get_or_insert_with(|| kube::api::TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });
-    serde_json::to_value(object)
 }
 
 pub(crate) fn resource_of(source: &Source) -> ApiResource {
@@ -342,7 +337,7 @@ pub(crate) fn resource_of(source: &Source) -> ApiResource {
 
 type Key = (Option<String>, String);
 
-fn key_of(object: &DynamicObject) -> Key {
+fn key_of(object: &Raw) -> Key {
     (object.namespace(), object.name_any())
 }
 

@@ -482,9 +482,14 @@ impl World {
         self.events(KUBELET_ABOUT_PODS, node)
     }
 
+    /// Events about Nodes that do not exist, each with the Node's name.
+    pub fn events_without_node(&self) -> impl Iterator<Item = (&str, &Event)> {
+        self.events.of_kind("Node").filter(|(name, _)| !self.nodes.contains_key(*name))
+    }
+
     /// Names under which kubelets report, though no such Node exists, with their events.
     pub fn kubelets_without_node(&self) -> impl Iterator<Item = (&str, &Event)> {
-        self.events.of_kind("Node").filter(|(name, event)| event.reporter() == "kubelet" && !self.nodes.contains_key(*name))
+        self.events_without_node().filter(|(_, event)| event.reporter() == "kubelet")
     }
 
     /// Events about the NodeClaims of a pool, gone ones included: Karpenter names a claim after its pool.

@@ -87,6 +87,23 @@ fn every_page_has_a_hit_and_a_near_miss_and_begins_with_the_message_that_users_s
     }
 }
 
+/// `[owner/repo#1](https://github.com/owner/repo/issues/1)`, or a repository that exists because of it.
+#[test]
+fn every_page_links_the_reports_it_rests_on_or_says_that_there_is_none() {
+    for (cause, page) in pages() {
+        let Some((_, reports)) = page.split_once("\nSeen in:\n") else {
+            assert!(page.contains("No report by a user is known."), "{cause}: where was it seen?");
+            continue;
+        };
+        let reports = reports.split("\n\n").next().unwrap_or_default();
+        for link in reports.trim_end_matches('.').split(",\n") {
+            let parts = link.strip_prefix('[').and_then(|l| l.strip_suffix(')')).and_then(|l| l.split_once("]("));
+            let (label, address) = parts.unwrap_or_else(|| panic!("{cause}: {link} is no link"));
+            assert_eq!(address, format!("https://github.com/{}", label.replace('#', "/issues/")), "{cause}: the link goes elsewhere");
+        }
+    }
+}
+
 #[test]
 fn every_page_in_the_folder_belongs_to_a_rule() {
     let known = pages();

@@ -2,9 +2,10 @@
 
 use super::extended_resource_missing::missing;
 use super::{Rule, repair};
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
+use crate::foreign::Pod;
 use crate::input::Input;
 
 pub static RULE: Rule = Rule {
@@ -84,24 +85,63 @@ fn check(case: &Case) -> Opinion {
     repair::who_replaces(case, finding).into()
 }
 
-fn no_dcgm(case: &Case, name: &str, evidence: crate::api::Evidence) -> Finding {
-    const SERVER: &str = "dcgm-server";
+/// The DaemonSet with which the agent's add-on brings DCGM.
+const SERVER: &str = "dcgm-server";
+
+fn no_dcgm(case: &Case, name: &str, evidence: Evidence) -> Finding {
     let refused = case.world.daemon_sets().find(|d| d.metadata.name == SERVER).and_then(|set| {
         let taint = case.node?.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t))?;
         Some((set, taint))
     });
     let head =
         format!("The node monitoring agent cannot reach DCGM on Node {name} since {}, and therefore calls the GPU broken", case.since());
+    let pods = || case.pods().filter(|p| p.daemon_set() == Some(SERVER));
+    let failing = pods().find_map(|p| Some((p, p.trouble()?)));
+    let replaced = case.claim.is_some_and(|c| c.is_true("Registered")) && case.karpenter().is_some_and(|k| k.repairs_nodes == Some(true));
     match refused {
-        Some((set, taint)) => Finding::new(Confidence::Certain, format!("{head}: DaemonSet {SERVER} does not tolerate the Node's taint {taint}."), evidence)
-            .blaming(
-                Blame::object("apps/v1", "DaemonSet", SERVER)
-                    .namespace(set.metadata.namespace.as_deref().unwrap_or_default())
-                    .field("spec.template.spec.tolerations"),
-            )
-            .fix("Let dcgm-server tolerate the Node's taints (the add-on's setting dcgmAgent.tolerations)."),
+        Some((set, taint)) => {
+            Finding::new(Confidence::Certain, format!("{head}: DaemonSet {SERVER} does not tolerate the Node's taint {taint}."), evidence)
+                .blaming(
+                    Blame::object("apps/v1", "DaemonSet", SERVER)
+                        .namespace(set.metadata.namespace.as_deref().unwrap_or_default())
+                        .field("spec.template.spec.tolerations"),
+                )
+                .fix("Let dcgm-server tolerate the Node's taints (the add-on's setting dcgmAgent.tolerations).")
+        }
+        None if failing.is_some() || !replaced => unreachable_server(&head, failing, evidence),
+        None => replaced_for_nothing(case, &head, name, evidence),
+    }
+}
+
+/// DCGM's server is there and fails, or it is not known what keeps the agent from it.
+fn unreachable_server(head: &str, failing: Option<(&Pod, (&str, String))>, evidence: Evidence) -> Finding {
+    let server = Blame::object("apps/v1", "DaemonSet", SERVER).namespace("kube-system");
+    match failing {
+        Some((pod, (container, why))) => Finding::new(
+            Confidence::Certain,
+            format!("{head}: its pod {} fails there (container {container}: {why}).", pod.metadata.name),
+            evidence,
+        )
+        .blaming(Blame::object("v1", "Pod", &pod.metadata.name).namespace(pod.metadata.namespace.as_deref().unwrap_or_default()))
+        .fix("Mend dcgm-server's pod; then restart the monitoring agent's pod on the Node, which does not take its word back by itself."),
         None => Finding::new(Confidence::Likely, format!("{head}; the GPU itself may be well."), evidence)
-            .blaming(Blame::object("apps/v1", "DaemonSet", SERVER).namespace("kube-system"))
+            .blaming(server)
             .fix("Get dcgm-server running on the Node, and only one DCGM: the GPU operator brings its own. Replace the machine if the driver does not answer either."),
     }
+}
+
+/// The condition stays False after DCGM can be reached again, and node repair goes by the condition.
+/// Source: aws/eks-node-monitoring-agent v1.7.0 pkg/manager/node_exporter.go `Fatal`; reports #266, #275.
+fn replaced_for_nothing(case: &Case, head: &str, name: &str, evidence: Evidence) -> Finding {
+    const AGENT: &str = "eks-node-monitoring-agent";
+    let summary = format!("{head}; the GPU itself may be well, and Karpenter's node repair replaces the machine for it.");
+    let finding = Finding::new(Confidence::Certain, summary, evidence)
+        .blaming(Blame::object("apps/v1", "DaemonSet", AGENT).namespace("kube-system"))
+        .fix("Restart the agent's pod on the Node: it reports the loss of the connection once, and never that it is back. Only one DCGM may run there: the GPU operator brings its own.")
+        .step(
+            Risk::LowRisk,
+            "Restart the agent's pod there",
+            Some(format!("kubectl delete pod -n kube-system -l app.kubernetes.io/name={AGENT} --field-selector spec.nodeName={name}")),
+        );
+    repair::who_replaces(case, finding)
 }

@@ -45,12 +45,16 @@ fn check(case: &Case) -> Opinion {
     let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
     let Some(ami) = class.status.amis.iter().find(|a| a.id == claim.status.image_id) else { return Opinion::Silent };
     let published = image::family(&ami.name);
-    let (Some(family), Some(built_for)) = (class.family(), published.or_else(|| image::hint(&ami.name))) else { return Opinion::Silent };
+    let ubuntu = image::is_ubuntu_for_eks(&ami.name);
+    // Karpenter has no family for Ubuntu since v1; that of AL2 writes what its images read.
+    let built_for = published.or_else(|| if ubuntu { Some(Family::Al2) } else { image::hint(&ami.name) });
+    let (Some(family), Some(built_for)) = (class.family(), built_for) else { return Opinion::Silent };
+    let os = if ubuntu { "Ubuntu" } else { system(built_for) };
     if family == Family::Custom {
         return Opinion::Silent;
     }
     if family == built_for {
-        return Opinion::RuledOut(format!("the image {} is a {} image, as the class says", ami.name, system(built_for)));
+        return Opinion::RuledOut(format!("the image {} is a {os} image, which fits the class", ami.name));
     }
     // A name is only a name: a machine that joined with this image and this class knows better.
     let same_class = |s: &NodeClaim| s.metadata.annotation(CLASS_HASH) == claim.metadata.annotation(CLASS_HASH);
@@ -65,7 +69,7 @@ fn check(case: &Case) -> Opinion {
         reads(family),
         ami.name,
         if published.is_some() { "" } else { "by its name " },
-        system(built_for)
+        os
     );
     let object = format!("{}/{}", class.kind, class.name());
     Finding::new(
@@ -77,11 +81,15 @@ fn check(case: &Case) -> Opinion {
         &object,
         "status.amis",
         format!("{} {}", ami.id, ami.name),
-        format!("by its name this is a {} image, which expects {}", system(built_for), reads(built_for)),
+        format!("by its name this is a {os} image, which expects {}", reads(built_for)),
     ))
     .with(saw(case.subject(), "status.imageID", &claim.status.image_id, "the machine runs this image"))
     .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiFamily"))
-    .fix(format!("Select an image of the family {written}, or set amiFamily to the image's ({}).", system(built_for)))
+    .fix(if ubuntu {
+        "Set amiFamily to AL2, whose user data Ubuntu's images for EKS read (or Custom with user data of your own), or select an image of the family.".to_owned()
+    } else {
+        format!("Select an image of the family {written}, or set amiFamily to the image's ({os}).")
+    })
     .step(
         Risk::Mutating,
         "Select by alias, which fits image and family together",

@@ -1,11 +1,11 @@
 //! A resource that the machine was bought for never appeared on the Node.
 
-use super::{Rule, pull};
+use super::{Rule, placement, pull};
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::cni;
 use crate::finding::{Finding, Opinion, saw};
-use crate::foreign::{DaemonSet, Node, NodeClaim, Requirement, Taint};
+use crate::foreign::{DaemonSet, Node, NodeClaim, Requirement};
 use crate::input::Input;
 use crate::text::Span;
 use crate::userdata::Family;
@@ -259,32 +259,16 @@ fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) ->
     let Some(set) = sets.first() else { return without_daemon_set(case, node, resource, source) };
     let name = &set.metadata.name;
     let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(set.metadata.namespace.as_deref().unwrap_or_default());
-    if let Some(taint) = node.spec.taints.iter().find(|t: &&Taint| t.effect != "PreferNoSchedule" && !set.tolerates(t)) {
-        return (
-            Confidence::Certain,
-            format!("DaemonSet {name} does not tolerate the Node's taint {taint}"),
-            blame.field("spec.template.spec.tolerations"),
-        );
-    }
-    if let Some((key, value)) = set.spec.template.spec.node_selector.iter().find(|(k, v)| node.metadata.label(k) != Some(v.as_str())) {
-        // The GPU operator labels a Node some minutes after it joined, once the driver is there.
-        return (
-            if case.is_overdue() { Confidence::Certain } else { Confidence::Likely },
-            format!("DaemonSet {name} selects Nodes with {key}={value}, which this one does not have"),
-            blame.field("spec.template.spec.nodeSelector"),
-        );
-    }
-    let unmet = set.spec.template.spec.affinity.unmet(&node.metadata);
-    if let Some(first) = unmet.first() {
-        if let Some(found) = starved_labeller(case, node, name, &unmet) {
+    if let Some(refusal) = placement::refusal(set, node) {
+        let unmet = set.spec.template.spec.affinity.unmet(&node.metadata);
+        if refusal.field.ends_with("affinity")
+            && let Some(found) = starved_labeller(case, node, name, &unmet)
+        {
             return found;
         }
-        let has = node.metadata.label(&first.key).map_or_else(|| "does not have that label".to_owned(), |v| format!("has {v}"));
-        return (
-            if case.is_overdue() { Confidence::Certain } else { Confidence::Likely },
-            format!("DaemonSet {name} runs only on Nodes with {}, and this one {has}", first.shown()),
-            blame.field("spec.template.spec.affinity"),
-        );
+        // The GPU operator labels a Node some minutes after it joined, once the driver is there.
+        let confidence = if case.is_overdue() || !refusal.may_change { Confidence::Certain } else { Confidence::Likely };
+        return (confidence, refusal.why, blame.field(refusal.field));
     }
     (Confidence::Likely, format!("DaemonSet {name} has no pod on the Node"), blame)
 }

@@ -2,9 +2,9 @@
 
 use super::Rule;
 use crate::api::{Blame, Confidence, Risk, Stage};
-use crate::case::Case;
+use crate::case::{Case, nodes_of};
 use crate::finding::{Finding, Opinion, saw};
-use crate::foreign::Node;
+use crate::foreign::{Node, NodeClaim};
 use crate::image;
 use crate::input::Input;
 use crate::text;
@@ -30,7 +30,9 @@ fn check(case: &Case) -> Opinion {
     let Some((argument, since)) = user_data.removed_flags(minor).next() else {
         return Opinion::RuledOut(format!("userData passes no flag that the kubelet of Kubernetes 1.{minor} does not know"));
     };
-    if let Some(sibling) = case.same_spec_sibling_joined() {
+    // A machine that joined with this text only tells of its own kubelet, which may be the one before the upgrade.
+    let older = |s: &NodeClaim| nodes_of(case.world, s).first().and_then(|n| minor_of(n)).is_some_and(|minor| minor < since);
+    if let Some(sibling) = case.same_spec_siblings_joined().find(|s| !older(s)) {
         return Opinion::RuledOut(format!("NodeClaim {} joined with the same userData", sibling.name()));
     }
     let (flag, span, exact) = (argument.name(), argument.span, argument.exact);

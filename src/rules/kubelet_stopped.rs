@@ -2,7 +2,7 @@
 
 use super::unknown::ask_the_instance;
 use super::{Rule, repair};
-use crate::api::{Blame, Confidence, Stage};
+use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
 use crate::foreign::{Condition, Event};
@@ -44,7 +44,12 @@ fn check(case: &Case) -> Opinion {
         Some(event) => format!("right before, the machine ran out of memory ({}).", event.said().trim_end_matches('.')),
         None => "the instance is gone, hangs, or has lost the API server.".to_owned(),
     };
-    let summary = format!("The kubelet of Node {} {what}: {why}", node.name());
+    // k8s.io/cloud-provider v0.36.3 controllers/nodelifecycle: where the search by name finds nothing, AWS's provider returns an error,
+    // and a Node is only deleted without one (kubernetes/cloud-provider-aws#1471, kubernetes/kubernetes#139301).
+    let orphan = node.spec.provider_id.is_empty();
+    let tail =
+        if orphan { " It has no providerID, without which the cloud controller does not delete it when its instance is gone." } else { "" };
+    let summary = format!("The kubelet of Node {} {what}: {why}{tail}", node.name());
     let finding = Finding::new(
         Confidence::Likely,
         summary,
@@ -56,6 +61,7 @@ fn check(case: &Case) -> Opinion {
         ),
     )
     .blaming(Blame::object("v1", "Node", node.name()));
+    let finding = if orphan { without_provider_id(node.name(), finding) } else { finding };
     let finding = match oom {
         Some(event) => finding
             .with(saw(
@@ -65,7 +71,20 @@ fn check(case: &Case) -> Opinion {
                 "the kernel killed processes, and what it spared may be stuck",
             ))
             .fix("Reserve memory for the system (kubeReserved, systemReserved, evictionHard) and give the pods memory limits; then replace the instance."),
+        None if orphan => finding.fix("Find out whether an instance of that private DNS name still runs. Delete the Node where none does."),
         None => finding.fix("Look at the instance: out of memory, disk or network are the usual reasons. Replace it if it does not come back."),
     };
     repair::who_replaces(case, ask_the_instance(case, finding)).into()
+}
+
+fn without_provider_id(name: &str, finding: Finding) -> Finding {
+    let because = "the cloud controller knows an instance by this id, and cannot tell that one without it is gone";
+    finding
+        .with(saw(format!("Node/{name}"), "spec.providerID", "empty", because))
+        .step(
+            Risk::Inspect,
+            "See whether the instance still runs",
+            Some(format!("aws ec2 describe-instances --filters Name=private-dns-name,Values={name} --query 'Reservations[].Instances[].[InstanceId,State.Name]'")),
+        )
+        .step(Risk::Destructive, "Delete the Node where no such instance runs", Some(format!("kubectl delete node {name}")))
 }

@@ -6,6 +6,7 @@ use crate::aws_auth::{NodeName, Verdict};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
 use crate::foreign::{Event, NodeClaim};
+use crate::gate;
 use crate::input::Input;
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -40,7 +41,8 @@ pub(super) fn turned_away<'w>(case: &Case<'w>, launched: DateTime<Utc>) -> Vec<(
             names.push((name, event));
         }
     }
-    names.retain(|(name, _)| !case.world.csrs().any(|c| c.spec.username == format!("system:node:{name}")));
+    let deleted = |name: &str| case.world.events("Node", name).any(gate::deletes_node);
+    names.retain(|(name, _)| !deleted(name) && !case.world.csrs().any(|c| c.spec.username == format!("system:node:{name}")));
     names
 }
 

@@ -93,6 +93,6 @@ fn explain(case: &Case, node: &Node, pods: &str) -> (String, Blame, &'static str
             "the subnet has none left or only in pieces too small for prefixes, or the {pods} pods it may hold are more than its interfaces have addresses for"
         ),
         Blame::object("v1", "Node", node.name()).field("status.allocatable"),
-        "Give the pods larger subnets (a secondary CIDR with custom networking), or let maxPods fit the instance type.",
+        "Give the pods larger subnets (a secondary CIDR with custom networking), let aws-node keep fewer addresses warm (WARM_IP_TARGET, MINIMUM_IP_TARGET), or let maxPods fit the instance type.",
     )
 }

@@ -7,6 +7,9 @@ pub struct Pull {
     pub fix: &'static str,
 }
 
+/// Why a registry that can be reached gives nothing.
+pub const REFUSED: &str = "the registry refuses the node role";
+
 /// Parts of containerd's and ECR's messages. The first that fits is meant.
 /// Source: containerd v2.1 core/remotes/docker (resolver.go, authorizer.go, errdefs); ECR's answers as in vpc-cni#529, eks-ami#1034.
 const MEANINGS: &[(&[&str], Pull)] = &[
@@ -20,7 +23,7 @@ const MEANINGS: &[(&[&str], Pull)] = &[
             "not authorized to",
         ],
         Pull {
-            why: "the registry refuses the node role",
+            why: REFUSED,
             fix: "Attach AmazonEC2ContainerRegistryPullOnly to the node role (AmazonEC2ContainerRegistryReadOnly does too); in a private subnet also check the policy of the ECR endpoints.",
         },
     ),

@@ -18,6 +18,9 @@ pub static RULE: Rule = Rule {
     check,
 };
 
+const DELETED: &str = "it is no longer on the machine, whose containerd has no login of its own to fetch it again";
+const REPLACE: &str = "Replace the machine (or pull the image there with a fresh login): what was deleted, by hand or by the kubelet's image garbage collection, does not come back. Newer EKS images pin it.";
+
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
     let waits_for_pods = case.wait.evidence.object.starts_with("Event Pod/");
@@ -32,13 +35,17 @@ fn check(case: &Case) -> Opinion {
     let image = event.message.split('"').find(|part| part.contains("/pause") || part.contains("pause:")).unwrap_or("the pause image");
     let why = pull.map_or("it cannot be pulled", |p| p.why);
     let fix = pull.map_or("Let the Node pull the image.", |p| p.fix);
+    let refused = why == pull::REFUSED;
+    // A Ready Node has run pods, so the image was there. containerd has no login to ECR of its own: only what pulls at boot asks for one.
+    // Source: amazon-eks-ami @64b7016 templates/al2/runtime/pull-sandbox-image.sh; aws/containers-roadmap#1912
+    let (why, fix) = if refused && node.is_ready() { (DELETED, REPLACE) } else { (why, fix) };
     Finding::new(
         if case.is_overdue() { Confidence::Certain } else { Confidence::Likely },
         format!("No pod can start on Node {} since {}: every pod needs the image {image}, and {why}.", node.name(), case.since()),
         saw(format!("Event Pod/{}", event.involved_object.name), "message", event.said(), "containerd makes no sandbox without its image"),
     )
     .blaming(match case.class() {
-        Some(class) if why.contains("role") => Blame::object(&class.api_version, &class.kind, class.name()).field("spec.role"),
+        Some(class) if refused && !node.is_ready() => Blame::object(&class.api_version, &class.kind, class.name()).field("spec.role"),
         _ => Blame::object("v1", "Node", node.name()),
     })
     .fix(fix)

@@ -99,8 +99,16 @@ fn volumes(case: &Case, claim: &NodeClaim, detached: &Condition) -> Option<Findi
     if !claim.is_true("Drained") || detached.is_true() || detached.is_false() {
         return None;
     }
-    let said = case.event("AwaitingVolumeDetachment").map_or_else(String::new, |e| format!(" ({})", e.said().trim_end_matches('.')));
+    let event = case.event("AwaitingVolumeDetachment");
+    let said = event.map_or_else(String::new, |e| format!(" ({})", e.said().trim_end_matches('.')));
+    let attachment = event.and_then(|e| first_attachment(&e.message));
     let node = case.node?;
+    let (blame, look) = match attachment {
+        Some(name) => {
+            (Blame::object("storage.k8s.io/v1", "VolumeAttachment", name), format!("kubectl get volumeattachment {name} -o yaml"))
+        }
+        None => (Blame::object("v1", "Node", node.name()), format!("kubectl get volumeattachments -o wide | grep {}", node.name())),
+    };
     Some(
         Finding::new(
             Confidence::Certain,
@@ -112,14 +120,20 @@ fn volumes(case: &Case, claim: &NodeClaim, detached: &Condition) -> Option<Findi
                 "Karpenter waits until the attach-detach controller has deleted the VolumeAttachments of the Node",
             ),
         )
-        .blaming(Blame::object("v1", "Node", node.name()))
-        .fix("See which VolumeAttachment stays and why: the CSI driver's controller is down or denied ec2:DetachVolume, or the kubelet no longer unmounts. A terminationGracePeriod on the NodePool bounds the wait.")
-        .step(
-            Risk::Inspect,
-            "See the attachments of the Node",
-            Some(format!("kubectl get volumeattachments -o wide | grep {}", node.name())),
-        ),
+        .blaming(blame)
+        .fix("See why the VolumeAttachment stays: the CSI driver's controller is down or denied ec2:DetachVolume, the kubelet no longer unmounts, or it was left behind by a pod that is gone. A terminationGracePeriod on the NodePool bounds the wait.")
+        .step(Risk::Inspect, "See what holds the attachment: its deletionTimestamp and status.detachError", Some(look)),
     )
+}
+
+/// The first name of `Awaiting deletion of bound volumeattachments (csi-1, csi-2 and 3 other(s))`.
+/// Source: core pkg/controllers/node/termination/terminator/events/events.go `NodeAwaitingVolumeDetachmentEvent` (v1.14.3).
+fn first_attachment(message: &str) -> Option<&str> {
+    let (_, names) = message.split_once("volumeattachments (")?;
+    // Whoever may write events chose this text, and it ends up in a command.
+    let is_name =
+        |name: &&str| name.starts_with(char::is_alphanumeric) && name.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c));
+    names.split([',', ' ', ')']).next().filter(is_name)
 }
 
 /// Pods whose deletion only the kubelet could finish, on a Node whose kubelet is gone.
@@ -154,4 +168,20 @@ fn dead_kubelet(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> 
             Some(format!("kubectl delete pod -n {namespace} {} --force --grace-period=0", first.metadata.name)),
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_attachment;
+
+    #[test]
+    fn only_a_name_is_taken_from_the_event() {
+        let first = |names: &str| first_attachment(&format!("Awaiting deletion of bound volumeattachments ({names})")).map(str::to_owned);
+        assert_eq!(first("csi-12ab"), Some("csi-12ab".to_owned()));
+        assert_eq!(first("csi-1, csi-2 and 3 other(s)"), Some("csi-1".to_owned()));
+        assert_eq!(first(""), None);
+        assert_eq!(first("$(reboot)"), None);
+        assert_eq!(first("--all"), None);
+        assert_eq!(first_attachment("Awaiting something else (csi-1)"), None);
+    }
 }

@@ -58,6 +58,11 @@ const OPTIONS: &[&str] = &[
     "--local-disks",
 ];
 
+/// Whether the script takes this flag itself.
+pub(super) fn is_option(flag: &str) -> bool {
+    OPTIONS.contains(&flag)
+}
+
 const EXTRA_ARGS: &str = "--kubelet-extra-args";
 
 /// Reads the words behind the script's name as its `while [[ $# -gt 0 ]]` loop does.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::known_flags;
+use super::known_flags::{self, Known};
 use super::traced::Traced;
 use crate::text::Span;
 
@@ -38,8 +38,8 @@ pub struct CommandLine {
     pub stray: Vec<Span>,
     /// Long names behind one dash: the kubelet exits with `unknown shorthand flag`.
     pub single_dash: Vec<Span>,
-    /// A last word that wants a value: the kubelet exits with `flag needs an argument`.
-    pub without_value: Vec<Span>,
+    /// A last flag whose value is missing: the kubelet exits with `flag needs an argument`.
+    pub without_value: Option<Span>,
 }
 
 /// Reads `words` as pflag does: `--name=value`, or `--name value` where the flag is no switch.
@@ -73,8 +73,9 @@ pub fn command_line(words: &[Traced]) -> CommandLine {
             None if text.starts_with("-v") && text.len() > 2 => (word.from(2), word.span()),
             None => {
                 let value = rest.next();
-                if value.is_none() {
-                    line.without_value.push(word.span());
+                // Of a flag that is not known nothing is: it may be a switch.
+                if value.is_none() && known_flags::look_up(&name) != Known::No {
+                    line.without_value = Some(word.span());
                 }
                 let end = value.map_or(0, |value| value.span().end).max(word.span().end);
                 (value.cloned().unwrap_or_default(), Span::new(word.span().start, end))
@@ -303,6 +304,19 @@ mod tests {
         assert_eq!(verbosity.flags.iter().map(|f| f.value.as_str()).collect::<Vec<_>>(), ["2", "3", "4"]);
         assert!(verbosity.single_dash.is_empty());
         assert_eq!(line(&["-node-labels=a=b"]).single_dash.len(), 1);
-        assert_eq!(line(&["--v=2", "--node-labels"]).without_value.len(), 1);
+    }
+
+    #[test]
+    fn only_a_last_flag_that_takes_a_value_lacks_it() {
+        let lacks = |words: &[&str]| {
+            let words: Vec<Traced> = words.iter().map(|w| Traced::written_at(w, 0)).collect();
+            command_line(&words).without_value.is_some()
+        };
+        assert!(lacks(&["--v=2", "--container-runtime"]));
+        // The next word is its value, whatever it looks like.
+        assert!(!lacks(&["--container-runtime", "--v=2"]));
+        assert!(!lacks(&["--node-labels="]));
+        assert!(!lacks(&["--fail-swap-on"]));
+        assert!(!lacks(&["--some-new-switch"]));
     }
 }

@@ -384,12 +384,12 @@ impl Reader<'_> {
             });
         }
         if *fate == Fate::Taken && exact {
-            self.command_line_defects(words, &line);
+            self.command_line_defects(words, &line, origin);
         }
     }
 
     /// What the kubelet exits over before it looks at any value.
-    fn command_line_defects(&mut self, words: &[Traced], line: &CommandLine) {
+    fn command_line_defects(&mut self, words: &[Traced], line: &CommandLine, origin: Origin) {
         let typographic = words.iter().find_map(|word| word.as_str().find(is_typographic).map(|at| word.origin(at)));
         if let Some(at) = typographic {
             let message =
@@ -403,13 +403,17 @@ impl Reader<'_> {
         for &span in &line.single_dash {
             self.defect(DefectKind::SingleDash, span, "the kubelet exits over the single dash: a flag begins with two");
         }
-        for &span in &line.without_value {
-            // nodeadm puts Karpenter's flags behind the user's.
-            let message = if self.data.family == Family::Al2023 {
-                "this flag has no value, and takes Karpenter's --node-labels=… behind it for one"
-            } else {
-                "the kubelet exits with `flag needs an argument`: nothing follows this flag"
-            };
+        if let Some(span) = line.without_value {
+            let name = line.flags.last().map_or("", |flag| flag.name.as_str());
+            let mut message = format!("the kubelet exits with `flag needs an argument: --{name}`, since no value follows");
+            if origin == Origin::BootstrapExtraArgs {
+                message.push_str("; bootstrap.sh takes only one word behind --kubelet-extra-args: ");
+                let own = bootstrap::is_option(&format!("--{name}"));
+                message.push_str(if own { "this is an option of its own, to be given without that" } else { "quote all of its value" });
+            } else if origin == Origin::NodeConfigFlags && self.data.family == Family::Al2023 {
+                // nodeadm puts Karpenter's flags behind the user's.
+                message = format!("--{name} has no value, and takes Karpenter's --node-labels=… behind it for one");
+            }
             self.defect(DefectKind::FlagWithoutValue, span, message);
         }
         let single: HashSet<usize> = line.single_dash.iter().map(|dash| dash.start).collect();

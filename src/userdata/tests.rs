@@ -115,6 +115,18 @@ fn the_last_taint_flag_wins_and_labels_add_up() {
 }
 
 #[test]
+fn a_flag_cut_off_from_its_value_stops_the_kubelet() {
+    let text = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args --container-runtime containerd\n";
+    let data = read(text, Family::Custom);
+    assert_eq!(kinds(&data), [DefectKind::FlagWithoutValue]);
+    assert_eq!(data.defects[0].span.of(text), "--container-runtime");
+    let quoted = read(&text.replace("--container-runtime containerd", "'--container-runtime containerd'"), Family::Custom);
+    assert!(quoted.defects.is_empty());
+    let own_option = read(&text.replace("--kubelet-extra-args ", ""), Family::Custom);
+    assert!(own_option.defects.is_empty());
+}
+
+#[test]
 fn a_refused_label_and_a_bad_taint_are_defects_at_their_places() {
     let text = "#!/bin/bash -xe\n/etc/eks/bootstrap.sh batch --use-max-pods false \\\n  --kubelet-extra-args '--node-labels=kubernetes.io/lifecycle=spot,workload=batch --register-with-taints=a=b:noschedule --max-pods=58'\n";
     let data = read(text, Family::Custom);

@@ -12,6 +12,11 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// The names of what is there.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        self.now.iter().map(|(_, name)| name.clone()).collect()
+    }
+
     /// A full list begins. One that broke off is forgotten, what it showed is not.
     pub(super) fn begin(&mut self) {
         self.before.append(&mut self.now);

@@ -1,7 +1,8 @@
 //! The pods of single Nodes, listed when a stuck machine's rules want them.
 
-use super::{Change, Failure, PAGE, read, resource_of};
+use super::{Change, Failure, PAGE, resource_of};
 use crate::input::{Input, Object};
+use crate::raw::Raw;
 use kube::Client;
 use kube::api::{Api, ListParams};
 use std::time::Duration;
@@ -51,11 +52,11 @@ async fn list(client: &Client, node: &str) -> Result<Vec<Object>, Failure> {
     let mut objects = Vec::new();
     for source in Input::Pods.sources() {
         let resource = resource_of(source);
-        let api = Api::all_with(client.clone(), &resource);
+        let api: Api<Raw> = Api::all_with(client.clone(), &resource);
         let mut params = ListParams::default().fields(&format!("spec.nodeName={node}")).limit(PAGE);
         loop {
             let page = api.list(&params).await.map_err(|error| Failure::from(&error))?;
-            objects.extend(page.items.into_iter().filter_map(|pod| read(Input::Pods, &resource, pod).ok()));
+            objects.extend(page.items.into_iter().filter_map(|pod| pod.read(Input::Pods, &resource).ok()));
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params.continue_token = Some(token),
                 None => break,

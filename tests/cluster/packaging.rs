@@ -3,7 +3,7 @@
 use crate::control_plane::{ControlPlane, binaries};
 use crate::operator::install;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -41,7 +41,8 @@ fn kustomize(folder: &Path) -> String {
 /// The base with every component, as docs/install.md shows for one.
 fn kustomize_all() -> String {
     let folder = tempfile::tempdir().expect("a folder");
-    let components = std::fs::read_dir(project("manifests/components")).expect("components").flatten().map(|entry| entry.path());
+    let components: BTreeSet<_> =
+        std::fs::read_dir(project("manifests/components")).expect("components").flatten().map(|entry| entry.path()).collect();
     // kustomize takes relative paths only.
     let real = folder.path().canonicalize().expect("it exists");
     let relative =
@@ -50,7 +51,7 @@ fn kustomize_all() -> String {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": [relative(project("manifests"))],
-        "components": components.map(relative).collect::<Vec<_>>(),
+        "components": components.into_iter().map(relative).collect::<Vec<_>>(),
     });
     std::fs::write(folder.path().join("kustomization.yaml"), kustomization.to_string()).expect("a file");
     kustomize(folder.path())
