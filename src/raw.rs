@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn one_odd_object_does_not_fail_the_list_and_each_has_its_type() {
         let list = r#"{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"7"},
-            "items":[{"metadata":{"name":"a"},"spec":{"userData":"x"}},{"metadata":[]},17,{"metadata":{"name":"b"},"spec":1}]}"#;
+            "items":[{"metadata":{"name":"a"},"spec":{"userData":"x"}},{"metadata":"x"},17,{"metadata":{"name":"b"},"spec":1}]}"#;
         let list: ObjectList<Raw> = serde_json::from_str(list).unwrap();
         let names: Vec<_> = list.items.iter().map(Raw::name).collect();
         assert_eq!(names, ["a", "", "", "b"]);
