@@ -80,7 +80,8 @@ fn engine(n: usize) -> Vec<Row> {
             }
             world.apply(Object::from_value(Input::NodeClaims, claim(machine, fate)).expect("a NodeClaim"), now());
         }
-        let found = timed(&format!("engine: judge {} {what} machines", 10 * n), &mut rows, || diagnose(&world, now(), &Thresholds::default()));
+        let found =
+            timed(&format!("engine: judge {} {what} machines", 10 * n), &mut rows, || diagnose(&world, now(), &Thresholds::default()));
         assert_eq!(found.len(), if fate == Fate::Stuck { 10 * n } else { 0 });
     }
     rows

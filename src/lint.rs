@@ -16,7 +16,7 @@ use crate::gate::Thresholds;
 use crate::input::{Input, Object};
 use crate::rules;
 use crate::text;
-use crate::userdata::{self, Consequence, Family, Fate, Loss, UserData};
+use crate::userdata::{self, Consequence, DefectKind, Family, Fate, Loss, UserData};
 use crate::world::{Subject, World};
 use chrono::{DateTime, Utc};
 use place::{Piece, Place};
@@ -426,9 +426,11 @@ fn of_user_data(data: &UserData, text: &str, blame: &Blame, notes: &mut Vec<Stri
         notes.push(format!("{}: only the first {MOST} mistakes in its user data are told", blame.object));
     }
     let mut losses = BTreeSet::new();
+    let call_told = data.defects.iter().any(|defect| defect.kind == DefectKind::NeverReached);
     for argument in data.lost() {
         // The other losses have a defect that tells them.
-        if let Fate::Lost(loss @ (Loss::LooseWord | Loss::RepeatedOption | Loss::KubeletRunsAlready | Loss::AfterExit)) = argument.fate
+        if let Fate::Lost(loss @ (Loss::LooseWord | Loss::RepeatedOption | Loss::AfterExit)) = argument.fate
+            && !(call_told && loss == Loss::AfterExit)
             && losses.insert(format!("{loss:?}"))
         {
             let message = format!("--{} never reaches the kubelet: {loss}", argument.name());

@@ -104,8 +104,8 @@ fn mistakes() -> Vec<(&'static str, String, Vec<&'static str>, String)> {
         ),
         (
             "AL2",
-            format!("#!/bin/bash\nexit 0\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '@{unregistered}'\n"),
-            vec!["Warning AfterExit"],
+            format!("#!/bin/bash\nexit 0\n@/etc/eks/bootstrap.sh shop --kubelet-extra-args '{unregistered}'\n"),
+            vec!["Warning NeverReached"],
             "#!/bin/bash\nset -e\n".to_owned(),
         ),
     ]

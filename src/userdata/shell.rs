@@ -67,6 +67,11 @@ pub fn read(source: &Traced) -> Script {
         for command in reader.script.commands.get_mut(reader.line..).unwrap_or_default() {
             command.runs = Runs::SyntaxError;
         }
+    } else if !reader.subshells.is_empty() {
+        // Nothing closes a parenthesis: bash runs none of it, or it was none.
+        for command in reader.script.commands.get_mut(reader.line..).unwrap_or_default() {
+            command.runs = if command.runs == Runs::Always { Runs::Perhaps } else { command.runs };
+        }
     }
     reader.script
 }
@@ -769,6 +774,8 @@ mod tests {
     fn two_parentheses_are_arithmetic_or_two_subshells() {
         assert_eq!(commands("((X = 1 + (2)))\na"), [["a"]]);
         assert_eq!(commands("((a); b)\nc"), [["a"], ["b"], ["c"]]);
+        let script = read(&Traced::written_at("a\n((# b) )\nc\n", 0));
+        assert_eq!(script.commands.iter().map(|c| c.runs).collect::<Vec<_>>(), [Runs::Always, Runs::Perhaps]);
     }
 
     #[test]
