@@ -33,6 +33,8 @@ const AT_ONCE: usize = 32;
 struct Row {
     what: String,
     time: Duration,
+    /// Of the processor, by all threads.
+    cpu: f64,
     peak: Option<f64>,
     after: Option<f64>,
 }
@@ -53,18 +55,34 @@ fn main() {
         rows.extend(live(n));
     }
     println!("\n{n} Nodes and {n} NodeClaims\n");
-    println!("{:64} {:>9} {:>10} {:>10}", "what", "seconds", "peak MiB", "then MiB");
-    for Row { what, time, peak, after } in &rows {
+    println!("{:64} {:>9} {:>9} {:>10} {:>10}", "what", "seconds", "cpu s", "peak MiB", "then MiB");
+    for Row { what, time, cpu, peak, after } in &rows {
         let shown = |mib: &Option<f64>| mib.map_or_else(String::new, |mib| format!("{mib:.0}"));
-        println!("{what:64} {:>9.2} {:>10} {:>10}", time.as_secs_f64(), shown(peak), shown(after));
+        println!("{what:64} {:>9.2} {cpu:>9.2} {:>10} {:>10}", time.as_secs_f64(), shown(peak), shown(after));
     }
 }
 
 fn timed<T>(what: &str, rows: &mut Vec<Row>, f: impl FnOnce() -> T) -> T {
-    let begun = Instant::now();
+    let (begun, cpu) = (Instant::now(), own_cpu(OWN));
     let result = f();
-    rows.push(Row { what: what.to_owned(), time: begun.elapsed(), peak: None, after: None });
+    rows.push(Row { what: what.to_owned(), time: begun.elapsed(), cpu: own_cpu(OWN) - cpu, peak: None, after: None });
     result
+}
+
+/// Where `/proc/PID/stat` has the processor's ticks: one's own, and those of children that ended. (proc(5))
+const OWN: [usize; 2] = [14, 15];
+const OF_CHILDREN: [usize; 2] = [16, 17];
+
+fn own_cpu(fields: [usize; 2]) -> f64 {
+    cpu("self", fields)
+}
+
+/// In seconds. Linux counts in hundredths for programs.
+fn cpu(process: &str, fields: [usize; 2]) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The second field, the name in parentheses, may hold spaces.
+    let after_name: Vec<&str> = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').collect();
+    fields.iter().filter_map(|field| after_name.get(field - 3)?.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
 /// The engine alone, ten times as many machines.
@@ -185,7 +203,7 @@ fn object(mut value: Value) -> DynamicObject {
 
 /// Runs a command to its end.
 fn whole(what: &str, command: &mut Command) -> Row {
-    let begun = Instant::now();
+    let (begun, cpu) = (Instant::now(), own_cpu(OF_CHILDREN));
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
     let mut peak = 0.0;
     let status = loop {
@@ -196,7 +214,7 @@ fn whole(what: &str, command: &mut Command) -> Row {
         sleep(Duration::from_millis(5));
     };
     assert!(status.code().is_some_and(|code| code < 2), "{what}: {status}");
-    Row { what: what.to_owned(), time: begun.elapsed(), peak: Some(peak), after: None }
+    Row { what: what.to_owned(), time: begun.elapsed(), cpu: own_cpu(OF_CHILDREN) - cpu, peak: Some(peak), after: None }
 }
 
 /// `nodewhy run` until its verdicts are complete, and half a minute more.
@@ -213,11 +231,12 @@ fn operator(control_plane: &ControlPlane) -> Row {
         assert!(begun.elapsed() < Duration::from_mins(5), "{}", std::fs::read_to_string(log.path()).unwrap_or_default());
         sleep(Duration::from_millis(10));
     }
-    let time = begun.elapsed();
+    let (time, spent) = (begun.elapsed(), cpu(&child.id().to_string(), OWN));
     sleep(Duration::from_secs(30));
     let row = Row {
         what: "nodewhy run, until its first verdicts".to_owned(),
         time,
+        cpu: spent,
         peak: Some(memory(&child, "VmHWM")),
         after: Some(memory(&child, "VmRSS")),
     };

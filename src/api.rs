@@ -145,7 +145,7 @@ pub struct NodeDiagnosisStatus {
     #[schemars(with = "i32", range(min = 0))]
     pub recurrences: u32,
     /// Conditions after the Kubernetes conventions: Diagnosed (True once a cause other than Unknown is named), Ended, and Remediated
-    /// (True once nodewhy has removed a stale taint; the reason says what it did or why it did not).
+    /// (True once nodewhy has removed a cloud-provider taint; the reason says what it did or why it did not).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

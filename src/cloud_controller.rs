@@ -20,6 +20,15 @@ pub fn has_labelled(node: &Node) -> bool {
     LABELS.iter().any(|key| node.metadata.label(key).is_some_and(|value| !value.is_empty()))
 }
 
+/// UpdateNodeStatus writes these; it skips Nodes that were never initialised.
+const ADDRESSES: [&str; 2] = ["InternalDNS", "ExternalDNS"];
+
+/// Whether the Node has an address that the kubelet does not write.
+#[must_use]
+pub fn has_addressed(node: &Node) -> bool {
+    ADDRESSES.iter().any(|type_| node.address(type_).is_some())
+}
+
 /// What shows that the cloud controller has initialised this Node.
 #[must_use]
 pub fn traces(world: &World, node: &Node) -> Vec<Evidence> {
@@ -33,8 +42,7 @@ pub fn traces(world: &World, node: &Node) -> Vec<Evidence> {
             "only the cloud controller sets this label, in the update that removes the taint",
         ))
     });
-    // UpdateNodeStatus writes these; it skips Nodes that were never initialised.
-    let addresses = ["InternalDNS", "ExternalDNS"].iter().filter_map(|type_| {
+    let addresses = ADDRESSES.iter().filter_map(|type_| {
         let address = node.address(type_)?;
         Some(saw(&object, "status.addresses", format!("{type_} {address}"), "only the cloud controller writes this kind of address"))
     });

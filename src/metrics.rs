@@ -102,9 +102,15 @@ struct Remediated {
     reason: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+struct Kept {
+    reason: String,
+}
+
 impl EncodeLabelValue for remediate::Outcome {
     fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
         encoder.write_str(match self {
+            Self::Announced => "announced",
             Self::Removed => "removed",
             Self::DryRun => "dry_run",
             Self::Refused => "refused",
@@ -150,7 +156,7 @@ impl Default for Metrics {
         registry.register_with_unit("watch_last_event_timestamp", help, Unit::Seconds, Family::clone(&last_events));
         registry.register("leader", "1 where this replica writes, 0 where it stands by", Gauge::clone(&leader));
         let remediations = Family::default();
-        registry.register("remediations", "Stale taints removed, kept or put back, by reason", Family::clone(&remediations));
+        registry.register("remediations", "Cloud-provider taints removed, kept or put back, by reason", Family::clone(&remediations));
         registry.register("build", "The version of nodewhy", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         let live = Arc::new(Live::default());
         registry.register_collector(Box::new(Arc::clone(&live)));
@@ -181,6 +187,9 @@ impl Metrics {
         }
         for result in WriteResult::ALL {
             drop(self.writes.get_or_create(&Written { result }));
+        }
+        for (result, reason) in [(remediate::Outcome::Removed, remediate::REMOVED), (remediate::Outcome::PutBack, remediate::PUT_BACK)] {
+            drop(self.remediations.get_or_create(&Remediated { result, reason: reason.to_owned() }));
         }
         for what in Input::ALL.into_iter().map(Watched::Input).chain([Watched::Diagnoses]) {
             drop(self.unreadable.get_or_create(&Read { input: what.name().to_owned() }));
@@ -275,6 +284,12 @@ impl Metrics {
         self.live.with(|seen| (seen.watches, seen.permitted) = (up, permitted));
     }
 
+    /// The Nodes that keep a taint whose removal is asked for, by reason.
+    pub fn taints_kept(&self, by_reason: BTreeMap<String, i64>) {
+        let kept = by_reason.into_iter().map(|(reason, nodes)| (Kept { reason }, nodes)).collect();
+        self.live.with(|seen| seen.taints_kept = kept);
+    }
+
     pub fn karpenter(&self, version: Option<String>) {
         self.live.with(|seen| seen.karpenter = version);
     }
@@ -291,6 +306,7 @@ struct Seen {
     soonest: BTreeMap<Pool, i64>,
     watches: BTreeMap<Read, i64>,
     permitted: BTreeMap<Read, i64>,
+    taints_kept: BTreeMap<Kept, i64>,
     karpenter: Option<String>,
 }
 
@@ -308,6 +324,8 @@ impl Collector for Live {
         gauges(&mut encoder, "soonest_termination_timestamp", help, Some(&Unit::Seconds), &seen.soonest)?;
         gauges(&mut encoder, "watch_up", "1 where the input is read, 0 where it cannot be.", None, &seen.watches)?;
         gauges(&mut encoder, "watch_permitted", "0 where RBAC does not permit to read the input.", None, &seen.permitted)?;
+        let help = "Nodes that keep the taint whose removal is asked for, by reason.";
+        gauges(&mut encoder, "taints_kept", help, None, &seen.taints_kept)?;
         if let Some(version) = seen.karpenter {
             let metric = encoder.encode_descriptor("karpenter", "The version of Karpenter.", None, MetricType::Info)?;
             Info::new(Version { version }).encode(metric)?;
@@ -387,9 +405,11 @@ mod tests {
             metrics.watch_relisted(&name);
             metrics.watch_heard(&name);
         }
-        for guard in remediate::guard::ALL {
-            metrics.remediated(remediate::Outcome::Refused, guard.reason);
+        let reasons = || remediate::guard::ALL.iter().map(|guard| guard.reason);
+        for reason in reasons() {
+            metrics.remediated(remediate::Outcome::Refused, reason);
         }
+        metrics.taints_kept(reasons().map(|reason| (reason.to_owned(), 1)).collect());
         let sources: Vec<_> = Watches::sources().map(|(_, name)| name).collect();
         metrics.watches(sources.iter().map(|name| (name.as_str(), &State::Read)));
         metrics.karpenter(Some("1.14.1".to_owned()));

@@ -1,4 +1,4 @@
-//! Removes a stale cloud-provider taint, where somebody asked for that. Here it is decided, without IO and without a clock;
+//! Removes a cloud-provider taint, where somebody asked for that. Here it is decided, without IO and without a clock;
 //! `publish` carries it out.
 //!
 //! What was done and what was refused stands in the condition `Remediated` of the NodeDiagnosis and nowhere else, so a restart
@@ -6,10 +6,12 @@
 
 pub mod breaker;
 pub mod guard;
+mod opt_in;
 mod patch;
 #[cfg(test)]
 mod tests;
 
+pub use opt_in::OptIn;
 pub use patch::Removal;
 
 use crate::api::{Condition, NodeDiagnosis};
@@ -22,9 +24,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use guard::{Refusal, Scene};
 use std::collections::BTreeMap;
 
-pub use crate::rules::stale_cloud_provider_taint::CAUSE;
 /// The type of the condition.
 pub const CONDITION: &str = "Remediated";
+/// Its reason where a removal was decided and its outcome is not told yet. It is written before the patch is sent: a replica that dies in
+/// between leaves behind what the next one must know.
+pub const REMOVING: &str = "Removing";
 /// Its reason where the taint was removed, the only one with the status True.
 pub const REMOVED: &str = "Removed";
 /// Its reason where a removed taint is on the Node again.
@@ -52,10 +56,27 @@ pub enum Mode {
 pub struct Limits {
     /// Remove the uninitialized taint from Nodes that the cloud controller has initialised
     #[arg(long = "remove-stale-taints", env = "NODEWHY_REMOVE_STALE_TAINTS", value_enum, default_value_t, value_name = "MODE")]
-    pub mode: Mode,
+    stale: Mode,
+    /// Remove it from Nodes that the cloud controller has never initialised, where Karpenter has registered them
+    #[arg(
+        long = "remove-uninitialized-taints",
+        env = "NODEWHY_REMOVE_UNINITIALIZED_TAINTS",
+        value_enum,
+        default_value_t,
+        value_name = "MODE"
+    )]
+    uninitialized: Mode,
     /// How long a verdict stands before it is acted on
     #[arg(long = "remediation-wait", env = "NODEWHY_REMEDIATION_WAIT", value_name = "SECONDS", default_value_t = 600)]
     wait: u32,
+    /// The same where the cloud controller has never initialised the Node: it may still
+    #[arg(
+        long = "remediation-wait-uninitialized",
+        env = "NODEWHY_REMEDIATION_WAIT_UNINITIALIZED",
+        value_name = "SECONDS",
+        default_value_t = 1800
+    )]
+    wait_uninitialized: u32,
     /// The time for which removals are counted
     #[arg(long = "remediation-window", env = "NODEWHY_REMEDIATION_WINDOW", value_name = "SECONDS", default_value_t = 3600)]
     window: u32,
@@ -72,13 +93,34 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { mode: Mode::Off, wait: 600, window: 3600, budget: 5, share: 5, many: 5 }
+        Self { stale: Mode::Off, uninitialized: Mode::Off, wait: 600, wait_uninitialized: 1800, window: 3600, budget: 5, share: 5, many: 5 }
     }
 }
 
 impl Limits {
-    fn wait(&self) -> TimeDelta {
-        TimeDelta::seconds(i64::from(self.wait))
+    fn is_off(&self) -> bool {
+        [self.stale, self.uninitialized] == [Mode::Off; 2]
+    }
+
+    const fn mode(&self, opt_in: OptIn) -> Mode {
+        match opt_in {
+            OptIn::Stale => self.stale,
+            OptIn::Uninitialized => self.uninitialized,
+        }
+    }
+
+    fn wait(&self, opt_in: OptIn) -> TimeDelta {
+        let seconds = match opt_in {
+            OptIn::Stale => self.wait,
+            OptIn::Uninitialized => self.wait_uninitialized,
+        };
+        TimeDelta::seconds(i64::from(seconds))
+    }
+
+    /// What of a diagnosis is to be mended, where it was asked for.
+    fn asked(&self, diagnosis: &NodeDiagnosis) -> Option<(OptIn, Mode)> {
+        let opt_in = OptIn::of(&diagnosis.status.as_ref()?.cause)?;
+        Some((opt_in, self.mode(opt_in))).filter(|(_, mode)| *mode != Mode::Off)
     }
 
     fn window(&self) -> TimeDelta {
@@ -116,6 +158,8 @@ pub struct Remark {
 /// How it went, for the metric and the condition's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
+    /// The guards agree, and that is written down; next the taint is removed.
+    Announced,
     Removed,
     DryRun,
     /// A guard said no.
@@ -137,7 +181,7 @@ impl Outcome {
         match self {
             Self::Removed => "True",
             Self::Unanswered => "Unknown",
-            Self::DryRun | Self::Refused | Self::Conflict | Self::Rejected | Self::PutBack => "False",
+            Self::Announced | Self::DryRun | Self::Refused | Self::Conflict | Self::Rejected | Self::PutBack => "False",
         }
     }
 }
@@ -188,14 +232,16 @@ impl Remediation {
         Self { limits, tries: BTreeMap::new() }
     }
 
-    /// Looks at every diagnosis, and says what to do. Only a replica that leads asks: the others have nothing to say either.
+    /// Looks at every diagnosis, and says what to do. Only a replica that leads asks: the others have nothing to say either. `is_written`
+    /// tells whether the cluster has the diagnosis of that name as it is here.
     pub fn look<'d>(
         &mut self,
         world: &World,
         diagnoses: &(impl Iterator<Item = &'d NodeDiagnosis> + Clone),
+        is_written: impl Fn(&str) -> bool,
         now: DateTime<Utc>,
     ) -> Vec<Step> {
-        if self.limits.mode == Mode::Off {
+        if self.limits.is_off() {
             return Vec::new();
         }
         self.tries.retain(|_, tried| matches!(tried.state, State::UnderWay) || now - tried.at < FORGET);
@@ -204,12 +250,18 @@ impl Remediation {
         for diagnosis in diagnoses.clone() {
             let Some(name) = diagnosis.metadata.name.as_deref() else { continue };
             let Some(node) = node_of(world, diagnosis) else { continue };
-            if remediated(diagnosis).is_some_and(|c| c.reason == REMOVED) {
+            let said = remediated(diagnosis).map(|c| c.reason.as_str());
+            if said == Some(REMOVED) {
                 steps.extend(self.came_back(name, node));
                 continue;
             }
-            let wanted = diagnosis.status.as_ref().is_some_and(|s| s.outcome.is_none() && s.cause == CAUSE);
-            if !wanted || !self.is_due(name, node, now) {
+            let is_due = self.is_due(name, node, now);
+            if said == Some(REMOVING) && is_due && node.taint(UNINITIALIZED_TAINT).is_none() {
+                steps.push(Step::Say(gone(name, node)));
+                continue;
+            }
+            let Some((opt_in, mode)) = self.limits.asked(diagnosis).filter(|_| is_open(diagnosis)) else { continue };
+            if !is_due {
                 continue;
             }
             let tally = tally.get_or_insert_with(|| {
@@ -218,15 +270,19 @@ impl Remediation {
             });
             let claim = world.claim_of_node(node);
             let pool = node.metadata.label("karpenter.sh/nodepool").and_then(|pool| world.pool(pool));
-            let dry_run = self.limits.mode == Mode::DryRun;
-            let admitted = guard::admit(&Scene { now, limits: &self.limits, diagnosis, node, claim, pool, tally });
+            let dry_run = mode == Mode::DryRun;
+            let admitted = guard::admit(&Scene { now, limits: &self.limits, opt_in, diagnosis, node, claim, pool, tally });
             match admitted {
                 Err(refusal) => steps.push(Step::Say(refused(name, node, &refusal))),
                 // Said once is enough.
-                Ok(()) if dry_run && remediated(diagnosis).is_some_and(|c| c.reason == DRY_RUN) => {}
+                Ok(()) if dry_run && said == Some(DRY_RUN) => {}
+                Ok(()) if !dry_run && said != Some(REMOVING) => {
+                    tally.removals += 1;
+                    steps.push(Step::Say(announced(name, node)));
+                }
+                Ok(()) if !is_written(name) => {}
                 Ok(()) => {
                     if let Some(removal) = Removal::from(node, name, dry_run) {
-                        tally.removals += 1;
                         self.tries.insert(name.to_owned(), Try { at: now, state: State::UnderWay });
                         steps.push(Step::Remove(removal));
                     }
@@ -234,6 +290,21 @@ impl Remediation {
             }
         }
         steps
+    }
+
+    /// How many Nodes keep the taint although its removal is asked for, by the reason that was said last. One that came back counts for as
+    /// long as it stops everything, whether Karpenter calls the Node usable or not.
+    #[must_use]
+    pub fn kept<'d>(&self, diagnoses: impl Iterator<Item = &'d NodeDiagnosis>, now: DateTime<Utc>) -> BTreeMap<String, i64> {
+        let mut kept = BTreeMap::new();
+        for diagnosis in diagnoses.filter(|_| !self.limits.is_off()) {
+            let Some(said) = remediated(diagnosis) else { continue };
+            let waits = said.reason != REMOVED && is_open(diagnosis) && self.limits.asked(diagnosis).is_some();
+            if waits || breaker::holds(said, now) {
+                *kept.entry(said.reason.clone()).or_insert(0) += 1;
+            }
+        }
+        kept
     }
 
     /// Takes in how a removal went.
@@ -323,16 +394,49 @@ fn refused(name: &str, node: &Node, refusal: &Refusal) -> Remark {
     }
 }
 
+fn announced(name: &str, node: &Node) -> Remark {
+    Remark {
+        diagnosis: name.to_owned(),
+        result: Outcome::Announced,
+        reason: REMOVING,
+        message: format!("{UNINITIALIZED_TAINT} is about to be removed from Node {}.", node.name()),
+    }
+}
+
+/// Who announced it is gone, or never heard the answer.
+fn gone(name: &str, node: &Node) -> Remark {
+    Remark {
+        diagnosis: name.to_owned(),
+        result: Outcome::Removed,
+        reason: REMOVED,
+        message: format!(
+            "{UNINITIALIZED_TAINT} was about to be removed from Node {} when another replica took over, and it is gone: it counts as removed.",
+            node.name()
+        ),
+    }
+}
+
 /// The Node of a diagnosis, where it is still the same.
 fn node_of<'w>(world: &'w World, diagnosis: &NodeDiagnosis) -> Option<&'w Node> {
     let named = diagnosis.spec.node.as_ref()?;
     world.node(&named.name).filter(|node| *node.metadata.uid == *named.uid)
 }
 
+fn is_open(diagnosis: &NodeDiagnosis) -> bool {
+    diagnosis.status.as_ref().is_some_and(|status| status.outcome.is_none())
+}
+
 /// What was said last about remediation in a diagnosis.
 #[must_use]
 pub fn remediated(diagnosis: &NodeDiagnosis) -> Option<&Condition> {
     diagnosis.status.as_ref()?.conditions.iter().find(|c| c.type_ == CONDITION)
+}
+
+/// Whether the budget or the breaker may still count on what a diagnosis says.
+#[must_use]
+pub fn needs(diagnosis: &NodeDiagnosis, now: DateTime<Utc>) -> bool {
+    let acted = |c: &&Condition| c.status != "False" || [REMOVING, PUT_BACK].contains(&c.reason.as_str());
+    remediated(diagnosis).filter(acted).is_some_and(|c| now - c.last_transition_time < breaker::HOLD)
 }
 
 /// The taint as the kubelet sets it, and its place in the list, where it is there once.

@@ -18,7 +18,7 @@ mod aws_auth_lost_its_nodes;
 mod aws_auth_unreadable;
 mod boots_too_slowly;
 mod bootstrap_argument_ignored;
-mod cloud_controller_never_initialized;
+pub mod cloud_controller_never_initialized;
 mod cni_lacks_permissions;
 mod cni_not_ready;
 mod custom_bootstrap_without_taint;

@@ -204,6 +204,7 @@ impl Operator<'_> {
             self.follow_the_lease();
             self.give_orders().await?;
             self.metrics.open(self.triage.open());
+            self.remedies.count(&self.triage, now());
             self.metrics.karpenter(self.triage.world().karpenter().map(|k| k.version.to_string()));
         }
     }

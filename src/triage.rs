@@ -162,6 +162,12 @@ impl Triage {
         self.diagnoses.all()
     }
 
+    /// Whether the cluster has shown the diagnosis as it is here.
+    #[must_use]
+    pub fn is_written(&self, name: &str) -> bool {
+        !self.pending.contains_key(name)
+    }
+
     /// Notes in a diagnosis what remediation did or refused; `None` where it says so already.
     pub fn note(&mut self, remark: &Remark, now: DateTime<Utc>) -> Option<NodeDiagnosis> {
         let mut diagnosis = self.diagnoses.get(&remark.diagnosis)?.clone();

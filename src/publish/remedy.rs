@@ -88,10 +88,12 @@ fn unanswered(within: Duration) -> Answer {
 
 async fn tell(recorder: &Recorder, diagnosis: &NodeDiagnosis, remark: &Remark) -> kube::Result<()> {
     let (type_, reason) = match remark.result {
-        Outcome::Removed => (EventType::Normal, "StaleTaintRemoved"),
-        Outcome::DryRun => (EventType::Normal, "StaleTaintWouldBeRemoved"),
-        Outcome::PutBack => (EventType::Warning, "StaleTaintPutBack"),
-        Outcome::Refused | Outcome::Conflict | Outcome::Rejected | Outcome::Unanswered => (EventType::Warning, "StaleTaintKept"),
+        // What becomes of it is told in a moment.
+        Outcome::Announced => return Ok(()),
+        Outcome::Removed => (EventType::Normal, "UninitializedTaintRemoved"),
+        Outcome::DryRun => (EventType::Normal, "UninitializedTaintWouldBeRemoved"),
+        Outcome::PutBack => (EventType::Warning, "UninitializedTaintPutBack"),
+        Outcome::Refused | Outcome::Conflict | Outcome::Rejected | Outcome::Unanswered => (EventType::Warning, "UninitializedTaintKept"),
     };
     // The recorder counts Events of one reason and action as one, and keeps the first note: the action tells refusals apart.
     let event = Event {

@@ -1,16 +1,25 @@
 //! What stops every removal at once: a taint that came back, and many Nodes that carry it.
 
-use super::{Limits, PUT_BACK, remediated};
-use crate::api::NodeDiagnosis;
+use super::{Limits, PUT_BACK, REMOVING, remediated};
+use crate::api::{Condition, NodeDiagnosis};
 use crate::karpenter::UNINITIALIZED_TAINT;
 use crate::world::World;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeSet;
 
 /// How long a taint that came back stops everything.
-const HOLD: TimeDelta = TimeDelta::hours(24);
+pub(super) const HOLD: TimeDelta = TimeDelta::hours(24);
 /// A working cloud controller needs seconds. Younger Nodes carry the taint by right, however many a scale-up brings.
 const YOUNG: TimeDelta = TimeDelta::minutes(2);
+
+fn ended_at(diagnosis: &NodeDiagnosis) -> Option<DateTime<Utc>> {
+    diagnosis.status.as_ref()?.ended_at
+}
+
+/// Whether it says that a taint came back, and stops everything for it.
+pub(super) fn holds(said: &Condition, now: DateTime<Utc>) -> bool {
+    said.reason == PUT_BACK && now - said.last_transition_time < HOLD
+}
 
 /// The cluster as a whole, and what was done in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,7 +27,7 @@ pub struct Tally {
     pub nodes: usize,
     /// Nodes that carry the taint and are not young, stale or never initialised.
     pub tainted: usize,
-    /// Removals within the window, those under way included.
+    /// Removals within the window, those announced and those under way included.
     pub removals: usize,
     /// What is said of the last taint that came back.
     pub put_back: Option<String>,
@@ -44,11 +53,12 @@ impl Tally {
         for diagnosis in diagnoses {
             let Some(done) = remediated(diagnosis) else { continue };
             let age = now - done.last_transition_time;
-            // What nobody answered may have been done.
-            if done.status != "False" && age < limits.window() {
+            // What nobody answered, and what was announced, may have been done.
+            let announced = || done.reason == REMOVING && ended_at(diagnosis).is_none_or(|at| now - at < limits.window());
+            if (done.status != "False" && age < limits.window()) || announced() {
                 removed.extend(diagnosis.metadata.name.clone());
             }
-            if done.reason == PUT_BACK && age < HOLD {
+            if holds(done, now) {
                 put_back = put_back.max(Some((done.last_transition_time, &done.message)));
             }
         }

@@ -1,7 +1,7 @@
 //! The guards before a taint is removed: each is one question about the scene, and one refusal.
 
 use super::breaker::Tally;
-use super::{CAUSE, Limits, exact_taint, remediated};
+use super::{Limits, OptIn, REMOVING, exact_taint, remediated};
 use crate::api::{Confidence, NodeDiagnosis};
 use crate::cloud_controller;
 use crate::foreign::{Condition, Node, NodeClaim, NodePool};
@@ -38,6 +38,7 @@ const DISRUPTED_TAINTS: [&str; 4] = [
 pub struct Scene<'a> {
     pub now: DateTime<Utc>,
     pub limits: &'a Limits,
+    pub opt_in: OptIn,
     pub diagnosis: &'a NodeDiagnosis,
     pub node: &'a Node,
     pub claim: Option<&'a NodeClaim>,
@@ -53,8 +54,12 @@ pub struct Guard {
     pub reason: &'static str,
     /// What it demands.
     pub demands: &'static str,
-    check: fn(&Scene) -> Result<(), String>,
+    /// The opt-in that it belongs to; `None` where it is for both.
+    pub only: Option<OptIn>,
+    check: Check,
 }
+
+type Check = fn(&Scene) -> Result<(), String>;
 
 /// A guard that said no.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,50 +71,53 @@ pub struct Refusal {
 /// Every guard, in the order in which they are asked: first who may say no to everything, then the verdict, then the Node, then
 /// what was done elsewhere.
 pub const ALL: &[Guard] = &[
-    Guard {
-        reason: "Paused",
-        demands: "neither the Node nor its NodePool has the annotation nodewhy.dev/pause-remediation",
-        check: not_paused,
-    },
-    Guard { reason: "NodePoolUnknown", demands: "the NodePool that could pause it can be read", check: pool_is_known },
-    Guard { reason: "NotProven", demands: "the verdict is StaleCloudProviderTaint and Certain", check: proven },
-    Guard {
-        reason: "NoFingerprint",
-        demands: "the Node has a label that only the cloud controller sets, in the update that removes the taint",
-        check: fingerprinted,
-    },
-    Guard {
-        reason: "UnexpectedTaint",
-        demands: "the taint is there once, as the kubelet sets it: value true, effect NoSchedule",
-        check: expected_taint,
-    },
-    Guard { reason: "NoProviderID", demands: "spec.providerID is set", check: provider_id },
-    Guard { reason: "LabelsMissing", demands: "zone, region and instance type are on the Node", check: labels },
-    Guard { reason: "NoInternalIP", demands: "the Node has a valid InternalIP", check: internal_ip },
-    Guard { reason: "NotReady", demands: "the Node is Ready", check: ready },
-    Guard { reason: "NoHeartbeat", demands: "the kubelet has reported within 10 minutes", check: heartbeat },
-    Guard { reason: "Deleting", demands: "neither the Node nor its NodeClaim is being deleted", check: not_deleting },
-    Guard { reason: "ShutDown", demands: "the instance is not stopped", check: not_shut_down },
-    Guard { reason: "Disrupted", demands: "nobody is about to remove the Node", check: not_disrupted },
-    Guard { reason: "Cordoned", demands: "the Node is not cordoned", check: not_cordoned },
-    Guard { reason: "PutBack", demands: "the taint has not been removed from this Node before", check: not_put_back },
-    Guard { reason: "BreakerOpen", demands: "no removed taint has come back on any Node for 24 hours", check: breaker_closed },
-    Guard { reason: "ManyNodes", demands: "no more than 5 Nodes older than 2 minutes carry the taint at once", check: few_nodes },
-    Guard {
-        reason: "TooRecent",
-        demands: "the same verdict has stood, and the taint list has not been written, for 10 minutes",
-        check: lasting,
-    },
-    Guard {
-        reason: "BudgetSpent",
-        demands: "fewer than 5 removals in the last hour, and fewer than 5 % of all Nodes (one is always allowed)",
-        check: within_budget,
-    },
+    both("Paused", "neither the Node nor its NodePool has the annotation nodewhy.dev/pause-remediation", not_paused),
+    both("NodePoolUnknown", "the NodePool that could pause it can be read", pool_is_known),
+    both("NotProven", "the verdict is Certain", proven),
+    stale("NoFingerprint", "the Node has a label that only the cloud controller sets, in the update that removes the taint", fingerprinted),
+    uninitialized("Fingerprint", "the Node has no label and no address that only the cloud controller sets", not_fingerprinted),
+    both("UnexpectedTaint", "the taint is there once, as the kubelet sets it: value true, effect NoSchedule", expected_taint),
+    both("NoProviderID", "spec.providerID is set", provider_id),
+    uninitialized(
+        "NotRegistered",
+        "Karpenter vouches for the machine: a NodeClaim with the Node's very providerID is Registered, and the Node is labelled so",
+        registered,
+    ),
+    both("LabelsMissing", "zone, region and instance type are on the Node", labels),
+    both("NoInternalIP", "the Node has a valid InternalIP", internal_ip),
+    both("NotReady", "the Node is Ready", ready),
+    both("NoHeartbeat", "the kubelet has reported within 10 minutes", heartbeat),
+    both("Deleting", "neither the Node nor its NodeClaim is being deleted", not_deleting),
+    both("ShutDown", "the instance is not stopped", not_shut_down),
+    both("Disrupted", "nobody is about to remove the Node", not_disrupted),
+    both("Cordoned", "the Node is not cordoned", not_cordoned),
+    both("PutBack", "the taint has not been removed from this Node before", not_put_back),
+    both("BreakerOpen", "no removed taint has come back on any Node for 24 hours", breaker_closed),
+    both("ManyNodes", "no more than 5 Nodes older than 2 minutes carry the taint at once", few_nodes),
+    both(
+        "TooRecent",
+        "the same verdict has stood, and the taint list has not been written, for 10 minutes; for 30 where the cloud controller never came",
+        lasting,
+    ),
+    both("BudgetSpent", "fewer than 5 removals in the last hour, and fewer than 5 % of all Nodes (one is always allowed)", within_budget),
 ];
 
-/// Asks all guards; the first that refuses is the answer.
+const fn both(reason: &'static str, demands: &'static str, check: Check) -> Guard {
+    Guard { reason, demands, only: None, check }
+}
+
+const fn stale(reason: &'static str, demands: &'static str, check: Check) -> Guard {
+    Guard { reason, demands, only: Some(OptIn::Stale), check }
+}
+
+const fn uninitialized(reason: &'static str, demands: &'static str, check: Check) -> Guard {
+    Guard { reason, demands, only: Some(OptIn::Uninitialized), check }
+}
+
+/// Asks all guards that are for this opt-in; the first that refuses is the answer.
 pub fn admit(scene: &Scene) -> Result<(), Refusal> {
-    ALL.iter().try_for_each(|guard| (guard.check)(scene).map_err(|because| Refusal { reason: guard.reason, because }))
+    let mut asked = ALL.iter().filter(|guard| guard.only.is_none_or(|only| only == scene.opt_in));
+    asked.try_for_each(|guard| (guard.check)(scene).map_err(|because| Refusal { reason: guard.reason, because }))
 }
 
 fn not_paused(scene: &Scene) -> Result<(), String> {
@@ -132,7 +140,7 @@ fn pool_is_known(scene: &Scene) -> Result<(), String> {
 
 fn proven(scene: &Scene) -> Result<(), String> {
     match &scene.diagnosis.status {
-        Some(status) if status.cause == CAUSE && status.confidence == Confidence::Certain => Ok(()),
+        Some(status) if status.cause == scene.opt_in.cause() && status.confidence == Confidence::Certain => Ok(()),
         Some(status) => Err(format!("the verdict is {} ({:?})", status.cause, status.confidence)),
         None => Err("there is no verdict".to_owned()),
     }
@@ -144,6 +152,31 @@ fn fingerprinted(scene: &Scene) -> Result<(), String> {
         return Ok(());
     }
     Err("the Node has none of the labels that the cloud controller sets in the update that removes the taint".to_owned())
+}
+
+/// The verdict says so too; but this is the Node as it is now, and the verdict need not be.
+fn not_fingerprinted(scene: &Scene) -> Result<(), String> {
+    let labelled = cloud_controller::has_labelled(scene.node).then_some("a label");
+    let left = labelled.or_else(|| cloud_controller::has_addressed(scene.node).then_some("an address"));
+    left.map_or(Ok(()), |what| Err(format!("the Node has {what} that only the cloud controller sets")))
+}
+
+/// The cloud controller would have asked EC2 whether the instance exists. Karpenter launched it, and has put the label on the Node that it
+/// found by the same providerID; a Node that was made anew since is without the label.
+/// Source: karpenter v1.14.1 pkg/controllers/nodeclaim/lifecycle/registration.go.
+fn registered(scene: &Scene) -> Result<(), String> {
+    let Some(claim) = scene.claim else { return Err("no NodeClaim has the Node's providerID".to_owned()) };
+    let (name, id) = (claim.name(), &claim.status.provider_id);
+    if *id != scene.node.spec.provider_id {
+        return Err(format!("NodeClaim {name} has another providerID: {id:?}"));
+    }
+    if !claim.is_true("Registered") {
+        return Err(format!("NodeClaim {name} is not Registered"));
+    }
+    if scene.node.metadata.label("karpenter.sh/registered") != Some("true") {
+        return Err(format!("NodeClaim {name} is Registered, and the Node is without the label karpenter.sh/registered"));
+    }
+    Ok(())
 }
 
 fn expected_taint(scene: &Scene) -> Result<(), String> {
@@ -237,14 +270,24 @@ fn few_nodes(scene: &Scene) -> Result<(), String> {
 
 /// Counted from when this verdict was first written down, and from the last write of the taint list, whichever is later.
 fn lasting(scene: &Scene) -> Result<(), String> {
-    let seen = remediated(scene.diagnosis).map_or(scene.now, |c| c.last_transition_time);
+    let seen = match remediated(scene.diagnosis) {
+        // It had stood for long enough when that was written.
+        Some(said) if said.reason == REMOVING => None,
+        said => Some(said.map_or(scene.now, |c| c.last_transition_time)),
+    };
     let written = cloud_controller::last_taint_writer(scene.node).and_then(|writer| writer.time);
-    let since = written.map_or(seen, |at| at.max(seen));
-    if scene.now - since >= scene.limits.wait() { Ok(()) } else { Err(format!("it is seen unchanged only since {}", stamp(since))) }
+    match seen.max(written) {
+        Some(since) if scene.now - since < scene.limits.wait(scene.opt_in) => {
+            Err(format!("it is seen unchanged only since {}", stamp(since)))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn within_budget(scene: &Scene) -> Result<(), String> {
-    let (spent, budget) = (scene.tally.removals, scene.limits.budget(scene.tally.nodes));
+    // What is announced is counted already.
+    let own = remediated(scene.diagnosis).is_some_and(|c| c.reason == REMOVING);
+    let (spent, budget) = (scene.tally.removals.saturating_sub(usize::from(own)), scene.limits.budget(scene.tally.nodes));
     if spent < budget { Ok(()) } else { Err(format!("{budget} removals are allowed at a time, and as many were made")) }
 }
 

@@ -3,6 +3,7 @@ use crate::api::Outcome as Ending;
 use crate::diagnose::{Judgement, judge};
 use crate::gate::Thresholds;
 use crate::input::{Input, Object};
+use crate::rules::stale_cloud_provider_taint::CAUSE;
 use crate::triage::{Keep, Triage};
 use crate::watch::Change;
 use crate::world::{Availability, Subject};
@@ -21,6 +22,7 @@ fn stamp(minutes: i64) -> String {
 
 /// Everything that one removal reads. At minute 0 no guard has anything against it.
 struct Cluster {
+    opt_in: OptIn,
     node: Value,
     claim: Value,
     pool: Value,
@@ -43,6 +45,7 @@ fn node(name: &str, uid: &str) -> Value {
                 "topology.kubernetes.io/zone": "eu-west-1a",
                 "topology.kubernetes.io/region": "eu-west-1",
                 "node.kubernetes.io/instance-type": "m6i.large",
+                "karpenter.sh/registered": "true",
                 "beta.kubernetes.io/instance-type": "m6i.large",
             },
             "annotations": {},
@@ -65,6 +68,7 @@ fn node(name: &str, uid: &str) -> Value {
 fn good() -> Cluster {
     let condition = |type_: &str, status: &str, reason: &str| json!({ "type": type_, "status": status, "reason": reason, "lastTransitionTime": stamp(-58) });
     Cluster {
+        opt_in: OptIn::Stale,
         node: node(NODE, "1"),
         claim: json!({
             "metadata": { "name": CLAIM, "uid": "c1", "creationTimestamp": stamp(-62), "labels": { "karpenter.sh/nodepool": "general" } },
@@ -81,11 +85,28 @@ fn good() -> Cluster {
         pool: json!({ "metadata": { "name": "general", "annotations": {} } }),
         others: Vec::new(),
         seen: Some(-30),
-        limits: Limits { mode: Mode::On, ..Limits::default() },
+        limits: Limits { stale: Mode::On, ..Limits::default() },
     }
 }
 
+/// The same Node without what the cloud controller leaves.
+fn never_initialized() -> Cluster {
+    let mut cluster = good();
+    cluster.opt_in = OptIn::Uninitialized;
+    cluster.node["metadata"]["labels"].as_object_mut().unwrap().remove(FINGERPRINT);
+    cluster.limits = Limits { uninitialized: Mode::On, ..Limits::default() };
+    cluster
+}
+
+const FINGERPRINT: &str = "beta.kubernetes.io/instance-type";
+const BOTH: [fn() -> Cluster; 2] = [good, never_initialized];
+
 impl Cluster {
+    /// Minutes that the verdict must have stood.
+    fn wait(&self) -> i64 {
+        self.limits.wait(self.opt_in).num_minutes()
+    }
+
     fn world(&self) -> World {
         let mut world = World::default();
         let mut apply = |input, object: &Value| drop(world.apply(Object::from_value(input, object.clone()).unwrap(), at(-60)));
@@ -111,11 +132,15 @@ impl Cluster {
     }
 
     fn look(&self, diagnoses: &[NodeDiagnosis]) -> Vec<Step> {
-        Remediation::new(self.limits).look(&self.world(), &diagnoses.iter(), at(0))
+        Remediation::new(self.limits).look(&self.world(), &diagnoses.iter(), |_| true, at(0))
     }
 
+    /// What is done once it is announced.
     fn outcome(&self) -> Vec<Step> {
-        self.look(&[self.diagnosis()])
+        let mut diagnosis = self.diagnosis();
+        assert_eq!(reasons(&self.look(&[diagnosis.clone()])), [REMOVING]);
+        say(&mut diagnosis, "False", REMOVING, -30);
+        self.look(&[diagnosis])
     }
 }
 
@@ -166,16 +191,30 @@ fn a_stale_taint_on_a_good_node_is_removed_and_the_others_stay() {
     );
 }
 
+#[test]
+fn where_the_cloud_controller_never_came_and_karpenter_vouches_the_taint_is_removed_too() {
+    let cluster = never_initialized();
+    let steps = cluster.outcome();
+    let [Step::Remove(removal)] = steps.as_slice() else { panic!("{steps:?}") };
+    assert_eq!((removal.node.as_str(), removal.after.as_str()), (NODE, "dedicated=x:NoSchedule"));
+    // Both draw on one budget: a stale taint that was removed a moment ago is counted.
+    assert_eq!(reasons(&cluster.look(&[cluster.diagnosis(), elsewhere("True", REMOVED, -1)])), ["BudgetSpent"]);
+}
+
 type Break = fn(&mut Cluster, &mut Vec<NodeDiagnosis>);
 
-/// One guard is broken at a time. Where a guard is a list of things, each of them is broken.
+/// One guard is broken at a time, for each opt-in that it belongs to. Where a guard is a list of things, each of them is broken.
 const BROKEN: &[(&str, Break)] = &[
     ("Paused", |c, _| c.node["metadata"]["annotations"][guard::PAUSE] = json!("true")),
     ("Paused", |c, _| c.node["metadata"]["annotations"][guard::PAUSE] = json!("")),
     ("Paused", |c, _| c.pool["metadata"]["annotations"][guard::PAUSE] = json!("until friday")),
     ("NodePoolUnknown", |c, _| c.pool["metadata"]["name"] = json!("renamed")),
     ("NotProven", |_, d| d[0].status.as_mut().unwrap().confidence = crate::api::Confidence::Likely),
-    ("NoFingerprint", |c, _| drop(c.node["metadata"]["labels"].as_object_mut().unwrap().remove("beta.kubernetes.io/instance-type"))),
+    ("NoFingerprint", |c, _| drop(c.node["metadata"]["labels"].as_object_mut().unwrap().remove(FINGERPRINT))),
+    ("Fingerprint", |c, _| c.node["metadata"]["labels"][FINGERPRINT] = json!("m6i.large")),
+    ("Fingerprint", |c, _| {
+        c.node["status"]["addresses"].as_array_mut().unwrap().push(json!({ "type": "InternalDNS", "address": NODE }));
+    }),
     ("UnexpectedTaint", |c, _| c.node["spec"]["taints"] = json!([])),
     ("UnexpectedTaint", |c, _| c.node["spec"]["taints"][1]["value"] = json!("by-hand")),
     ("UnexpectedTaint", |c, _| c.node["spec"]["taints"][1]["effect"] = json!("NoExecute")),
@@ -186,6 +225,15 @@ const BROKEN: &[(&str, Break)] = &[
         c.node["spec"]["providerID"] = json!("");
         c.node["metadata"]["ownerReferences"] = json!([{ "apiVersion": "v1", "kind": "NodeClaim", "name": CLAIM, "uid": "c1" }]);
     }),
+    ("NotRegistered", |c, _| c.claim["status"]["providerID"] = json!("aws:///eu-west-1a/i-2")),
+    ("NotRegistered", |c, _| {
+        c.claim["status"]["providerID"] = json!("aws:///eu-west-1a/i-2");
+        c.node["metadata"]["ownerReferences"] =
+            json!([{ "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": CLAIM, "uid": "c1" }]);
+    }),
+    ("NotRegistered", |c, _| c.claim["status"]["conditions"][1]["status"] = json!("Unknown")),
+    ("NotRegistered", |c, _| c.claim["status"]["conditions"][1]["status"] = json!("False")),
+    ("NotRegistered", |c, _| drop(c.node["metadata"]["labels"].as_object_mut().unwrap().remove("karpenter.sh/registered"))),
     ("LabelsMissing", |c, _| c.node["metadata"]["labels"]["topology.kubernetes.io/zone"] = json!("")),
     ("LabelsMissing", |c, _| drop(c.node["metadata"]["labels"].as_object_mut().unwrap().remove("topology.kubernetes.io/region"))),
     ("LabelsMissing", |c, _| drop(c.node["metadata"]["labels"].as_object_mut().unwrap().remove("node.kubernetes.io/instance-type"))),
@@ -207,9 +255,9 @@ const BROKEN: &[(&str, Break)] = &[
     ("PutBack", |_, d| say(&mut d[0], "False", PUT_BACK, -2000)),
     ("BreakerOpen", |_, d| d.push(elsewhere("False", PUT_BACK, -60))),
     ("ManyNodes", |c, _| c.others.extend((10..15).map(|n| node(&format!("other-{n}"), &n.to_string())))),
-    ("TooRecent", |_, d| say(&mut d[0], "False", "NotReady", -9)),
+    ("TooRecent", |c, d| say(&mut d[0], "False", "NotReady", 1 - c.wait())),
     ("TooRecent", |_, d| d[0].status.as_mut().unwrap().conditions.retain(|c| c.type_ != CONDITION)),
-    ("TooRecent", |c, _| c.node["metadata"]["managedFields"][0]["time"] = json!(stamp(-9))),
+    ("TooRecent", |c, _| c.node["metadata"]["managedFields"][0]["time"] = json!(stamp(1 - c.wait()))),
     // One Node in all: the share allows a single removal.
     ("BudgetSpent", |_, d| d.push(elsewhere("True", REMOVED, -59))),
     ("BudgetSpent", |_, d| d.push(elsewhere("Unknown", "NoAnswer", -59))),
@@ -218,13 +266,14 @@ const BROKEN: &[(&str, Break)] = &[
 
 #[test]
 fn each_guard_refuses_when_it_alone_is_broken_and_says_why() {
-    for (reason, broken) in BROKEN {
-        let mut cluster = good();
+    let only = |reason: &str| guard::ALL.iter().find(|guard| guard.reason == reason).unwrap().only;
+    let broken = BOTH.into_iter().flat_map(|cluster| BROKEN.iter().map(move |(reason, broken)| (cluster(), *reason, broken)));
+    for (mut cluster, reason, broken) in broken.filter(|(cluster, reason, _)| only(reason).is_none_or(|only| only == cluster.opt_in)) {
         let mut diagnoses = vec![cluster.diagnosis()];
         broken(&mut cluster, &mut diagnoses);
         let steps = cluster.look(&diagnoses);
-        let [Step::Say(remark)] = steps.as_slice() else { panic!("{reason}: {steps:?}") };
-        assert_eq!((remark.reason, remark.result), (*reason, Outcome::Refused), "{remark:?}");
+        let [Step::Say(remark)] = steps.as_slice() else { panic!("{:?}, {reason}: {steps:?}", cluster.opt_in) };
+        assert_eq!((remark.reason, remark.result), (reason, Outcome::Refused), "{remark:?}");
         assert!(remark.message.contains(NODE) && remark.message.len() > NODE.len() + 60, "{remark:?}");
     }
 }
@@ -234,7 +283,7 @@ fn every_guard_is_broken_once_and_stands_in_the_docs() {
     let docs = include_str!("../../docs/remediation.md");
     for guard in guard::ALL {
         assert!(BROKEN.iter().any(|(reason, _)| reason == &guard.reason), "{} is never broken", guard.reason);
-        let row = format!("| `{}` | {} |", guard.reason, guard.demands);
+        let row = format!("| `{}` | {} | {} |", guard.reason, guard.demands, guard.only.map_or("both", OptIn::cause));
         assert!(docs.contains(&row), "docs/remediation.md is without\n{row}");
     }
 }
@@ -247,7 +296,8 @@ fn what_a_guard_does_not_mean_passes() {
         |c, _| c.node["status"]["conditions"][0]["lastHeartbeatTime"] = json!(stamp(-10)),
         |c, _| c.node["status"]["addresses"][0]["address"] = json!("2600:1f18::1"),
         |c, _| c.node["spec"]["taints"][0]["key"] = json!("node.kubernetes.io/memory-pressure"),
-        |_, d| say(&mut d[0], "False", "NotReady", -10),
+        |c, d| say(&mut d[0], "False", "NotReady", -c.wait()),
+        |c, _| c.node["metadata"]["managedFields"][0]["time"] = json!(stamp(-c.wait())),
         |c, _| c.others.extend((10..14).map(|n| node(&format!("other-{n}"), &n.to_string()))),
         |c, _| {
             c.others.extend((10..60).map(|n| {
@@ -260,24 +310,34 @@ fn what_a_guard_does_not_mean_passes() {
         |_, d| d.push(elsewhere("False", PUT_BACK, -24 * 60 - 1)),
         |_, d| d.push(elsewhere("False", "NotPermitted", -5)),
     ];
-    for (n, change) in passes.iter().enumerate() {
-        let mut cluster = good();
+    let changed = BOTH.into_iter().flat_map(|cluster| passes.iter().enumerate().map(move |(n, change)| (cluster(), n, change)));
+    for (mut cluster, n, change) in changed {
         let mut diagnoses = vec![cluster.diagnosis()];
         change(&mut cluster, &mut diagnoses);
-        assert_eq!(reasons(&cluster.look(&diagnoses)), ["Remove"], "change {n}");
+        assert_eq!(reasons(&cluster.look(&diagnoses)), [REMOVING], "{:?}, change {n}", cluster.opt_in);
     }
 }
 
 #[test]
 fn nothing_is_done_or_said_where_it_is_off_or_the_cause_is_another() {
-    let mut cluster = good();
-    let diagnoses = [cluster.diagnosis()];
-    cluster.limits.mode = Mode::Off;
-    assert_eq!(cluster.look(&diagnoses), []);
+    for cluster in BOTH {
+        let mut cluster = cluster();
+        let diagnoses = [cluster.diagnosis()];
+        assert_eq!(diagnoses[0].status.as_ref().unwrap().cause, cluster.opt_in.cause());
+        for mode in [Mode::Off, Mode::DryRun, Mode::On] {
+            // Only the other is asked for.
+            cluster.limits = match cluster.opt_in {
+                OptIn::Stale => Limits { uninitialized: mode, ..Limits::default() },
+                OptIn::Uninitialized => Limits { stale: mode, ..Limits::default() },
+            };
+            assert_eq!(cluster.look(&diagnoses), [], "{:?} {mode:?}", cluster.opt_in);
+            assert!(Remediation::new(cluster.limits).kept(diagnoses.iter(), at(0)).is_empty());
+        }
+    }
     let mut ended = good().diagnosis();
     ended.status.as_mut().unwrap().outcome = Some(Ending::Recovered);
     let mut other = good().diagnosis();
-    other.status.as_mut().unwrap().cause = "CloudControllerNeverInitialized".to_owned();
+    other.status.as_mut().unwrap().cause = "KubeletNotReady".to_owned();
     let mut elsewhere = good().diagnosis();
     elsewhere.spec.node.as_mut().unwrap().uid = "an earlier Node of the name".to_owned();
     assert_eq!(good().look(&[ended, other, elsewhere]), []);
@@ -289,7 +349,7 @@ fn the_budget_is_the_smaller_of_number_and_share_but_never_less_than_one_in_a_sm
     assert_eq!([1, 19, 20, 60, 100, 100_000].map(|nodes| limits.budget(nodes)), [1, 1, 1, 3, 5, 5]);
     // Seven Nodes at once stop at the budget, whoever comes first.
     let mut cluster = good();
-    cluster.limits = Limits { mode: Mode::On, many: 100, ..Limits::default() };
+    cluster.limits = Limits { stale: Mode::On, many: 100, ..Limits::default() };
     let mut diagnoses = vec![cluster.diagnosis()];
     for n in 10..70 {
         let mut fine = node(&format!("other-{n}"), &n.to_string());
@@ -303,7 +363,7 @@ fn the_budget_is_the_smaller_of_number_and_share_but_never_less_than_one_in_a_sm
         diagnoses.push(diagnosis);
     }
     let steps = cluster.look(&diagnoses[..7]);
-    assert_eq!(reasons(&steps).iter().filter(|r| **r == "Remove").count(), 3, "5 % of 61 Nodes");
+    assert_eq!(reasons(&steps).iter().filter(|r| **r == REMOVING).count(), 3, "5 % of 61 Nodes");
     assert_eq!(reasons(&steps).iter().filter(|r| **r == "BudgetSpent").count(), 4);
 }
 
@@ -320,11 +380,18 @@ impl Loop {
     }
 
     fn look(&mut self, minute: i64) -> Vec<Step> {
-        self.remediation.look(&self.cluster.world(), &[&self.diagnosis].into_iter(), at(minute))
+        self.remediation.look(&self.cluster.world(), &[&self.diagnosis].into_iter(), |_| true, at(minute))
     }
 
+    /// Announced, where nobody only tries, and then ordered.
     fn remove(&mut self, minute: i64) -> Removal {
-        match self.look(minute).as_slice() {
+        let mut steps = self.look(minute);
+        if reasons(&steps) == [REMOVING] {
+            let since = remediated(&self.diagnosis).unwrap().last_transition_time;
+            say(&mut self.diagnosis, "False", REMOVING, (since - at(0)).num_minutes());
+            steps = self.look(minute);
+        }
+        match steps.as_slice() {
             [Step::Remove(removal)] => removal.clone(),
             other => panic!("{other:?}"),
         }
@@ -395,6 +462,27 @@ fn a_taint_that_came_back_while_nobody_looked_is_seen_after_the_restart() {
     assert_eq!(reasons(&good().look(&[diagnosis])), [PUT_BACK]);
 }
 
+/// What the alert looks at.
+#[test]
+fn what_is_kept_is_counted_by_reason_for_as_long_as_it_waits_or_stops_everything() {
+    let remediation = Remediation::new(good().limits);
+    let ended = |mut diagnosis: NodeDiagnosis| {
+        diagnosis.status.as_mut().unwrap().outcome = Some(Ending::Recovered);
+        diagnosis
+    };
+    let diagnoses = [
+        elsewhere("False", "ManyNodes", -1),
+        elsewhere("False", "ManyNodes", -2),
+        ended(elsewhere("False", "BreakerOpen", -1)),
+        elsewhere("True", REMOVED, -1),
+        ended(elsewhere("False", PUT_BACK, -1)),
+        ended(elsewhere("False", PUT_BACK, -24 * 60)),
+        never_initialized().diagnosis(),
+    ];
+    let kept = remediation.kept(diagnoses.iter(), at(0));
+    assert_eq!(kept, BTreeMap::from([("ManyNodes".to_owned(), 2), (PUT_BACK.to_owned(), 1)]));
+}
+
 #[test]
 fn what_is_not_permitted_is_said_and_tried_again_later() {
     let mut run = Loop::start(good());
@@ -410,7 +498,7 @@ fn what_is_not_permitted_is_said_and_tried_again_later() {
 #[test]
 fn a_dry_run_says_what_it_would_do_once() {
     let mut cluster = good();
-    cluster.limits.mode = Mode::DryRun;
+    cluster.limits.stale = Mode::DryRun;
     let mut run = Loop::start(cluster);
     let removal = run.remove(0);
     assert!(removal.dry_run);
@@ -459,10 +547,10 @@ fn what_was_done_outlives_a_verdict_and_what_was_refused_goes_with_its_cause() {
     // The status has not changed since the verdict was first acted on, so neither has its time.
     assert_eq!(shown(&triage), (CAUSE.to_owned(), None, Some(("False".to_owned(), "NotReady".to_owned(), at(-30)))));
 
-    let fingerprint = cluster.node["metadata"]["labels"].as_object_mut().unwrap().remove("beta.kubernetes.io/instance-type").unwrap();
+    let fingerprint = cluster.node["metadata"]["labels"].as_object_mut().unwrap().remove(FINGERPRINT).unwrap();
     told(&mut triage, &cluster, 4);
     assert_eq!(shown(&triage), ("CloudControllerNeverInitialized".to_owned(), None, None));
-    cluster.node["metadata"]["labels"]["beta.kubernetes.io/instance-type"] = fingerprint;
+    cluster.node["metadata"]["labels"][FINGERPRINT] = fingerprint;
     told(&mut triage, &cluster, 5);
     assert_eq!(shown(&triage), (CAUSE.to_owned(), None, None), "the clock starts anew");
 
@@ -480,6 +568,35 @@ fn what_was_done_outlives_a_verdict_and_what_was_refused_goes_with_its_cause() {
     let (cause, outcome, done) = shown(&triage);
     assert_ne!(cause, CAUSE);
     assert_eq!((outcome, done), (None, removed));
+}
+
+#[test]
+fn nothing_is_sent_before_its_announcement_is_written() {
+    let cluster = good();
+    let mut diagnosis = cluster.diagnosis();
+    say(&mut diagnosis, "False", REMOVING, -30);
+    let look = |is_written: bool| Remediation::new(cluster.limits).look(&cluster.world(), &[&diagnosis].into_iter(), |_| is_written, at(0));
+    assert_eq!(look(false), []);
+    assert_eq!(reasons(&look(true)), ["Remove"]);
+}
+
+/// The replica that announced it is dead, and whether it came to send the patch nobody knows.
+#[test]
+fn what_was_announced_is_counted_and_taken_up_by_the_next_replica() {
+    let mut cluster = good();
+    let mut announced = cluster.diagnosis();
+    say(&mut announced, "False", REMOVING, -300);
+    // Not sent: it is sent now, and only if the guards still agree. It takes no second place in the budget of one.
+    assert_eq!(reasons(&cluster.look(&[announced.clone()])), ["Remove"]);
+    assert_eq!(reasons(&cluster.look(&[cluster.diagnosis(), elsewhere("False", REMOVING, -300)])), ["BudgetSpent"]);
+    cluster.node["spec"]["unschedulable"] = json!(true);
+    assert_eq!(reasons(&cluster.look(&[announced.clone()])), ["Cordoned"]);
+    // Sent: it counts from now on as what it is, whatever the verdict says by then.
+    cluster.node["spec"]["taints"] = json!([]);
+    announced.status.as_mut().unwrap().outcome = Some(Ending::Recovered);
+    let steps = cluster.look(&[announced]);
+    let [Step::Say(remark)] = steps.as_slice() else { panic!("{steps:?}") };
+    assert_eq!((remark.result, remark.reason), (Outcome::Removed, REMOVED));
 }
 
 #[test]

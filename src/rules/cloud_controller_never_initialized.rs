@@ -9,8 +9,11 @@ use crate::input::Input;
 use crate::karpenter::UNINITIALIZED_TAINT;
 use chrono::TimeDelta;
 
+/// `remediate` makes such a Node usable, where somebody asks for that.
+pub const CAUSE: &str = "CloudControllerNeverInitialized";
+
 pub static RULE: Rule = Rule {
-    cause: "CloudControllerNeverInitialized",
+    cause: CAUSE,
     summary: "The cloud controller has not initialised the Node, so its uninitialized taint stays",
     stages: &[Stage::Initialize],
     reads: &[Input::Nodes, Input::Events],

@@ -8,7 +8,7 @@ use crate::finding::{Finding, Opinion, saw};
 use crate::input::Input;
 use crate::karpenter::UNINITIALIZED_TAINT;
 
-/// The one cause that `remediate` mends.
+/// `remediate` mends it, where somebody asks for that.
 pub const CAUSE: &str = "StaleCloudProviderTaint";
 
 pub static RULE: Rule = Rule {

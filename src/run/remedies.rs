@@ -37,7 +37,7 @@ impl Remedies {
 
     /// Acts on the verdicts as they are now. Only for the replica that leads.
     pub(super) async fn look(&mut self, triage: &mut Triage, now: DateTime<Utc>) {
-        let steps = self.remediation.look(triage.world(), &triage.diagnoses(), now);
+        let steps = self.remediation.look(triage.world(), &triage.diagnoses(), |name| triage.is_written(name), now);
         for step in steps {
             match step {
                 Step::Remove(removal) => self.order(Remedy::Remove(Box::new(removal))).await,
@@ -46,13 +46,18 @@ impl Remedies {
         }
     }
 
+    /// Counts what stays as it is. Every replica may: the reasons are in the diagnoses.
+    pub(super) fn count(&self, triage: &Triage, now: DateTime<Utc>) {
+        self.metrics.taints_kept(self.remediation.kept(triage.diagnoses(), now));
+    }
+
     /// In the diagnosis, the metric, the log and an Event; once.
     async fn say(&self, remark: Remark, triage: &mut Triage, now: DateTime<Utc>) {
         let Some(diagnosis) = triage.note(&remark, now) else { return };
         let Remark { diagnosis: name, result, reason, message } = &remark;
         self.metrics.remediated(*result, reason);
         match result {
-            Outcome::Removed | Outcome::DryRun => tracing::info!(name, ?result, reason, message, "remediation"),
+            Outcome::Announced | Outcome::Removed | Outcome::DryRun => tracing::info!(name, ?result, reason, message, "remediation"),
             _ => tracing::warn!(name, ?result, reason, message, "remediation"),
         }
         self.order(Remedy::Tell(Box::new(diagnosis), remark)).await;

@@ -2,6 +2,7 @@
 
 use super::{cause, is_open};
 use crate::api::NodeDiagnosis;
+use crate::remediate;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -139,13 +140,15 @@ impl Ledger {
         self.by_end.first().and_then(|(at, _)| at.checked_add_signed(self.keep.retention))
     }
 
-    /// Takes out what is no longer kept: too old, or too many of one incident, those that fell ill first.
+    /// Takes out what is no longer kept: too old, or too many of one incident, those that fell ill first. What remediation must not forget
+    /// stays beyond that number; its budget bounds it.
     pub(super) fn forget(&mut self, now: DateTime<Utc>) -> Vec<NodeDiagnosis> {
         let mut names = Vec::new();
         for incident in std::mem::take(&mut self.grown) {
             let Some(members) = self.incidents.get(&incident) else { continue };
             let surplus = members.ended.len().saturating_sub(self.keep.history);
-            names.extend(members.ended.iter().take(surplus).map(|(_, _, name)| name.clone()));
+            let forgettable = |name: &&String| !self.by_name.get(*name).is_some_and(|diagnosis| remediate::needs(diagnosis, now));
+            names.extend(members.ended.iter().map(|(_, _, name)| name).filter(forgettable).take(surplus).cloned());
         }
         let old = self.by_end.iter().take_while(|(at, _)| at.checked_add_signed(self.keep.retention).is_some_and(|end| end <= now));
         names.extend(old.map(|(_, name)| name.clone()));

@@ -347,6 +347,42 @@ fn a_diagnosis_that_a_user_deletes_comes_back_while_the_machine_is_stuck() {
 }
 
 #[test]
+fn what_the_budget_of_removals_counts_on_is_not_forgotten_for_being_one_too_many() {
+    let mut triage = started(Vec::new());
+    triage.take(applied(Input::NodeClaims, other("general-00", None)), at(0, 0));
+    triage.look(at(0, 0));
+    let last = Box::new(Object::from_value(Input::NodeClaims, other("general-00", None)).unwrap());
+    triage.take(Change::Removed { input: Input::NodeClaims, namespace: None, name: "general-00".to_owned(), last: Some(last) }, at(1, 0));
+    let ended = writes(triage.look(at(1, 0))).remove(0).diagnosis;
+    let history: Vec<_> = (0..12)
+        .map(|n| {
+            let mut diagnosis = ended.clone();
+            diagnosis.metadata.name = Some(format!("general-{n:02}"));
+            let status = diagnosis.status.as_mut().unwrap();
+            status.recurrences = n;
+            // The oldest, and the next but one: one removal an hour ago, one that was refused.
+            if let Some(reason) = [Some("Removed"), None, Some("Cordoned")].get(n as usize).copied().flatten() {
+                status.conditions.push(crate::api::Condition {
+                    type_: remediate::CONDITION.to_owned(),
+                    status: if reason == "Removed" { "True" } else { "False" }.to_owned(),
+                    last_transition_time: at(1, 0),
+                    reason: reason.to_owned(),
+                    message: String::new(),
+                    observed_generation: None,
+                });
+            }
+            diagnosis
+        })
+        .collect();
+    let deleted = |minute| {
+        let orders = started(history.clone()).look(at(minute, 0));
+        let names = orders.into_iter().filter_map(|order| if let Order::Delete(delete) = order { Some(delete.name) } else { None });
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(deleted(61), ["general-01", "general-02"]);
+}
+
+#[test]
 fn a_pool_that_fails_all_night_leaves_as_many_as_are_kept_and_counts_the_rest() {
     let mut cluster = BTreeMap::new();
     let mut triage = started(Vec::new());

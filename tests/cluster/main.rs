@@ -4,6 +4,7 @@
 mod control_plane;
 mod harness;
 mod life;
+mod matrix;
 mod monitoring;
 mod operator;
 mod packaging;

@@ -120,6 +120,18 @@ fn values_reach_the_objects_and_wrong_ones_are_refused() {
     assert_eq!(get("RoleBinding", "kube-system", "why-aws-auth")["subjects"][0]["name"], "why");
     assert!(!rendered.keys().any(|(kind, ..)| kind == "CustomResourceDefinition" || kind == "NetworkPolicy"));
 
+    // Either opt-in gives the right, and leaves the other off.
+    for (asked, stale, uninitialized) in [("removeStaleTaints=on", "on", "off"), ("removeUninitializedTaints=dry-run", "off", "dry-run")] {
+        let rendered = objects(&helm(&[&format!("--set={asked}")]).expect("these values are allowed"));
+        assert!(rendered.contains_key(&("ClusterRole".to_owned(), String::new(), "nodewhy-remediation".to_owned())), "{asked}");
+        let deployment = &rendered[&("Deployment".to_owned(), "nodewhy".to_owned(), "nodewhy".to_owned())];
+        let env = json!([
+            { "name": "NODEWHY_REMOVE_STALE_TAINTS", "value": stale },
+            { "name": "NODEWHY_REMOVE_UNINITIALIZED_TAINTS", "value": uninitialized },
+        ]);
+        assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["env"], env);
+    }
+
     for wrong in [
         "thresholds.jion=240",
         "image.pullPolicy=Sometimes",
@@ -127,6 +139,7 @@ fn values_reach_the_objects_and_wrong_ones_are_refused() {
         "ha.replicas=3",
         "rbac.extraRules[0].verbs={delete}",
         "podMonitor.interval=soon",
+        "removeUninitializedTaints=yes",
     ] {
         let complaint = helm(&[&format!("--set={wrong}")]).expect_err(wrong);
         assert!(complaint.contains("values don't meet the specifications of the schema"), "{wrong}: {complaint}");

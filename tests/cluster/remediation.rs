@@ -2,7 +2,7 @@
 
 use crate::control_plane::recipes::wait_until;
 use crate::control_plane::{ControlPlane, Nodewhy};
-use crate::operator::{diagnosis, install, metric};
+use crate::operator::{diagnosis, install, install_from, metric};
 use chrono::{SecondsFormat, Utc};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::api::{Api, Patch, PatchParams, PostParams};
@@ -52,6 +52,33 @@ fn stale_node(control_plane: &ControlPlane, name: &str) {
     control_plane.kubectl(&["patch", "node", name, "--subresource=status", "--type=merge", "--patch", &status.to_string()]);
 }
 
+/// A Node that Karpenter has registered and the cloud controller has never seen, an hour old; and its NodeClaim.
+fn never_initialized_node(control_plane: &ControlPlane, name: &str) {
+    stale_node(control_plane, name);
+    let labels = ["karpenter.sh/nodepool=general", "karpenter.sh/registered=true"];
+    let fingerprints = ["beta.kubernetes.io/instance-type-", "failure-domain.beta.kubernetes.io/zone-"];
+    control_plane.kubectl(&[&["label", "node", name], labels.as_slice(), &fingerprints].concat());
+    let addresses = json!({ "status": { "addresses": [{ "type": "InternalIP", "address": "10.0.0.1" }] } });
+    control_plane.kubectl(&["patch", "node", name, "--subresource=status", "--type=merge", "--patch", &addresses.to_string()]);
+    control_plane.age_node(name, Duration::from_hours(1));
+    control_plane.apply(json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+        "metadata": { "name": name, "labels": { "karpenter.sh/nodepool": "general" } },
+        "spec": {
+            "nodeClassRef": { "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default" },
+            "requirements": [], "expireAfter": "Never",
+        },
+    }));
+    let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+    let condition =
+        |type_: &str, status: &str| json!({ "type": type_, "status": status, "reason": type_, "message": "", "lastTransitionTime": now });
+    let conditions = [condition("Launched", "True"), condition("Registered", "True"), condition("Initialized", "Unknown")];
+    let status = json!({ "status": {
+        "providerID": format!("aws:///test-zone-a/i-{name}"), "nodeName": name, "conditions": conditions,
+    } });
+    control_plane.kubectl(&["patch", "nodeclaim", name, "--subresource=status", "--type=merge", "--patch", &status.to_string()]);
+}
+
 fn taints(control_plane: &ControlPlane, node: &str) -> Vec<String> {
     let node = control_plane.get(&["node", node]).expect("the Node");
     node["spec"]["taints"].as_array().into_iter().flatten().filter_map(|t| t["key"].as_str().map(str::to_owned)).collect()
@@ -99,7 +126,7 @@ fn the_taint_goes_only_with_the_role_and_one_that_comes_back_stops_everything() 
     assert!(refused["message"].as_str().unwrap_or_default().contains("cannot patch resource \"nodes\""), "{refused}");
     assert_eq!((version(&control_plane, "stale"), taints(&control_plane, "stale")), before);
     assert!(metric(&nodewhy, r#"nodewhy_remediations_total{result="rejected",reason="NotPermitted"} 1"#));
-    wait_until(SOON, || event(&control_plane, "stale", "StaleTaintKept", "NotPermitted"));
+    wait_until(SOON, || event(&control_plane, "stale", "UninitializedTaintKept", "NotPermitted"));
 
     // With it the taint goes, and no other.
     control_plane.apply_path(&component().join("cluster-role.yaml"));
@@ -110,7 +137,7 @@ fn the_taint_goes_only_with_the_role_and_one_that_comes_back_stops_everything() 
     assert_eq!(taints(&control_plane, "stale"), others);
     let ended = wait_until(SOON, || diagnosis(&control_plane, "stale").filter(|d| d["status"]["outcome"] == "Recovered"));
     assert!(ended["status"]["conditions"].as_array().is_some_and(|all| all.contains(&removed)), "{ended:#}");
-    let note = wait_until(SOON, || event(&control_plane, "stale", "StaleTaintRemoved", "Removed"));
+    let note = wait_until(SOON, || event(&control_plane, "stale", "UninitializedTaintRemoved", "Removed"));
     assert!(note.contains("before: dedicated=x:NoExecute") && note.contains("after: dedicated=x:NoExecute"), "{note}");
     assert!(nodewhy.process.log().contains(&note), "the log has the same line");
     assert!(metric(&nodewhy, r#"nodewhy_remediations_total{result="removed",reason="Removed"} 1"#));
@@ -121,7 +148,7 @@ fn the_taint_goes_only_with_the_role_and_one_that_comes_back_stops_everything() 
     control_plane.kubectl(&["patch", "node", "stale", "--type=json", "--field-manager=node-labeler", "--patch", &patch.to_string()]);
     let put_back = said(&control_plane, &nodewhy, "stale", "PutBack");
     assert!(put_back["message"].as_str().unwrap_or_default().contains("put back by node-labeler"), "{put_back}");
-    wait_until(SOON, || event(&control_plane, "stale", "StaleTaintPutBack", "PutBack"));
+    wait_until(SOON, || event(&control_plane, "stale", "UninitializedTaintPutBack", "PutBack"));
     stale_node(&control_plane, "another");
     let stopped = said(&control_plane, &nodewhy, "another", "BreakerOpen");
     assert!(stopped["message"].as_str().unwrap_or_default().contains("node-labeler"), "{stopped}");
@@ -134,6 +161,64 @@ fn the_taint_goes_only_with_the_role_and_one_that_comes_back_stops_everything() 
     for node in ["stale", "another", "third"] {
         assert!(taints(&control_plane, node).contains(&UNINITIALIZED.to_owned()), "{node}");
     }
+}
+
+#[test]
+fn a_node_that_was_never_initialised_is_left_alone_until_that_is_asked_for_and_karpenter_vouches() {
+    let control_plane = ControlPlane::start();
+    control_plane.karpenter_crds("1.14.1");
+    let rights = install(&control_plane);
+    control_plane.apply_path(&component().join("cluster-role.yaml"));
+    control_plane.apply(json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": { "name": "general" },
+        "spec": { "template": { "spec": {
+            "nodeClassRef": { "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default" }, "requirements": [], "expireAfter": "Never",
+        } } },
+    }));
+    never_initialized_node(&control_plane, "vouched");
+    never_initialized_node(&control_plane, "alone");
+    control_plane.kubectl(&["delete", "nodeclaim", "alone"]);
+    let before = taints(&control_plane, "vouched");
+
+    // The first opt-in does not bring the second.
+    let nodewhy = control_plane.nodewhy(&rights, &[&["--remove-stale-taints=on"], AT_ONCE.as_slice()].concat());
+    let proven = |name: &str| {
+        let found = diagnosis(&control_plane, name)?;
+        (found["status"]["cause"] == "CloudControllerNeverInitialized" && found["status"]["confidence"] == "Certain").then_some(found)
+    };
+    wait_until(SOON, || proven("vouched").zip(proven("alone")));
+    std::thread::sleep(Duration::from_secs(5));
+    for name in ["vouched", "alone"] {
+        let conditions = proven(name).expect("it stays")["status"]["conditions"].clone();
+        assert!(conditions.as_array().is_some_and(|all| all.iter().all(|c| c["type"] != "Remediated")), "{conditions:#}");
+    }
+    assert_eq!(taints(&control_plane, "vouched"), before);
+    assert!(nodewhy.process.terminate().success());
+
+    // Asked for, it waits by its own time.
+    let second = |wait: &'static str| [&["--remove-uninitialized-taints=on", wait], AT_ONCE.as_slice()].concat();
+    let nodewhy = control_plane.nodewhy(&rights, &second("--remediation-wait-uninitialized=3600"));
+    said(&control_plane, &nodewhy, "vouched", "TooRecent");
+    assert!(nodewhy.process.terminate().success());
+
+    let nodewhy = control_plane.nodewhy(&rights, &second("--remediation-wait-uninitialized=0"));
+    let removed = said(&control_plane, &nodewhy, "vouched", "Removed");
+    let others: Vec<_> = before.iter().filter(|key| *key != UNINITIALIZED).cloned().collect();
+    assert_eq!(taints(&control_plane, "vouched"), others);
+    wait_until(SOON, || event(&control_plane, "vouched", "UninitializedTaintRemoved", "Removed"));
+    let refused = said(&control_plane, &nodewhy, "alone", "NotRegistered");
+    assert!(refused["message"].as_str().unwrap_or_default().ends_with("no NodeClaim has the Node's providerID."), "{refused}");
+    assert!(taints(&control_plane, "alone").contains(&UNINITIALIZED.to_owned()));
+    wait_until(SOON, || metric(&nodewhy, r#"nodewhy_taints_kept{reason="NotRegistered"} 1"#).then_some(()));
+
+    // Karpenter sees that the taint is gone.
+    let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+    let initialized = json!([{ "op": "replace", "path": "/status/conditions/2", "value": {
+        "type": "Initialized", "status": "True", "reason": "Initialized", "message": "", "lastTransitionTime": now,
+    } }]);
+    control_plane.kubectl(&["patch", "nodeclaim", "vouched", "--subresource=status", "--type=json", "--patch", &initialized.to_string()]);
+    let ended = wait_until(SOON, || diagnosis(&control_plane, "vouched").filter(|d| d["status"]["outcome"] == "Recovered"));
+    assert!(ended["status"]["conditions"].as_array().is_some_and(|all| all.contains(&removed)), "{ended:#}");
 }
 
 #[test]
@@ -152,18 +237,20 @@ fn the_component_gives_the_right_and_a_dry_run_that_writes_nothing_to_the_node()
     std::fs::write(overlay.path().join("kustomization.yaml"), kustomization.to_string()).expect("a file");
     control_plane.kubectl(&["apply", "--server-side", "--kustomize", overlay.path().to_str().expect("a path in UTF-8")]);
     let deployment = control_plane.get(&["deployment", "nodewhy", "--namespace=nodewhy"]).expect("the Deployment");
-    let env = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
-    let env =
-        env.as_array().and_then(|all| all.iter().find(|e| e["name"] == "NODEWHY_REMOVE_STALE_TAINTS")).expect("the component sets it");
-    assert_eq!(env["value"], "dry-run");
+    let env = |name: &str| {
+        let all = deployment["spec"]["template"]["spec"]["containers"][0]["env"].as_array().expect("the component sets some");
+        all.iter().find(|e| e["name"] == name).expect("the component sets it")["value"].as_str().expect("text").to_owned()
+    };
+    assert_eq!(env("NODEWHY_REMOVE_STALE_TAINTS"), "dry-run");
+    assert_eq!(env("NODEWHY_REMOVE_UNINITIALIZED_TAINTS"), "off", "it is asked for by itself");
 
     stale_node(&control_plane, "stale");
     let before = version(&control_plane, "stale");
-    let mode = format!("--remove-stale-taints={}", env["value"].as_str().expect("text"));
+    let mode = format!("--remove-stale-taints={}", env("NODEWHY_REMOVE_STALE_TAINTS"));
     let nodewhy = control_plane.nodewhy(&rights, &[&[mode.as_str()], AT_ONCE.as_slice()].concat());
     let dry = said(&control_plane, &nodewhy, "stale", "DryRun");
     assert_eq!(dry["status"], "False");
-    wait_until(SOON, || event(&control_plane, "stale", "StaleTaintWouldBeRemoved", "DryRun"));
+    wait_until(SOON, || event(&control_plane, "stale", "UninitializedTaintWouldBeRemoved", "DryRun"));
     std::thread::sleep(Duration::from_secs(12));
     assert_eq!(version(&control_plane, "stale"), before, "nothing was written to the Node");
     assert!(metric(&nodewhy, r#"nodewhy_remediations_total{result="dry_run",reason="DryRun"} 1"#), "said once");
@@ -294,4 +381,77 @@ async fn in_hundreds_of_races_with_another_writer_none_of_his_taints_is_lost() {
     let naked = race(&control_plane, false).await;
     println!("without them: {naked:?}");
     assert!(naked.lost > 0, "{naked:?}");
+}
+
+/// Nodes whose stale taint nodewhy removed so far, as the audit log has it; one that was patched twice is there twice.
+fn removals(control_plane: &ControlPlane) -> Vec<String> {
+    let writes = control_plane.writes_of("system:serviceaccount:nodewhy:nodewhy");
+    let done = writes.iter().filter(|event| event["objectRef"]["resource"] == "nodes" && event["responseStatus"]["code"] == 200);
+    done.filter_map(|event| event["objectRef"]["name"].as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn when_the_leader_is_killed_amid_removals_none_is_made_twice_and_the_budget_holds() {
+    const NODES: usize = 40;
+    const BUDGET: usize = 20;
+    let control_plane = ControlPlane::start();
+    let rights = install_from(&control_plane, "tests/cluster/ha");
+    control_plane.apply_path(&component().join("cluster-role.yaml"));
+    let names: Vec<_> = (0..NODES).map(|n| format!("stale-{n:02}")).collect();
+    for name in &names {
+        stale_node(&control_plane, name);
+    }
+    let limits = [
+        "--remove-stale-taints=on",
+        "--remediation-budget=20",
+        "--remediation-share=100",
+        "--remediation-many=1000",
+        "--leader-elect",
+        "--lease-namespace=nodewhy",
+    ];
+    let replica = |name: &str| {
+        let identity = format!("--identity={name}");
+        control_plane.nodewhy(&rights, &[limits.as_slice(), AT_ONCE.as_slice(), &[identity.as_str()]].concat())
+    };
+    let leads = |nodewhy: &Nodewhy| metric(nodewhy, "nodewhy_leader 1").then_some(());
+    let first = replica("first");
+    wait_until(SOON, || leads(&first));
+    let second = replica("second");
+    // kubectl is too slow to see the middle of it.
+    let deadline = std::time::Instant::now() + SOON;
+    while removals(&control_plane).len() < 3 {
+        assert!(std::time::Instant::now() < deadline, "{}", first.process.log());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(first); // SIGKILL
+    let before = removals(&control_plane).len();
+    assert!(before < BUDGET, "all {before} were made before the leader was killed");
+    let said_removed = || {
+        let list = control_plane.get(&["nodediagnoses"]).expect("a list");
+        let removed = |d: &&Value| d["status"]["conditions"].as_array().is_some_and(|all| all.iter().any(|c| c["reason"] == "Removed"));
+        list["items"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(removed)
+            .filter_map(|d| d["metadata"]["name"].as_str().map(str::to_owned))
+            .collect::<Vec<_>>()
+    };
+    let said_before = said_removed().len();
+    wait_until(SOON, || leads(&second));
+    wait_until(SOON, || (removals(&control_plane).len() >= BUDGET).then_some(()));
+    std::thread::sleep(Duration::from_secs(8));
+    println!(
+        "{before} of {BUDGET} removals made and {said_before} written down when the leader was killed, {} in the end",
+        removals(&control_plane).len()
+    );
+
+    let mut made = removals(&control_plane);
+    made.sort();
+    let all = made.len();
+    made.dedup();
+    assert_eq!((made.len(), all), (BUDGET, BUDGET), "one patch a Node, and as many as the budget allows");
+    let bare: Vec<_> = names.iter().filter(|name| !taints(&control_plane, name).contains(&UNINITIALIZED.to_owned())).cloned().collect();
+    assert_eq!(bare, made);
+    assert_eq!(said_removed(), made, "none is forgotten");
 }

@@ -4,6 +4,7 @@
 
 pub mod binaries;
 mod debian;
+mod etcd;
 mod go;
 mod karpenter;
 mod nodewhy;
@@ -44,6 +45,7 @@ pub struct ControlPlane {
     _apiserver: Process,
     _etcd: Process,
     endpoint: String,
+    etcd_port: u16,
     folder: TempDir,
 }
 
@@ -92,7 +94,7 @@ impl ControlPlane {
         let endpoint = format!("https://127.0.0.1:{api_port}");
         write_kubeconfig(path, "administrator", &endpoint, ADMIN_TOKEN);
         apiserver.wait_until_ready(Duration::from_mins(1), || kubectl(path, &["get", "--raw=/readyz"], "").is_ok());
-        Self { _apiserver: apiserver, _etcd: etcd, endpoint, folder }
+        Self { _apiserver: apiserver, _etcd: etcd, endpoint, etcd_port, folder }
     }
 
     /// Starts kube-controller-manager: node lifecycle, garbage collection, deletion of namespaces. It stops when the value is dropped.
@@ -118,6 +120,11 @@ impl ControlPlane {
         // The last line may be half written.
         let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         events.filter(|event| event["user"]["username"] == user).collect()
+    }
+
+    /// Makes a Node older. The API server sets the time of creation itself and lets nobody change it, so it is changed where it is stored.
+    pub fn age_node(&self, name: &str, by: Duration) {
+        etcd::age(self.etcd_port, &format!("/registry/minions/{name}"), by);
     }
 
     /// The administrator's kubeconfig.

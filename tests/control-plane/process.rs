@@ -59,6 +59,12 @@ impl Process {
         self.child.try_wait().expect("the child is ours to wait for")
     }
 
+    /// Holds it still (`STOP`) or lets it go on (`CONT`).
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().expect("kill runs");
+        assert!(sent.success(), "it is gone; {}", self.log_tail());
+    }
+
     /// Asks it to end (SIGTERM, as kubelet does) and returns how it did; panics when it ignores that for 20 seconds.
     pub fn terminate(mut self) -> ExitStatus {
         let sent = Command::new("kill").arg(self.child.id().to_string()).status().expect("kill runs");

@@ -54,9 +54,14 @@ fn nodepool_of_class(control_plane: &ControlPlane, name: &str, class: Value) {
 
 /// A `NodeClaim` as Karpenter makes it for a pod that found no place. Its Node has the label `kubernetes.io/hostname: NAME`.
 pub fn nodeclaim(control_plane: &ControlPlane, name: &str, nodepool: &str) {
+    nodeclaim_with(control_plane, name, nodepool, json!({}));
+}
+
+/// The same with more in its `spec`.
+pub fn nodeclaim_with(control_plane: &ControlPlane, name: &str, nodepool: &str, spec: Value) {
     let owner = control_plane.get(&["nodepool", nodepool]).expect("make the NodePool first");
     let one_of = |key: &str, value: &str| json!({ "key": key, "operator": "In", "values": [value] });
-    control_plane.apply(json!({
+    let mut claim = json!({
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodeClaim",
         "metadata": {
@@ -80,7 +85,11 @@ pub fn nodeclaim(control_plane: &ControlPlane, name: &str, nodepool: &str) {
             "resources": { "requests": { "cpu": "1" } },
             "expireAfter": "Never",
         },
-    }));
+    });
+    if let (Some(own), Value::Object(more)) = (claim["spec"].as_object_mut(), spec) {
+        own.extend(more);
+    }
+    control_plane.apply(claim);
 }
 
 fn node_class_ref(name: &str) -> Value {
@@ -127,6 +136,34 @@ pub fn join_without_unregistered_taint(control_plane: &ControlPlane, nodepool: &
     wait_until(Duration::from_secs(30), || {
         let created = control_plane.try_kubectl_with_input(&["create", "--dry-run=server", "--output=json", "--filename=-"], &node);
         (!created.expect("a dry run changes nothing").contains("karpenter.sh/unregistered")).then_some(())
+    });
+}
+
+/// From now on nobody can create a Node of the pool, as under a policy that demands labels which Karpenter's Nodes lack.
+pub fn deny_nodes(control_plane: &ControlPlane, nodepool: &str) {
+    let name = format!("{nodepool}-no-nodes");
+    control_plane.apply(json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": { "name": name },
+        "spec": {
+            "matchConstraints": {
+                "objectSelector": { "matchLabels": { "karpenter.sh/nodepool": nodepool } },
+                "resourceRules": [{ "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"], "operations": ["CREATE"] }],
+            },
+            "validations": [{ "expression": "false", "message": "a Node needs the label team" }],
+        },
+    }));
+    control_plane.apply(json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": { "name": name },
+        "spec": { "policyName": name, "validationActions": ["Deny"] },
+    }));
+    // The API server takes a moment to act on a new policy.
+    let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": { "karpenter.sh/nodepool": nodepool } } });
+    wait_until(Duration::from_secs(30), || {
+        control_plane.try_kubectl_with_input(&["create", "--dry-run=server", "--filename=-"], &node).is_err().then_some(())
     });
 }
 

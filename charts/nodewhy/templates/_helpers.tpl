@@ -17,6 +17,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
+{{- /* Not empty where a taint is to be removed. */ -}}
+{{- define "nodewhy.remediation" -}}
+{{- if or (ne .Values.removeStaleTaints "off") (ne .Values.removeUninitializedTaints "off") }}true{{ end -}}
+{{- end -}}
+
 {{- /* One cluster, one nodewhy: the release's name is no part of it, as in manifests/. */ -}}
 {{- define "nodewhy.selector" -}}
 app.kubernetes.io/name: nodewhy

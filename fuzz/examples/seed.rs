@@ -1,4 +1,4 @@
-//! Writes the first inputs of the fuzz targets from the project's own cases and pages: `cargo run --bin seed`.
+//! Writes the first inputs of the fuzz targets from the project's own cases and pages: `cargo run --example seed`.
 
 use std::{
     fs,
