@@ -3,7 +3,9 @@
 //! `cargo bench --bench userdata`. `bash -n`, which only parses, stands beside for comparison; half of its time is starting a process.
 
 use divan::Bencher;
-use nodewhy::userdata::{self, Family};
+use nodewhy::effective::{Cluster, Machine, resolve};
+use nodewhy::foreign::NodeClass;
+use nodewhy::userdata::Family;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
@@ -20,40 +22,41 @@ fn filled(head: &str, piece: &str) -> String {
     format!("{head}{}", piece.repeat((SIZE - head.len()) / piece.len()))
 }
 
-/// Each a shape at which a careless reader takes the square of its length.
-const SHAPES: &[(&str, &str, &str)] = &[
-    ("script", "#!/bin/bash\nCLUSTER=shop\n", "if [ -e /opt/x ]; then echo \"$CLUSTER: ${HOME}\" >> /var/log/x; fi\n"),
-    ("calls", "#!/bin/bash\nCLUSTER=shop\n", CALL),
-    ("here_documents", "#!/bin/bash\n", "cat <<E\n"),
-    ("doubling_variables", "#!/bin/bash\nA=xxxxxxxxxxxxxxxx\n", "A=$A$A\n"),
-    ("open_parentheses", "#!/bin/bash\n", "$("),
-    ("open_arithmetic", "#!/bin/bash\n", "(( "),
-    ("open_braces", "#!/bin/bash\n", "{,"),
-    ("nested_shells", "#!/bin/bash\n", "bash -c \"bash -c 'kubelet --v=2'\"; "),
+/// Each a shape at which a careless reader takes the square of its length, with the family that reads it the furthest.
+const SHAPES: &[(&str, Family, &str, &str)] = &[
+    ("script", Family::Al2, "#!/bin/bash\nCLUSTER=shop\n", "if [ -e /opt/x ]; then echo \"$CLUSTER: ${HOME}\" >> /var/log/x; fi\n"),
+    ("calls", Family::Al2, "#!/bin/bash\nCLUSTER=shop\n", CALL),
+    ("here_documents", Family::Al2, "#!/bin/bash\n", "cat <<E\n"),
+    ("doubling_variables", Family::Al2, "#!/bin/bash\nA=xxxxxxxxxxxxxxxx\n", "A=$A$A\n"),
+    ("open_parentheses", Family::Al2, "#!/bin/bash\n", "$("),
+    ("open_arithmetic", Family::Al2, "#!/bin/bash\n", "(( "),
+    ("open_braces", Family::Al2, "#!/bin/bash\n", "{,"),
+    ("nested_shells", Family::Al2, "#!/bin/bash\n", "bash -c \"bash -c 'kubelet --v=2'\"; "),
+    ("labels", Family::Custom, "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args --node-labels=", "a=b,"),
     (
         "boundaries",
+        Family::Al2023,
         "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n",
         "--B\nContent-Type: text/x-shellscript\n\n#!/bin/bash\n",
     ),
-    ("flags", "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags:\n", "    - --v=2\n"),
-    ("yaml_nesting", "", "[{a: "),
-    ("toml_tables", "[settings.kubernetes.node-labels]\n", "[[a]]\n"),
-    ("powershell", "", "-KubeletExtraArgs '--v=2'\n"),
+    ("flags", Family::Al2023, FLAGS, "    - --v=2\n"),
+    ("unknown_flags", Family::Al2023, FLAGS, "    - --register-with-taint=x\n"),
+    ("yaml_nesting", Family::Al2023, "", "[{a: "),
+    ("toml_tables", Family::Bottlerocket, "[settings.kubernetes.node-labels]\n", "[[a]]\n"),
+    ("toml_labels", Family::Bottlerocket, "[settings.kubernetes.node-labels]\n", "x = 'a'\n"),
+    ("powershell", Family::Windows, "", "-KubeletExtraArgs '--v=2'\n"),
 ];
 
-const FAMILIES: [Family; 5] = [Family::Al2, Family::Al2023, Family::Bottlerocket, Family::Windows, Family::Custom];
+const FLAGS: &str = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags:\n";
 
-/// All five families one after the other: a fifth of this is one reading.
+/// Read, and merged with the image's and Karpenter's part: all that `nodewhy userdata` does before it prints.
 #[divan::bench(args = SHAPES.iter().map(|(name, ..)| *name), sample_count = 20)]
-fn five_families(bencher: Bencher, shape: &str) {
-    let text = text(shape);
-    bencher.bench(|| FAMILIES.map(|family| userdata::read(divan::black_box(&text), family)));
-}
-
-#[divan::bench(args = ["script", "calls", "here_documents", "nested_shells"], sample_count = 20)]
-fn as_script(bencher: Bencher, shape: &str) {
-    let text = text(shape);
-    bencher.bench(|| userdata::read(divan::black_box(&text), Family::Al2));
+fn analysed(bencher: Bencher, shape: &str) {
+    let Some((_, family, head, piece)) = SHAPES.iter().find(|(name, ..)| *name == shape) else { return };
+    let mut class = NodeClass::default();
+    class.spec.user_data = Some(filled(head, piece));
+    let machine = Machine { class: &class, family: *family, pool: None, karpenter: None, kubernetes: None, cluster: Cluster::default() };
+    bencher.bench(|| resolve(divan::black_box(&machine)));
 }
 
 #[divan::bench(args = ["script", "calls", "here_documents", "nested_shells"], sample_count = 20)]
@@ -69,7 +72,7 @@ fn bash_n_of_nothing(bencher: Bencher) {
 }
 
 fn text(shape: &str) -> String {
-    SHAPES.iter().find(|(name, ..)| *name == shape).map(|(_, head, piece)| filled(head, piece)).unwrap_or_default()
+    SHAPES.iter().find(|(name, ..)| *name == shape).map(|(_, _, head, piece)| filled(head, piece)).unwrap_or_default()
 }
 
 fn parse_with_bash(text: &str) -> bool {

@@ -17,6 +17,7 @@ pub mod traced;
 mod windows;
 pub mod yaml;
 
+use std::collections::HashMap;
 use std::fmt;
 
 pub use bootstrap::BootstrapCall;
@@ -356,14 +357,13 @@ impl UserData {
 
     /// The labels that the user's text gives to the node: key, value, place. A later one replaces an earlier one of its key.
     pub fn labels(&self) -> Vec<(String, String, Span)> {
-        let mut labels: Vec<(String, String, Span)> = Vec::new();
+        let mut labels: Vec<(&str, &str, Span)> = Vec::new();
         for argument in self.all("node-labels") {
-            for (key, value, span) in kubelet_flags::parse_labels(&argument.value) {
-                labels.retain(|(known, ..)| known != key);
-                labels.push((key.to_owned(), value.to_owned(), argument.place(span)));
-            }
+            labels.extend(kubelet_flags::parse_labels(&argument.value).map(|(key, value, span)| (key, value, argument.place(span))));
         }
-        labels
+        let last: HashMap<&str, usize> = labels.iter().enumerate().map(|(at, (key, ..))| (*key, at)).collect();
+        let kept = labels.iter().enumerate().filter(|(at, (key, ..))| last.get(key) == Some(at));
+        kept.map(|(_, &(key, value, span))| (key.to_owned(), value.to_owned(), span)).collect()
     }
 
     /// The keys of `--node-labels` over which the kubelet exits, each with its place.

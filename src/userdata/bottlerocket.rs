@@ -201,7 +201,7 @@ fn in_order<'t, 'a>(table: &'t DeTable<'a>) -> impl Iterator<Item = (&'t Spanned
 
 fn pair(text: &str, key: &Spanned<toml::de::DeString<'_>>, value: &Spanned<DeValue<'_>>) -> Traced {
     let mut pair = name(text, key);
-    pair.push('=', key.span().end);
+    pair.push_unwritten('=', key.span().end);
     pair.append(&scalar(text, value));
     pair
 }
@@ -217,7 +217,7 @@ fn taint_list(text: &str, taints: &DeTable<'_>) -> Traced {
         };
         for item in items {
             if !list.is_empty() {
-                list.push(',', key.span().start);
+                list.push_unwritten(',', key.span().start);
             }
             list.append(&pair(text, key, item));
         }

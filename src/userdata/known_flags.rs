@@ -117,17 +117,20 @@ pub fn is_switch(name: &str) -> bool {
 /// The flag that was probably meant.
 pub fn nearest(name: &str) -> Option<&'static str> {
     let same = |known: &&&str| {
-        let differing = known.bytes().zip(name.bytes()).filter(|(a, b)| a != b).count();
+        let differing = || known.bytes().zip(name.bytes()).filter(|(a, b)| a != b).count();
         // One letter changed, or one too many or missing, wherever it stands.
-        (known.len() == name.len() && differing <= 2) || one_letter_apart(known, name) || one_letter_apart(name, known)
+        (known.len() == name.len() && differing() <= 2) || one_letter_apart(known, name) || one_letter_apart(name, known)
     };
     KNOWN.iter().find(same).copied()
 }
 
 /// Whether `longer` without one of its letters is `shorter`.
 fn one_letter_apart(longer: &str, shorter: &str) -> bool {
+    if longer.len() != shorter.len() + 1 {
+        return false;
+    }
     let common = longer.bytes().zip(shorter.bytes()).take_while(|(a, b)| a == b).count();
-    longer.len() == shorter.len() + 1 && longer.as_bytes().get(common + 1..) == shorter.as_bytes().get(common..)
+    longer.as_bytes().get(common + 1..) == shorter.as_bytes().get(common..)
 }
 
 #[cfg(test)]

@@ -140,12 +140,12 @@ fn taints(text: &str, list: &Node) -> Traced {
         let part = |key: &str| taint.get(key).and_then(|node| node.traced(text)).unwrap_or_default();
         let at = taint.span.start;
         if !value.is_empty() {
-            value.push(',', at);
+            value.push_unwritten(',', at);
         }
         value.append(&part("key"));
-        value.push('=', at);
+        value.push_unwritten('=', at);
         value.append(&part("value"));
-        value.push(':', at);
+        value.push_unwritten(':', at);
         value.append(&part("effect"));
     }
     value

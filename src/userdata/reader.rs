@@ -390,7 +390,7 @@ impl Reader<'_> {
 
     /// What the kubelet exits over before it looks at any value.
     fn command_line_defects(&mut self, words: &[Traced], line: &CommandLine, origin: Origin) {
-        let typographic = words.iter().find_map(|word| word.as_str().find(is_typographic).map(|at| word.origin(at)));
+        let typographic = words.iter().find_map(|word| word.as_str().find(is_typographic).map(|at| word.place(at).start));
         if let Some(at) = typographic {
             let message =
                 "the kubelet exits over this typographic character, which is no ASCII quote or dash and becomes a part of its flags";
@@ -465,7 +465,7 @@ impl Reader<'_> {
             }
             for flag in &config.flags {
                 if !joined.is_empty() {
-                    joined.push(' ', flag.origin(0));
+                    joined.push_unwritten(' ', 0);
                 }
                 joined.append(flag);
             }
@@ -476,7 +476,7 @@ impl Reader<'_> {
         let words = systemd::words(&line, Generation::V252).unwrap_or_default();
         self.flags(&words, Origin::NodeConfigFlags, &Fate::Taken, true);
         if let Some(at) = cut {
-            let end = Span::new(joined.origin(at - 1), joined.origin(at - 1) + 1);
+            let end = joined.place(at - 1);
             let message = "this line end in a flag drops every flag behind it, Karpenter's own --node-labels among them";
             self.defect(DefectKind::CutAtNewline, end, message);
             let words = systemd::words(&joined.from(at), Generation::V252).unwrap_or_default();

@@ -478,7 +478,7 @@ impl<'a> Reader<'a> {
                     if let Some(escaped) = self.bump() {
                         let word = start(&mut word);
                         word.quoted = true;
-                        word.text.push(escaped, self.source.origin(escaped_at));
+                        word.text.push(escaped, self.source.place(escaped_at));
                     }
                 }
                 '$' if self.rest().starts_with("$'") => {
@@ -499,7 +499,7 @@ impl<'a> Reader<'a> {
                     self.at += 1;
                     let word = start(&mut word);
                     word.exact = false;
-                    word.text.push('{', self.source.origin(at));
+                    word.text.push('{', self.source.place(at));
                 }
                 c => {
                     self.at += c.len_utf8();
@@ -507,7 +507,7 @@ impl<'a> Reader<'a> {
                     // A pattern stands for the files it matches, a tilde for a home.
                     let home = c == '~' && (word.text.is_empty() || word.text.as_str().ends_with(['=', ':']));
                     word.exact &= !(home || matches!(c, '*' | '?' | '['));
-                    word.text.push(c, self.source.origin(at));
+                    word.text.push(c, self.source.place(at));
                 }
             }
             if self.script.open_quote.is_some() {
@@ -555,11 +555,12 @@ impl<'a> Reader<'a> {
     fn ansi_quoted(&mut self, opened_at: usize, word: &mut Word) {
         word.quoted = true;
         loop {
-            let at = self.source.origin(self.at);
+            let at = self.source.place(self.at);
             match self.bump() {
                 None => return self.unclosed(opened_at),
                 Some('\'') => return,
                 Some('\\') => {
+                    let at = Span::new(at.start, self.source.place(self.at).end);
                     let escaped = self.bump();
                     word.exact &= escaped.is_some_and(|c| matches!(c, 'n' | 't' | 'r' | '\\' | '\'' | '"'));
                     word.text.push(
@@ -601,10 +602,10 @@ impl<'a> Reader<'a> {
                 }
                 match self.peek() {
                     Some(c) if matches!(c, '$' | '`' | '\\') || Some(c) == closing => {
-                        word.text.push(c, self.source.origin(self.at));
+                        word.text.push(c, self.source.place(self.at));
                         self.at += 1;
                     }
-                    _ => word.text.push('\\', self.source.origin(at)),
+                    _ => word.text.push('\\', self.source.place(at)),
                 }
             }
             Some('$' | '`') => {
@@ -616,7 +617,7 @@ impl<'a> Reader<'a> {
                 if Some(c) == closing {
                     return true;
                 }
-                word.text.push(c, self.source.origin(at));
+                word.text.push(c, self.source.place(at));
             }
             None => return true,
         }
@@ -710,7 +711,7 @@ fn split_fields(value: &Word, word: &mut Option<Word>, words: &mut Vec<Word>) {
         } else {
             let word = start(word);
             word.exact &= !matches!(c, '*' | '?' | '[');
-            word.text.push(c, value.text.origin(at));
+            word.text.push(c, value.text.place(at));
         }
     }
 }
@@ -768,6 +769,13 @@ mod tests {
         let last = script.commands.last().unwrap();
         assert!(!last.words[1].exact);
         assert_eq!(last.runs, Runs::Always);
+    }
+
+    #[test]
+    fn an_escaped_character_of_several_bytes_is_pointed_at_whole() {
+        let text = "a $'\\é'";
+        let script = read(&Traced::written_at(text, 0));
+        assert_eq!(script.commands[0].words[1].text.span().of(text), "\\é");
     }
 
     #[test]

@@ -53,10 +53,10 @@ fn environment_219(value: &Traced) -> Result<Value, Refusal> {
             // A backslash at the end of a line joins it with the next one by a blank, before anything else is read.
             '\\' if chars.peek().is_some_and(|&(_, next)| next == '\n') => {
                 chars.next();
-                reading.text.push(' ', value.origin(at));
+                reading.text.push(' ', value.place(at));
             }
             '\\' => match chars.next().and_then(|(_, escaped)| unescaped(escaped)) {
-                Some(c) => reading.text.push(c, value.origin(at)),
+                Some(c) => reading.text.push(c, value.place(at)),
                 // \x41, \101 and \u0041 are known escapes that nobody writes here.
                 None => return Err(Refusal::Dropped),
             },
@@ -65,9 +65,9 @@ fn environment_219(value: &Traced) -> Result<Value, Refusal> {
                     // A specifier such as %i is expanded, an unknown one stays.
                     reading.exact = false;
                 }
-                reading.text.push('%', value.origin(at));
+                reading.text.push('%', value.place(at));
             }
-            c => reading.text.push(c, value.origin(at)),
+            c => reading.text.push(c, value.place(at)),
         }
     }
     Ok(reading)
@@ -76,9 +76,9 @@ fn environment_219(value: &Traced) -> Result<Value, Refusal> {
 // systemd 252 src/core/load-fragment.c config_parse_environ: a word that cannot be read ends the line, those before it count
 fn environment_252(value: &Traced) -> Result<Value, Refusal> {
     let mut unit = Traced::default();
-    format!("'{NAME}=").chars().for_each(|c| unit.push(c, value.origin(0)));
+    format!("'{NAME}=").chars().for_each(|c| unit.push_unwritten(c, value.place(0).start));
     unit.append(value);
-    unit.push('\'', value.origin(value.len()));
+    unit.push_unwritten('\'', 0);
     let (line, whole) = logical_line(&unit);
     let mut chars = line.chars().peekable();
     let mut assigned = None;
@@ -108,7 +108,7 @@ fn logical_line(text: &Traced) -> (Traced, bool) {
             return (line, end == text.len());
         }
         line.append(&text.slice(from..end - 1));
-        line.push(' ', text.origin(end - 1));
+        line.push(' ', text.place(end - 1));
     }
     (line, true)
 }
@@ -125,7 +125,7 @@ fn assignment_252(line: &Traced, chars: &mut Peekable<impl Iterator<Item = (usiz
             let escaped = escaped_252(chars)?;
             // A byte beyond ASCII makes a character only together with others.
             word.exact &= escaped != char::REPLACEMENT_CHARACTER;
-            word.text.push(escaped, line.origin(at));
+            word.text.push(escaped, line.place(at));
         } else if quote == Some(c) {
             quote = None;
         } else if quote.is_none() && matches!(c, '"' | '\'') {
@@ -135,7 +135,7 @@ fn assignment_252(line: &Traced, chars: &mut Peekable<impl Iterator<Item = (usiz
         } else {
             // A specifier such as %i is expanded, an unknown one stays.
             word.exact &= c != '%' || chars.next_if(|&(_, next)| next == '%').is_some();
-            word.text.push(c, line.origin(at));
+            word.text.push(c, line.place(at));
         }
     }
     quote.is_none().then_some(word)
@@ -196,12 +196,12 @@ pub fn environment_file(value: &Traced) -> (Traced, Option<usize>) {
             }
             '\\' => {
                 if let Some((at, escaped)) = chars.next().filter(|&(_, c)| c != '\n' && c != '\r') {
-                    read.push(escaped, value.origin(at));
+                    read.push(escaped, value.place(at));
                 }
                 end = read.len();
             }
             c => {
-                read.push(c, value.origin(at));
+                read.push(c, value.place(at));
                 if !is_blank(c) {
                     end = read.len();
                 }
@@ -222,7 +222,7 @@ pub fn words(value: &Traced, generation: Generation) -> Result<Vec<Traced>, Refu
         if c == '\\' {
             let word = word.get_or_insert_default();
             if let Some((at, escaped)) = chars.next() {
-                word.push(escaped, value.origin(at));
+                word.push(escaped, value.place(at));
             }
         } else if quote == Some(c) {
             quote = None;
@@ -232,7 +232,7 @@ pub fn words(value: &Traced, generation: Generation) -> Result<Vec<Traced>, Refu
         } else if quote.is_none() && (is_blank(c) || c == '\n') {
             words.extend(word.take());
         } else {
-            word.get_or_insert_default().push(c, value.origin(at));
+            word.get_or_insert_default().push(c, value.place(at));
         }
     }
     words.extend(word);
