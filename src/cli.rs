@@ -1,5 +1,7 @@
 //! The command line.
 
+mod userdata;
+
 use crate::api::{Confidence, NodeDiagnosis};
 use crate::cluster::Cluster;
 use crate::collect;
@@ -39,6 +41,9 @@ enum Command {
     /// Find in EC2NodeClasses, NodePools, user data and aws-auth what would keep machines from joining, before any is launched
     #[command(after_help = LINT_EXIT_CODES)]
     Lint(Lint),
+    /// Show what the machines of a node class will really run: user data, Karpenter's part and the image's, merged
+    #[command(after_help = USERDATA_EXIT_CODES)]
+    Userdata(userdata::UserData),
     /// Print what `diagnose -f` reads of a cluster, secrets masked
     Collect {
         #[command(flatten)]
@@ -88,6 +93,9 @@ struct Lint {
 fn family(name: &str) -> Result<Family, String> {
     Family::from_name(name).ok_or_else(|| "expected AL2, AL2023, Bottlerocket, Windows2019, Windows2022, Windows2025 or Custom".to_owned())
 }
+
+const USERDATA_EXIT_CODES: &str =
+    "Exit codes: 0 read; 1 something is lost or stops the machine (with --fail-on); 2 bad usage or input; 3 the cluster could not be read.";
 
 #[derive(Debug, Args)]
 struct Diagnose {
@@ -186,6 +194,7 @@ pub fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Diagnose(args) => diagnose(&args),
         Command::Lint(args) => lint(&args),
+        Command::Userdata(args) => userdata::run(&args),
         Command::Collect { cluster } => collect(&cluster),
         Command::Run { options, thresholds } => match block_on(run::run(options, (&thresholds).into())) {
             Ok(Ok(())) => ExitCode::SUCCESS,

@@ -25,7 +25,7 @@ pub fn disclosed(mut value: Value) -> Value {
     // Environment variables of workloads are nobody's business but for the few that rules read.
     for container in value.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(env) = container.get_mut("env").and_then(Value::as_array_mut) {
-            env.retain(|e| e["name"] == "CLUSTER_NAME");
+            env.retain(|e| e["name"] == "CLUSTER_NAME" || e["name"] == "CLUSTER_ENDPOINT");
         }
     }
     for container in value.pointer_mut("/spec/containers").and_then(Value::as_array_mut).into_iter().flatten() {

@@ -54,6 +54,9 @@ pub struct Karpenter {
     /// The environment variables of the container, as written.
     pub cluster_name: Option<String>,
     pub cluster_endpoint: Option<String>,
+    /// In base64; only where somebody sets it. Karpenter else takes that of its own connection.
+    // karpenter-provider-aws v1.14.1 pkg/operator/operator.go GetCABundle
+    pub cluster_ca_bundle: Option<String>,
     /// The last change of the Deployment: an upgrade, or other settings.
     pub written: Option<Written>,
     /// No replica of it runs.
@@ -105,6 +108,7 @@ impl Karpenter {
             deployment: name,
             cluster_name: env("CLUSTER_NAME"),
             cluster_endpoint: env("CLUSTER_ENDPOINT"),
+            cluster_ca_bundle: env("CLUSTER_CA_BUNDLE"),
             stopped: Stopped::of(deployment),
             repairs_nodes: env("FEATURE_GATES").and_then(gate),
             reserved_enis: env("RESERVED_ENIS"),
@@ -192,6 +196,7 @@ mod tests {
             deployment: String::new(),
             cluster_name: None,
             cluster_endpoint: None,
+            cluster_ca_bundle: None,
             written: None,
             stopped: None,
             repairs_nodes: None,

@@ -17,6 +17,7 @@ pub mod crd;
 pub mod credentials;
 pub mod diagnose;
 pub mod dump;
+pub mod effective;
 pub mod ending;
 pub mod finding;
 pub mod foreign;

@@ -16,7 +16,7 @@ use crate::gate::Thresholds;
 use crate::input::{Input, Object};
 use crate::rules;
 use crate::text;
-use crate::userdata::{self, Consequence, Family, Fate, Loss, UserData};
+use crate::userdata::{self, Consequence, DefectKind, Family, Fate, Loss, UserData};
 use crate::world::{Subject, World};
 use chrono::{DateTime, Utc};
 use place::{Piece, Place};
@@ -151,16 +151,6 @@ pub fn lint(files: Files, family: Option<Family>) -> Report {
     report
 }
 
-const fn shown(family: Family) -> &'static str {
-    match family {
-        Family::Al2 => "AL2",
-        Family::Al2023 => "AL2023",
-        Family::Bottlerocket => "Bottlerocket",
-        Family::Windows => "Windows",
-        Family::Custom => "Custom",
-    }
-}
-
 fn user_data_file(file: &str, text: &str, family: Option<Family>, report: &mut Report) {
     let family = family.unwrap_or_else(|| {
         let by_name = || {
@@ -168,10 +158,9 @@ fn user_data_file(file: &str, text: &str, family: Option<Family>, report: &mut R
             extensions.into_iter().find(|(extension, _)| named(file, &[extension])).map(|(_, family)| family)
         };
         let family = guess(text).or_else(by_name).unwrap_or(Family::Al2023);
-        report.notes.push(format!(
-            "{file}: read as user data of {}, judged by how it begins or is named; --ami-family says otherwise",
-            shown(family)
-        ));
+        report
+            .notes
+            .push(format!("{file}: read as user data of {family}, judged by how it begins or is named; --ami-family says otherwise"));
         family
     });
     let blame = Blame::object("", USER_DATA, file);
@@ -437,9 +426,11 @@ fn of_user_data(data: &UserData, text: &str, blame: &Blame, notes: &mut Vec<Stri
         notes.push(format!("{}: only the first {MOST} mistakes in its user data are told", blame.object));
     }
     let mut losses = BTreeSet::new();
+    let call_told = data.defects.iter().any(|defect| defect.kind == DefectKind::NeverReached);
     for argument in data.lost() {
         // The other losses have a defect that tells them.
-        if let Fate::Lost(loss @ (Loss::LooseWord | Loss::RepeatedOption | Loss::KubeletRunsAlready | Loss::AfterExit)) = argument.fate
+        if let Fate::Lost(loss @ (Loss::LooseWord | Loss::RepeatedOption | Loss::AfterExit)) = argument.fate
+            && !(call_told && loss == Loss::AfterExit)
             && losses.insert(format!("{loss:?}"))
         {
             let message = format!("--{} never reaches the kubelet: {loss}", argument.name());

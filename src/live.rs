@@ -79,6 +79,15 @@ pub async fn load(
     Ok(reader.complaints)
 }
 
+/// Reads only these inputs. An error only where the cluster does not answer at all.
+pub async fn load_only(client: &Client, world: &mut World, now: DateTime<Utc>, inputs: &[Input]) -> Result<Vec<String>, kube::Error> {
+    client.apiserver_version().await?;
+    let mut reader = Reader { client, world, now, seen: &mut |_, _| (), complaints: Vec::new() };
+    let sources = inputs.iter().flat_map(|&input| input.sources().iter().map(move |source| (input, source)));
+    reader.take(sources.map(|(input, source)| Wanted::of(client, input, source)).collect()).await;
+    Ok(reader.complaints)
+}
+
 struct Reader<'r> {
     client: &'r Client,
     world: &'r mut World,

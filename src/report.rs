@@ -4,6 +4,7 @@ pub mod lint;
 mod snippet;
 mod table;
 mod text;
+pub mod userdata;
 
 use crate::api::{NodeDiagnosis, NodeDiagnosisList};
 use chrono::{DateTime, Utc};

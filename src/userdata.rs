@@ -5,22 +5,26 @@
 //! Bottlerocket's settings, and at last the kubelet's own flags. Nothing here fails: what cannot be followed is marked as such.
 
 mod bootstrap;
-mod bottlerocket;
+pub mod bottlerocket;
+mod known_flags;
 pub mod kubelet_flags;
-mod mime;
-mod nodeconfig;
+pub mod mime;
+pub mod nodeconfig;
 mod reader;
-mod shell;
-mod systemd;
-mod traced;
+pub mod shell;
+pub mod systemd;
+pub mod traced;
 mod windows;
-mod yaml;
+pub mod yaml;
 
+use std::collections::HashMap;
 use std::fmt;
 
 pub use bootstrap::BootstrapCall;
+use known_flags::Known;
 use kubelet_flags::{FlagError, Taint};
 pub use nodeconfig::NodeConfig;
+pub use reader::LARGEST;
 use traced::Traced;
 
 use crate::text::Span;
@@ -40,6 +44,18 @@ pub enum Family {
     Bottlerocket,
     Windows,
     Custom,
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Al2 => "AL2",
+            Self::Al2023 => "AL2023",
+            Self::Bottlerocket => "Bottlerocket",
+            Self::Windows => "Windows",
+            Self::Custom => "Custom",
+        })
+    }
 }
 
 impl Family {
@@ -239,6 +255,26 @@ pub enum DefectKind {
     KubeletEdited,
     /// Nothing on the machine is known to read the text.
     ReadByNothing,
+    /// A NodeConfig that does not parse as YAML, which Karpenter then sends as a shell script.
+    MisreadAsShell,
+    /// More than EC2 takes.
+    TooLarge,
+    /// A line of a script ends in a carriage return that nothing takes out.
+    CarriageReturn,
+    /// A quote or dash of typography where the ASCII one was meant.
+    TypographicCharacter,
+    /// The same in an option of bootstrap.sh, which then is none.
+    TypographicOption,
+    SecondBootstrap,
+    /// The call that starts the kubelet stands behind an `exit`.
+    NeverReached,
+    UnknownFlag,
+    RemovedFlag,
+    SingleDash,
+    /// A literal name, endpoint or certificate authority that is not this cluster's.
+    OtherCluster,
+    /// The text's own list of taints replaces Karpenter's.
+    DropsTaints,
 }
 
 /// What a defect leads to.
@@ -260,19 +296,23 @@ impl Defect {
         use DefectKind as D;
         match (self.kind, family) {
             // Where the user data is passed through, only the machine ever parses it.
-            (D::MimeUnreadable, Family::Al2 | Family::Al2023) | (D::TomlInvalid | D::TomlWrongType, Family::Bottlerocket) => {
-                Consequence::NoLaunch
-            }
+            (D::MimeUnreadable, Family::Al2 | Family::Al2023)
+            | (D::TomlInvalid | D::TomlWrongType, Family::Bottlerocket)
+            | (D::TooLarge, _) => Consequence::NoLaunch,
             (D::MimeUnreadable | D::EncodedPart | D::KubeletEdited, _) => Consequence::Unknown,
             // Karpenter's own call still joins the node on AL2, and its own part on AL2023.
-            (D::NoInterpreter | D::OpenQuote | D::NoBootstrapScript, Family::Al2 | Family::Al2023)
+            (D::NoInterpreter | D::OpenQuote | D::NoBootstrapScript | D::NeverReached, Family::Al2 | Family::Al2023)
             | (
                 D::OptionWithEquals
                 | D::BootstrapBeforeKarpenter
                 | D::AssignmentDropped
                 | D::CutAtNewline
                 | D::NodeConfigIgnored
-                | D::UnknownSetting,
+                | D::UnknownSetting
+                | D::MisreadAsShell
+                | D::TypographicOption
+                | D::SecondBootstrap
+                | D::DropsTaints,
                 _,
             )
             | (D::OptionWithoutValue | D::ClusterNameMissing, Family::Al2) => Consequence::Lost,
@@ -317,14 +357,13 @@ impl UserData {
 
     /// The labels that the user's text gives to the node: key, value, place. A later one replaces an earlier one of its key.
     pub fn labels(&self) -> Vec<(String, String, Span)> {
-        let mut labels: Vec<(String, String, Span)> = Vec::new();
+        let mut labels: Vec<(&str, &str, Span)> = Vec::new();
         for argument in self.all("node-labels") {
-            for (key, value, span) in kubelet_flags::parse_labels(&argument.value).unwrap_or_default() {
-                labels.retain(|(known, ..)| known != key);
-                labels.push((key.to_owned(), value.to_owned(), argument.place(span)));
-            }
+            labels.extend(kubelet_flags::parse_labels(&argument.value).map(|(key, value, span)| (key, value, argument.place(span))));
         }
-        labels
+        let last: HashMap<&str, usize> = labels.iter().enumerate().map(|(at, (key, ..))| (*key, at)).collect();
+        let kept = labels.iter().enumerate().filter(|(at, (key, ..))| last.get(key) == Some(at));
+        kept.map(|(_, &(key, value, span))| (key.to_owned(), value.to_owned(), span)).collect()
     }
 
     /// The keys of `--node-labels` over which the kubelet exits, each with its place.
@@ -336,10 +375,61 @@ impl UserData {
         self.all("node-labels").flat_map(of).collect()
     }
 
+    /// The flags that a kubelet of this minor version of Kubernetes 1 no longer has, and exits over, each with the first version
+    /// without it. Every occurrence is parsed, also one that a later one replaces.
+    pub fn removed_flags(&self, minor: u32) -> impl Iterator<Item = (&Argument, u32)> {
+        let reaches = |a: &&Argument| matches!((&a.setting, &a.fate), (Setting::Flag(_), Fate::Taken | Fate::Overridden(By::Later(_))));
+        self.arguments.iter().filter(reaches).filter_map(move |argument| match known_flags::look_up(argument.name()) {
+            Known::Until(since) if since <= minor => Some((argument, since)),
+            _ => None,
+        })
+    }
+
+    /// The name and the endpoint of the cluster that the user's own text joins. Elsewhere than on Custom, Karpenter's part overrides
+    /// it, but for a first call on AL2.
+    fn joins(&self) -> (Option<&Located<String>>, Option<&Located<String>>) {
+        let call = self.bootstrap_calls.first().filter(|call| call.exact);
+        let endpoint = |call: &'_ BootstrapCall| call.options.iter().rposition(|(option, _)| option == "--apiserver-endpoint");
+        let named = call.and_then(|call| call.cluster_name.as_ref());
+        let reached = call.and_then(|call| Some(&call.options.get(endpoint(call)?)?.1));
+        match self.family {
+            Family::Al2 => (named, reached),
+            Family::Custom => (
+                named.or_else(|| self.node_configs.iter().find_map(|config| config.cluster_name.as_ref())),
+                reached.or_else(|| self.node_configs.iter().find_map(|config| config.api_server_endpoint.as_ref())),
+            ),
+            _ => (None, None),
+        }
+    }
+
+    /// A literal name or endpoint that sends the kubelet to another cluster than the one with this name and endpoint, and what it
+    /// should be.
+    pub fn other_cluster<'a>(&'a self, name: Option<&'a str>, endpoint: Option<&'a str>) -> Option<(&'a Located<String>, &'a str)> {
+        let literal = |located: &&Located<String>| !located.value.is_empty() && !located.value.contains(['$', '`']);
+        let (named, reached) = self.joins();
+        let by_name = named.filter(literal).zip(name).filter(|(named, own)| named.value != *own);
+        by_name.or_else(|| reached.filter(literal).zip(endpoint).filter(|(reached, own)| !same_endpoint(&reached.value, own)))
+    }
+
     /// Whether the user's own call of bootstrap.sh starts the kubelet, so that Karpenter's comes too late.
     pub fn starts_kubelet_before_karpenter(&self) -> bool {
         self.defects.iter().any(|defect| defect.kind == DefectKind::BootstrapBeforeKarpenter)
     }
+}
+
+/// The user data of this size, once rendered, is more than EC2 takes.
+pub fn too_large(text: &str, rendered: usize) -> Defect {
+    let message = format!(
+        "EC2 takes no more than {LARGEST} bytes of user data; with Karpenter's part these {} become at least {rendered}",
+        text.len()
+    );
+    Defect { kind: DefectKind::TooLarge, span: Span::new(text.len(), text.len()), message }
+}
+
+/// Whether two endpoints are one cluster's.
+pub fn same_endpoint(one: &str, other: &str) -> bool {
+    let bare = |url: &str| url.trim().trim_end_matches('/').trim_end_matches(":443").to_ascii_lowercase();
+    bare(one) == bare(other)
 }
 
 /// Whether a setting is the one that `flag` names: fields are the flag in camel case.

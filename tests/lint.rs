@@ -103,10 +103,10 @@ fn mistakes() -> Vec<(&'static str, String, Vec<&'static str>, String)> {
             custom(&format!(" --kubelet-extra-args '{unregistered}'")),
         ),
         (
-            "Custom",
-            format!("#!/bin/bash\nexit 0\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '@{unregistered}'\n"),
-            vec!["Warning AfterExit"],
-            custom(&format!(" --kubelet-extra-args '{unregistered}'")),
+            "AL2",
+            format!("#!/bin/bash\nexit 0\n@/etc/eks/bootstrap.sh shop --kubelet-extra-args '{unregistered}'\n"),
+            vec!["Warning NeverReached"],
+            "#!/bin/bash\nset -e\n".to_owned(),
         ),
     ]
 }

@@ -47,6 +47,19 @@ fn objects(family: &str, user_data: &str) -> Vec<Value> {
     ]
 }
 
+/// What `nodewhy userdata` prints of the same objects.
+fn effective(objects: &[Value]) -> String {
+    let input: String = objects.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    let mut all = String::new();
+    for format in ["text", "json"] {
+        let args = ["userdata", "-f", "-", "-o", format];
+        let output = Command::new(env!("CARGO_BIN_EXE_nodewhy")).args(args).write_stdin(input.clone()).output().expect("the command runs");
+        all.push_str(&String::from_utf8_lossy(&output.stdout));
+        all.push_str(&String::from_utf8_lossy(&output.stderr));
+    }
+    all
+}
+
 fn outputs(objects: &[Value]) -> String {
     let input: String = objects.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     let mut all = String::new();
@@ -101,7 +114,9 @@ fn no_output_shows_a_planted_secret() {
             let block = text.lines().fold(format!("kind: EC2NodeClass\napiVersion: karpenter.k8s.aws/v1\nmetadata: {{name: x}}\nspec:\n  amiFamily: {family}\n  userData: |2\n"), |all, line| all + "    " + line + "\n");
             let shown = outputs(&objects(family, &text)) + &linted(&block) + &linted(&text);
             assert!(shown.contains("joining"), "nothing was judged:\n{shown}");
-            if let Some(at) = shown.lines().find(|l| l.contains(secret)) {
+            let merged = effective(&objects(family, &text));
+            assert!(merged.contains("defects"), "nothing was merged:\n{merged}");
+            if let Some(at) = shown.lines().chain(merged.lines()).find(|l| l.contains(secret)) {
                 leaks.push(format!("{family}: {line}\n    {at}"));
             }
         }
@@ -144,5 +159,37 @@ fn no_finding_about_aws_auth_shows_a_planted_secret() {
             let shown = outputs(&objects);
             assert!(!shown.contains(secret), "{map}:\n{shown}");
         }
+    }
+}
+
+/// Values that reach the kubelet are listed one by one, each apart from the line that names it.
+#[test]
+fn no_value_under_a_secret_name_is_listed() {
+    const SECRET: &str = "hunter2-value";
+    let config = |kubelet: &str| format!("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    {kubelet}\n");
+    for (family, text) in [
+        (
+            "AL2",
+            format!(
+                "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--storage-driver-password={SECRET} --node-labels=db-password={SECRET}'\n"
+            ),
+        ),
+        ("AL2", format!("#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args='--storage-driver-password {SECRET}'\n")),
+        (
+            "Custom",
+            format!("#!/bin/bash\nTOKEN={SECRET}\n/etc/eks/bootstrap.sh shop --kubelet-extra-args \"--storage-driver-password=$TOKEN\"\n"),
+        ),
+        ("AL2023", config(&format!("flags: ['--storage-driver-password={SECRET}', '--register-token={SECRET}']"))),
+        ("AL2023", config(&format!("config: {{apiToken: {SECRET}, credentials: {{secretKey: {SECRET}}}}}"))),
+        (
+            "Bottlerocket",
+            format!(
+                "[settings.kubernetes]\nstatic-secret = \"{SECRET}\"\ncloud-provider = \"x\"\n[settings.kubernetes.node-labels]\n\"db-password\" = \"{SECRET}\"\n"
+            ),
+        ),
+        ("Windows2022", format!("& $f -KubeletExtraArgs '--storage-driver-password={SECRET}'\n")),
+    ] {
+        let shown = effective(&objects(family, &text));
+        assert!(shown.contains("UserData") && !shown.contains(SECRET), "{family}\n{shown}");
     }
 }

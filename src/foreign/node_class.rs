@@ -1,6 +1,7 @@
 //! karpenter.k8s.aws/v1 EC2NodeClass, and any other node class as far as it goes: conditions only.
 
 use super::{Condition, Meta, Requirement, conditions, nullable};
+use crate::image;
 use crate::userdata::Family;
 use crate::word::Word;
 use serde::Deserialize;
@@ -31,19 +32,13 @@ pub struct NodeClassSpec {
     pub role: Option<String>,
     pub instance_profile: Option<String>,
     pub user_data: Option<String>,
+    /// The kubelet's settings, as written: Karpenter hands them on by name.
+    #[serde(deserialize_with = "nullable")]
+    pub kubelet: BTreeMap<String, serde_json::Value>,
     #[serde(deserialize_with = "nullable")]
     pub metadata_options: MetadataOptions,
     #[serde(deserialize_with = "nullable")]
     pub block_device_mappings: Vec<BlockDevice>,
-    #[serde(deserialize_with = "nullable")]
-    pub kubelet: KubeletSettings,
-}
-
-/// `spec.kubelet`.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct KubeletSettings {
-    pub max_pods: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -175,6 +170,20 @@ impl NodeClass {
         }
         let values = self.status.amis.iter().filter_map(|ami| ami.requirements.get(of(ami)?)).flat_map(|r| r.values.iter());
         Some(values.map(Word::as_str).collect())
+    }
+
+    /// `spec.kubelet.maxPods`.
+    #[must_use]
+    pub fn max_pods(&self) -> Option<u64> {
+        self.spec.kubelet.get("maxPods").and_then(serde_json::Value::as_u64)
+    }
+
+    /// The minor version of Kubernetes 1 that the resolved images carry in their names; `None` where they differ or tell none.
+    #[must_use]
+    pub fn kubernetes(&self) -> Option<u32> {
+        let mut minors = self.status.amis.iter().map(|ami| image::kubernetes(&ami.name));
+        let first = minors.next()??;
+        minors.all(|minor| minor == Some(first)).then_some(first)
     }
 
     #[must_use]

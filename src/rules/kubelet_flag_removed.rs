@@ -7,32 +7,17 @@ use crate::finding::{Finding, Opinion, saw};
 use crate::foreign::{Node, NodeClaim};
 use crate::image;
 use crate::input::Input;
-use crate::text::{self, Span};
-use crate::userdata::UserData;
+use crate::text;
 
 pub static RULE: Rule = Rule {
     cause: "KubeletFlagRemoved",
     summary: "userData passes a kubelet flag that this Kubernetes version has removed, over which the kubelet exits",
     stages: &[Stage::Join],
     reads: &[Input::NodeClasses, Input::NodeClaims, Input::Nodes],
-    versions: "Kubernetes 1.24, 1.26, 1.27, 1.31, 1.35 and later, by flag",
+    versions: "Kubernetes 1.24, 1.26, 1.27, 1.30, 1.31, 1.34, 1.35 and later, by flag",
     page: include_str!("../../docs/causes/KubeletFlagRemoved.md"),
     check,
 };
-
-/// Flag, and the minor version of Kubernetes that does not know it any more.
-/// Sources: kubernetes#106893 and CHANGELOG-1.24 (dockershim), KEP-2845 (klog flags), CHANGELOG-1.27, kubernetes#122082, #133779.
-const REMOVED: &[(&str, u32)] = &[
-    ("network-plugin", 24),
-    ("cni-conf-dir", 24),
-    ("cni-bin-dir", 24),
-    ("docker-endpoint", 24),
-    ("image-pull-progress-deadline", 24),
-    ("logtostderr", 26),
-    ("container-runtime", 27),
-    ("keep-terminated-pod-volumes", 31),
-    ("pod-infra-container-image", 35),
-];
 
 fn check(case: &Case) -> Opinion {
     let (Some(claim), Some((user_data, text)), Some(class)) = (case.claim, case.user_data(), case.class()) else { return Opinion::Silent };
@@ -42,7 +27,7 @@ fn check(case: &Case) -> Opinion {
     let Some(minor) = by_image.or_else(|| case.world.nodes().filter(|n| n.is_ready()).filter_map(minor_of).max()) else {
         return Opinion::Silent;
     };
-    let Some((flag, since, span, exact)) = removed(user_data, minor) else {
+    let Some((argument, since)) = user_data.removed_flags(minor).next() else {
         return Opinion::RuledOut(format!("userData passes no flag that the kubelet of Kubernetes 1.{minor} does not know"));
     };
     // A machine that joined with this text only tells of its own kubelet, which may be the one before the upgrade.
@@ -50,6 +35,7 @@ fn check(case: &Case) -> Opinion {
     if let Some(sibling) = case.same_spec_siblings_joined().find(|s| !older(s)) {
         return Opinion::RuledOut(format!("NodeClaim {} joined with the same userData", sibling.name()));
     }
+    let (flag, span, exact) = (argument.name(), argument.span, argument.exact);
     let place = text::position(text, span.start);
     let name = class.name();
     let which = match (by_image, image) {
@@ -74,11 +60,6 @@ fn check(case: &Case) -> Opinion {
     .fix(format!("Take --{flag} out of userData; containerd and the VPC CNI need none of these flags."))
     .step(Risk::Mutating, "Remove the flag; new machines are then right", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())))
     .into()
-}
-
-fn removed(user_data: &UserData, minor: u32) -> Option<(&'static str, u32, Span, bool)> {
-    let mut gone = REMOVED.iter().filter(|(_, since)| *since <= minor);
-    gone.find_map(|(flag, since)| user_data.all(flag).next().map(|a| (*flag, *since, a.span, a.exact)))
 }
 
 /// 31 of `v1.31.4-eks-aeac579`.

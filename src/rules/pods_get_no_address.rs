@@ -68,7 +68,7 @@ fn check(case: &Case) -> Opinion {
 /// The setting that promises more pods than there are addresses, where one is seen.
 fn explain(case: &Case, node: &Node, pods: &str) -> (String, Blame, &'static str) {
     let custom = custom_networking(case);
-    if let Some((class, own)) = case.class().and_then(|c| Some((c, c.spec.kubelet.max_pods?))) {
+    if let Some((class, own)) = case.class().and_then(|c| Some((c, c.max_pods()?))) {
         return (
             format!("{} {} sets maxPods to {own}, whatever the instance type has addresses for", class.kind, class.name()),
             Blame::object(&class.api_version, &class.kind, class.name()).field("spec.kubelet.maxPods"),

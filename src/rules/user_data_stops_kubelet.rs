@@ -31,7 +31,7 @@ fn check(case: &Case) -> Opinion {
     let place = text::position(text, defect.span.start);
     let name = class.name();
     let confidence = if user_data.unread_from.is_none() { Confidence::Certain } else { Confidence::Likely };
-    let message = defect.message.trim_end_matches('.');
+    let message = text::mask(defect.message.trim_end_matches('.'));
     let finding = Finding::new(
         confidence,
         format!("The machine cannot join because of userData of {} {name}, line {}: {message}.", class.kind, place.line),
@@ -39,7 +39,7 @@ fn check(case: &Case) -> Opinion {
             format!("{}/{name}", class.kind),
             format!("spec.userData:{}:{}", place.line, place.column),
             text::mask(defect.span.of(text).lines().next().unwrap_or_default()),
-            message,
+            message.as_str(),
         ),
     )
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, defect.span))

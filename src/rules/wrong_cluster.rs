@@ -7,7 +7,7 @@ use crate::finding::{Finding, Opinion, saw};
 use crate::foreign::NodeClass;
 use crate::input::Input;
 use crate::text;
-use crate::userdata::{BootstrapCall, Family, Located, UserData};
+use crate::userdata::{Located, same_endpoint};
 
 pub static RULE: Rule = Rule {
     cause: "WrongCluster",
@@ -23,13 +23,9 @@ fn check(case: &Case) -> Opinion {
     let (Some(class), Some(karpenter)) = (case.class(), case.karpenter()) else { return Opinion::Silent };
     let name = karpenter.cluster_name.as_deref().filter(|n| !n.is_empty());
     let endpoint = karpenter.cluster_endpoint.as_deref().filter(|e| !e.is_empty());
-    let told = case.user_data().map(|(user_data, text)| (text, Told::by(user_data)));
-    let known = |named: &Located<String>| !named.value.contains('$');
-    let elsewhere = told.as_ref().and_then(|(text, told)| {
-        let by_name = told.name.filter(|n| known(n)).zip(name).filter(|(n, own)| n.value != *own);
-        let by_endpoint = told.endpoint.filter(|e| known(e)).zip(endpoint).filter(|(e, own)| !same_endpoint(&e.value, own));
-        let (named, own) = by_name.or(by_endpoint)?;
-        Some((*text, named, own))
+    let elsewhere = case.user_data().and_then(|(user_data, text)| {
+        let (named, own) = user_data.other_cluster(name, endpoint)?;
+        Some((text, named, own))
     });
     if let Some(sibling) = case.same_spec_sibling_joined() {
         return Opinion::RuledOut(format!("NodeClaim {} joined with the same node class", sibling.name()));
@@ -96,28 +92,4 @@ fn by_settings(case: &Case, deployment: &str, name: Option<&str>, endpoint: Opti
     .fix("Set settings.clusterName and settings.clusterEndpoint of Karpenter's chart to this cluster's; an empty endpoint is looked up.")
     .step(Risk::Inspect, "See this cluster's endpoint", Some("kubectl cluster-info".to_owned()));
     Some(finding)
-}
-
-fn same_endpoint(one: &str, other: &str) -> bool {
-    let bare = |url: &str| url.trim().trim_end_matches('/').trim_end_matches(":443").to_ascii_lowercase();
-    bare(one) == bare(other)
-}
-
-/// The cluster that the user's own text joins. Elsewhere than on Custom, Karpenter's part overrides it, but for a first call on AL2.
-struct Told<'u> {
-    name: Option<&'u Located<String>>,
-    endpoint: Option<&'u Located<String>>,
-}
-
-impl<'u> Told<'u> {
-    fn by(user_data: &'u UserData) -> Self {
-        let call = user_data.bootstrap_calls.first().filter(|c| c.exact);
-        let call = call.filter(|_| matches!(user_data.family, Family::Custom | Family::Al2));
-        let option = |c: &'u BootstrapCall| c.options.iter().rfind(|(name, _)| name == "--apiserver-endpoint").map(|(_, value)| value);
-        let configs = || user_data.node_configs.iter().filter(|_| user_data.family == Family::Custom);
-        Self {
-            name: call.and_then(|c| c.cluster_name.as_ref()).or_else(|| configs().find_map(|c| c.cluster_name.as_ref())),
-            endpoint: call.and_then(option).or_else(|| configs().find_map(|c| c.api_server_endpoint.as_ref())),
-        }
-    }
 }

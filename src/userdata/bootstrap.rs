@@ -17,6 +17,8 @@ pub struct BootstrapCall {
     pub exact: bool,
     /// Whether the script gets past its arguments.
     pub completes: bool,
+    /// Whether this call starts the kubelet, whatever else the script does.
+    pub starts_kubelet: bool,
 }
 
 /// A call with the texts that are, or are not, the kubelet's extra arguments.
@@ -68,7 +70,7 @@ const EXTRA_ARGS: &str = "--kubelet-extra-args";
 pub(super) fn read(arguments: &[Word], span: Span) -> Reading {
     let exact = arguments.iter().all(|word| word.exact);
     let mut reading = Reading {
-        call: BootstrapCall { span, cluster_name: None, options: Vec::new(), exact, completes: true },
+        call: BootstrapCall { span, cluster_name: None, options: Vec::new(), exact, completes: true, starts_kubelet: false },
         extra_args: None,
         replaced: Vec::new(),
         equals_forms: Vec::new(),

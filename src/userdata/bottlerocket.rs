@@ -182,7 +182,10 @@ fn fits(kind: Kind, value: &DeValue<'_>, by_karpenter: bool) -> bool {
         | (Kind::Integer, DeValue::Integer(_))
         | (Kind::Boolean, DeValue::Boolean(_))
         | (Kind::Table, DeValue::Table(_)) => true,
-        (Kind::Texts, DeValue::Array(_)) | (Kind::TextMap, DeValue::Table(_)) => all(value, Kind::Text),
+        (Kind::Texts, DeValue::Array(_)) => all(value, Kind::Text),
+        // Labels, reservations and thresholds are strings for both; `cpu = 2` and `"x" = true` are refused.
+        // bottlerocket v1.19.0 sources/models/modeled-types/src/kubernetes.rs
+        (Kind::TextMap, DeValue::Table(table)) => table.values().all(|v| matches!(v.get_ref(), DeValue::String(_))),
         (Kind::TextsMap, DeValue::Table(_)) => all(value, Kind::Texts),
         // Bottlerocket itself takes a single string for a list of one, Karpenter's struct does not; and it takes numbers for percentages.
         (Kind::Texts | Kind::Text, DeValue::String(_) | DeValue::Integer(_)) => !by_karpenter,
@@ -198,7 +201,7 @@ fn in_order<'t, 'a>(table: &'t DeTable<'a>) -> impl Iterator<Item = (&'t Spanned
 
 fn pair(text: &str, key: &Spanned<toml::de::DeString<'_>>, value: &Spanned<DeValue<'_>>) -> Traced {
     let mut pair = name(text, key);
-    pair.push('=', key.span().end);
+    pair.push_unwritten('=', key.span().end);
     pair.append(&scalar(text, value));
     pair
 }
@@ -214,7 +217,7 @@ fn taint_list(text: &str, taints: &DeTable<'_>) -> Traced {
         };
         for item in items {
             if !list.is_empty() {
-                list.push(',', key.span().start);
+                list.push_unwritten(',', key.span().start);
             }
             list.append(&pair(text, key, item));
         }

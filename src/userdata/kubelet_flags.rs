@@ -1,7 +1,8 @@
 //! What the kubelet makes of its own flags: words to flags, and the grammars of taints and labels.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use super::known_flags::{self, Known};
 use super::traced::Traced;
 use crate::text::Span;
 
@@ -22,7 +23,7 @@ pub struct FlagError {
 
 /// One flag of a command line; `value` is empty where none was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Flag {
+pub struct Flag {
     /// Without dashes, `_` written as `-`.
     pub name: String,
     pub value: Traced,
@@ -31,74 +32,18 @@ pub(super) struct Flag {
 
 /// A command line as the kubelet reads it.
 #[derive(Debug, Default)]
-pub(super) struct CommandLine {
+pub struct CommandLine {
     pub flags: Vec<Flag>,
     /// Words that are no flags: the kubelet exits with `unknown command`.
     pub stray: Vec<Span>,
+    /// Long names behind one dash: the kubelet exits with `unknown shorthand flag`.
+    pub single_dash: Vec<Span>,
     /// A last flag whose value is missing: the kubelet exits with `flag needs an argument`.
-    pub unfinished: Option<Span>,
+    pub without_value: Option<Span>,
 }
 
-/// Flags that take no second word.
-// kubernetes v1.36.3 cmd/kubelet/app/options: the BoolVar flags that user data is seen to set.
-const SWITCHES: &[&str] = &[
-    "allow-privileged",
-    "anonymous-auth",
-    "authentication-token-webhook",
-    "cgroups-per-qos",
-    "cpu-cfs-quota",
-    "enable-controller-attach-detach",
-    "enable-debugging-handlers",
-    "enable-server",
-    "exit-on-lock-contention",
-    "fail-swap-on",
-    "help",
-    "local-storage-capacity-isolation",
-    "logtostderr",
-    "make-iptables-util-chains",
-    "protect-kernel-defaults",
-    "register-node",
-    "register-schedulable",
-    "rotate-certificates",
-    "rotate-server-certificates",
-    "runonce",
-    "seccomp-default",
-    "serialize-image-pulls",
-    "version",
-];
-
-/// Flags that certainly take a value; of one that is in neither list nothing is known.
-// kubernetes v1.36.3 cmd/kubelet/app/options; container-runtime, network-plugin and pod-infra-container-image before their removal
-const VALUED: &[&str] = &[
-    "cloud-provider",
-    "cluster-dns",
-    "config",
-    "container-runtime",
-    "container-runtime-endpoint",
-    "cpu-manager-policy",
-    "eviction-hard",
-    "eviction-soft",
-    "feature-gates",
-    "hostname-override",
-    "image-gc-high-threshold",
-    "image-gc-low-threshold",
-    "kube-reserved",
-    "kubeconfig",
-    "max-pods",
-    "network-plugin",
-    "node-ip",
-    "node-labels",
-    "pod-infra-container-image",
-    "pod-max-pids",
-    "register-with-taints",
-    "root-dir",
-    "system-reserved",
-    "topology-manager-policy",
-    "v",
-];
-
 /// Reads `words` as pflag does: `--name=value`, or `--name value` where the flag is no switch.
-pub(super) fn command_line(words: &[Traced]) -> CommandLine {
+pub fn command_line(words: &[Traced]) -> CommandLine {
     let mut line = CommandLine::default();
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
@@ -107,25 +52,34 @@ pub(super) fn command_line(words: &[Traced]) -> CommandLine {
             line.stray.extend(rest.by_ref().map(Traced::span));
             break;
         }
-        // "-" alone and words without a dash are operands; "-v" is the one shorthand the kubelet has.
-        let name_start = if text.starts_with("--") { 2 } else { 1 };
+        // "-" alone and words without a dash are operands.
         if !text.starts_with('-') || text.len() == 1 {
             line.stray.push(word.span());
             continue;
         }
         let equals = text.find('=');
-        let name = normalised(text.get(name_start..equals.unwrap_or(text.len())).unwrap_or_default());
+        let long = text.starts_with("--");
+        // "-v" is the one shorthand the kubelet has, and "-h"; they may stand together with their value.
+        if !long && !text.starts_with("-v") && text != "-h" {
+            line.single_dash.push(word.span());
+        }
+        let name = match equals {
+            _ if text.starts_with("-v") => "v".to_owned(),
+            at => normalised(text.get(if long { 2 } else { 1 }..at.unwrap_or(text.len())).unwrap_or_default()),
+        };
         let (value, span) = match equals {
             Some(at) => (word.from(at + 1), word.span()),
-            None if SWITCHES.contains(&name.as_str()) => (Traced::default(), word.span()),
-            None if rest.len() == 0 => {
-                line.unfinished = VALUED.contains(&name.as_str()).then(|| word.span());
-                (Traced::default(), word.span())
+            None if known_flags::is_switch(&name) => (Traced::default(), word.span()),
+            None if text.starts_with("-v") && text.len() > 2 => (word.from(2), word.span()),
+            None => {
+                let value = rest.next();
+                // Of a flag that is not known nothing is: it may be a switch.
+                if value.is_none() && known_flags::look_up(&name) != Known::No {
+                    line.without_value = Some(word.span());
+                }
+                let end = value.map_or(0, |value| value.span().end).max(word.span().end);
+                (value.cloned().unwrap_or_default(), Span::new(word.span().start, end))
             }
-            None => match rest.next() {
-                Some(value) => (value.clone(), Span::new(word.span().start, value.span().end.max(word.span().end))),
-                None => (Traced::default(), word.span()),
-            },
         };
         line.flags.push(Flag { name, value, span });
     }
@@ -185,33 +139,26 @@ fn parse_taint(spec: &str) -> Result<Taint, String> {
     Ok(Taint { key: key.to_owned(), value: value.to_owned(), effect: effect.unwrap_or_default().to_owned() })
 }
 
-/// The pairs of `--node-labels`, each key with its value and its place in `text`.
-// k8s.io/component-base v0.36.3 cli/flag/map_string_string.go MapStringString.Set
-pub fn parse_labels(text: &str) -> Result<Vec<(&str, &str, Span)>, FlagError> {
-    let mut labels = Vec::new();
-    for (pair, span) in split(text).filter(|(pair, _)| !pair.is_empty()) {
-        let Some((key, value)) = pair.split_once('=') else {
-            return Err(FlagError { message: "malformed pair, expect string=string".to_owned(), span });
-        };
-        labels.push((key.trim(), value.trim(), span));
-    }
-    Ok(labels)
+/// The pairs of `--node-labels`, each key with its value and its place in `text`. A key without `=` has an empty value.
+// k8s.io/component-base v0.36.3 cli/flag/configuration_map.go ConfigurationMap.Set
+pub fn parse_labels(text: &str) -> impl Iterator<Item = (&str, &str, Span)> {
+    split(text).filter(|(pair, _)| !pair.is_empty()).map(|(pair, span)| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (key.trim(), value.trim(), span)
+    })
 }
 
 /// The keys of `--node-labels` for which the kubelet exits: names in the Kubernetes domains that are not the kubelet's to set.
 // kubernetes v1.36.3 cmd/kubelet/app/options/options.go ValidateKubeletFlags
 pub fn refused_labels(value: &str) -> Vec<(String, Span)> {
-    let labels = parse_labels(value).unwrap_or_default();
-    labels.into_iter().filter(|(key, ..)| is_refused_label(key)).map(|(key, _, span)| (key.to_owned(), span)).collect()
+    parse_labels(value).filter(|(key, ..)| is_refused_label(key)).map(|(key, _, span)| (key.to_owned(), span)).collect()
 }
 
-/// The first label that is neither a legal key nor a legal value: `invalid node labels`, and the kubelet exits.
+/// The first label with an illegal key or value: `invalid node labels`, and the kubelet exits. A repeated key has its last value.
 pub fn invalid_label(value: &str) -> Option<FlagError> {
-    let labels = match parse_labels(value) {
-        Ok(labels) => labels,
-        Err(error) => return Some(error),
-    };
-    let (key, _, span) = labels.into_iter().find(|(key, value, _)| !is_qualified_name(key) || !is_label_value(value))?;
+    let last: HashMap<&str, Span> = parse_labels(value).map(|(key, _, span)| (key, span)).collect();
+    let mut kept = parse_labels(value).filter(|(key, _, span)| last.get(key) == Some(span));
+    let (key, _, span) = kept.find(|(key, value, _)| !is_qualified_name(key) || !is_label_value(value))?;
     Some(FlagError { message: format!("invalid node labels: {key}"), span })
 }
 
@@ -329,8 +276,9 @@ mod tests {
     }
 
     #[test]
-    fn a_label_without_an_equals_sign_is_malformed() {
-        assert!(invalid_label("a=b,c").is_some());
+    fn a_label_without_an_equals_sign_has_an_empty_value() {
+        assert_eq!(parse_labels("a=b,c").map(|(key, value, _)| (key, value)).collect::<Vec<_>>(), [("a", "b"), ("c", "")]);
+        assert!(invalid_label("a=b,c").is_none());
         assert!(invalid_label("a=b c=d").is_some());
         assert!(invalid_label("a=b,,c=d").is_none());
     }
@@ -350,16 +298,25 @@ mod tests {
     }
 
     #[test]
+    fn one_dash_is_for_the_verbosity_only() {
+        let line = |words: &[&str]| command_line(&words.iter().map(|w| Traced::written_at(w, 0)).collect::<Vec<_>>());
+        let verbosity = line(&["-v=2", "-v", "3", "-v4"]);
+        assert_eq!(verbosity.flags.iter().map(|f| f.value.as_str()).collect::<Vec<_>>(), ["2", "3", "4"]);
+        assert!(verbosity.single_dash.is_empty());
+        assert_eq!(line(&["-node-labels=a=b"]).single_dash.len(), 1);
+    }
+
+    #[test]
     fn only_a_last_flag_that_takes_a_value_lacks_it() {
-        let unfinished = |words: &[&str]| {
+        let lacks = |words: &[&str]| {
             let words: Vec<Traced> = words.iter().map(|w| Traced::written_at(w, 0)).collect();
-            command_line(&words).unfinished.is_some()
+            command_line(&words).without_value.is_some()
         };
-        assert!(unfinished(&["--v=2", "--container-runtime"]));
+        assert!(lacks(&["--v=2", "--container-runtime"]));
         // The next word is its value, whatever it looks like.
-        assert!(!unfinished(&["--container-runtime", "--v=2"]));
-        assert!(!unfinished(&["--node-labels="]));
-        assert!(!unfinished(&["--fail-swap-on"]));
-        assert!(!unfinished(&["--some-new-switch"]));
+        assert!(!lacks(&["--container-runtime", "--v=2"]));
+        assert!(!lacks(&["--node-labels="]));
+        assert!(!lacks(&["--fail-swap-on"]));
+        assert!(!lacks(&["--some-new-switch"]));
     }
 }

@@ -56,14 +56,34 @@ pub fn read(text: &str) -> Archive {
     };
     let delimiter = format!("--{boundary}");
     let mut open: Option<(Header, usize)> = None;
-    let mut closed = false;
+    // What ends the line of every delimiter: as the first one's does.
+    let mut line_end = "\r\n";
     while let Some(line) = lines.next() {
-        let content = line.of(text).trim_end_matches([' ', '\t', '\r']);
-        let Some(tail) = content.strip_prefix(&delimiter).filter(|tail| tail.is_empty() || *tail == "--") else { continue };
+        let Some(rest) = line.of(text).strip_prefix(&delimiter) else { continue };
+        let ends = |rest: &str| match rest.trim_start_matches([' ', '\t']) {
+            "" if line.end == text.len() => Some(""),
+            "" => Some("\n"),
+            "\r" if line.end < text.len() => Some("\r\n"),
+            _ => None,
+        };
+        let end = ends(rest);
+        if open.is_none() && end == Some("\n") {
+            line_end = "\n";
+        }
+        let closes = rest.strip_prefix("--").and_then(ends).is_some_and(|end| end.is_empty() || end == line_end);
+        let begins = end == Some(line_end);
+        let stands_out = rest.is_empty() || rest.starts_with([' ', '\t', '\r']) || rest.starts_with("--");
+        if !begins && !closes && (open.is_none() || !stands_out) {
+            continue;
+        }
         archive.entries.extend(open.take().map(|part| entry(text, &part, line.start)));
-        if tail == "--" {
-            closed = true;
-            break;
+        // Karpenter takes an archive that ends outside of a part for one that is closed.
+        if closes || line.end == text.len() {
+            return archive;
+        }
+        if !begins {
+            archive.fault = Some((line, "this line begins with the boundary and is neither a delimiter nor the end of the archive"));
+            return archive;
         }
         let header = lines.header();
         if let Some(span) = header.malformed {
@@ -71,13 +91,15 @@ pub fn read(text: &str) -> Archive {
                 Some((span, "this line stands in the header of a part and is no `Name: value`; an empty line must end the header"));
             return archive;
         }
+        if !header.ended {
+            return archive;
+        }
         open = Some((header, lines.at));
     }
-    if !closed {
-        let message =
-            if open.is_none() { "no part begins with the boundary" } else { "the archive is not closed by its boundary and `--`" };
-        archive.fault = Some((Span::new(text.len(), text.len()), message));
-        archive.entries.extend(open.map(|part| entry(text, &part, text.len())));
+    if let Some(part) = open {
+        let end = Span::new(text.len(), text.len());
+        archive.fault = Some((end, "the archive is not closed by its boundary and `--`"));
+        archive.entries.push(entry(text, &part, text.len()));
     }
     archive
 }
@@ -96,6 +118,8 @@ struct Header {
     content_type: String,
     encoded: bool,
     malformed: Option<Span>,
+    /// Whether an empty line ends it.
+    ended: bool,
 }
 
 struct Lines<'a> {
@@ -111,6 +135,7 @@ impl Lines<'_> {
         while let Some(span) = self.next() {
             let line = span.of(self.text).trim_end_matches('\r');
             if line.is_empty() {
+                header.ended = true;
                 break;
             }
             let continued = line.starts_with([' ', '\t']) && !name.is_empty();
@@ -125,10 +150,12 @@ impl Lines<'_> {
                     continue;
                 }
             };
+            // Go looks at the first of its name.
+            if name == "content-type" && !continued && !header.content_type.is_empty() {
+                "repeated".clone_into(&mut name);
+            }
             match name.as_str() {
-                "content-type" => {
-                    header.content_type.push_str(value);
-                }
+                "content-type" => header.content_type.push_str(value),
                 "content-transfer-encoding" => header.encoded = !matches!(value.to_ascii_lowercase().as_str(), "7bit" | "8bit" | "binary"),
                 _ => {}
             }
@@ -184,6 +211,8 @@ mod tests {
         assert!(fault(&format!("\n{ARCHIVE}")).unwrap().contains("very first line"));
         assert!(fault(&ARCHIVE.replace("; boundary=\"//\"", "")).unwrap().contains("boundary"));
         assert!(fault(&ARCHIVE.replace("--//--", "")).unwrap().contains("not closed"));
+        assert!(fault(&ARCHIVE.replace("--//--", "--// x")).unwrap().contains("neither a delimiter"));
+        assert_eq!(fault("Content-Type: multipart/mixed; boundary=B\n\nno part\n"), None);
         assert!(fault(&ARCHIVE.replace("us-ascii\"\n\n", "us-ascii\"\n")).unwrap().contains("header of a part"));
         assert!(fault("Content-Type: text/x-shellscript\n\n#!/bin/bash\n").unwrap().contains("multipart"));
     }

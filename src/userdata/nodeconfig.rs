@@ -1,4 +1,8 @@
 //! nodeadm's `NodeConfig`, the user data of Amazon Linux 2023.
+//!
+//! Known to differ: Go reads nothing behind its first document, also where no `---` ends that one but a smaller indentation, the end
+//! of a `{…}`, a `%` directive or a leading `...`. We take what follows for a mistake in the YAML. And Go refuses a
+//! `!!binary` that is no base64.
 
 use super::traced::Traced;
 use super::yaml::{self, Node, Value};
@@ -62,23 +66,34 @@ pub fn read(text: &str, span: Span) -> Result<NodeConfig, Defect> {
         });
     }
     let spec = root.get("spec");
+    let section = |name: &'static str| spec.and_then(|spec| spec.get(name)).map(|node| (format!("spec.{name}"), node));
+    let sections = spec
+        .map(|spec| ("spec".to_owned(), spec))
+        .into_iter()
+        .chain(["cluster", "kubelet", "featureGates"].into_iter().filter_map(section));
+    for (name, node) in sections {
+        if !matches!(node.value, Value::Map(_) | Value::Null) {
+            return Err(wrong_type(&name, "a map", node.span));
+        }
+    }
     let below = |section: &str, key: &str| spec.and_then(|s| s.get(section)).and_then(|s| s.get(key));
     let string = |key: &str| match below("cluster", key) {
         Some(Node { value: Value::Text(text), span }) => Ok(Some(Located { value: text.clone(), span: *span })),
         Some(Node { value: Value::Null, .. }) | None => Ok(None),
         Some(node) => Err(wrong_type(&format!("spec.cluster.{key}"), "a string", node.span)),
     };
-    let gate = below("featureGates", "InstanceIdNodeName");
+    let gate = match below("featureGates", "InstanceIdNodeName") {
+        Some(Node { value: Value::Boolean(value), span }) => Some(Located { value: *value, span: *span }),
+        Some(Node { value: Value::Null, .. }) | None => None,
+        Some(node) => return Err(wrong_type("spec.featureGates.InstanceIdNodeName", "true or false", node.span)),
+    };
     Ok(NodeConfig {
         span,
         cluster_name: string("name")?,
         api_server_endpoint: string("apiServerEndpoint")?,
         certificate_authority: string("certificateAuthority")?,
         cidr: string("cidr")?,
-        instance_id_node_name: gate.and_then(|node| match node.value {
-            Value::Boolean(value) => Some(Located { value, span: node.span }),
-            _ => None,
-        }),
+        instance_id_node_name: gate,
         flags: flags(text, below("kubelet", "flags"))?,
         fields: fields(text, below("kubelet", "config"))?,
     })
@@ -103,12 +118,19 @@ fn fields(text: &str, config: Option<&Node>) -> Result<Vec<Field>, Defect> {
     if !matches!(config.value, Value::Map(_)) {
         return Err(wrong_type("spec.kubelet.config", "a map", config.span));
     }
-    let field = |(name, node): &(String, Node)| {
-        let taints = (name == "registerWithTaints").then(|| taints(text, node));
-        let written = || node.traced(text).unwrap_or_else(|| Traced::written_at(node.span.of(text), node.span.start));
-        Field { name: name.clone(), value: taints.unwrap_or_else(written), span: node.span }
-    };
-    Ok(config.entries().iter().map(field).collect())
+    let written = |node: &Node| node.traced(text).unwrap_or_else(|| Traced::written_at(node.span.of(text), node.span.start));
+    let mut fields = Vec::new();
+    for (name, node) in config.entries() {
+        if name == "registerWithTaints" {
+            fields.push(Field { name: name.clone(), value: taints(text, node), span: node.span });
+        } else if let Value::Map(entries) = &node.value {
+            // Maps are merged key by key, so that each key has a fate of its own.
+            fields.extend(entries.iter().map(|(key, node)| Field { name: format!("{name}.{key}"), value: written(node), span: node.span }));
+        } else {
+            fields.push(Field { name: name.clone(), value: written(node), span: node.span });
+        }
+    }
+    Ok(fields)
 }
 
 /// `registerWithTaints` in the grammar of the flag.
@@ -118,12 +140,12 @@ fn taints(text: &str, list: &Node) -> Traced {
         let part = |key: &str| taint.get(key).and_then(|node| node.traced(text)).unwrap_or_default();
         let at = taint.span.start;
         if !value.is_empty() {
-            value.push(',', at);
+            value.push_unwritten(',', at);
         }
         value.append(&part("key"));
-        value.push('=', at);
+        value.push_unwritten('=', at);
         value.append(&part("value"));
-        value.push(':', at);
+        value.push_unwritten(':', at);
         value.append(&part("effect"));
     }
     value
@@ -165,9 +187,11 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_another_type_fail_the_document() {
-        let error = whole(&format!("{HEAD}spec: {{kubelet: {{flags: --v=2}}}}\n")).unwrap_err();
-        assert_eq!(error.kind, DefectKind::NodeConfigWrongType);
+    fn a_field_of_another_type_fails_the_document() {
+        for spec in ["{kubelet: {flags: --v=2}}", "{cluster: []}", "[]", "{featureGates: {InstanceIdNodeName: \"true\"}}"] {
+            let error = whole(&format!("{HEAD}spec: {spec}\n")).unwrap_err();
+            assert_eq!(error.kind, DefectKind::NodeConfigWrongType, "{spec}");
+        }
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! The way of the text through its readers, by family and by part.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use super::known_flags::{self, Known};
+use super::kubelet_flags::CommandLine;
 use super::shell::{self, Command, Runs, Word};
 use super::systemd::{self, Generation, Refusal};
 use super::traced::Traced;
 use super::{
-    Argument, By, Defect, DefectKind, Family, Fate, Loss, Origin, Part, PartKind, Setting, UserData, bootstrap, bottlerocket,
-    kubelet_flags, mime, nodeconfig, sets, windows,
+    Argument, BootstrapCall, By, Defect, DefectKind, Family, Fate, Loss, Origin, Part, PartKind, Setting, UserData, bootstrap,
+    bottlerocket, kubelet_flags, mime, nodeconfig, sets, windows,
 };
 use crate::text::Span;
 
@@ -26,6 +28,10 @@ pub fn read(text: &str, family: Family) -> UserData {
         },
         kubelet_runs: false,
     };
+    if text.len() > LARGEST {
+        let message = format!("EC2 takes no more than {LARGEST} bytes of user data, and this alone is {}", text.len());
+        reader.defect(DefectKind::TooLarge, Span::new(LARGEST, LARGEST), message);
+    }
     if !text.trim().is_empty() {
         reader.split();
         reader.node_configs();
@@ -41,6 +47,10 @@ struct Reader<'a> {
     data: UserData,
     kubelet_runs: bool,
 }
+
+/// EC2's limit on user data before base64; Karpenter does not compress it.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html
+pub const LARGEST: usize = 16 * 1024;
 
 /// How deep `bash -c` and here-documents are followed into each other.
 const DEEPEST_SHELL: usize = 3;
@@ -145,7 +155,19 @@ impl Reader<'_> {
         let text = span.of(self.text);
         // The kernel runs a script by its first two bytes; cloud-init then says "Exec format error. Missing #! in script?".
         let runs = text.starts_with("#!");
-        if !runs && !text.trim().is_empty() {
+        // Karpenter asks only whether the text is YAML, and a tab or a wrong indent makes it none.
+        let meant = (self.data.family == Family::Al2023 && nodeconfig::names_itself_node_config(text) && !runs)
+            .then(|| nodeconfig::read(self.text, span).err())
+            .flatten();
+        if let Some(unreadable) = meant {
+            let message = format!(
+                "Karpenter cannot read this as YAML, takes the text for a shell script, and nodeadm never sees it: {}",
+                unreadable.message
+            );
+            self.defect(DefectKind::MisreadAsShell, unreadable.span, message);
+        } else if self.data.family == Family::Al2 && !runs && nodeconfig::names_itself_node_config(text) {
+            self.defect(DefectKind::NodeConfigIgnored, span, Loss::NodeConfigIgnored.to_string());
+        } else if !runs && !text.trim().is_empty() {
             let at = Span::new(span.start, span.start);
             self.defect(
                 DefectKind::NoInterpreter,
@@ -162,10 +184,34 @@ impl Reader<'_> {
         }
         let first = self.data.arguments.len();
         self.shell(&Traced::written_at(text, span.start), Runs::Always, DEEPEST_SHELL);
+        self.carriage_returns(span);
         if !runs {
             for argument in self.data.arguments.iter_mut().skip(first) {
                 argument.fate = Fate::Lost(Loss::NoInterpreter);
             }
+        }
+    }
+
+    /// Karpenter takes every carriage return out. In text that it passes through, cloud-init does so where the first line has one.
+    // cloud-init cloudinit/util.py dos2unix; karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/mime/mime.go
+    fn carriage_returns(&mut self, span: Span) {
+        let text = span.of(self.text);
+        let first = text.find('\n').map_or(text, |end| text.get(..end).unwrap_or_default());
+        if self.data.family != Family::Custom || first.ends_with('\r') {
+            return;
+        }
+        let mut calls: Vec<Span> = self.data.bootstrap_calls.iter().map(|call| call.span).collect();
+        calls.sort_unstable();
+        let before = |at: usize| calls.partition_point(|call| call.start <= at).checked_sub(1).and_then(|last| calls.get(last));
+        let in_call = |at: &usize| before(*at).is_some_and(|call| *at <= call.end);
+        let mut ends = text.match_indices("\r\n").map(|(at, _)| span.start + at);
+        let Some(first) = ends.clone().next() else { return };
+        if let Some(at) = ends.find(in_call) {
+            let message = "this line ends in a carriage return, which the shell takes for a part of the command: only the first line decides \
+                           whether cloud-init takes them out";
+            self.defect(DefectKind::CarriageReturn, Span::new(at, at + 1), message);
+        } else {
+            self.unread(Span::new(first, first + 1));
         }
     }
 
@@ -234,9 +280,19 @@ impl Reader<'_> {
                 "Amazon Linux 2023 has no /etc/eks/bootstrap.sh: nodeadm starts the kubelet there",
             );
         } else {
-            self.data.defects.extend(reading.defects);
+            self.data.defects.extend_from_slice(&reading.defects);
         }
         let certain = command.runs == Runs::Always;
+        match never {
+            Some(Loss::AfterExit) if !self.kubelet_runs => {
+                self.defect(DefectKind::NeverReached, span, "this is never reached: the script has ended with `exit` before");
+            }
+            Some(Loss::KubeletRunsAlready) => {
+                self.defect(DefectKind::SecondBootstrap, span, Loss::KubeletRunsAlready.to_string());
+            }
+            _ => {}
+        }
+        self.typography(&reading, arguments, never);
         for (word, loss) in reading
             .replaced
             .iter()
@@ -254,8 +310,26 @@ impl Reader<'_> {
             let message = "this starts the kubelet before Karpenter's own call of bootstrap.sh, which then changes nothing";
             self.defect(DefectKind::BootstrapBeforeKarpenter, span, message);
         }
-        self.kubelet_runs |= never.is_none() && certain;
-        self.data.bootstrap_calls.push(reading.call);
+        let starts_kubelet = never.is_none() && certain;
+        self.kubelet_runs |= starts_kubelet;
+        self.data.bootstrap_calls.push(BootstrapCall { starts_kubelet, ..reading.call });
+    }
+
+    /// Quotes and dashes that a word processor put in: no shell and no program takes them for its own.
+    fn typography(&mut self, reading: &bootstrap::Reading, arguments: &[Word], never: Option<Loss>) {
+        if let Some(name) = reading.call.cluster_name.as_ref().filter(|_| never.is_none())
+            && let Some(at) = name.span.of(self.text).find(is_typographic)
+        {
+            let message = "this typographic character is no ASCII quote or dash: it becomes a part of the cluster's name";
+            return self.defect(DefectKind::TypographicCharacter, character(self.text, name.span.start + at), message);
+        }
+        let values: HashSet<Span> = reading.call.options.iter().map(|(_, value)| value.span).collect();
+        let is_value = |word: &Word| values.contains(&word.text.span());
+        if let Some(word) = arguments.iter().find(|word| word.text.as_str().starts_with(['–', '—', '−']) && !is_value(word)) {
+            let start = word.text.span().start;
+            let message = "this is a typographic dash: bootstrap.sh wants `--`, and does not know the option";
+            self.defect(DefectKind::TypographicOption, character(self.text, start), message);
+        }
     }
 
     /// The one value of `--kubelet-extra-args` on its way through systemd.
@@ -298,37 +372,58 @@ impl Reader<'_> {
 
     fn flags(&mut self, words: &[Traced], origin: Origin, fate: &Fate, exact: bool) {
         let line = kubelet_flags::command_line(words);
-        // Elsewhere more flags follow, of which pflag takes the first word for the value.
-        let ends = matches!(origin, Origin::BootstrapExtraArgs | Origin::DirectKubelet);
-        if let Some(span) = line.unfinished.filter(|_| ends && *fate == Fate::Taken && exact) {
+        for flag in &line.flags {
+            self.data.arguments.push(Argument {
+                setting: Setting::Flag(flag.name.clone()),
+                value: flag.value.as_str().to_owned(),
+                span: flag.span,
+                origin,
+                fate: fate.clone(),
+                exact,
+                source: flag.value.clone(),
+            });
+        }
+        if *fate == Fate::Taken && exact {
+            self.command_line_defects(words, &line, origin);
+        }
+    }
+
+    /// What the kubelet exits over before it looks at any value.
+    fn command_line_defects(&mut self, words: &[Traced], line: &CommandLine, origin: Origin) {
+        let typographic = words.iter().find_map(|word| word.as_str().find(is_typographic).map(|at| word.place(at).start));
+        if let Some(at) = typographic {
+            let message =
+                "the kubelet exits over this typographic character, which is no ASCII quote or dash and becomes a part of its flags";
+            return self.defect(DefectKind::TypographicCharacter, character(self.text, at), message);
+        }
+        for &span in &line.stray {
+            let message = "this word is no flag and no flag's value: the kubelet exits with `unknown command`";
+            self.defect(DefectKind::StrayArgument, span, message);
+        }
+        for &span in &line.single_dash {
+            self.defect(DefectKind::SingleDash, span, "the kubelet exits over the single dash: a flag begins with two");
+        }
+        if let Some(span) = line.without_value {
             let name = line.flags.last().map_or("", |flag| flag.name.as_str());
             let mut message = format!("the kubelet exits with `flag needs an argument: --{name}`, since no value follows");
             if origin == Origin::BootstrapExtraArgs {
                 message.push_str("; bootstrap.sh takes only one word behind --kubelet-extra-args: ");
                 let own = bootstrap::is_option(&format!("--{name}"));
                 message.push_str(if own { "this is an option of its own, to be given without that" } else { "quote all of its value" });
+            } else if origin == Origin::NodeConfigFlags && self.data.family == Family::Al2023 {
+                // nodeadm puts Karpenter's flags behind the user's.
+                message = format!("--{name} has no value, and takes Karpenter's --node-labels=… behind it for one");
             }
             self.defect(DefectKind::FlagWithoutValue, span, message);
         }
-        for flag in line.flags {
-            self.data.arguments.push(Argument {
-                setting: Setting::Flag(flag.name),
-                value: flag.value.as_str().to_owned(),
-                span: flag.span,
-                origin,
-                fate: fate.clone(),
-                exact,
-                source: flag.value,
-            });
-        }
-        if *fate == Fate::Taken && exact {
-            for span in line.stray {
-                self.defect(
-                    DefectKind::StrayArgument,
-                    span,
-                    "this word is no flag and no flag's value: the kubelet exits with `unknown command`",
-                );
+        let single: HashSet<usize> = line.single_dash.iter().map(|dash| dash.start).collect();
+        for flag in line.flags.iter().filter(|flag| known_flags::look_up(&flag.name) == Known::No) {
+            if single.contains(&flag.span.start) {
+                continue;
             }
+            let meant = known_flags::nearest(&flag.name).map_or_else(String::new, |near| format!("; --{near} is one"));
+            let message = format!("the kubelet exits over this: it has no flag --{}{meant}", flag.name);
+            self.defect(DefectKind::UnknownFlag, flag.span, message);
         }
     }
 
@@ -370,7 +465,7 @@ impl Reader<'_> {
             }
             for flag in &config.flags {
                 if !joined.is_empty() {
-                    joined.push(' ', flag.origin(0));
+                    joined.push_unwritten(' ', 0);
                 }
                 joined.append(flag);
             }
@@ -381,7 +476,7 @@ impl Reader<'_> {
         let words = systemd::words(&line, Generation::V252).unwrap_or_default();
         self.flags(&words, Origin::NodeConfigFlags, &Fate::Taken, true);
         if let Some(at) = cut {
-            let end = Span::new(joined.origin(at - 1), joined.origin(at - 1) + 1);
+            let end = joined.place(at - 1);
             let message = "this line end in a flag drops every flag behind it, Karpenter's own --node-labels among them";
             self.defect(DefectKind::CutAtNewline, end, message);
             let words = systemd::words(&joined.from(at), Generation::V252).unwrap_or_default();
@@ -456,6 +551,17 @@ impl Reader<'_> {
         }
         self.data.defects.extend(found);
     }
+}
+
+/// Quotes and dashes of typography.
+fn is_typographic(c: char) -> bool {
+    matches!(c, '\u{2010}'..='\u{2015}' | '\u{2018}'..='\u{201f}' | '\u{2212}' | '\u{2032}' | '\u{2033}' | '«' | '»' | '\u{a0}')
+}
+
+/// The character that begins at `at`.
+fn character(text: &str, at: usize) -> Span {
+    let length = text.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
+    Span::new(at, at + length)
 }
 
 /// What Karpenter's own `NodeConfig` always sets.

@@ -1,5 +1,8 @@
 //! A shell script as a list of commands with their words, followed as far as plain assignments, quotes and here-documents go.
 //!
+//! Compared with bash in `tests/oracles/bash.rs`. On purpose otherwise: a command is taken to succeed, so that `set -e` and
+//! `… || exit` end nothing; and of the mistakes that bash refuses only a quote that is never closed is seen.
+//!
 //! This is no shell: it runs nothing, and what only running would tell (substitutions, functions, loops) keeps its literal text and
 //! is marked as not exact.
 
@@ -10,6 +13,9 @@ use crate::text::Span;
 
 /// No more text than this is made from variables, however often they repeat each other.
 const EXPANSION_LIMIT: usize = 64 * 1024;
+
+/// How far `((` in all may be followed to see what it is: each could need a look at all the rest.
+const LOOK_AHEAD_LIMIT: usize = 64 * 1024;
 
 /// One word behind all quoting.
 #[derive(Debug, Clone, Default)]
@@ -52,9 +58,21 @@ pub struct Script {
 
 /// The commands of `source` in their order.
 pub fn read(source: &Traced) -> Script {
-    let mut reader = Reader::new(source);
+    // Karpenter and cloud-init take the carriage returns out.
+    let source = source.with_unix_lines();
+    let mut reader = Reader::new(&source);
     reader.script();
     reader.finish_command();
+    if reader.script.open_quote.is_some() {
+        for command in reader.script.commands.get_mut(reader.line..).unwrap_or_default() {
+            command.runs = Runs::SyntaxError;
+        }
+    } else if !reader.subshells.is_empty() {
+        // Nothing closes a parenthesis: bash runs none of it, or it was none.
+        for command in reader.script.commands.get_mut(reader.line..).unwrap_or_default() {
+            command.runs = if command.runs == Runs::Always { Runs::Perhaps } else { command.runs };
+        }
+    }
     reader.script
 }
 
@@ -65,6 +83,7 @@ struct PendingDocument {
     strip_tabs: bool,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a state of its own, and they occur together")]
 struct Reader<'a> {
     source: &'a Traced,
     text: &'a str,
@@ -72,14 +91,34 @@ struct Reader<'a> {
     script: Script,
     variables: HashMap<String, Word>,
     expanded: usize,
+    looked_ahead: usize,
     words: Vec<Word>,
     command_start: usize,
     output: Option<Word>,
     documents: Vec<PendingDocument>,
     /// How many compound commands and functions are open.
     depth: usize,
+    subshells: Vec<Subshell>,
+    /// What stands behind `&&` and `||` may not be run.
     behind_operator: bool,
+    /// Behind `|` a command runs in a shell of its own.
+    behind_pipe: bool,
     exited: bool,
+    /// The first command of the line, or of the compound command, that bash reads at once before it runs any of it.
+    line: usize,
+    /// Whether the words so far are assignments, whose values do not fall apart.
+    assigning: bool,
+    /// The script sets `IFS`: what a value falls into is not known.
+    own_separators: bool,
+}
+
+/// An open `(`.
+struct Subshell {
+    /// Whether the script had ended before it.
+    exited: bool,
+    conditional: bool,
+    /// How many compound commands were open before it.
+    depth: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -91,13 +130,19 @@ impl<'a> Reader<'a> {
             script: Script::default(),
             variables: HashMap::new(),
             expanded: 0,
+            looked_ahead: 0,
             words: Vec::new(),
             command_start: 0,
             output: None,
             documents: Vec::new(),
             depth: 0,
+            subshells: Vec::new(),
             behind_operator: false,
+            behind_pipe: false,
             exited: false,
+            line: 0,
+            assigning: true,
+            own_separators: false,
         }
     }
 
@@ -126,10 +171,16 @@ impl<'a> Reader<'a> {
     fn script(&mut self) {
         while let Some(c) = self.peek() {
             match c {
-                ' ' | '\t' | '\r' => self.at += 1,
+                ' ' | '\t' => self.at += 1,
                 '\n' => {
                     self.at += 1;
-                    self.end_command();
+                    // Behind an operator the command goes on in the next line.
+                    if !self.words.is_empty() || self.output.is_some() || !(self.behind_operator || self.behind_pipe) {
+                        self.end_command();
+                        if self.depth == 0 && self.subshells.is_empty() {
+                            self.line = self.script.commands.len();
+                        }
+                    }
                     self.here_documents();
                 }
                 '#' => {
@@ -142,18 +193,36 @@ impl<'a> Reader<'a> {
                     self.behind_operator = true;
                 }
                 '&' if self.rest().starts_with("&>") => self.redirection(),
-                ';' | '&' | '|' | ')' => {
+                '|' => {
                     self.at += 1;
+                    self.take("&");
+                    self.behind_pipe = true;
+                    self.finish_command();
+                }
+                ';' | '&' => {
+                    self.at += 1;
+                    self.behind_pipe |= c == '&';
                     self.end_command();
                 }
-                '(' if self.words.is_empty() && self.rest().starts_with("((") => self.skip_parentheses(),
+                ')' => {
+                    self.at += 1;
+                    self.end_command();
+                    // Not the `)` of a pattern: `case` is deeper.
+                    if let Some(subshell) = self.subshells.pop_if(|subshell| subshell.depth == self.depth) {
+                        self.exited = subshell.exited;
+                    }
+                }
+                '(' if self.words.is_empty() && self.rest().starts_with("((") && self.arithmetic() => {}
+                '(' if self.array() => self.skip_parentheses(),
                 '(' => {
                     self.at += 1;
                     if self.words.len() == 1 && self.take(")") {
                         // "name()": the body that follows is one compound command.
                         self.words.clear();
                     } else {
+                        let conditional = self.behind_operator;
                         self.end_command();
+                        self.subshells.push(Subshell { exited: self.exited, conditional, depth: self.depth });
                     }
                 }
                 '<' | '>' if self.rest().starts_with("<(") || self.rest().starts_with(">(") => {
@@ -161,7 +230,7 @@ impl<'a> Reader<'a> {
                     self.skip_parentheses();
                 }
                 '<' | '>' => self.redirection(),
-                _ if self.take("\\\n") || self.take("\\\r\n") => {}
+                _ if self.take("\\\n") => {}
                 _ => self.word(),
             }
             if self.script.open_quote.is_some() {
@@ -170,9 +239,31 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Steps over the arithmetic that the `((` here begins; where it does not end in `))`, it opens two subshells.
+    fn arithmetic(&mut self) -> bool {
+        let start = self.at;
+        self.skip_parentheses();
+        self.looked_ahead += self.at - start;
+        let ends = self.text.get(..self.at).is_some_and(|read| read.ends_with("))"));
+        if !ends && self.looked_ahead <= LOOK_AHEAD_LIMIT {
+            self.at = start;
+            return false;
+        }
+        true
+    }
+
+    /// Whether the `(` here belongs to `NAME=(…)`, of which nothing is known.
+    fn array(&mut self) -> bool {
+        let Some(last) = self.words.last_mut() else { return false };
+        let array = self.text.get(..self.at).is_some_and(|before| before.ends_with('=')) && assignment(last.text.as_str()).is_some();
+        last.exact &= !array;
+        array
+    }
+
     fn word(&mut self) {
         if self.words.is_empty() {
             self.command_start = self.at;
+            self.assigning = true;
         }
         let start = self.at;
         let words = self.read_word();
@@ -186,6 +277,7 @@ impl<'a> Reader<'a> {
             return self.redirection();
         }
         let first = self.words.is_empty();
+        self.assigning &= words.iter().all(|word| assignment(word.text.as_str()).is_some() || (first && declares(word)));
         match words.as_slice() {
             [word] if first && !word.quoted => match word.text.as_str() {
                 "if" | "while" | "until" | "for" | "case" | "select" | "{" => {
@@ -195,7 +287,11 @@ impl<'a> Reader<'a> {
                     }
                 }
                 "fi" | "done" | "esac" | "}" => self.depth = self.depth.saturating_sub(1),
-                "then" | "do" | "else" | "elif" | "!" | "time" | "function" => {}
+                "then" | "do" | "else" | "elif" | "!" | "time" => {}
+                "function" => {
+                    self.blanks();
+                    self.read_word();
+                }
                 _ => self.words = words,
             },
             _ => self.words.extend(words),
@@ -206,6 +302,7 @@ impl<'a> Reader<'a> {
     fn end_command(&mut self) {
         self.finish_command();
         self.behind_operator = false;
+        self.behind_pipe = false;
     }
 
     fn finish_command(&mut self) {
@@ -218,13 +315,14 @@ impl<'a> Reader<'a> {
             Runs::SyntaxError
         } else if self.exited {
             Runs::AfterExit
-        } else if self.depth > 0 || self.behind_operator {
+        } else if self.depth > 0 || self.behind_operator || self.subshells.iter().any(|subshell| subshell.conditional) {
             Runs::Perhaps
         } else {
             Runs::Always
         };
-        let words = self.assign(words, runs);
-        if runs == Runs::Always && words.first().is_some_and(|w| w.text.as_str() == "exit") {
+        // A shell of its own takes its variables and its exit with it.
+        let words = self.assign(words, if self.behind_pipe || !self.subshells.is_empty() { Runs::Perhaps } else { runs });
+        if runs == Runs::Always && !self.behind_pipe && words.first().is_some_and(|w| w.text.as_str() == "exit") {
             self.exited = true;
         }
         self.script.commands.push(Command { words, span, runs, document: None, output });
@@ -232,10 +330,11 @@ impl<'a> Reader<'a> {
 
     /// Takes the assignments off a command; they hold where no command follows them.
     fn assign(&mut self, words: Vec<Word>, runs: Runs) -> Vec<Word> {
-        let declares = |w: &Word| matches!(w.text.as_str(), "export" | "declare" | "local" | "readonly" | "typeset");
         let mut words = words;
         if words.first().is_some_and(declares) {
-            for word in &words {
+            // Outside of a function `local` is a mistake that changes nothing.
+            let refused = runs == Runs::Always && words.first().is_some_and(|w| w.text.as_str() == "local");
+            for word in words.iter().filter(|_| !refused) {
                 self.assign_one(word, runs);
             }
             return words;
@@ -250,6 +349,8 @@ impl<'a> Reader<'a> {
             ["for" | "unset" | "select", name, ..] => {
                 self.variables.remove(*name);
             }
+            // What these set is known only to the shell that runs them.
+            ["eval" | "source" | ".", ..] => self.variables.values_mut().for_each(|value| value.exact = false),
             ["read", names @ ..] => names.iter().for_each(|name| drop(self.variables.remove(*name))),
             _ => {}
         }
@@ -260,8 +361,7 @@ impl<'a> Reader<'a> {
     fn assign_one(&mut self, word: &Word, runs: Runs) {
         let Some((name, value_start, appends)) = assignment(word.text.as_str()) else { return };
         let mut value = Word { text: word.text.from(value_start), exact: word.exact && runs == Runs::Always, quoted: false };
-        // An array keeps its literal "(": nothing is known of it.
-        value.exact &= !value.text.as_str().is_empty() || self.peek() != Some('(');
+        self.own_separators |= name == "IFS";
         if appends {
             let Some(before) = self.variables.get(name) else { return };
             let mut text = before.text.clone();
@@ -313,24 +413,26 @@ impl<'a> Reader<'a> {
         for pending in std::mem::take(&mut self.documents) {
             let mut body = Word { text: Traced::default(), exact: true, quoted: true };
             let start = self.at;
+            let mut end = start;
+            let mut continued = false;
             while self.at < self.text.len() {
                 let line_end = self.rest().find('\n').map_or(self.text.len(), |at| self.at + at);
-                let line = self.text.get(self.at..line_end).unwrap_or_default().trim_end_matches('\r');
+                let line = self.text.get(self.at..line_end).unwrap_or_default();
                 let bare = if pending.strip_tabs { line.trim_start_matches('\t') } else { line };
                 let line_start = self.at + (line.len() - bare.len());
                 self.at = (line_end + 1).min(self.text.len());
-                if bare == pending.delimiter {
+                if bare == pending.delimiter && !continued {
                     break;
                 }
+                continued = !pending.literal && line.bytes().rev().take_while(|&b| b == b'\\').count() % 2 == 1;
+                end = self.at;
                 if pending.strip_tabs || pending.literal {
-                    body.text.append(&self.source.slice(line_start..self.at));
+                    body.text.append(&self.source.slice(line_start..end));
                 }
             }
             if !pending.literal {
                 // Inside, only the dollar, the backquote and the backslash have a meaning.
-                let end = self.at;
                 let document = if pending.strip_tabs { body.text } else { self.source.slice(start..end) };
-                let document = strip_last_line(document, &pending.delimiter);
                 body = self.expanded_document(&document);
             }
             if let Some(command) = self.script.commands.get_mut(pending.command) {
@@ -359,7 +461,6 @@ impl<'a> Reader<'a> {
             let at = self.at;
             match c {
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>' => break,
-                '\r' if self.rest().starts_with("\r\n") => break,
                 '\'' => {
                     self.at += 1;
                     self.single_quoted(at, start(&mut word));
@@ -370,14 +471,14 @@ impl<'a> Reader<'a> {
                 }
                 '\\' => {
                     self.at += 1;
-                    if self.take("\n") || self.take("\r\n") {
+                    if self.take("\n") {
                         continue;
                     }
                     let escaped_at = self.at;
                     if let Some(escaped) = self.bump() {
                         let word = start(&mut word);
                         word.quoted = true;
-                        word.text.push(escaped, self.source.origin(escaped_at));
+                        word.text.push(escaped, self.source.place(escaped_at));
                     }
                 }
                 '$' if self.rest().starts_with("$'") => {
@@ -389,18 +490,24 @@ impl<'a> Reader<'a> {
                     self.double_quoted(at, start(&mut word));
                 }
                 '$' | '`' => {
-                    let value = self.expansion();
+                    let mut value = self.expansion();
+                    value.exact &= !self.own_separators;
+                    value.quoted |= self.assigning && word.as_ref().is_some_and(|word| assignment(word.text.as_str()).is_some());
                     if value.exact { split_fields(&value, &mut word, &mut words) } else { join(start(&mut word), &value) }
                 }
                 '{' if self.brace_expansion() => {
                     self.at += 1;
                     let word = start(&mut word);
                     word.exact = false;
-                    word.text.push('{', self.source.origin(at));
+                    word.text.push('{', self.source.place(at));
                 }
                 c => {
                     self.at += c.len_utf8();
-                    start(&mut word).text.push(c, self.source.origin(at));
+                    let word = start(&mut word);
+                    // A pattern stands for the files it matches, a tilde for a home.
+                    let home = c == '~' && (word.text.is_empty() || word.text.as_str().ends_with(['=', ':']));
+                    word.exact &= !(home || matches!(c, '*' | '?' | '['));
+                    word.text.push(c, self.source.place(at));
                 }
             }
             if self.script.open_quote.is_some() {
@@ -428,6 +535,10 @@ impl<'a> Reader<'a> {
 
     fn unclosed(&mut self, opened_at: usize) {
         self.at = self.text.len();
+        // bash reads a command at a time: it has gone before it sees this.
+        if self.exited {
+            return;
+        }
         self.script.open_quote = Some(self.source.span_of(opened_at..opened_at + 1));
     }
 
@@ -444,11 +555,12 @@ impl<'a> Reader<'a> {
     fn ansi_quoted(&mut self, opened_at: usize, word: &mut Word) {
         word.quoted = true;
         loop {
-            let at = self.source.origin(self.at);
+            let at = self.source.place(self.at);
             match self.bump() {
                 None => return self.unclosed(opened_at),
                 Some('\'') => return,
                 Some('\\') => {
+                    let at = Span::new(at.start, self.source.place(self.at).end);
                     let escaped = self.bump();
                     word.exact &= escaped.is_some_and(|c| matches!(c, 'n' | 't' | 'r' | '\\' | '\'' | '"'));
                     word.text.push(
@@ -485,29 +597,27 @@ impl<'a> Reader<'a> {
         match self.peek() {
             Some('\\') => {
                 self.at += 1;
-                if self.take("\n") || self.take("\r\n") {
+                if self.take("\n") {
                     return false;
                 }
                 match self.peek() {
                     Some(c) if matches!(c, '$' | '`' | '\\') || Some(c) == closing => {
-                        word.text.push(c, self.source.origin(self.at));
+                        word.text.push(c, self.source.place(self.at));
                         self.at += 1;
                     }
-                    _ => word.text.push('\\', self.source.origin(at)),
+                    _ => word.text.push('\\', self.source.place(at)),
                 }
             }
             Some('$' | '`') => {
                 let value = self.expansion();
                 join(word, &value);
             }
-            // The shell's own text is written with bare newlines; Karpenter and cloud-init take the carriage returns out.
-            Some('\r') if self.rest().starts_with("\r\n") => self.at += 1,
             Some(c) => {
                 self.at += c.len_utf8();
                 if Some(c) == closing {
                     return true;
                 }
-                word.text.push(c, self.source.origin(at));
+                word.text.push(c, self.source.place(at));
             }
             None => return true,
         }
@@ -577,6 +687,10 @@ impl<'a> Reader<'a> {
     }
 }
 
+fn declares(word: &Word) -> bool {
+    matches!(word.text.as_str(), "export" | "declare" | "local" | "readonly" | "typeset")
+}
+
 fn start(word: &mut Option<Word>) -> &mut Word {
     word.get_or_insert_with(|| Word { exact: true, ..Word::default() })
 }
@@ -595,7 +709,9 @@ fn split_fields(value: &Word, word: &mut Option<Word>, words: &mut Vec<Word>) {
         if matches!(c, ' ' | '\t' | '\n') {
             words.extend(word.take());
         } else {
-            start(word).text.push(c, value.text.origin(at));
+            let word = start(word);
+            word.exact &= !matches!(c, '*' | '?' | '[');
+            word.text.push(c, value.text.place(at));
         }
     }
 }
@@ -610,16 +726,6 @@ fn assignment(word: &str) -> Option<(&str, usize, bool)> {
 fn is_name(name: &str) -> bool {
     name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-}
-
-/// A here-document without the line that ends it.
-fn strip_last_line(document: Traced, delimiter: &str) -> Traced {
-    let text = document.as_str();
-    let trimmed = text.trim_end_matches(['\n', '\r']);
-    match trimmed.strip_suffix(delimiter) {
-        Some(body) if body.is_empty() || body.ends_with(['\n', '\t']) => document.slice(0..body.len()),
-        _ => document,
-    }
 }
 
 #[cfg(test)]
@@ -666,6 +772,21 @@ mod tests {
     }
 
     #[test]
+    fn an_escaped_character_of_several_bytes_is_pointed_at_whole() {
+        let text = "a $'\\é'";
+        let script = read(&Traced::written_at(text, 0));
+        assert_eq!(script.commands[0].words[1].text.span().of(text), "\\é");
+    }
+
+    #[test]
+    fn two_parentheses_are_arithmetic_or_two_subshells() {
+        assert_eq!(commands("((X = 1 + (2)))\na"), [["a"]]);
+        assert_eq!(commands("((a); b)\nc"), [["a"], ["b"], ["c"]]);
+        let script = read(&Traced::written_at("a\n((# b) )\nc\n", 0));
+        assert_eq!(script.commands.iter().map(|c| c.runs).collect::<Vec<_>>(), [Runs::Always, Runs::Perhaps]);
+    }
+
+    #[test]
     fn conditions_and_an_exit_are_seen() {
         let runs = |text: &str| read(&Traced::written_at(text, 0)).commands.iter().map(|c| c.runs).collect::<Vec<_>>();
         assert_eq!(runs("a && b\nc"), [Runs::Always, Runs::Perhaps, Runs::Always]);
@@ -673,6 +794,32 @@ mod tests {
         assert_eq!(runs("f() {\n a\n}\nb"), [Runs::Perhaps, Runs::Always]);
         assert_eq!(runs("exit 0\na"), [Runs::Always, Runs::AfterExit]);
         assert_eq!(runs("a || exit 1\nb"), [Runs::Always, Runs::Perhaps, Runs::Always]);
+    }
+
+    #[test]
+    fn a_shell_of_its_own_keeps_its_variables_and_its_exit() {
+        for text in ["X=a\n(X=b)\nc $X", "X=a\nX=b | d\nc $X", "X=a\nX=b &\nc $X"] {
+            let last = read(&Traced::written_at(text, 0)).commands.pop().unwrap();
+            assert!(!last.words[1].exact, "{text}");
+        }
+        let runs = |text: &str| read(&Traced::written_at(text, 0)).commands.last().map(|c| c.runs);
+        assert_eq!(runs("(exit)\na"), Some(Runs::Always));
+        assert_eq!(runs("a &&\nb"), Some(Runs::Perhaps));
+        assert_eq!(runs("a && b | c"), Some(Runs::Perhaps));
+        assert_eq!(runs("a && (b)"), Some(Runs::Perhaps));
+        assert_eq!(runs("function f { a; }"), Some(Runs::Perhaps));
+    }
+
+    #[test]
+    fn the_value_of_an_assignment_does_not_fall_apart_and_patterns_are_not_exact() {
+        assert_eq!(commands("X='a b'\nY=$X\nc \"$Y\""), [vec![], vec![], vec!["c", "a b"]]);
+        for word in ["*", "~", "x=~/y", "[ab]"] {
+            assert!(!read(&Traced::written_at(&format!("c {word}"), 0)).commands[0].words[1].exact, "{word}");
+        }
+        for before in ["X=(a b)", "eval X=b", "IFS=,"] {
+            let script = read(&Traced::written_at(&format!("X=a\n{before}\nc $X"), 0));
+            assert!(!script.commands.last().unwrap().words[1].exact, "{before}");
+        }
     }
 
     #[test]
@@ -696,6 +843,9 @@ mod tests {
         let script = read(&Traced::written_at("a\nb 'c\nd", 0));
         assert_eq!(script.open_quote, Some(Span::new(4, 5)));
         assert_eq!(script.commands.iter().map(|c| c.runs).collect::<Vec<_>>(), [Runs::Always, Runs::SyntaxError]);
+        // The `)` of a pattern closes no subshell: all of it is one command, of which nothing is run.
+        let script = read(&Traced::written_at("( a # )\ncase x in x) b\n;;\nesac\nc '", 0));
+        assert!(script.commands.iter().all(|c| c.runs == Runs::SyntaxError));
     }
 
     #[test]

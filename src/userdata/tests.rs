@@ -225,6 +225,7 @@ fn bootstrap_sh_does_not_exist_on_al2023_and_nodeadm_not_on_al2() {
         node_config("    flags: [--v=2]\n")
     );
     assert_eq!(kinds(&read(&archive, Family::Al2)), [DefectKind::NodeConfigIgnored]);
+    assert_eq!(kinds(&read(&node_config("    flags: [--v=2]\n"), Family::Al2)), [DefectKind::NodeConfigIgnored]);
     assert!(read(&archive, Family::Al2023).effective("v").is_some());
 }
 
@@ -274,6 +275,100 @@ fn windows_arguments_are_never_certain() {
     let data = read(text, Family::Windows);
     assert!(!data.effective("register-with-taints").unwrap().exact);
     assert_eq!(kinds(&data), [DefectKind::EndsBeforeKarpenter]);
+}
+
+/// What is wrong in a text, with its place.
+fn marked(text: &str, family: Family) -> Vec<(DefectKind, &str, Consequence)> {
+    read(text, family).defects.iter().map(|d| (d.kind, d.span.of(text), d.consequence(family))).collect()
+}
+
+#[test]
+fn carriage_returns_break_a_call_only_where_nothing_takes_them_out() {
+    let mixed = "#!/bin/bash\nset -e\n/etc/eks/bootstrap.sh shop\r\n";
+    assert_eq!(marked(mixed, Family::Custom), [(DefectKind::CarriageReturn, "\r", Consequence::NoJoin)]);
+    // cloud-init takes them out where the first line has one, Karpenter wherever it renders.
+    assert!(marked(&mixed.replace('\n', "\r\n").replace("\r\r", "\r"), Family::Custom).is_empty());
+    assert!(!marked(mixed, Family::Al2).iter().any(|d| d.0 == DefectKind::CarriageReturn));
+    let elsewhere = read("#!/bin/bash\nset -e\r\n/etc/eks/bootstrap.sh shop\n", Family::Custom);
+    assert!(elsewhere.defects.is_empty() && elsewhere.unread_from.is_some());
+}
+
+#[test]
+fn typographic_quotes_and_dashes_are_pointed_at() {
+    let call =
+        |name: &str, option: &str, flags: &str| format!("#!/bin/bash\n# don’t\necho “hi”\n/etc/eks/bootstrap.sh {name} {option} {flags}\n");
+    let (option, flags) = ("--kubelet-extra-args", "'--node-labels=a=b'");
+    assert!(marked(&call("shop", option, flags), Family::Custom).is_empty());
+    let kind = DefectKind::TypographicCharacter;
+    assert_eq!(marked(&call("“shop”", option, flags), Family::Custom), [(kind, "“", Consequence::NoJoin)]);
+    assert_eq!(marked(&call("shop", option, "“--node-labels=a=b”"), Family::Custom), [(kind, "“", Consequence::NoJoin)]);
+    assert_eq!(marked(&call("shop", option, "'–node-labels=a=b'"), Family::Custom), [(kind, "–", Consequence::NoJoin)]);
+    let dash = call("shop", "–kubelet-extra-args", flags);
+    assert_eq!(marked(&dash, Family::Custom), [(DefectKind::TypographicOption, "–", Consequence::Lost)]);
+    let config = node_config("    flags: ['--node-labels=a=b', '–-v=2']\n");
+    assert_eq!(marked(&config, Family::Al2023), [(kind, "–", Consequence::NoJoin)]);
+}
+
+#[test]
+fn a_node_config_that_is_no_yaml_becomes_a_shell_script() {
+    let text = node_config("    flags:\n\t- --v=2\n");
+    let data = read(&text, Family::Al2023);
+    assert_eq!(kinds(&data), [DefectKind::MisreadAsShell]);
+    assert_eq!(data.defects[0].consequence(Family::Al2023), Consequence::Lost);
+    assert_eq!(crate::text::position(&text, data.defects[0].span.start).line, 6);
+    // A script that writes a NodeConfig is a script.
+    assert!(read("#!/bin/bash\nset -e\necho 'apiVersion: node.eks.aws/v1alpha1' > /etc/x\n", Family::Al2023).defects.is_empty());
+}
+
+#[test]
+fn more_than_ec2_takes_is_too_large() {
+    let text = |length: usize| format!("#!/bin/bash\n{}\n", "#".repeat(length));
+    assert!(marked(&text(16_000), Family::Custom).is_empty());
+    assert_eq!(marked(&text(17_000), Family::Custom), [(DefectKind::TooLarge, "", Consequence::NoLaunch)]);
+}
+
+#[test]
+fn a_second_call_and_a_call_behind_an_exit_are_pointed_at() {
+    let call = "/etc/eks/bootstrap.sh shop";
+    let twice = format!("#!/bin/bash\n{call}\n{call} --kubelet-extra-args '--v=2'\n");
+    assert_eq!(marked(&twice, Family::Custom)[0].0, DefectKind::SecondBootstrap);
+    let branches = format!("#!/bin/bash\nif [ -e /x ]; then {call}; else {call}; fi\n");
+    assert!(marked(&branches, Family::Custom).is_empty());
+    let exit = format!("#!/bin/bash\nexit 0\n{call}\n");
+    assert_eq!(marked(&exit, Family::Custom), [(DefectKind::NeverReached, call, Consequence::NoJoin)]);
+    // On AL2 Karpenter's own call stands in a script of its own.
+    assert_eq!(marked(&exit, Family::Al2), [(DefectKind::NeverReached, call, Consequence::Lost)]);
+    assert!(marked(&format!("#!/bin/bash\n[ -e /x ] || exit 0\n{call}\n"), Family::Custom).is_empty());
+}
+
+#[test]
+fn flags_that_the_kubelet_does_not_have_are_pointed_at() {
+    let flags = |flags: &str| node_config(&format!("    flags: [{flags}]\n"));
+    let unknown = flags("--register-with-taint=a=b:NoSchedule");
+    let data = read(&unknown, Family::Al2023);
+    assert_eq!(kinds(&data), [DefectKind::UnknownFlag]);
+    assert!(data.defects[0].message.ends_with("--register-with-taints is one"), "{}", data.defects[0].message);
+    assert_eq!(
+        marked(&flags("-v=2, -node-labels=a=b"), Family::Al2023),
+        [(DefectKind::SingleDash, "-node-labels=a=b", Consequence::NoJoin)]
+    );
+    assert_eq!(kinds(&read(&flags("--max-pods"), Family::Al2023)), [DefectKind::FlagWithoutValue]);
+    assert_eq!(kinds(&read(&flags("--max-pods"), Family::Custom)), [DefectKind::FlagWithoutValue]);
+    let gone = read(&flags("--container-runtime=remote"), Family::Al2023);
+    assert!(gone.defects.is_empty() && gone.removed_flags(26).next().is_none());
+    assert_eq!(gone.removed_flags(27).map(|(argument, since)| (argument.name(), since)).collect::<Vec<_>>(), [("container-runtime", 27)]);
+    assert!(read(&flags("--container-runtime-endpoint=x"), Family::Al2023).removed_flags(36).next().is_none());
+}
+
+#[test]
+fn a_bottlerocket_table_of_strings_takes_no_number() {
+    let text = "[settings.kubernetes.node-labels]\nteam = 7\n";
+    assert_eq!(
+        marked(text, Family::Bottlerocket),
+        [(DefectKind::TomlWrongType, "{", Consequence::NoLaunch)].map(|d| (d.0, marked(text, Family::Bottlerocket)[0].1, d.2))
+    );
+    assert_eq!(marked(text, Family::Custom)[0].2, Consequence::NoJoin);
+    assert!(marked("[settings.kubernetes.node-labels]\nteam = \"7\"\n", Family::Custom).is_empty());
 }
 
 #[test]
@@ -334,30 +429,13 @@ fn noise_of_sixteen_kib_is_read_at_once_and_without_a_panic() {
     assert!(started.elapsed().as_secs() < 60);
 }
 
-/// Bash itself is asked what it makes of lines of quotes, escapes and variables.
+/// Of such a taint nothing is written, and the text ends.
 #[test]
-fn bash_reads_the_same_words() {
-    const PIECES: [&str; 20] =
-        ["a", "b=c", " ", " ", "'", "'", "\"", "\"", "\\", "$X", "${X}", "$Y", "$", "\\\n", "#", "--x=", ",", "\\\"", "\n", "$'"];
-    let mut state = 11_usize;
-    let mut compared = 0;
-    for _ in 0..400 {
-        let mut line = String::new();
-        for _ in 0..12 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            line.push_str(PIECES[(state >> 33) % PIECES.len()]);
-        }
-        let text = format!("X='p q'\nY=r\nprintf '<%s>' {line}\nexit\n");
-        let script = shell::read(&Traced::written_at(&text, 0));
-        let Some(command) = script.commands.iter().find(|c| c.words.first().is_some_and(|w| w.text.as_str() == "printf")) else { continue };
-        if script.open_quote.is_some() || !command.words.iter().all(|word| word.exact) || script.commands.len() > 4 {
-            continue;
-        }
-        let Ok(output) = std::process::Command::new("bash").arg("-c").arg(&text).output() else { return };
-        let words: Vec<_> = command.words.iter().skip(2).map(|word| word.text.as_str()).collect();
-        let ours = format!("<{}>", words.join("><"));
-        assert_eq!(ours, String::from_utf8_lossy(&output.stdout), "{text}");
-        compared += 1;
+fn an_empty_taint_at_the_end_is_pointed_at_within_the_text() {
+    for text in [node_config("    config:\n      registerWithTaints:\n      - "), node_config("    config: {registerWithTaints: [ö: x]}\n")]
+    {
+        let data = read(&text, Family::Custom);
+        assert_eq!(kinds(&data), [DefectKind::InvalidTaints], "{text}");
+        assert!(data.defects.iter().all(|defect| text.get(defect.span.start..defect.span.end).is_some()), "{text}");
     }
-    assert!(compared > 50, "{compared}");
 }

@@ -1,26 +1,31 @@
-//! A string that remembers where each of its bytes was written.
+//! A string that remembers where each of its characters was written.
 //!
 //! Quotes, escapes, variables and three programs stand between the user's text and the kubelet. A value that has gone through all
 //! of them can still be pointed at in the text.
 
-use std::ops::Range;
+use std::{iter, ops::Range};
 
 use crate::text::Span;
 
-/// Neighbouring bytes whose origins lie further apart than this were not written side by side: a variable stands between them.
+/// Neighbouring characters whose origins lie further apart than this were not written side by side: a variable stands between them.
 const LARGEST_GAP: usize = 48;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Traced {
     text: String,
-    /// For every byte of `text`, the byte of the user's text that it stems from.
-    origin: Vec<usize>,
+    /// For every byte of `text`, the character of the user's text, or the escape, that it stems from. Where all of them lie between
+    /// characters, so do the places that are made of them.
+    origin: Vec<Span>,
 }
 
 impl Traced {
     /// `text` as it stands in the user's text, from the byte `start` on.
     pub fn written_at(text: &str, start: usize) -> Self {
-        Self { text: text.to_owned(), origin: (start..start + text.len()).collect() }
+        let mut written = Self::default();
+        for (at, c) in text.char_indices() {
+            written.push(c, Span::new(start + at, start + at + c.len_utf8()));
+        }
+        written
     }
 
     /// `value`, which some format decoded from the text `raw` that stands at `start`: its characters are found again in their order.
@@ -32,10 +37,11 @@ impl Traced {
         let mut at = 0;
         for c in value.chars() {
             let found = raw.get(at..).and_then(|rest| rest.char_indices().take(LARGEST_GAP).find(|&(_, r)| r == c));
-            let from = found.map_or(at.min(raw.len().saturating_sub(1)), |(skip, _)| at + skip);
-            decoded.push(c, start + from);
+            let from = found.map_or(at, |(skip, _)| at + skip);
+            let length = raw.get(from..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+            decoded.push(c, Span::new(start + from, start + from + length));
             if found.is_some() {
-                at = from + c.len_utf8();
+                at = from + length;
             }
         }
         decoded
@@ -53,10 +59,16 @@ impl Traced {
         self.text.is_empty()
     }
 
-    /// Adds one character that was written at `origin`.
-    pub fn push(&mut self, c: char, origin: usize) {
+    /// Adds one character that stems from `place`.
+    pub fn push(&mut self, c: char, place: Span) {
         self.text.push(c);
-        self.origin.extend((0..c.len_utf8()).map(|byte| origin + byte));
+        self.origin.extend(iter::repeat_n(place, c.len_utf8()));
+    }
+
+    /// Adds one character that nobody wrote, just behind the last one; at `otherwise` where it is the first.
+    pub fn push_unwritten(&mut self, c: char, otherwise: usize) {
+        let at = self.origin.last().map_or(otherwise, |last| last.end);
+        self.push(c, Span::new(at, at));
     }
 
     pub fn append(&mut self, other: &Self) {
@@ -64,6 +76,7 @@ impl Traced {
         self.origin.extend_from_slice(&other.origin);
     }
 
+    #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Self {
         match (self.text.get(range.clone()), self.origin.get(range)) {
             (Some(text), Some(origin)) => Self { text: text.to_owned(), origin: origin.to_vec() },
@@ -71,8 +84,22 @@ impl Traced {
         }
     }
 
+    #[must_use]
     pub fn from(&self, start: usize) -> Self {
         self.slice(start..self.len())
+    }
+
+    /// The text with the carriage returns of its line ends left out.
+    #[must_use]
+    pub fn with_unix_lines(&self) -> Self {
+        let mut read = Self::default();
+        let mut start = 0;
+        for (at, _) in self.text.match_indices("\r\n") {
+            read.append(&self.slice(start..at));
+            start = at + 1;
+        }
+        read.append(&self.from(start));
+        read
     }
 
     /// The characters with the byte at which each begins here.
@@ -80,9 +107,10 @@ impl Traced {
         self.text.char_indices()
     }
 
-    /// Where the byte `at` was written; just behind the last one for an `at` beyond the end.
-    pub fn origin(&self, at: usize) -> usize {
-        self.origin.get(at).or(self.origin.last().map(|last| last + 1).as_ref()).copied().unwrap_or_default()
+    /// Where the character at the byte `at` was written; just behind the last one for an `at` beyond the end.
+    pub fn place(&self, at: usize) -> Span {
+        let end = || self.origin.last().map(|last| Span::new(last.end, last.end));
+        self.origin.get(at).copied().or_else(end).unwrap_or_default()
     }
 
     pub fn span(&self) -> Span {
@@ -92,13 +120,13 @@ impl Traced {
     /// Where `range` was written: its first stretch, where a variable tore it apart.
     pub fn span_of(&self, range: Range<usize>) -> Span {
         let Some(origins) = self.origin.get(range.clone()).filter(|o| !o.is_empty()) else {
-            let at = self.origin(range.start);
+            let at = self.place(range.start).start;
             return Span::new(at, at);
         };
-        let torn = origins.windows(2).position(|pair| matches!(pair, [a, b] if b < a || b - a > LARGEST_GAP));
+        let torn = origins.windows(2).position(|pair| matches!(pair, [a, b] if b.start < a.start || b.start - a.start > LARGEST_GAP));
         let stretch = torn.map_or(origins, |at| origins.get(..=at).unwrap_or(origins));
         let (first, last) = (stretch.first().copied().unwrap_or_default(), stretch.last().copied().unwrap_or_default());
-        Span::new(first, last + 1)
+        Span::new(first.start, last.end)
     }
 }
 
@@ -111,6 +139,18 @@ mod tests {
         let decoded = Traced::decoded("a\"b", r#""a\"b""#, 10);
         assert_eq!(decoded.as_str(), "a\"b");
         assert_eq!(decoded.span(), Span::new(11, 15));
+    }
+
+    #[test]
+    fn no_place_lies_within_a_character() {
+        let escaped = Traced::decoded("\u{2028}a", "\"\\Lö\"", 0);
+        assert!("\"\\Lö\"".get(escaped.span().start..escaped.span().end).is_some());
+        let mut made = Traced::default();
+        made.push_unwritten('=', 7);
+        assert_eq!(made.span(), Span::new(7, 7));
+        made.append(&Traced::written_at("ö", 7));
+        made.push_unwritten(':', 0);
+        assert_eq!((made.span(), made.span_of(3..4)), (Span::new(7, 9), Span::new(9, 9)));
     }
 
     #[test]

@@ -12,3 +12,4 @@ mod prometheus;
 mod remediation;
 #[path = "../rights/mod.rs"]
 mod rights;
+mod userdata;

@@ -1,12 +1,13 @@
-//! Prometheus from Debian's package, unpacked without installing it: no root, and nothing of the machine changes.
+//! Debian's packages, unpacked without installing them: no root, and nothing of the machine changes.
 
 use std::{fs, path::Path, process::Command};
 
-const NO_DEBIAN: &str =
-    "the tests take prometheus and promtool from the PATH, or on Debian and Ubuntu from the package prometheus: install them";
-
-/// Downloads the package and unpacks it into the folder.
-pub fn unpack(into: &Path) {
+/// Downloads the packages and unpacks them into the folder; `otherwise` is what the tests say where that cannot be.
+pub fn unpack(packages: &[&str], otherwise: &str, into: &Path) {
+    let run = |command: &mut Command| {
+        let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}\n{otherwise}"));
+        assert!(output.status.success(), "{command:?}: {}\n{otherwise}", String::from_utf8_lossy(&output.stderr));
+    };
     let (lists, cache) = (into.join("apt/lists"), into.join("apt/cache"));
     for folder in [&lists, &cache] {
         fs::create_dir_all(folder.join("partial")).expect("target is writable");
@@ -24,18 +25,14 @@ pub fn unpack(into: &Path) {
         run(command.args(["-o", "APT::Sandbox::User=root"]).args(arguments));
     };
     apt_get(&["update"]);
-    apt_get(&["download", "prometheus"]);
-    let mut files = fs::read_dir(&cache).expect("made above").flatten().map(|entry| entry.path());
-    let package = files.find(|path| path.extension().is_some_and(|extension| extension == "deb")).expect("apt-get download makes a file");
-    run(Command::new("dpkg").arg("-x").arg(package).arg(into));
+    apt_get(&[&["download"], packages].concat());
+    let files = fs::read_dir(&cache).expect("made above").flatten().map(|entry| entry.path());
+    for package in files.filter(|path| path.extension().is_some_and(|extension| extension == "deb")) {
+        run(Command::new("dpkg").arg("-x").arg(package).arg(into));
+    }
     fs::remove_dir_all(into.join("apt")).expect("target is writable");
 }
 
 fn option(name: &str, path: &Path) -> String {
     format!("{name}={}", path.display())
-}
-
-fn run(command: &mut Command) {
-    let output = command.output().expect(NO_DEBIAN);
-    assert!(output.status.success(), "{command:?}: {}\n{NO_DEBIAN}", String::from_utf8_lossy(&output.stderr));
 }

@@ -5,6 +5,7 @@
 pub mod binaries;
 mod debian;
 mod etcd;
+mod go;
 mod karpenter;
 mod nodewhy;
 mod process;

@@ -1,0 +1,14 @@
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nodewhy::{dump, world::World};
+
+const LIMIT: usize = 64 * 1024;
+
+fuzz_target!(|bytes: &[u8]| {
+    if bytes.len() > LIMIT {
+        return;
+    }
+    let (mut world, mut summary) = (World::default(), dump::Summary::default());
+    dump::load_bytes("dump", bytes, &mut world, &mut summary);
+});

@@ -1,0 +1,191 @@
+//! `nodewhy userdata`: what the machines of a node class will really run.
+
+use super::{BAD_INPUT, Color, NO_CLUSTER, block_on, chain, colour, complain, fail, print};
+use crate::cluster;
+use crate::dump;
+use crate::effective::{self, Cluster, Machine};
+use crate::foreign::{NodeClass, NodePool};
+use crate::input::Input;
+use crate::karpenter::Version;
+use crate::live;
+use crate::report::userdata::{self as report, Page};
+use crate::userdata::{Consequence, Family};
+use crate::world::World;
+use chrono::Utc;
+use clap::{Args, ValueEnum};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[derive(Debug, Args)]
+pub struct UserData {
+    /// One node class only; with neither a name nor a file, all node classes of the cluster
+    name: Option<String>,
+    /// EC2NodeClasses with or without NodePools, as for `diagnose`; with --ami-family bare user data; may be repeated. Needs no cluster
+    #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
+    files: Vec<PathBuf>,
+    /// Take the files for bare user data of this amiFamily: AL2, AL2023, Bottlerocket, Windows2022, Custom
+    #[arg(long, value_name = "FAMILY", requires = "files", conflicts_with = "name")]
+    ami_family: Option<String>,
+    /// The machines of this NodePool only
+    #[arg(long, value_name = "NAME")]
+    nodepool: Option<String>,
+    /// Karpenter's version [default: that of its Deployment]
+    #[arg(long, value_name = "VERSION")]
+    karpenter: Option<String>,
+    /// The kubelet's version, for example 1.34 [default: that in the names of the images]
+    #[arg(long, value_name = "VERSION")]
+    kubernetes: Option<String>,
+    #[command(flatten)]
+    cluster: cluster::Cluster,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+    /// Exit with 1 where user data keeps the machine from joining (stop), or also where something of it is lost (lost)
+    #[arg(long, value_enum)]
+    fail_on: Option<FailOn>,
+    #[arg(long, value_enum, default_value_t)]
+    color: Color,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Format {
+    /// Tables, and defects with carets
+    #[default]
+    Text,
+    /// An EffectiveUserDataList
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    Stop,
+    Lost,
+}
+
+pub fn run(args: &UserData) -> ExitCode {
+    let (karpenter, kubernetes) = match (versions(args.karpenter.as_deref()), versions(args.kubernetes.as_deref())) {
+        (Ok(karpenter), Ok(kubernetes)) => (karpenter, kubernetes.map(|Version(_, minor, _)| minor)),
+        (Err(error), _) | (_, Err(error)) => return fail(&error, BAD_INPUT),
+    };
+    let mut world = World::default();
+    let mut bare = Vec::new();
+    let mut clean = true;
+    if let Some(family) = &args.ami_family {
+        if Family::from_name(family).is_none() {
+            return fail(
+                &format!("no amiFamily is called {family}: AL2, AL2023, Bottlerocket, Windows2019, Windows2022, Windows2025, Custom"),
+                BAD_INPUT,
+            );
+        }
+        for file in &args.files {
+            match read(file) {
+                Ok(text) => bare.push((file.display().to_string(), bare_class(family, text))),
+                Err(error) => return fail(&format!("{}: cannot be read: {error}", file.display()), BAD_INPUT),
+            }
+        }
+    } else if args.files.is_empty() {
+        if let Err(error) = load(&args.cluster, &mut world) {
+            return fail(&error, NO_CLUSTER);
+        }
+    } else {
+        let summary = dump::load(&args.files, &mut world);
+        summary.complaints.iter().for_each(|complaint| complain(&complaint.to_string()));
+        clean = summary.complaints.is_empty();
+    }
+    let installed = world.karpenter();
+    let machine = |class, family, pool| Machine {
+        class,
+        family,
+        pool,
+        karpenter: karpenter.or(installed.map(|k| k.version)),
+        kubernetes: kubernetes.or_else(|| NodeClass::kubernetes(class)),
+        cluster: Cluster {
+            name: installed.and_then(|k| k.cluster_name.as_deref()).filter(|name| !name.is_empty()),
+            endpoint: installed.and_then(|k| k.cluster_endpoint.as_deref()).filter(|endpoint| !endpoint.is_empty()),
+            authority: installed.and_then(|k| k.cluster_ca_bundle.as_deref()).filter(|authority| !authority.is_empty()),
+        },
+    };
+    let mut pages: Vec<Page> = Vec::new();
+    for (source, class) in &bare {
+        let Some(family) = class.family() else { continue };
+        let machine = machine(class, family, None);
+        pages.push(Page { machine, effective: effective::resolve(&machine), source: source.clone() });
+    }
+    for class in world.classes().map(|facts| &facts.class).filter(|class| args.name.as_deref().is_none_or(|name| name == class.name())) {
+        let Some(family) = class.family() else {
+            complain(&format!("{} {} has neither an amiFamily nor an alias that is known", class.kind, class.name()));
+            continue;
+        };
+        for pool in pools_of(&world, class, args.nodepool.as_deref()) {
+            let machine = machine(class, family, pool);
+            pages.push(Page {
+                machine,
+                effective: effective::resolve(&machine),
+                source: format!("{}/{} spec.userData", class.kind, class.name()),
+            });
+        }
+    }
+    if pages.is_empty() {
+        return fail(&nothing(args), BAD_INPUT);
+    }
+    print(&match args.output {
+        Format::Text => report::text(&pages, colour(args.color)),
+        Format::Json => report::json(&pages),
+    });
+    let fails = |page: &Page| {
+        page.effective.defects.iter().any(|defect| match defect.consequence(page.machine.family) {
+            Consequence::NoLaunch | Consequence::NoJoin => args.fail_on.is_some(),
+            Consequence::Lost => args.fail_on == Some(FailOn::Lost),
+            Consequence::Unknown => false,
+        })
+    };
+    if clean { ExitCode::from(u8::from(pages.iter().any(fails))) } else { ExitCode::from(BAD_INPUT) }
+}
+
+/// The NodePools that launch machines of this class; the class alone where none does.
+fn pools_of<'w>(world: &'w World, class: &NodeClass, only: Option<&str>) -> Vec<Option<&'w NodePool>> {
+    let names = |pool: &&NodePool| {
+        let reference = &pool.spec.template.spec.node_class_ref;
+        reference.kind == class.kind && reference.name == class.name() && only.is_none_or(|only| only == pool.name())
+    };
+    let pools: Vec<_> = world.pools().filter(names).map(Some).collect();
+    if pools.is_empty() && only.is_none() { vec![None] } else { pools }
+}
+
+fn nothing(args: &UserData) -> String {
+    match (&args.name, &args.nodepool) {
+        (_, Some(pool)) => format!("no NodePool {pool} that uses this node class"),
+        (Some(name), None) => format!("no node class is called {name}"),
+        (None, None) if args.files.is_empty() => "the cluster has no EC2NodeClass".to_owned(),
+        (None, None) => "no EC2NodeClass could be read; say what bare user data is for with --ami-family".to_owned(),
+    }
+}
+
+/// `1.34`, `v1.14.1`.
+fn versions(text: Option<&str>) -> Result<Option<Version>, String> {
+    let parse = |text: &str| Version::parse(text).ok_or_else(|| format!("{text} is no version; expected one like 1.34 or 1.14.1"));
+    text.map(parse).transpose()
+}
+
+fn read(file: &Path) -> std::io::Result<String> {
+    if file.as_os_str() == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(file) }
+}
+
+/// A node class of nothing but its user data.
+fn bare_class(family: &str, text: String) -> NodeClass {
+    let mut class = NodeClass { kind: "EC2NodeClass".to_owned(), ..NodeClass::default() };
+    class.spec.ami_family = Some(family.to_owned());
+    class.spec.user_data = Some(text);
+    class
+}
+
+/// Reads the node classes, the NodePools and Karpenter's Deployment, nothing else.
+fn load(cluster: &cluster::Cluster, world: &mut World) -> Result<(), String> {
+    const INPUTS: [Input; 3] = [Input::NodeClasses, Input::NodePools, Input::Deployments];
+    let loaded = block_on(async {
+        let client = cluster.client().await.map_err(|e| e.to_string())?;
+        let unanswered = |e: kube::Error| format!("the cluster does not answer: {}", chain(&e));
+        live::load_only(&client, world, Utc::now(), &INPUTS).await.map_err(unanswered)
+    });
+    loaded.map_err(|e| e.to_string())??.iter().for_each(|complaint| complain(complaint));
+    world.missing(Input::NodeClasses).map_or(Ok(()), |why| Err(format!("nothing to read: EC2NodeClasses cannot be read ({why})")))
+}

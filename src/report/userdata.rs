@@ -1,0 +1,233 @@
+//! What a machine will run, as text and as JSON. Every value and message is masked: user data holds secrets.
+
+use super::snippet;
+use super::text::wrap;
+use crate::api::Blame;
+use crate::effective::{Effective, Kind, Machine, Origin, Outcome, Value};
+use crate::text::{self, Span};
+use crate::userdata::{Consequence, Defect, LARGEST};
+use serde_json::{Value as Json, json};
+use std::fmt::Write;
+
+/// One machine and what it will run.
+#[derive(Debug)]
+pub struct Page<'a> {
+    pub machine: Machine<'a>,
+    pub effective: Effective,
+    /// Where the text stands: `EC2NodeClass/default spec.userData`, or a file.
+    pub source: String,
+}
+
+/// The pages for programs; `docs/userdata.md` describes the shape.
+pub fn json(pages: &[Page]) -> String {
+    let items: Vec<Json> = pages.iter().map(Page::json).collect();
+    let list = json!({"apiVersion": "nodewhy.dev/v1alpha1", "kind": "EffectiveUserDataList", "items": items});
+    // Of a map with string keys only: this cannot fail.
+    serde_json::to_string_pretty(&list).unwrap_or_default() + "\n"
+}
+
+/// The pages for people.
+pub fn text(pages: &[Page], colour: bool) -> String {
+    pages.iter().map(|page| page.text(colour)).collect::<Vec<_>>().join("\n")
+}
+
+impl Page<'_> {
+    fn user_data(&self) -> &str {
+        self.machine.class.spec.user_data.as_deref().unwrap_or_default()
+    }
+
+    fn place(&self, span: Span) -> text::Position {
+        text::position(self.user_data(), span.start)
+    }
+
+    fn json(&self) -> Json {
+        let place = |span: Span| {
+            let at = self.place(span);
+            json!({"line": at.line, "column": at.column})
+        };
+        let defect = |defect: &Defect| {
+            json!({
+                "kind": format!("{:?}", defect.kind),
+                "consequence": format!("{:?}", defect.consequence(self.machine.family)),
+                "line": self.place(defect.span).line,
+                "column": self.place(defect.span).column,
+                "message": text::mask(&defect.message),
+                "excerpt": text::excerpt(self.user_data(), defect.span).shown,
+            })
+        };
+        json!({
+            "nodeClass": Some(self.machine.class.name()).filter(|name| !name.is_empty()),
+            "nodePool": self.machine.pool.map(crate::foreign::NodePool::name),
+            "source": self.source,
+            "family": self.machine.family.to_string(),
+            "karpenter": self.machine.karpenter.map(|version| version.to_string()),
+            "kubernetes": self.machine.kubernetes.map(|minor| format!("1.{minor}")),
+            "starts": self.effective.stop(self.machine.family).is_none(),
+            "values": self.effective.values.iter().map(|value| self.value(value)).collect::<Vec<_>>(),
+            "defects": self.effective.defects.iter().map(defect).collect::<Vec<_>>(),
+            "notAnalysedFrom": self.effective.not_followed.map(place),
+            "bytes": {"userData": self.user_data().len(), "renderedAtLeast": self.effective.rendered, "limit": LARGEST},
+            "notes": self.effective.notes,
+        })
+    }
+
+    fn value(&self, value: &Value) -> Json {
+        let (outcome, by, because) = match &value.outcome {
+            Outcome::Effective => ("Effective", None, None),
+            Outcome::Overridden { by, because } => ("Overridden", Some(self.origin(by)), Some((*because).to_owned())),
+            Outcome::Lost(because) => ("Lost", None, Some(because.clone())),
+        };
+        json!({
+            "kind": kind(value.kind),
+            "name": text::mask(&value.name),
+            "value": masked(value),
+            "literal": value.literal,
+            "exact": value.exact,
+            "origin": self.origin(&value.origin),
+            "outcome": outcome,
+            "overriddenBy": by,
+            "because": because,
+        })
+    }
+
+    fn origin(&self, origin: &Origin) -> Json {
+        match origin {
+            Origin::UserData(span) => {
+                let at = self.place(*span);
+                json!({"from": "UserData", "line": at.line, "column": at.column})
+            }
+            Origin::NodeClass(field) => json!({"from": "NodeClass", "field": field}),
+            Origin::NodePool(field) => json!({"from": "NodePool", "field": field}),
+            Origin::Karpenter => json!({"from": "Karpenter"}),
+            Origin::Image => json!({"from": "Image"}),
+        }
+    }
+
+    fn said(&self, origin: &Origin) -> String {
+        match origin {
+            Origin::UserData(span) => {
+                let at = self.place(*span);
+                format!("userData:{}:{}", at.line, at.column)
+            }
+            Origin::NodeClass(field) => format!("node class {field}"),
+            Origin::NodePool(field) => format!("NodePool {field}"),
+            Origin::Karpenter => "Karpenter".to_owned(),
+            Origin::Image => "image".to_owned(),
+        }
+    }
+
+    fn text(&self, colour: bool) -> String {
+        let bold = |text: &str| if colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
+        let red = |text: &str| if colour { format!("\x1b[1;31m{text}\x1b[0m") } else { text.to_owned() };
+        let machine = &self.machine;
+        let pool = machine.pool.map_or_else(String::new, |pool| format!(", NodePool {}", pool.name()));
+        let version = |name: &str, version: Option<String>| version.map_or_else(String::new, |version| format!(", {name} {version}"));
+        let karpenter = version("Karpenter", machine.karpenter.map(|v| v.to_string()));
+        let kubernetes = version("Kubernetes", machine.kubernetes.map(|minor| format!("1.{minor}")));
+        let mut out = format!("{}{pool}: {}{karpenter}{kubernetes}\n", bold(&self.source), machine.family);
+        let mut line = |indent: usize, text: &str| {
+            for (at, part) in wrap(text, 110).into_iter().enumerate() {
+                let _ = writeln!(out, "{:width$}{part}", "", width = indent + if at > 0 { 2 } else { 0 });
+            }
+        };
+        if let Some(stop) = self.effective.stop(machine.family) {
+            let what = match stop.consequence(machine.family) {
+                Consequence::NoLaunch => "No instance is launched",
+                _ => "No Node appears",
+            };
+            line(2, &red(&format!("{what}, and nothing below takes effect: see line {}.", self.place(stop.span).line)));
+        }
+        if let Some(from) = self.effective.not_followed {
+            let at = self.place(from);
+            line(2, &format!("Not analysed from userData:{}:{} on: what stands there may change the kubelet.", at.line, at.column));
+        }
+        for note in &self.effective.notes {
+            line(2, &format!("{note}."));
+        }
+        let (gets, rest): (Vec<&Value>, Vec<&Value>) = self.effective.values.iter().partition(|v| v.outcome == Outcome::Effective);
+        self.table(&mut out, &bold("the kubelet gets"), &gets);
+        self.table(&mut out, &bold("the kubelet does not get"), &rest);
+        for defect in &self.effective.defects {
+            self.defect(&mut out, defect, colour);
+        }
+        let bytes = self.user_data().len();
+        if machine.class.spec.user_data.is_some() {
+            let _ =
+                writeln!(out, "\n  {bytes} bytes of user data, at least {} once rendered; EC2 takes {LARGEST}", self.effective.rendered);
+        }
+        out
+    }
+
+    fn table(&self, out: &mut String, heading: &str, values: &[&Value]) {
+        const WIDEST: usize = 64;
+        if values.is_empty() {
+            return;
+        }
+        let _ = writeln!(out, "\n  {heading}");
+        let rows: Vec<[String; 4]> = values.iter().map(|value| self.row(value)).collect();
+        let width = |column: usize| {
+            let widths = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+            widths.filter(|&width| width <= WIDEST).max().unwrap_or_default()
+        };
+        let widths = [width(0), width(1)];
+        for (at, [name, value, from, fate]) in rows.iter().enumerate() {
+            let _ = writeln!(out, "    {}", format!("{name:<a$}  {value:<b$}  {from}", a = widths[0], b = widths[1]).trim_end());
+            // One reason often holds for several values.
+            let shared = rows.get(at + 1).is_some_and(|next| next[3] == *fate);
+            for (at, part) in wrap(fate, 102).into_iter().enumerate().filter(|(_, part)| !shared && !part.is_empty()) {
+                let _ = writeln!(out, "      {}{part}", if at == 0 { "= " } else { "  " });
+            }
+        }
+    }
+
+    fn row(&self, value: &Value) -> [String; 4] {
+        let name = match value.kind {
+            Kind::Flag => format!("--{}", value.name),
+            Kind::Cluster => format!("cluster {}", value.name),
+            Kind::Config | Kind::Setting => value.name.clone(),
+        };
+        let shown = masked(value);
+        let shown = if value.literal { shown } else { format!("({shown})") };
+        let perhaps = if value.exact { "" } else { "perhaps: not followed with certainty" };
+        let fate = match &value.outcome {
+            Outcome::Effective => perhaps.to_owned(),
+            Outcome::Overridden { by, because } => format!("overridden by {}: {because}", self.said(by)),
+            Outcome::Lost(because) => format!("lost: {because}"),
+        };
+        [text::mask(&name), shown, self.said(&value.origin), fate]
+    }
+
+    fn defect(&self, out: &mut String, defect: &Defect, colour: bool) {
+        let level = match defect.consequence(self.machine.family) {
+            Consequence::NoLaunch | Consequence::NoJoin => "error",
+            Consequence::Lost => "warning",
+            Consequence::Unknown => "note",
+        };
+        let level = if colour { format!("\x1b[1m{level}\x1b[0m") } else { level.to_owned() };
+        let message = text::mask(&defect.message);
+        for (at, part) in wrap(&format!("{level}: {message}"), 110).into_iter().enumerate() {
+            let _ = writeln!(out, "{}{part}", if at == 0 { "\n  " } else { "    " });
+        }
+        let class = self.machine.class;
+        let blame = Blame::object(&class.api_version, &class.kind, class.name()).at(self.user_data(), defect.span);
+        let (Some(line), Some(column), Some(excerpt)) = (blame.line, blame.column, &blame.excerpt) else { return };
+        let _ = writeln!(out, "  --> {}:{line}:{column}", self.source);
+        out.push_str(&snippet::render(&blame, excerpt, line as usize, colour));
+    }
+}
+
+const fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Cluster => "Cluster",
+        Kind::Config => "Config",
+        Kind::Flag => "Flag",
+        Kind::Setting => "Setting",
+    }
+}
+
+/// The value as it may be shown: its own name may be what makes it a secret.
+fn masked(value: &Value) -> String {
+    let prefix = format!("{}=", value.name);
+    let shown = text::mask(&format!("{prefix}{}", value.value));
+    shown.strip_prefix(&text::mask(&prefix)).map_or_else(|| "***".to_owned(), str::to_owned)
+}

@@ -1,0 +1,68 @@
+//! Programs from Go modules, built once into `target/control-plane`.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::Command,
+    time::Instant,
+};
+
+/// The folder with the source of a module (`example.com/module@v1.2.3`).
+pub fn module_source(module: &str) -> PathBuf {
+    let output = go().current_dir(folder()).args(["mod", "download", "-json", module]).output().expect(NO_GO);
+    assert!(output.status.success(), "go mod download {module}: {}", String::from_utf8_lossy(&output.stdout));
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("go writes JSON");
+    answer["Dir"].as_str().expect("a downloaded module has a folder").into()
+}
+
+/// `go install` into `target/control-plane/NAME`, unless the last one there was of the same `sources` and arguments.
+pub fn install(name: &str, sources: &str, working_directory: &Path, arguments: &[&str]) -> PathBuf {
+    once(name, &format!("{arguments:?}\n{sources}"), |bin| install_into(bin, working_directory, arguments))
+}
+
+/// `go install` into the folder.
+pub fn install_into(bin: &Path, working_directory: &Path, arguments: &[&str]) {
+    let status = go().current_dir(working_directory).env("GOBIN", bin).arg("install").args(arguments).status().expect(NO_GO);
+    assert!(status.success(), "go install {arguments:?}: {status}");
+}
+
+/// The folder `target/control-plane/NAME`, filled by `make` unless it was filled from the same before.
+pub fn once(name: &str, wanted: &str, make: impl FnOnce(&Path)) -> PathBuf {
+    let made = folder().join(name);
+    fs::create_dir_all(&made).expect("target is writable");
+    // Tests run in parallel, in threads and in processes; the lock ends with the file handle.
+    let lock = File::create(made.join(".lock")).expect("target is writable");
+    lock.lock().expect("target's file system has locks");
+    let stamp = made.join(".built-from");
+    if fs::read_to_string(&stamp).is_ok_and(|built| built == wanted) {
+        return made;
+    }
+    say(&format!("making {} (minutes, the first time)", made.display()));
+    let start = Instant::now();
+    make(&made);
+    fs::write(stamp, wanted).expect("target is writable");
+    say(&format!("made {} in {:.0?}", made.display(), start.elapsed()));
+    made
+}
+
+/// `<target>/control-plane`.
+pub fn folder() -> PathBuf {
+    // <target>/tmp is the one path in the target directory that cargo tells integration tests.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is <target>/tmp");
+    let folder = target.join("control-plane");
+    fs::create_dir_all(&folder).expect("target is writable");
+    folder
+}
+
+const NO_GO: &str =
+    "the tests build programs from Go modules: install Go (https://go.dev/dl), in the version of tests/control-plane/go.mod or later";
+
+/// Past the capture of a test's output: somebody waits.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+fn go() -> Command {
+    Command::new("go")
+}
