@@ -1,10 +1,8 @@
 //! Upstream moves: what nodewhy's rules take from it stands in one table, and here in the source of every pinned version.
 
-#[path = "../control-plane/binaries.rs"]
-#[expect(dead_code, reason = "of the programs' sources this needs the download only")]
-mod binaries;
-#[path = "../control-plane/debian.rs"]
-mod debian;
+#[path = "../control-plane/go.rs"]
+#[expect(dead_code, reason = "nothing is built here")]
+mod go;
 mod literals;
 mod table;
 
@@ -66,7 +64,7 @@ fn download(pins: &BTreeMap<String, Vec<String>>) -> BTreeMap<(&str, &str), Path
     thread::scope(|scope| {
         let pinned = pins.iter().flat_map(|(module, versions)| versions.iter().map(|version| (module.as_str(), version.as_str())));
         let started: Vec<_> = pinned
-            .map(|(module, version)| ((module, version), scope.spawn(move || binaries::module_source(&format!("{module}@{version}")))))
+            .map(|(module, version)| ((module, version), scope.spawn(move || go::module_source(&format!("{module}@{version}")))))
             .collect();
         started.into_iter().map(|(pin, source)| (pin, source.join().expect("it can be downloaded"))).collect()
     })
