@@ -10,7 +10,8 @@ pub fn reason(world: &World, claim: &NodeClaim, deleted: DateTime<Utc>) -> Optio
     if world.events("NodeClaim", claim.name()).any(|e| e.reason == "SpotInterrupted") {
         return Some("EC2 took its spot instance back".to_owned());
     }
-    // core pkg/apis/v1/nodeclaim_status.go `ConditionTypeDisruptionReason` (v1.14.3); since v1.3.1.
+    // core pkg/apis/v1/nodeclaim_status.go `ConditionTypeDisruptionReason` (v1.14.3), since v1.3.1; its reasons in nodepool.go,
+    // Unhealthy since v1.15.0.
     if let Some(disrupted) = claim.condition("DisruptionReason").filter(|c| c.is_true()) {
         return Some(match disrupted.reason.as_str() {
             "Drifted" => "it had drifted from its NodePool or node class".to_owned(),

@@ -245,7 +245,7 @@ pub fn refused_sandbox(event: &Event) -> Option<Sandbox> {
         return Some(Sandbox::Address);
     }
     // containerd v2.1 internal/cri/server/podsandbox/sandbox_run.go
-    (event.message.contains("sandbox image") || event.message.contains("pause image")).then_some(Sandbox::Image)
+    event.message.contains("sandbox image").then_some(Sandbox::Image)
 }
 
 /// Hardware that the EKS node monitoring agent calls broken on a Node in service.
