@@ -83,7 +83,7 @@ impl<'w> Case<'w> {
         };
         let vanished = || {
             let gone = nodes.is_empty() && world.missing(Input::Nodes).is_none();
-            gate::vanished_wait(claim, world.events("Node", &claim.status.node_name).filter(|_| gone), thresholds)
+            if gone { gate::vanished_wait(claim, world.events("Node", &claim.status.node_name), thresholds) } else { None }
         };
         let wait = vanished().or_else(|| gate::claim_wait(claim, &nodes, changed, thresholds)).or_else(refused)?;
         let pool = claim.node_pool().and_then(|p| world.pool(p));

@@ -103,7 +103,7 @@ impl World {
             Object::Node(node) => self.apply_node(node),
             Object::NodePool(pool) => {
                 let name = pool.metadata.name.to_string();
-                let mut subjects: Vec<_> = self.claims_by_pool.under(&name).map(|c| Subject::Claim(c.into())).collect();
+                let mut subjects: Vec<_> = self.claims_by_pool.under(&pool.metadata.name).map(|c| Subject::Claim(c.into())).collect();
                 self.pools.insert(name.clone(), pool);
                 subjects.push(Subject::Pool(name));
                 Touched::Subjects(subjects)
@@ -430,16 +430,16 @@ impl World {
     }
 
     /// The Nodes with this providerID; none for an empty one.
-    pub fn nodes_with_provider_id(&self, id: &str) -> impl Iterator<Item = &Node> {
+    pub fn nodes_with_provider_id<'w>(&'w self, id: &Word) -> impl Iterator<Item = &'w Node> + use<'w> {
         self.nodes_under(id).filter(|n| !n.spec.provider_id.is_empty())
     }
 
     /// The Nodes that nobody has given a providerID.
     pub fn nodes_without_provider_id(&self) -> impl Iterator<Item = &Node> {
-        self.nodes_under("")
+        self.nodes_under(&Word::default())
     }
 
-    fn nodes_under(&self, id: &str) -> impl Iterator<Item = &Node> {
+    fn nodes_under<'w>(&'w self, id: &Word) -> impl Iterator<Item = &'w Node> + use<'w> {
         self.nodes_by_provider_id.under(id).filter_map(|name| self.node(name))
     }
 
@@ -469,7 +469,7 @@ impl World {
 
     /// The NodeClaims of a NodePool.
     pub fn claims_of_pool(&self, name: &str) -> impl Iterator<Item = &NodeClaim> {
-        self.claims_by_pool.under(name).filter_map(|name| self.claim(name))
+        self.claims_by_pool.under(&name.into()).filter_map(|name| self.claim(name))
     }
 
     /// Events about one object.

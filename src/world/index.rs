@@ -16,9 +16,10 @@ impl Index {
         self.0.remove(&(key, name));
     }
 
-    /// The names under a key, in order.
-    pub fn under<'i>(&'i self, key: &str) -> impl Iterator<Item = &'i Word> + use<'i> {
-        let key = Word::from(key);
+    /// The names under a key, in order. It takes a word, not a text: the table of all words would be searched for it, and that takes the
+    /// longer the larger the cluster is.
+    pub fn under<'i>(&'i self, key: &Word) -> impl Iterator<Item = &'i Word> + use<'i> {
+        let key = key.clone();
         self.0.range((key.clone(), Word::default())..).take_while(move |(k, _)| *k == key).map(|(_, name)| name)
     }
 }
