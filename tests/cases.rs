@@ -1,14 +1,17 @@
 //! Real cases from public reports: right subject, right cause, right object to change, no false alarm.
 
+mod objects;
+
 use nodewhy::api::{Confidence, NodeDiagnosis};
 use nodewhy::diagnose::diagnose;
 use nodewhy::dump;
 use nodewhy::gate::Thresholds;
 use nodewhy::world::World;
+use objects::case_folders;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 #[derive(Deserialize)]
 struct Expect {
@@ -70,12 +73,7 @@ fn faults(folder: &Path) -> Vec<String> {
 
 #[test]
 fn every_real_case_comes_out_right() {
-    let mut folders: Vec<PathBuf> = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases"))
-        .expect("the cases")
-        .map(|e| e.expect("an entry").path())
-        .filter(|p| p.is_dir())
-        .collect();
-    folders.sort();
+    let folders = case_folders();
     assert!(folders.len() >= 40, "cases are missing");
     let mut report = String::new();
     for folder in &folders {

@@ -9,10 +9,9 @@ use nodewhy::gate::Thresholds;
 use nodewhy::lint::{BY_TEXT, Files, Finding, lint};
 use nodewhy::rules;
 use nodewhy::world::World;
-use objects::{examples, over_cluster};
+use objects::{case_folders, examples, over_cluster};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 
 fn found_in(file: &str, text: &str) -> Vec<Finding> {
     let (mut files, mut summary) = (Files::default(), Summary::default());
@@ -266,15 +265,9 @@ const NEXT_MISTAKE: &[(&str, &str)] = &[("207-containerd-argument-without-quotes
 
 #[test]
 fn real_cases_have_the_cause_under_lint_that_they_have_under_diagnose() {
-    let mut folders: Vec<PathBuf> = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases"))
-        .expect("the cases")
-        .map(|e| e.expect("an entry").path())
-        .filter(|p| p.is_dir())
-        .collect();
-    folders.sort();
     let mut faults = String::new();
     let mut agreed = 0;
-    for folder in folders {
+    for folder in case_folders() {
         let name = folder.file_name().unwrap_or_default().display().to_string();
         let expect: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(folder.join("expect.json")).unwrap()).unwrap();
         let (mut world, mut files) = (World::default(), Files::default());

@@ -9,12 +9,11 @@ use nodewhy::dump::{Summary, load_bytes};
 use nodewhy::gate::Thresholds;
 use nodewhy::rules;
 use nodewhy::world::{Subject, World};
-use objects::{documents, over_cluster};
+use objects::{case_folders, documents, over_cluster};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::LazyLock;
 
 /// The objects of one cluster at one time.
@@ -48,17 +47,13 @@ fn of_pages() -> Vec<Scene> {
 }
 
 fn of_cases() -> Vec<Scene> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let folders = std::fs::read_dir(folder).expect("the cases").map(|e| e.expect("an entry").path()).filter(|p| p.is_dir());
     let scene = |folder: std::path::PathBuf| {
         let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a file of the case");
         let expect: Value = serde_json::from_str(&read("expect.json")).expect("JSON");
         let now = expect["now"].as_str().expect("a time").parse().expect("a time");
         Scene { name: folder.display().to_string(), now, objects: documents(&read("cluster.yaml")) }
     };
-    let mut scenes: Vec<_> = folders.map(scene).collect();
-    scenes.sort_by(|a, b| a.name.cmp(&b.name));
-    scenes
+    case_folders().into_iter().map(scene).collect()
 }
 
 fn world_of<'o>(objects: impl IntoIterator<Item = &'o Value>) -> World {

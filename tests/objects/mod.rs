@@ -7,6 +7,7 @@ pub mod fleet;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 
 /// The healthy cluster that every example of a page starts from.
 pub const CLUSTER: &str = include_str!("../../docs/causes/cluster.yaml");
@@ -28,6 +29,15 @@ pub fn over_cluster(text: &str) -> Vec<Value> {
         }
     }
     cluster
+}
+
+/// The folders of the real cases, in order.
+pub fn case_folders() -> Vec<PathBuf> {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let entries = std::fs::read_dir(cases).expect("the cases").map(|entry| entry.expect("an entry").path());
+    let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
 }
 
 /// One example of a page: objects over the healthy cluster, and what must be found.
