@@ -100,15 +100,7 @@ fn node_class_ref(name: &str) -> Value {
 /// Karpenter 1.0.0 to 1.0.5, 1.1.0, 1.1.1 and 1.2.0 give such a node up: `UnregisteredTaintNotFound`.
 pub fn join_without_unregistered_taint(control_plane: &ControlPlane, nodepool: &str) {
     let name = format!("{nodepool}-without-unregistered-taint");
-    control_plane.apply(json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": { "name": name },
-        "spec": {
-            "matchConstraints": {
-                "objectSelector": { "matchLabels": { "karpenter.sh/nodepool": nodepool } },
-                "resourceRules": [{ "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"], "operations": ["CREATE"] }],
-            },
+    let policy = json!({
             "matchConditions": [{ "name": "tainted", "expression": "has(object.spec.taints)" }],
             "reinvocationPolicy": "Never",
             "mutations": [{
@@ -118,14 +110,8 @@ pub fn join_without_unregistered_taint(control_plane: &ControlPlane, nodepool: &
                     r#"value: object.spec.taints.filter(taint, taint.key != "karpenter.sh/unregistered")}]"#,
                 ) },
             }],
-        },
-    }));
-    control_plane.apply(json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": { "name": name },
-        "spec": { "policyName": name },
-    }));
+    });
+    policy_on_new_nodes(control_plane, "MutatingAdmissionPolicy", &name, nodepool, policy, json!({}));
     // The API server takes a moment to act on a new policy.
     let node = json!({
         "apiVersion": "v1",
@@ -142,29 +128,27 @@ pub fn join_without_unregistered_taint(control_plane: &ControlPlane, nodepool: &
 /// From now on nobody can create a Node of the pool, as under a policy that demands labels which Karpenter's Nodes lack.
 pub fn deny_nodes(control_plane: &ControlPlane, nodepool: &str) {
     let name = format!("{nodepool}-no-nodes");
-    control_plane.apply(json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": { "name": name },
-        "spec": {
-            "matchConstraints": {
-                "objectSelector": { "matchLabels": { "karpenter.sh/nodepool": nodepool } },
-                "resourceRules": [{ "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"], "operations": ["CREATE"] }],
-            },
-            "validations": [{ "expression": "false", "message": "a Node needs the label team" }],
-        },
-    }));
-    control_plane.apply(json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": { "name": name },
-        "spec": { "policyName": name, "validationActions": ["Deny"] },
-    }));
+    let policy = json!({ "validations": [{ "expression": "false", "message": "a Node needs the label team" }] });
+    policy_on_new_nodes(control_plane, "ValidatingAdmissionPolicy", &name, nodepool, policy, json!({ "validationActions": ["Deny"] }));
     // The API server takes a moment to act on a new policy.
     let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": { "karpenter.sh/nodepool": nodepool } } });
     wait_until(Duration::from_secs(30), || {
         control_plane.try_kubectl_with_input(&["create", "--dry-run=server", "--filename=-"], &node).is_err().then_some(())
     });
+}
+
+/// An admission policy for the Nodes of a pool as they are created, and its binding.
+fn policy_on_new_nodes(control_plane: &ControlPlane, kind: &str, name: &str, nodepool: &str, mut policy: Value, mut binding: Value) {
+    policy["matchConstraints"] = json!({
+        "objectSelector": { "matchLabels": { "karpenter.sh/nodepool": nodepool } },
+        "resourceRules": [{ "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"], "operations": ["CREATE"] }],
+    });
+    binding["policyName"] = json!(name);
+    for (kind, spec) in [(kind.to_owned(), policy), (format!("{kind}Binding"), binding)] {
+        control_plane.apply(json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": { "name": name }, "spec": spec,
+        }));
+    }
 }
 
 /// Says what kubelet says when the node can run pods, and takes off the taint that kube-controller-manager takes off then.
