@@ -3,20 +3,48 @@
 //! Ten thousand Nodes say the same thirty labels and the same six conditions. With [`Word`]s a Node and its NodeClaim take a sixth of
 //! what they take with `String`s (tests/budget.rs).
 
+use arcstr::ArcStr;
 use serde::{Deserialize, Deserializer};
 use std::borrow::{Borrow, Cow};
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Deref;
-use string_cache::DefaultAtom;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// An interned string of eight bytes; freed with its last holder. It orders as text does.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Word(DefaultAtom);
+/// A string of eight bytes that is stored once. It orders and hashes as text does.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Word(ArcStr);
 
 impl Word {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+static TABLE: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
+
+/// Every word that somebody holds, and some that were held.
+#[derive(Default)]
+struct Table {
+    words: HashSet<ArcStr>,
+    /// How many it may hold before it looks for those that nobody needs any more.
+    full_at: usize,
+}
+
+impl Table {
+    fn word(&mut self, text: &str) -> ArcStr {
+        if let Some(word) = self.words.get(text) {
+            return word.clone();
+        }
+        if self.words.len() >= self.full_at {
+            self.words.retain(|word| ArcStr::strong_count(word) != Some(1));
+            // Twice what is in use, so that looking costs each new word a constant.
+            self.full_at = (2 * self.words.len()).max(1 << 12);
+        }
+        let word = ArcStr::from(text);
+        self.words.insert(word.clone());
+        word
     }
 }
 
@@ -28,7 +56,6 @@ impl Deref for Word {
     }
 }
 
-/// Without `Hash`, which would have to agree with that of `str`.
 impl Borrow<str> for Word {
     fn borrow(&self) -> &str {
         &self.0
@@ -49,13 +76,16 @@ impl fmt::Debug for Word {
 
 impl From<&str> for Word {
     fn from(text: &str) -> Self {
-        Self(text.into())
+        if text.is_empty() {
+            return Self::default();
+        }
+        Self(TABLE.lock().unwrap_or_else(PoisonError::into_inner).word(text))
     }
 }
 
 impl From<String> for Word {
     fn from(text: String) -> Self {
-        Self(text.into())
+        text.as_str().into()
     }
 }
 
@@ -109,6 +139,6 @@ impl PartialEq<String> for Word {
 
 impl<'de> Deserialize<'de> for Word {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Cow::<str>::deserialize(deserializer).map(|text| Self(text.into()))
+        Cow::<str>::deserialize(deserializer).map(|text| text.as_ref().into())
     }
 }
