@@ -24,31 +24,20 @@ pub struct Case<'w> {
 }
 
 impl<'w> Case<'w> {
+    /// Every case of the world: machines first, each kind in the order of names.
+    pub fn all(world: &'w World, now: DateTime<Utc>, thresholds: &'w Thresholds) -> impl Iterator<Item = Self> {
+        let claims = world.claims().filter_map(move |claim| Self::of_claim(world, claim, now, thresholds));
+        let nodes = world.nodes().filter_map(move |node| Self::of_node(world, node, now, thresholds));
+        let others = world.classes_and_pools().filter_map(move |subject| Self::of(world, &subject, now, thresholds));
+        claims.chain(nodes).chain(others)
+    }
+
     /// The case of a subject that waits at a gate; `None` where it does not wait, or does not exist.
     #[must_use]
     pub fn of(world: &'w World, subject: &Subject, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
         match subject {
             Subject::Claim(name) => Self::of_claim(world, world.claim(name)?, now, thresholds),
-            Subject::Node(name) => {
-                let node = world.node(name)?;
-                if world.claim_of_node(node).is_some() {
-                    return None;
-                }
-                let refused = || gate::refused_pods_wait(node, world.pod_events_on(node.name()), now, thresholds);
-                let wait = gate::node_wait(node, thresholds).or_else(refused)?;
-                let pool = node.metadata.label("karpenter.sh/nodepool").and_then(|p| world.pool(p));
-                let class = pool.and_then(|p| class_of(world, &p.spec.template.spec.node_class_ref));
-                Some(Self {
-                    now,
-                    world,
-                    claim: None,
-                    node: Some(node),
-                    pool,
-                    class,
-                    wait,
-                    subject: reference("v1", "Node", &node.metadata),
-                })
-            }
+            Subject::Node(name) => Self::of_node(world, world.node(name)?, now, thresholds),
             Subject::Pool(name) => {
                 let pool = world.pool(name)?;
                 let class = class_of(world, &pool.spec.template.spec.node_class_ref);
@@ -72,6 +61,17 @@ impl<'w> Case<'w> {
                 Some(Self { now, world, claim: None, node: None, pool, class: Some(class), wait, subject })
             }
         }
+    }
+
+    fn of_node(world: &'w World, node: &'w Node, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
+        let refused = || gate::refused_pods_wait(node, world.pod_events_on(node.name()), now, thresholds);
+        let wait = gate::node_wait(node, thresholds).or_else(refused)?;
+        if world.claim_of_node(node).is_some() {
+            return None;
+        }
+        let pool = node.metadata.label("karpenter.sh/nodepool").and_then(|p| world.pool(p));
+        let class = pool.and_then(|p| class_of(world, &p.spec.template.spec.node_class_ref));
+        Some(Self { now, world, claim: None, node: Some(node), pool, class, wait, subject: reference("v1", "Node", &node.metadata) })
     }
 
     fn of_claim(world: &'w World, claim: &'w NodeClaim, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {

@@ -25,12 +25,11 @@ pub enum Judgement {
     Sick(Box<NodeDiagnosis>, Option<DateTime<Utc>>),
 }
 
-/// Every diagnosis of this world at this time, in the order of [`World::subjects`].
+/// Every diagnosis of this world at this time, in the order of [`Case::all`].
 #[must_use]
 pub fn diagnose(world: &World, now: DateTime<Utc>, thresholds: &Thresholds) -> Vec<NodeDiagnosis> {
-    world
-        .subjects()
-        .filter_map(|subject| match judge(world, &subject, now, thresholds) {
+    Case::all(world, now, thresholds)
+        .filter_map(|case| match judge_case(&case, thresholds) {
             Judgement::Sick(diagnosis, _) => Some(*diagnosis),
             _ => None,
         })
@@ -40,14 +39,18 @@ pub fn diagnose(world: &World, now: DateTime<Utc>, thresholds: &Thresholds) -> V
 /// Judges one subject.
 #[must_use]
 pub fn judge(world: &World, subject: &Subject, now: DateTime<Utc>, thresholds: &Thresholds) -> Judgement {
-    let Some(case) = Case::of(world, subject, now, thresholds) else { return Judgement::Healthy };
+    Case::of(world, subject, now, thresholds).map_or(Judgement::Healthy, |case| judge_case(&case, thresholds))
+}
+
+fn judge_case(case: &Case, thresholds: &Thresholds) -> Judgement {
+    let now = case.now;
     let waited = now - case.wait.since;
     let at = |patience| case.wait.since.checked_add_signed(patience);
     if waited < case.wait.proven {
         return Judgement::Waiting(at(case.wait.proven));
     }
-    let heard = hear(&case);
-    let ripe = waited >= case.wait.patience || follows_a_stuck_sibling(&case, thresholds);
+    let heard = hear(case);
+    let ripe = waited >= case.wait.patience || follows_a_stuck_sibling(case, thresholds);
     let proven = heard.findings.first().is_some_and(|(_, f)| f.confidence == Confidence::Certain);
     if !ripe && !proven {
         return Judgement::Waiting(at(case.wait.patience).into_iter().chain(heard.look_again).min());
@@ -57,7 +60,7 @@ pub fn judge(world: &World, subject: &Subject, now: DateTime<Utc>, thresholds: &
         // A rule is about to know: better that than Unknown.
         return Judgement::Waiting(look_again);
     }
-    Judgement::Sick(Box::new(verdict(&case, heard)), look_again)
+    Judgement::Sick(Box::new(verdict(case, heard)), look_again)
 }
 
 /// What all rules that know the gate find, the strongest first.

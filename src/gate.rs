@@ -101,13 +101,13 @@ pub fn claim_wait(
     {
         return terminate_wait(claim, deleted, t);
     }
-    let name = format!("NodeClaim/{}", claim.name());
+    let name = || format!("NodeClaim/{}", claim.name());
     let field = |type_: &str| format!(r#"status.conditions[?(@.type=="{type_}")]"#);
     let shown = |type_: &str| claim.condition(type_).map_or_else(|| "absent".to_owned(), Condition::shown);
 
     if !claim.is_true("Launched") {
         let since = claim.condition("Launched").and_then(&changed).unwrap_or(created).max(created);
-        let evidence = saw(name, field("Launched"), shown("Launched"), "no instance has been launched for this NodeClaim");
+        let evidence = saw(name(), field("Launched"), shown("Launched"), "no instance has been launched for this NodeClaim");
         let wait = Wait::new(Stage::Launch, since, t.launch, t, evidence);
         return Some(if claim.metadata.deletion_timestamp.is_some() { wait.leaving() } else { wait });
     }
@@ -116,18 +116,18 @@ pub fn claim_wait(
         let registered = claim.condition("Registered");
         if let Some(refused) = registered.filter(|c| c.is_false()) {
             let since = refused.last_transition_time.unwrap_or(launched);
-            let evidence = saw(name, field("Registered"), refused.shown(), "Karpenter refused the Node, and does not look at it again");
+            let evidence = saw(name(), field("Registered"), refused.shown(), "Karpenter refused the Node, and does not look at it again");
             return Some(Wait::new(Stage::Register, since, t.register, t, evidence).settled());
         }
         if let Some(node) = nodes.first() {
             let since = node.metadata.creation_timestamp.unwrap_or(launched).max(launched);
             let evidence =
-                saw(name, field("Registered"), shown("Registered"), format!("Node {} exists, but is not registered", node.name()));
+                saw(name(), field("Registered"), shown("Registered"), format!("Node {} exists, but is not registered", node.name()));
             return Some(Wait::new(Stage::Register, since, t.register, t, evidence));
         }
         let because = "the instance was launched, but no Node with its providerID has appeared";
         let patience = if boots_slowly(claim) { t.join * 2 } else { t.join };
-        return Some(Wait::new(Stage::Join, launched, patience, t, saw(name, field("Registered"), shown("Registered"), because)));
+        return Some(Wait::new(Stage::Join, launched, patience, t, saw(name(), field("Registered"), shown("Registered"), because)));
     }
     if !claim.is_true("Initialized") {
         let registered = claim.true_since("Registered").unwrap_or(launched);
@@ -138,7 +138,7 @@ pub fn claim_wait(
             _ => t.initialize,
         };
         let evidence =
-            saw(name, field("Initialized"), shown("Initialized"), "the Node is registered, but Karpenter does not call it usable");
+            saw(name(), field("Initialized"), shown("Initialized"), "the Node is registered, but Karpenter does not call it usable");
         return Some(Wait::new(Stage::Initialize, since, patience, t, evidence));
     }
     let initialized = claim.true_since("Initialized").unwrap_or(launched);
@@ -333,17 +333,17 @@ pub fn node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     if is_out_of_service(node) {
         return None;
     }
-    let name = format!("Node/{}", node.name());
+    let name = || format!("Node/{}", node.name());
     if let Some(taint) = node.taint(UNREGISTERED_TAINT)
         && node.metadata.label("karpenter.sh/registered").is_none()
     {
         let because = "the Node waits for Karpenter, but no NodeClaim has its providerID";
-        return Some(Wait::new(Stage::Register, created, t.initialize, t, saw(name, "spec.taints", taint.to_string(), because)));
+        return Some(Wait::new(Stage::Register, created, t.initialize, t, saw(name(), "spec.taints", taint.to_string(), because)));
     }
     let uninitialized = || {
         let taint = node.taint(UNINITIALIZED_TAINT)?;
         let because = "nothing is scheduled here until the cloud controller has initialised the Node";
-        Some(Wait::new(Stage::Initialize, created, t.initialize, t, saw(name, "spec.taints", taint.to_string(), because)))
+        Some(Wait::new(Stage::Initialize, created, t.initialize, t, saw(name(), "spec.taints", taint.to_string(), because)))
     };
     ready_wait(node, t)
         .or_else(uninitialized)

@@ -67,13 +67,16 @@ pub struct AwsAuthFacts {
 
 type Key = (String, String);
 
+/// By kind, then by name: looked up for every machine, so without making a pair of both.
+type ByKind<T> = BTreeMap<String, BTreeMap<String, T>>;
+
 /// Everything seen so far.
 #[derive(Debug, Default)]
 pub struct World {
     claims: BTreeMap<Word, Box<NodeClaim>>,
     nodes: BTreeMap<Word, Box<Node>>,
     pools: BTreeMap<String, NodePool>,
-    classes: BTreeMap<Key, ClassFacts>,
+    classes: ByKind<ClassFacts>,
     aws_auth: Option<AwsAuthFacts>,
     karpenter: BTreeMap<Key, Karpenter>,
     service_accounts: BTreeMap<Key, ServiceAccount>,
@@ -87,10 +90,10 @@ pub struct World {
     /// Nodes without a providerID stand under the empty one.
     nodes_by_provider_id: Index,
     claims_by_provider_id: Index,
-    peers: BTreeMap<Key, Peers>,
+    peers: ByKind<Peers>,
     claims_by_pool: Index,
-    /// When a condition's reason was seen to change: Karpenter's own timestamps move only with the status.
-    reason_changes: BTreeMap<(String, String), (String, DateTime<Utc>)>,
+    /// By claim and condition, the reason that was seen to replace another, and when: Karpenter's own timestamps move only with the status.
+    reason_changes: BTreeMap<Word, BTreeMap<Word, (Word, DateTime<Utc>)>>,
     availability: BTreeMap<Input, Availability>,
 }
 
@@ -113,7 +116,8 @@ impl World {
                     (Some(text), Some(family)) => Some(userdata::read(text, family)),
                     _ => None,
                 };
-                self.classes.insert((class.kind.clone(), class.metadata.name.to_string()), ClassFacts { class, user_data });
+                let of_kind = self.classes.entry(class.kind.clone()).or_default();
+                of_kind.insert(class.metadata.name.to_string(), ClassFacts { class, user_data });
                 Touched::Everything
             }
             Object::AwsAuth(map) => {
@@ -173,11 +177,11 @@ impl World {
         if let Some(old) = self.claims.remove(&name) {
             for condition in &claim.status.conditions {
                 let before = old.condition(&condition.type_).map(|c| c.reason.as_str());
-                let key = || (name.to_string(), condition.type_.to_string());
                 if condition.is_true() {
-                    self.reason_changes.remove(&key());
+                    self.reason_changes.get_mut(&name).map(|of_claim| of_claim.remove(&condition.type_));
                 } else if old.metadata.uid == claim.metadata.uid && before != Some(condition.reason.as_str()) {
-                    self.reason_changes.insert(key(), (condition.reason.to_string(), now));
+                    let of_claim = self.reason_changes.entry(name.clone()).or_default();
+                    of_claim.insert(condition.type_.clone(), (condition.reason.clone(), now));
                 }
             }
             self.unindex_claim(&old);
@@ -196,7 +200,7 @@ impl World {
             self.claims_by_provider_id.insert(claim.status.provider_id.clone(), name.clone());
         }
         let class = &claim.spec.node_class_ref;
-        self.peers.entry((class.kind.to_string(), class.name.to_string())).or_default().add(claim);
+        self.peers.entry(class.kind.to_string()).or_default().entry(class.name.to_string()).or_default().add(claim);
         if let Some(pool) = claim.node_pool() {
             self.claims_by_pool.insert(pool.into(), name);
         }
@@ -205,23 +209,24 @@ impl World {
     fn unindex_claim(&mut self, claim: &NodeClaim) {
         let name = &claim.metadata.name;
         let class = &claim.spec.node_class_ref;
-        self.claims_by_provider_id.remove(claim.status.provider_id.clone(), name.clone());
-        let key = (class.kind.to_string(), class.name.to_string());
-        if let Some(peers) = self.peers.get_mut(&key) {
+        self.claims_by_provider_id.remove(&claim.status.provider_id, name);
+        if let Some(of_kind) = self.peers.get_mut(class.kind.as_str())
+            && let Some(peers) = of_kind.get_mut(class.name.as_str())
+        {
             peers.remove(claim);
             if peers.is_empty() {
-                self.peers.remove(&key);
+                of_kind.remove(class.name.as_str());
             }
         }
         if let Some(pool) = claim.node_pool() {
-            self.claims_by_pool.remove(pool.into(), name.clone());
+            self.claims_by_pool.remove(pool, name);
         }
     }
 
     fn apply_node(&mut self, node: Node) -> Touched {
         let name = node.metadata.name.clone();
         if let Some(old) = self.nodes.get(&name) {
-            self.nodes_by_provider_id.remove(old.spec.provider_id.clone(), name.clone());
+            self.nodes_by_provider_id.remove(&old.spec.provider_id, &name);
         }
         self.nodes_by_provider_id.insert(node.spec.provider_id.clone(), name.clone());
         let touched = self.subjects_of_node(&node);
@@ -280,11 +285,7 @@ impl World {
             Input::NodeClaims => {
                 let Some(claim) = self.claims.remove(name) else { return none };
                 self.unindex_claim(&claim);
-                let own = (name.to_owned(), String::new());
-                let held: Vec<_> = self.reason_changes.range(own..).take_while(|((n, _), _)| n == name).map(|(k, _)| k.clone()).collect();
-                for key in held {
-                    self.reason_changes.remove(&key);
-                }
+                self.reason_changes.remove(name);
                 let mut subjects = vec![Subject::Claim(name.to_owned())];
                 subjects.extend(claim.node_pool().map(|p| Subject::Pool(p.to_owned())));
                 subjects.extend(self.nodes_with_provider_id(&claim.status.provider_id).map(|n| Subject::Node(n.metadata.name.to_string())));
@@ -292,7 +293,7 @@ impl World {
             }
             Input::Nodes => {
                 let Some(node) = self.nodes.remove(name) else { return none };
-                self.nodes_by_provider_id.remove(node.spec.provider_id.clone(), node.metadata.name.clone());
+                self.nodes_by_provider_id.remove(&node.spec.provider_id, &node.metadata.name);
                 for (key, _) in self.pods.remove(name).unwrap_or_default() {
                     self.pod_nodes.remove(&key);
                 }
@@ -303,7 +304,9 @@ impl World {
                 Touched::Subjects(vec![Subject::Pool(name.to_owned())])
             }
             Input::NodeClasses => {
-                self.classes.retain(|(_, class), _| class != name);
+                for of_kind in self.classes.values_mut() {
+                    of_kind.remove(name);
+                }
                 Touched::Everything
             }
             Input::AwsAuth => {
@@ -362,10 +365,14 @@ impl World {
     /// Every subject that could be judged, machines first, in a stable order.
     pub fn subjects(&self) -> impl Iterator<Item = Subject> + '_ {
         let claims = self.claims.keys().map(|name| Subject::Claim(name.into()));
-        let nodes = self.nodes.values().filter(|n| self.claim_of_node(n).is_none()).map(|n| Subject::Node(n.metadata.name.to_string()));
-        let classes = self.classes.keys().map(|(kind, name)| Subject::Class(kind.clone(), name.clone()));
-        let pools = self.pools.keys().cloned().map(Subject::Pool);
-        claims.chain(nodes).chain(classes).chain(pools)
+        let nodes = self.nodes().filter(|n| self.claim_of_node(n).is_none()).map(|n| Subject::Node(n.metadata.name.to_string()));
+        claims.chain(nodes).chain(self.classes_and_pools())
+    }
+
+    /// The subjects that are no machines.
+    pub fn classes_and_pools(&self) -> impl Iterator<Item = Subject> + '_ {
+        let classes = self.classes.iter().flat_map(|(kind, classes)| classes.keys().map(|name| Subject::Class(kind.clone(), name.clone())));
+        classes.chain(self.pools.keys().cloned().map(Subject::Pool))
     }
 
     #[must_use]
@@ -385,7 +392,7 @@ impl World {
 
     #[must_use]
     pub fn class(&self, kind: &str, name: &str) -> Option<&ClassFacts> {
-        self.classes.get(&(kind.to_owned(), name.to_owned()))
+        self.classes.get(kind)?.get(name)
     }
 
     pub fn pools(&self) -> impl Iterator<Item = &NodePool> {
@@ -393,7 +400,11 @@ impl World {
     }
 
     pub fn classes(&self) -> impl Iterator<Item = &ClassFacts> {
-        self.classes.values()
+        self.classes.values().flat_map(BTreeMap::values)
+    }
+
+    pub fn claims(&self) -> impl Iterator<Item = &NodeClaim> {
+        self.claims.values().map(AsRef::as_ref)
     }
 
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
@@ -430,16 +441,16 @@ impl World {
     }
 
     /// The Nodes with this providerID; none for an empty one.
-    pub fn nodes_with_provider_id<'w>(&'w self, id: &Word) -> impl Iterator<Item = &'w Node> + use<'w> {
+    pub fn nodes_with_provider_id(&self, id: &str) -> impl Iterator<Item = &Node> + use<'_> {
         self.nodes_under(id).filter(|n| !n.spec.provider_id.is_empty())
     }
 
     /// The Nodes that nobody has given a providerID.
     pub fn nodes_without_provider_id(&self) -> impl Iterator<Item = &Node> {
-        self.nodes_under(&Word::default())
+        self.nodes_under("")
     }
 
-    fn nodes_under<'w>(&'w self, id: &Word) -> impl Iterator<Item = &'w Node> + use<'w> {
+    fn nodes_under(&self, id: &str) -> impl Iterator<Item = &Node> + use<'_> {
         self.nodes_by_provider_id.under(id).filter_map(|name| self.node(name))
     }
 
@@ -454,7 +465,7 @@ impl World {
     /// The machines of a node class, counted.
     #[must_use]
     pub fn peers(&self, kind: &str, name: &str) -> Option<&Peers> {
-        self.peers.get(&(kind.to_owned(), name.to_owned()))
+        self.peers.get(kind)?.get(name)
     }
 
     /// The NodeClaims of a node class.
@@ -469,7 +480,7 @@ impl World {
 
     /// The NodeClaims of a NodePool.
     pub fn claims_of_pool(&self, name: &str) -> impl Iterator<Item = &NodeClaim> {
-        self.claims_by_pool.under(&name.into()).filter_map(|name| self.claim(name))
+        self.claims_by_pool.under(name).filter_map(|name| self.claim(name))
     }
 
     /// Events about one object.
@@ -517,7 +528,7 @@ impl World {
     /// When the present reason of a claim's condition was seen to replace another; `None` where it was not seen to change.
     #[must_use]
     pub fn reason_changed_at(&self, claim: &str, condition: &str, reason: &str) -> Option<DateTime<Utc>> {
-        let (seen, at) = self.reason_changes.get(&(claim.to_owned(), condition.to_owned()))?;
+        let (seen, at) = self.reason_changes.get(claim)?.get(condition)?;
         (seen == reason).then_some(*at)
     }
 
@@ -537,7 +548,7 @@ impl World {
         let events = self.events.all().filter_map(Event::last_seen);
         let csrs = self.csrs.values().filter_map(|c| c.metadata.creation_timestamp);
         let pods = self.pods.values().flat_map(BTreeMap::values).filter_map(|p| p.metadata.creation_timestamp);
-        let classes = self.classes.values().flat_map(|c| c.class.status.conditions.iter().filter_map(|c| c.last_transition_time));
+        let classes = self.classes().flat_map(|c| c.class.status.conditions.iter().filter_map(|c| c.last_transition_time));
         let pools = self.pools.values().flat_map(|p| p.status.conditions.iter().filter_map(|c| c.last_transition_time));
         claims.chain(nodes).chain(events).chain(csrs).chain(pods).chain(classes).chain(pools).max()
     }

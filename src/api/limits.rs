@@ -66,6 +66,10 @@ impl Evidence {
 
 /// Ends a text that is too long with an ellipsis.
 fn cut(text: &mut String, most: usize) {
+    // Not more bytes are not more characters.
+    if text.len() <= most {
+        return;
+    }
     let mut last = text.char_indices().map(|(at, _)| at).skip(most.saturating_sub(1));
     if let (Some(at), Some(_)) = (last.next(), last.next()) {
         text.truncate(at);

@@ -36,12 +36,14 @@ pub fn splits<'w>(case: &Case<'w>) -> Vec<Split<'w>> {
     let split = |(dimension, tallies): (&'static Dimension, &'w BTreeMap<String, Tally>)| {
         let value = dimension.value(claim)?;
         let own = tallies.get(value)?;
+        // One machine is no pattern.
+        if own.joined > 0 || own.not_joined < 2 {
+            return None;
+        }
         let others = tallies.iter().filter(|(other, _)| *other != value);
         let (joined, failed) = others.clone().fold((0, 0), |(joined, failed), (_, t)| (joined + t.joined, failed + t.not_joined));
         let (elsewhere, _) = others.max_by_key(|(_, t)| t.joined)?;
-        // One machine is no pattern.
-        let clean = own.joined == 0 && own.not_joined >= 2 && joined >= 2 && failed == 0;
-        clean.then_some(Split { dimension, value, failed: own.not_joined, elsewhere, joined })
+        (joined >= 2 && failed == 0).then_some(Split { dimension, value, failed: own.not_joined, elsewhere, joined })
     };
     peers.tallies().filter_map(split).collect()
 }
@@ -72,11 +74,10 @@ pub fn evidence(case: &Case) -> Vec<Evidence> {
 #[must_use]
 pub fn suspicion<'w>(case: &Case<'w>, what: &str, also: &[&str]) -> Option<(Split<'w>, Confidence)> {
     const MANY: u32 = 3;
-    let splits = splits(case);
+    let (of_what, others): (Vec<_>, Vec<_>) = splits(case).into_iter().partition(|s| s.dimension.what == what);
+    let split = of_what.into_iter().next()?;
     // What was edited between the successes and the failures may be it just as well.
-    let edited = !change::evidence(case).is_empty();
-    let rivals = edited || splits.iter().any(|s| s.dimension.what != what && !also.contains(&s.dimension.what));
-    let split = splits.into_iter().find(|s| s.dimension.what == what)?;
+    let rivals = others.iter().any(|s| !also.contains(&s.dimension.what)) || !change::evidence(case).is_empty();
     // The second machine may only be booting.
     let patience = case.wait.patience;
     let value = |c: &NodeClaim| split.dimension.value(c) == Some(split.value);
