@@ -3,7 +3,10 @@
 //! Each document, and each item of a `List`, is read on its own: what cannot be read is reported with file, document and line,
 //! and never hides its neighbours.
 
-use crate::input::{Object, Reading, TypeMeta};
+mod abreast;
+mod cut;
+
+use crate::input::{Input, Object, Reading, TypeMeta};
 use crate::world::World;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -187,6 +190,19 @@ struct JsonEnvelope<'t> {
     items: Option<Vec<&'t RawValue>>,
 }
 
+/// What a piece of text gave. Nothing but the text was looked at, so that pieces can be read side by side.
+enum Piece {
+    Object(Box<Object>),
+    /// A kind that no rule reads.
+    Ignored,
+    /// Valid, and nothing of Kubernetes.
+    NoObject(String),
+    /// It cannot be used, and why; so many lines into the piece.
+    Bad(usize, String),
+    /// A list in the list.
+    List(serde_json::Value),
+}
+
 impl Reader<'_> {
     fn complain_of_file(&mut self, message: &str) {
         self.summary.complaints.push(of_file(self.file, message.to_owned()));
@@ -196,8 +212,27 @@ impl Reader<'_> {
         self.summary.complaints.push(Complaint { file: self.file.to_owned(), document: self.document, item: self.item, line, message });
     }
 
+    fn take(&mut self, piece: Piece, source: Source<'_>) {
+        match piece {
+            Piece::Object(object) => {
+                self.summary.objects += 1;
+                self.sink.object(*object, source);
+            }
+            Piece::Ignored => self.summary.ignored += 1,
+            Piece::NoObject(_) if !self.sink.expects_only_objects() => self.summary.ignored += 1,
+            Piece::NoObject(message) => self.complain(source.line, message),
+            Piece::Bad(lines, message) => self.complain(source.line + lines, message),
+            Piece::List(value) => self.yaml_list(value, source, &mut Vec::new()),
+        }
+    }
+
     fn json(&mut self, text: &str) {
         let mut lines = Lines::new(text);
+        // Nearly always one large list: then it is looked through once, not once for itself and once for its items.
+        if let Ok(JsonEnvelope { api_version, kind, items: Some(items) }) = serde_json::from_str::<JsonEnvelope>(text) {
+            self.document += 1;
+            return self.json_items(&items, &type_of_items(&api_version, &kind), &mut lines);
+        }
         let mut from = 0;
         while let Some(rest) = text.get(from..) {
             let mut documents = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
@@ -238,113 +273,124 @@ impl Reader<'_> {
             Ok(JsonEnvelope { api_version, kind, items: Some(items) }) => {
                 self.json_items(&items, &type_of_items(&api_version, &kind), lines);
             }
-            Ok(JsonEnvelope { api_version, kind, items: None }) => self.json_take(text, &TypeMeta { api_version, kind }, lines),
+            Ok(JsonEnvelope { api_version, kind, items: None }) => {
+                let piece = read_json(text, &TypeMeta { api_version, kind });
+                self.json_take(text, piece, lines);
+            }
         }
     }
 
     fn json_items(&mut self, items: &[&RawValue], item_type: &TypeMeta, lines: &mut Lines) {
-        for (number, item) in items.iter().enumerate() {
-            self.item = number + 1;
-            let own = serde_json::from_str::<TypeMeta>(item.get()).unwrap_or_default();
-            if own.kind == "List" {
-                self.json_object(item.get(), lines);
-                continue;
+        let read = |item: &&RawValue| {
+            let own = TypeMeta::of_json(item.get());
+            (own.kind != "List").then(|| read_json(item.get(), if own.kind.is_empty() { item_type } else { &own }))
+        };
+        let mut number = 0;
+        abreast::read(items, read, |item, piece| {
+            number += 1;
+            self.item = number;
+            match piece {
+                Some(piece) => self.json_take(item.get(), piece, lines),
+                None => self.json_object(item.get(), lines),
             }
-            self.json_take(item.get(), if own.kind.is_empty() { item_type } else { &own }, lines);
-        }
+        });
         self.item = 0;
     }
 
-    fn json_take(&mut self, text: &str, type_: &TypeMeta, lines: &mut Lines) {
+    fn json_take(&mut self, text: &str, piece: Piece, lines: &mut Lines) {
         let line = lines.of(text);
-        let source = Source { file: self.file, text, line, column: lines.column, items: &[] };
-        self.take(type_, source, |input| Object::read(input, &mut serde_json::Deserializer::from_str(text)).map_err(|e| e.to_string()));
+        self.take(piece, Source { file: self.file, text, line, column: lines.column, items: &[] });
     }
 
     fn yaml(&mut self, text: &str) {
-        for (line, document) in split(text, |l| l == "---" || l.starts_with("--- ") || l.starts_with("---\t")) {
+        for (line, document) in cut::documents(text) {
             let body = document.strip_prefix("---").map_or(document, |rest| rest.split_once('\n').map_or("", |(_, body)| body));
             let line = if body.len() < document.len() { line + 1 } else { line };
             if body.lines().all(|l| l.trim().is_empty() || l.trim_start().starts_with('#') || l == "...") {
                 continue;
             }
             self.document += 1;
-            match list_items(body) {
+            match cut::list_items(body) {
                 Some((type_, items)) => {
-                    for (number, (offset, item)) in items.into_iter().enumerate() {
-                        self.item = number + 1;
-                        self.yaml_object(&item, line + offset, Some(&type_));
-                    }
+                    let read = |(_, item): &(usize, &str)| {
+                        // Without the lines that are left out a message would name the wrong one.
+                        match read_yaml(&cut::narrow(item), Some(&type_)) {
+                            Piece::Bad(..) => read_yaml(&cut::whole(item), Some(&type_)),
+                            piece => piece,
+                        }
+                    };
+                    let mut number = 0;
+                    abreast::read(&items, read, |(offset, text), piece| {
+                        number += 1;
+                        self.item = number;
+                        self.take(piece, Source { file: self.file, text, line: line + offset, column: 1, items: &[] });
+                    });
                     self.item = 0;
                 }
-                None => self.yaml_object(body, line, None),
+                None => self.take(read_yaml(body, None), Source { file: self.file, text: body, line, column: 1, items: &[] }),
             }
         }
     }
 
-    fn yaml_object(&mut self, text: &str, line: usize, item_type: Option<&TypeMeta>) {
-        let value = match serde_saphyr::from_str_with_options::<serde_json::Value>(text, yaml_options()) {
-            Ok(value) => value,
-            Err(error) => {
-                let at = error.location().map_or(line, |l| line + usize::try_from(l.line()).unwrap_or(1).saturating_sub(1));
-                return self.complain(at, format!("this is no YAML: {}", without_place(&error.to_string())));
-            }
-        };
-        if !value.is_object() && !self.sink.expects_only_objects() {
-            self.summary.ignored += 1;
-            return;
-        }
-        if !value.is_object() {
-            return self.complain(line, format!("{NO_OBJECT}: expected what kubectl get -o yaml or -o json prints"));
-        }
-        let source = Source { file: self.file, text, line, column: 1, items: &[] };
-        self.yaml_value(value, item_type, source, &mut Vec::new());
-    }
-
-    fn yaml_value(&mut self, mut value: serde_json::Value, item_type: Option<&TypeMeta>, source: Source<'_>, items: &mut Vec<usize>) {
+    fn yaml_list(&mut self, mut value: serde_json::Value, source: Source<'_>, items: &mut Vec<usize>) {
         let own = TypeMeta::deserialize(&value).unwrap_or_default();
-        if own.kind.ends_with("List")
-            && let Some(list) = value.get_mut("items").and_then(serde_json::Value::as_array_mut)
-        {
-            let item_type = type_of_items(&own.api_version, &own.kind);
-            for (number, item) in std::mem::take(list).into_iter().enumerate() {
-                items.push(number);
-                self.yaml_value(item, Some(&item_type), source, items);
-                items.pop();
+        let item_type = type_of_items(&own.api_version, &own.kind);
+        let Some(list) = value.get_mut("items").and_then(serde_json::Value::as_array_mut) else { return };
+        for (number, item) in std::mem::take(list).into_iter().enumerate() {
+            items.push(number);
+            match read_value(item, Some(&item_type)) {
+                Piece::List(list) => self.yaml_list(list, source, items),
+                piece => self.take(piece, Source { items, ..source }),
             }
-            return;
+            items.pop();
         }
-        let type_ = if own.kind.is_empty() { item_type.cloned().unwrap_or_default() } else { own };
-        let source = Source { items, ..source };
-        self.take(&type_, source, |input| Object::from_value(input, value).map_err(|e| e.to_string()));
     }
+}
 
-    fn take(&mut self, type_: &TypeMeta, source: Source<'_>, read: impl FnOnce(crate::input::Input) -> Result<Object, String>) {
-        let (kind, line) = (&type_.kind, source.line);
-        if kind.is_empty() && !self.sink.expects_only_objects() {
-            self.summary.ignored += 1;
-            return;
+fn read_json(text: &str, type_: &TypeMeta) -> Piece {
+    read(type_, |input| Object::read(input, &mut serde_json::Deserializer::from_str(text)).map_err(|e| e.to_string()))
+}
+
+fn read_yaml(text: &str, item_type: Option<&TypeMeta>) -> Piece {
+    match serde_saphyr::from_str_with_options::<serde_json::Value>(text, yaml_options()) {
+        Ok(value) => read_value(value, item_type),
+        Err(error) => {
+            let lines = error.location().map_or(0, |l| usize::try_from(l.line()).unwrap_or(1).saturating_sub(1));
+            Piece::Bad(lines, format!("this is no YAML: {}", without_place(&error.to_string())))
         }
-        if kind.is_empty() {
-            return self.complain(line, format!("{NO_OBJECT}: it has no kind"));
+    }
+}
+
+fn read_value(value: serde_json::Value, item_type: Option<&TypeMeta>) -> Piece {
+    if !value.is_object() {
+        return Piece::NoObject(format!("{NO_OBJECT}: expected what kubectl get -o yaml or -o json prints"));
+    }
+    let own = TypeMeta::deserialize(&value).unwrap_or_default();
+    if own.kind.ends_with("List") && value.get("items").is_some_and(serde_json::Value::is_array) {
+        return Piece::List(value);
+    }
+    let type_ = if own.kind.is_empty() { item_type.cloned().unwrap_or_default() } else { own };
+    read(&type_, |input| Object::from_value(input, value).map_err(|e| e.to_string()))
+}
+
+fn read(type_: &TypeMeta, read: impl FnOnce(Input) -> Result<Object, String>) -> Piece {
+    let kind = &type_.kind;
+    if kind.is_empty() {
+        return Piece::NoObject(format!("{NO_OBJECT}: it has no kind"));
+    }
+    match type_.reading() {
+        Reading::Ignored => Piece::Ignored,
+        Reading::Outdated { served } => {
+            Piece::Bad(0, format!("{kind} of {} is not judged; ask the cluster for {served}", type_.api_version))
         }
-        match type_.reading() {
-            Reading::Ignored => self.summary.ignored += 1,
-            Reading::Outdated { served } => {
-                self.complain(line, format!("{kind} of {} is not judged; ask the cluster for {served}", type_.api_version));
+        Reading::As(input) => match read(input) {
+            Ok(object) if object.meta().name.is_empty() => Piece::Bad(0, format!("this {kind} has no metadata.name")),
+            Ok(object) => Piece::Object(Box::new(object)),
+            Err(error) => {
+                let expected = input.command();
+                Piece::Bad(0, format!("this {kind} cannot be read: {}; expected what {expected} prints", without_place(&error)))
             }
-            Reading::As(input) => match read(input) {
-                Ok(object) if object.meta().name.is_empty() => self.complain(line, format!("this {kind} has no metadata.name")),
-                Ok(object) => {
-                    self.summary.objects += 1;
-                    self.sink.object(object, source);
-                }
-                Err(error) => {
-                    let expected = input.command();
-                    self.complain(line, format!("this {kind} cannot be read: {}; expected what {expected} prints", without_place(&error)));
-                }
-            },
-        }
+        },
     }
 }
 
@@ -413,47 +459,4 @@ impl<'t> Lines<'t> {
     fn of(&mut self, part: &str) -> usize {
         self.at(part.as_ptr().addr().saturating_sub(self.text.as_ptr().addr()))
     }
-}
-
-/// Cuts a text before each line that `starts` a part; each part with the number of its first line, from 1.
-fn split(text: &str, starts: impl Fn(&str) -> bool) -> Vec<(usize, &str)> {
-    let mut parts = Vec::new();
-    let (mut start, mut start_line, mut at) = (0, 1, 0);
-    for (number, line) in text.split_inclusive('\n').enumerate() {
-        if at > start && starts(line.trim_end_matches(['\n', '\r'])) {
-            parts.push((start_line, &text[start..at]));
-            (start, start_line) = (at, number + 1);
-        }
-        at += line.len();
-    }
-    parts.push((start_line, &text[start..]));
-    parts
-}
-
-/// The items of a `List` as kubectl prints it, cut apart without reading them: `items:` and `- ` stand in the first column.
-///
-/// Each with the number of lines before it. `None` where the document is no such list.
-fn list_items(document: &str) -> Option<(TypeMeta, Vec<(usize, String)>)> {
-    let mut type_ = TypeMeta::default();
-    let mut in_items = false;
-    let mut items: Vec<(usize, String)> = Vec::new();
-    for (number, line) in document.lines().enumerate() {
-        let first = line.chars().next();
-        if in_items && (line.starts_with("- ") || line == "-") {
-            items.push((number, format!("  {}\n", line.get(2..).unwrap_or_default())));
-        } else if in_items && matches!(first, Some(' ' | '\t') | None) {
-            let (_, item) = items.last_mut()?;
-            item.push_str(line);
-            item.push('\n');
-        } else if first == Some('#') {
-        } else {
-            in_items = line.trim_end() == "items:";
-            match line.split_once(": ") {
-                Some(("apiVersion", value)) => value.trim().trim_matches(['"', '\'']).clone_into(&mut type_.api_version),
-                Some(("kind", value)) => value.trim().trim_matches(['"', '\'']).clone_into(&mut type_.kind),
-                _ => {}
-            }
-        }
-    }
-    (type_.kind.ends_with("List") && !items.is_empty()).then(|| (type_of_items(&type_.api_version, &type_.kind), items))
 }

@@ -4,7 +4,10 @@ use crate::foreign::{
     AwsAuthConfigMap, CertificateSigningRequest, DaemonSet, Deployment, EniConfig, Event, Node, NodeClaim, NodeClass, NodePool, Pod,
     ServiceAccount,
 };
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use std::borrow::Cow;
+use std::fmt;
 
 /// One kind of object that a rule may read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -206,6 +209,39 @@ pub enum Reading {
 }
 
 impl TypeMeta {
+    /// What a JSON object says it is. It reads no further than it must: where `apiVersion` and `kind` stand first, as kubectl prints
+    /// them, that is two lines. Empty where the object does not say, or is none.
+    #[must_use]
+    pub fn of_json(text: &str) -> Self {
+        struct Head<'t>(&'t mut TypeMeta);
+        impl<'de> Visitor<'de> for Head<'_> {
+            type Value = ();
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+                let (mut version, mut kind) = (false, false);
+                while let Some(key) = map.next_key::<Cow<'_, str>>()? {
+                    match key.as_ref() {
+                        "apiVersion" => (self.0.api_version, version) = (map.next_value()?, true),
+                        "kind" => (self.0.kind, kind) = (map.next_value()?, true),
+                        _ => _ = map.next_value::<IgnoredAny>()?,
+                    }
+                    if version && kind {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+        }
+        let mut type_ = Self::default();
+        // Where it stops early the deserializer complains of the rest.
+        let _ = serde_json::Deserializer::from_str(text).deserialize_map(Head(&mut type_));
+        type_
+    }
+
     /// Which input an object of this type is.
     #[must_use]
     pub fn reading(&self) -> Reading {

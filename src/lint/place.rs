@@ -28,7 +28,9 @@ pub struct Place {
 impl From<Source<'_>> for Piece {
     fn from(source: Source<'_>) -> Self {
         let Source { file, text, line, column, items } = source;
-        Self { file: file.to_owned(), text: text.to_owned(), line, column, items: items.to_vec() }
+        // An item of a list begins with its dash.
+        let text = if text.starts_with('-') { text.replacen('-', " ", 1) } else { text.to_owned() };
+        Self { file: file.to_owned(), text, line, column, items: items.to_vec() }
     }
 }
 

@@ -1,0 +1,26 @@
+//! Several pieces read at once.
+
+use std::num::NonZero;
+use std::thread;
+
+/// Pieces that one thread reads before what was read is handed over: enough to be worth a thread, few enough to be held.
+const SHARE: usize = 64;
+
+/// Reads pieces on all processors, and hands over what each gave in the order of the pieces.
+pub(super) fn read<P: Sync, R: Send>(pieces: &[P], read: impl Fn(&P) -> R + Sync, mut take: impl FnMut(&P, R)) {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    for batch in pieces.chunks(SHARE * threads) {
+        let of_share = |share: &[P]| share.iter().map(&read).collect::<Vec<R>>();
+        let read: Vec<Vec<R>> = thread::scope(|scope| {
+            let mut shares = batch.chunks(SHARE);
+            let own = shares.next_back().unwrap_or_default();
+            let others: Vec<_> = shares.map(|share| scope.spawn(move || of_share(share))).collect();
+            let own = of_share(own);
+            let others = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            others.chain([own]).collect()
+        });
+        for (piece, read) in batch.iter().zip(read.into_iter().flatten()) {
+            take(piece, read);
+        }
+    }
+}
