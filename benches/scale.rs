@@ -1,7 +1,7 @@
 //! A large cluster on a real control plane: what nodewhy takes for it, beside what a user would take instead, in one run and one table.
 //!
-//! `cargo bench --bench scale`, with `NODEWHY_NODES=10000` Nodes and as many NodeClaims unless told otherwise. Five of every thousand
-//! machines are stuck. Memory is what Linux counts as resident.
+//! `cargo bench --bench scale`, with `NODEWHY_NODES=10000` Nodes and as many NodeClaims unless told otherwise; `NODEWHY_ONLY` is `engine`,
+//! `offline` or `live`. Five of every thousand machines are stuck. Memory is what Linux counts as resident.
 
 #[path = "../tests/control-plane/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the tests use the rest")]
@@ -49,11 +49,10 @@ fn fate(n: usize) -> Fate {
 
 fn main() {
     let n = nodes();
-    let mut rows = engine(n);
-    rows.extend(offline(n));
-    if std::env::var_os("NODEWHY_OFFLINE").is_none() {
-        rows.extend(live(n));
-    }
+    let only = std::env::var("NODEWHY_ONLY").ok();
+    let parts = [("engine", engine as fn(usize) -> Vec<Row>), ("offline", offline), ("live", live)];
+    let wanted = parts.iter().filter(|(name, _)| only.as_deref().is_none_or(|only| only == *name));
+    let rows: Vec<Row> = wanted.flat_map(|(_, part)| part(n)).collect();
     println!("\n{n} Nodes and {n} NodeClaims\n");
     println!("{:64} {:>9} {:>9} {:>10} {:>10}", "what", "seconds", "cpu s", "peak MiB", "then MiB");
     for Row { what, time, cpu, peak, after } in &rows {
