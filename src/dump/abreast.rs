@@ -24,3 +24,16 @@ pub(super) fn read<P: Sync, R: Send>(pieces: &[P], read: impl Fn(&P) -> R + Sync
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_was_read_comes_in_the_order_of_the_pieces() {
+        for pieces in [0, 1, super::SHARE, 10 * super::SHARE + 1] {
+            let pieces: Vec<usize> = (0..pieces).collect();
+            let mut seen = Vec::new();
+            super::read(&pieces, |piece| piece * 2, |piece, twice| seen.push((*piece, twice)));
+            assert_eq!(seen, pieces.iter().map(|piece| (*piece, piece * 2)).collect::<Vec<_>>());
+        }
+    }
+}

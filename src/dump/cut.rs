@@ -88,7 +88,7 @@ pub(super) fn narrow(item: &str) -> String {
             _ => {}
         }
         let unread = match (field, within) {
-            ("metadata:", "managedFields:") => matches!(content, "f:metadata:" | "f:status:"),
+            ("metadata:", "managedFields:") => matches!(content.replace(['"', '\''], "").as_str(), "f:metadata:" | "f:status:"),
             ("status:", "images:") => content == "images:",
             _ => false,
         };
@@ -99,4 +99,87 @@ pub(super) fn narrow(item: &str) -> String {
         }
     }
     whole(&kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{list_items, narrow, whole};
+    use crate::input::{Input, Object};
+
+    const LIST: &str = r#"apiVersion: v1
+items:
+- apiVersion: v1
+  kind: Node
+  metadata:
+    annotations:
+      note: |
+        managedFields:
+        - f:status:
+            images:
+    managedFields:
+    - apiVersion: v1
+      fieldsV1:
+        f:metadata:
+          f:labels:
+            .: {}
+        f:spec:
+          f:taints: {}
+      manager: kubelet
+      operation: Update
+      time: "2026-01-15T11:00:00Z"
+    - fieldsV1:
+        "f:status":
+          f:conditions: {}
+      manager: agent
+      subresource: status
+    name: images
+    uid: "1"
+  spec:
+    providerID: aws:///eu-west-1a/i-0a
+  status:
+    conditions:
+    - message: "images:"
+      status: "True"
+      type: Ready
+    images:
+    - names:
+      - >-
+        registry.k8s.io/pause
+
+      sizeBytes: 1
+    nodeInfo:
+      kubeletVersion: v1.34.1
+- apiVersion: v1
+  data:
+    mapRoles: |
+      status:
+        images:
+          - left
+  kind: ConfigMap
+  metadata:
+    name: aws-auth
+    namespace: kube-system
+kind: List
+"#;
+
+    fn node(text: &str) -> Object {
+        Object::from_value(Input::Nodes, serde_saphyr::from_str(text).expect("YAML")).expect("a Node")
+    }
+
+    #[test]
+    fn a_machine_without_what_no_rule_reads_is_the_same_machine() {
+        let (_, items) = list_items(LIST).expect("a list");
+        let (at, item) = items[0];
+        assert_eq!(at, 2);
+        let narrow = narrow(item);
+        assert_eq!(node(&narrow), node(&whole(item)));
+        assert!(["registry.k8s.io", "f:labels", "f:conditions"].iter().all(|left_out| !narrow.contains(left_out)), "{narrow}");
+        assert!(["f:taints", "kubeletVersion", "          images:"].iter().all(|kept| narrow.contains(kept)), "{narrow}");
+    }
+
+    #[test]
+    fn of_other_kinds_nothing_is_left_out() {
+        let (_, items) = list_items(LIST).expect("a list");
+        assert_eq!(narrow(items[1].1), whole(items[1].1));
+    }
 }
