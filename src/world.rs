@@ -403,6 +403,10 @@ impl World {
         self.nodes.get(name).map(AsRef::as_ref)
     }
 
+    pub fn claims(&self) -> impl Iterator<Item = &NodeClaim> {
+        self.claims.values().map(AsRef::as_ref)
+    }
+
     #[must_use]
     pub fn pool(&self, name: &str) -> Option<&NodePool> {
         self.pools.get(name)
@@ -419,10 +423,6 @@ impl World {
 
     pub fn classes(&self) -> impl Iterator<Item = &ClassFacts> {
         self.classes.values().flat_map(BTreeMap::values)
-    }
-
-    pub fn claims(&self) -> impl Iterator<Item = &NodeClaim> {
-        self.claims.values().map(AsRef::as_ref)
     }
 
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {

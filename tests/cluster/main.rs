@@ -3,6 +3,7 @@
 #[path = "../control-plane/mod.rs"]
 mod control_plane;
 mod harness;
+mod identity;
 mod life;
 mod matrix;
 mod monitoring;
