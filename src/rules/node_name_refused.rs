@@ -114,15 +114,15 @@ fn check(case: &Case) -> Opinion {
         "Does an admission webhook or policy refuse the Node? That leaves the same trace.",
         "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies -o yaml",
     );
-    finding.blaming(blame(case)).into()
+    finding.blaming(blame(case).unwrap_or_else(|| Blame::object("karpenter.sh/v1", "NodeClaim", claim.name()))).into()
 }
 
 /// What gives the kubelet its name: the user's own override, an entry of aws-auth that expects the instance's id, or the node class.
-fn blame(case: &Case) -> Blame {
+fn blame(case: &Case) -> Option<Blame> {
     let override_ = case.user_data().and_then(|(u, text)| Some((u.effective("hostname-override")?.span, text)));
     let class = case.class().map(|c| Blame::object(&c.api_version, &c.kind, c.name()));
     if let (Some((span, text)), Some(class)) = (override_, class.clone()) {
-        return class.field("spec.userData").at(text, span);
+        return Some(class.field("spec.userData").at(text, span));
     }
     let role = case.class().and_then(|c| c.spec.role.as_deref());
     if let (Some(role), Some(auth)) = (role, case.world.aws_auth())
@@ -130,7 +130,7 @@ fn blame(case: &Case) -> Blame {
         && entry.node_name() == Ok(NodeName::InstanceId)
     {
         let blame = Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles");
-        return blame.at(&auth.map_roles, entry.username_span.unwrap_or(entry.span));
+        return Some(blame.at(&auth.map_roles, entry.username_span.unwrap_or(entry.span)));
     }
-    class.unwrap_or_else(|| Blame::object("v1", "Node", ""))
+    class
 }

@@ -93,15 +93,16 @@ fn says(list: &Value, text: &str) -> bool {
 }
 
 /// A kubelet: the name that it gives itself, and who the API server takes it for.
-struct Kubelet<'c> {
+pub(crate) struct Kubelet<'c> {
     control_plane: &'c ControlPlane,
     calls_itself: &'c str,
     kubeconfig: PathBuf,
+    since: String,
 }
 
 impl<'c> Kubelet<'c> {
-    fn new(control_plane: &'c ControlPlane, calls_itself: &'c str, user: &str, group: &str) -> Self {
-        Self { control_plane, calls_itself, kubeconfig: control_plane.kubeconfig_of(user, group) }
+    pub(crate) fn new(control_plane: &'c ControlPlane, calls_itself: &'c str, user: &str, group: &str) -> Self {
+        Self { control_plane, calls_itself, kubeconfig: control_plane.kubeconfig_of(user, group), since: ago(0) }
     }
 
     fn node(control_plane: &'c ControlPlane, name: &'c str) -> Self {
@@ -126,18 +127,22 @@ impl<'c> Kubelet<'c> {
     }
 
     /// What it reports at each attempt to register: one event, whose count goes up.
-    fn reports(&self, times: u32) -> Result<String, String> {
+    pub(crate) fn reports(&self, times: u32) -> Result<String, String> {
         let event = |count: u32| {
             json!({
                 "apiVersion": "v1", "kind": "Event", "metadata": { "name": format!("{}.1", self.calls_itself), "namespace": "default" },
                 "involvedObject": { "kind": "Node", "name": self.calls_itself, "uid": self.calls_itself },
                 "reason": "NodeHasSufficientMemory", "message": format!("Node {} status is now: NodeHasSufficientMemory", self.calls_itself),
-                "type": "Normal", "count": count, "firstTimestamp": ago(40), "lastTimestamp": ago(0),
+                "type": "Normal", "count": count, "firstTimestamp": self.since, "lastTimestamp": ago(0),
                 "source": { "component": "kubelet", "host": self.calls_itself },
                 "reportingComponent": "kubelet", "reportingInstance": self.calls_itself,
             })
         };
-        self.create(&event(1))?;
+        if let Err(error) = self.create(&event(1))
+            && !error.contains("AlreadyExists")
+        {
+            return Err(error);
+        }
         // Nodes may not read events, which kubectl's patch does first.
         let path = format!("/api/v1/namespaces/default/events/{}.1", self.calls_itself);
         self.kubectl(&["replace", "--raw", &path, "--filename=-"], &event(times))

@@ -2,6 +2,7 @@
 
 #[path = "../control-plane/mod.rs"]
 mod control_plane;
+mod fifteen_minutes;
 mod harness;
 mod identity;
 mod life;
