@@ -384,7 +384,9 @@ fn read(type_: &TypeMeta, read: impl FnOnce(Input) -> Result<Object, String>) ->
             Piece::Bad(0, format!("{kind} of {} is not judged; ask the cluster for {served}", type_.api_version))
         }
         Reading::As(input) => match read(input) {
-            Ok(object) if object.meta().name.is_empty() => Piece::Bad(0, format!("this {kind} has no metadata.name")),
+            Ok(object) if object.meta().name.is_empty() && input != Input::AccessReviews => {
+                Piece::Bad(0, format!("this {kind} has no metadata.name"))
+            }
             Ok(object) => Piece::Object(Box::new(object)),
             Err(error) => {
                 let expected = input.command();

@@ -15,7 +15,7 @@ mod node_pool;
 mod workload;
 
 pub use affinity::{Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm};
-pub use auth::{AwsAuthConfigMap, CertificateSigningRequest, CsrStatus, ServiceAccount};
+pub use auth::{AwsAuthConfigMap, CertificateSigningRequest, CsrStatus, ReviewStatus, ServiceAccount, SubjectAccessReview};
 pub use eni_config::EniConfig;
 pub use event::Event;
 pub use meta::{Condition, ManagedField, Meta, Owner, Quantity, Taint, Words, Written, conditions};

@@ -2,7 +2,7 @@
 
 use crate::foreign::{
     AwsAuthConfigMap, CertificateSigningRequest, DaemonSet, Deployment, EniConfig, Event, Node, NodeClaim, NodeClass, NodePool, Pod,
-    ServiceAccount,
+    ServiceAccount, SubjectAccessReview,
 };
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -24,10 +24,11 @@ pub enum Input {
     Deployments,
     ServiceAccounts,
     EniConfigs,
+    AccessReviews,
 }
 
 impl Input {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Nodes,
         Self::NodeClaims,
         Self::NodePools,
@@ -40,6 +41,7 @@ impl Input {
         Self::Deployments,
         Self::ServiceAccounts,
         Self::EniConfigs,
+        Self::AccessReviews,
     ];
 
     /// What a user calls it.
@@ -58,6 +60,7 @@ impl Input {
             Self::Deployments => "Karpenter's Deployment",
             Self::ServiceAccounts => "Karpenter's ServiceAccount",
             Self::EniConfigs => "ENIConfigs",
+            Self::AccessReviews => "SubjectAccessReviews",
         }
     }
 
@@ -77,6 +80,7 @@ impl Input {
             Self::Deployments => "kubectl get deployments -A -l app.kubernetes.io/name=karpenter -o yaml",
             Self::ServiceAccounts => "kubectl get serviceaccounts -A -l app.kubernetes.io/name=karpenter -o yaml",
             Self::EniConfigs => "kubectl get eniconfigs -o yaml",
+            Self::AccessReviews => "kubectl create -f subjectaccessreview.yaml -o yaml",
         }
     }
 
@@ -118,6 +122,10 @@ impl Input {
             Self::ServiceAccounts => const { &[Source::new("", "v1", "ServiceAccount", "serviceaccounts").labels(KARPENTER)] },
             // amazon-vpc-cni-k8s v1.20.4 config/master/aws-k8s-cni.yaml
             Self::EniConfigs => const { &[Source::new("crd.k8s.amazonaws.com", "v1alpha1", "ENIConfig", "eniconfigs")] },
+            // The API server answers, and keeps nothing. Who is asked about stands in aws-auth.
+            Self::AccessReviews => {
+                const { &[Source::new("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews").created()] }
+            }
         }
     }
 }
@@ -135,13 +143,15 @@ pub struct Source {
     pub fields: Option<&'static str>,
     /// Label selector.
     pub labels: Option<&'static str>,
-    /// Watched, or only listed when somebody asks.
+    /// Watched, or only read when somebody asks.
     pub watched: bool,
+    /// The verbs that reading it takes.
+    pub verbs: &'static [&'static str],
 }
 
 impl Source {
     const fn new(group: &'static str, version: &'static str, kind: &'static str, plural: &'static str) -> Self {
-        Self { group, version, kind, plural, only: None, fields: None, labels: None, watched: true }
+        Self { group, version, kind, plural, only: None, fields: None, labels: None, watched: true, verbs: &["list", "watch"] }
     }
 
     const fn only(mut self, namespace: &'static str, name: &'static str) -> Self {
@@ -161,13 +171,14 @@ impl Source {
 
     const fn listed(mut self) -> Self {
         self.watched = false;
+        self.verbs = &["list"];
         self
     }
 
-    /// The verbs that reading it takes.
-    #[must_use]
-    pub const fn verbs(self) -> &'static [&'static str] {
-        if self.watched { &["list", "watch"] } else { &["list"] }
+    const fn created(mut self) -> Self {
+        self.watched = false;
+        self.verbs = &["create"];
+        self
     }
 }
 
@@ -186,6 +197,7 @@ pub enum Object {
     Deployment(Deployment),
     ServiceAccount(ServiceAccount),
     EniConfig(EniConfig),
+    AccessReview(SubjectAccessReview),
 }
 
 /// What an object says it is.
@@ -268,6 +280,7 @@ impl TypeMeta {
             ("apps", "Deployment") => Reading::As(Input::Deployments),
             ("", "ServiceAccount") => Reading::As(Input::ServiceAccounts),
             ("crd.k8s.amazonaws.com", "ENIConfig") => Reading::As(Input::EniConfigs),
+            ("authorization.k8s.io", "SubjectAccessReview") => Reading::As(Input::AccessReviews),
             _ => Reading::Ignored,
         }
     }
@@ -289,6 +302,7 @@ impl Object {
             Input::Deployments => Self::Deployment(Deserialize::deserialize(from)?),
             Input::ServiceAccounts => Self::ServiceAccount(Deserialize::deserialize(from)?),
             Input::EniConfigs => Self::EniConfig(Deserialize::deserialize(from)?),
+            Input::AccessReviews => Self::AccessReview(Deserialize::deserialize(from)?),
         })
     }
 
@@ -313,6 +327,7 @@ impl Object {
             Self::Deployment(_) => Input::Deployments,
             Self::ServiceAccount(_) => Input::ServiceAccounts,
             Self::EniConfig(_) => Input::EniConfigs,
+            Self::AccessReview(_) => Input::AccessReviews,
         }
     }
 
@@ -332,6 +347,7 @@ impl Object {
             Self::Deployment(o) => &o.metadata,
             Self::ServiceAccount(o) => &o.metadata,
             Self::EniConfig(o) => &o.metadata,
+            Self::AccessReview(o) => &o.metadata,
         }
     }
 }

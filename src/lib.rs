@@ -22,6 +22,7 @@ pub mod ending;
 pub mod finding;
 pub mod foreign;
 pub mod gate;
+pub mod identity;
 pub mod image;
 pub mod input;
 pub mod karpenter;

@@ -1,11 +1,13 @@
-//! The live way in for the command: every source listed once, then the pods of the machines that are stuck.
+//! The live way in for the command: every source listed once, then the pods of the machines that are stuck, and what their kubelets may do.
 
 use crate::api::Stage;
 use crate::case::Case;
 use crate::gate::Thresholds;
+use crate::identity::Identity;
 use crate::input::{Input, Source};
 use crate::raw::Raw;
-use crate::watch::{Failure, PAGE, resource_of};
+use crate::rules;
+use crate::watch::{Failure, PAGE, resource_of, review};
 use crate::world::{Availability, World};
 use chrono::{DateTime, Utc};
 use futures::{Stream, StreamExt, stream};
@@ -17,6 +19,8 @@ use std::collections::BTreeSet;
 const LISTS: usize = 4;
 /// Nodes whose pods are read; beyond that the first ones speak for the rest.
 const NODES: usize = 100;
+/// Identities that are asked about.
+const IDENTITIES: usize = 20;
 
 /// A list that is to be read.
 struct Wanted {
@@ -76,6 +80,7 @@ pub async fn load(
     reader.take(sources.map(|(input, source)| Wanted::of(client, input, source)).collect()).await;
     reader.other_node_classes().await;
     reader.pods(thresholds).await;
+    reader.access(thresholds).await;
     Ok(reader.complaints)
 }
 
@@ -173,5 +178,21 @@ impl Reader<'_> {
         };
         let wanted = Input::Pods.sources().iter().flat_map(|source| nodes.iter().map(move |node| of_node(source, node)));
         self.take(wanted.collect()).await;
+    }
+
+    /// Whether the kubelets of machines that do not join may create Nodes, where that is in doubt.
+    async fn access(&mut self, thresholds: &Thresholds) {
+        let in_doubt = |subject| rules::identity_in_doubt(&Case::of(self.world, &subject, self.now, thresholds)?);
+        let identities: BTreeSet<Identity> = self.world.subjects().filter_map(in_doubt).collect();
+        for identity in identities.iter().take(IDENTITIES) {
+            match review(self.client, identity).await {
+                Ok((answer, resource)) => self.one(Input::AccessReviews, &resource, &answer),
+                Err(failure) => {
+                    self.complaints.push(format!("{}: {failure}", Input::AccessReviews.name()));
+                    self.world.mark(Input::AccessReviews, Availability::Missing(failure.to_string()));
+                    return;
+                }
+            }
+        }
     }
 }

@@ -74,6 +74,7 @@ mod zone_never_joins;
 use crate::api::Stage;
 use crate::case::Case;
 use crate::finding::Opinion;
+use crate::identity::Identity;
 use crate::input::Input;
 
 /// One root cause.
@@ -154,6 +155,12 @@ pub const ALL: &[&Rule] = &[
     &node_class_not_ready::RULE,
     &node_pool_not_ready::RULE,
 ];
+
+/// Of whom only the API server can say whether the machine's kubelet may create its Node.
+#[must_use]
+pub fn identity_in_doubt(case: &Case) -> Option<Identity> {
+    aws_auth_entry_incomplete::in_doubt(case)
+}
 
 /// Where the page of a cause is published.
 #[must_use]

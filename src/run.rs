@@ -12,7 +12,7 @@ use crate::readiness::Readiness;
 use crate::remediate::Limits;
 use crate::serve::{self, Health};
 use crate::triage::{Keep, Order, Triage, Write};
-use crate::watch::{Change, Pods, State, Watched, Watches};
+use crate::watch::{Access, Change, Pods, State, Watched, Watches};
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use remedies::Remedies;
 use std::io::IsTerminal;
@@ -118,6 +118,7 @@ pub async fn run(options: Options, thresholds: Thresholds) -> Result<(), Error> 
     let operator = Operator {
         triage: Triage::new(thresholds, options.keep()),
         pods: Pods::start(client.clone(), changes.clone()),
+        access: Access::start(client.clone(), changes.clone()),
         watches: Watches::start(client, changes, Arc::clone(&metrics)),
         health: &health,
         metrics: &metrics,
@@ -166,6 +167,7 @@ fn log(format: LogFormat) {
 struct Operator<'r> {
     triage: Triage,
     pods: Pods,
+    access: Access,
     watches: Watches,
     health: &'r Health,
     metrics: &'r Metrics,
@@ -234,6 +236,10 @@ impl Operator<'_> {
                     self.pods.ask(node);
                     continue;
                 }
+                Order::ReviewAccess(identity) => {
+                    self.access.ask(identity);
+                    continue;
+                }
                 Order::Write(write) => {
                     say(&write, self.metrics);
                     Work::Write(write)
@@ -290,8 +296,18 @@ impl Operator<'_> {
                 }
             }
             Change::Pods { node, pods: Err(why) } => tracing::warn!(node, %why, "the pods of a Node cannot be read"),
-            Change::Pods { .. } | Change::Removed { .. } | Change::Diagnosis(_) | Change::DiagnosisGone(_) | Change::DiagnosesListed(_) => {
+            Change::Access { answer: Err(why), .. } => {
+                // Said once: it is asked again and again.
+                if self.triage.world().missing(Input::AccessReviews) != Some(&why.to_string()) {
+                    tracing::warn!(%why, "what kubelets may do cannot be asked; the rest works on");
+                }
             }
+            Change::Access { .. }
+            | Change::Pods { .. }
+            | Change::Removed { .. }
+            | Change::Diagnosis(_)
+            | Change::DiagnosisGone(_)
+            | Change::DiagnosesListed(_) => {}
         }
     }
 

@@ -17,6 +17,7 @@ use crate::diagnose::{self, Judgement};
 use crate::ending;
 use crate::foreign::{Meta, NodeClaim};
 use crate::gate::{self, Thresholds};
+use crate::identity::Identity;
 use crate::input::{Input, Object};
 use crate::remediate::{self, Remark, remediated};
 use crate::rules;
@@ -28,11 +29,11 @@ use ledger::{Incident, Ledger};
 use same::same;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How long a verdict waits for the pods of its Node.
-const PODS_WITHIN: TimeDelta = TimeDelta::seconds(10);
-/// How long a list of pods is good at least. The longer a machine is stuck, the less often its pods are listed again.
-const PODS_FRESH: TimeDelta = TimeDelta::seconds(30);
-const PODS_FRESH_AT_MOST: TimeDelta = TimeDelta::minutes(10);
+/// How long a verdict waits for what is asked on its behalf: the pods of its Node, the rights of its kubelet.
+const ANSWER_WITHIN: TimeDelta = TimeDelta::seconds(10);
+/// How long an answer is good at least. The longer a machine is stuck, the less often it is asked again.
+const FRESH: TimeDelta = TimeDelta::seconds(30);
+const FRESH_AT_MOST: TimeDelta = TimeDelta::minutes(10);
 /// Karpenter deletes claims that cannot launch at once and makes new ones: one diagnosis per cause speaks for so long for all of them.
 const NEVER_LAUNCHED_AGAIN: TimeDelta = TimeDelta::hours(1);
 
@@ -43,6 +44,7 @@ pub enum Order {
     Delete(Delete),
     Summarize(Box<Summary>),
     ListPods(String),
+    ReviewAccess(Identity),
 }
 
 /// A NodeDiagnosis that is no longer kept.
@@ -90,14 +92,15 @@ struct Held {
     subject_uid: String,
 }
 
+/// Something that is asked when a stuck machine's rules want it.
 #[derive(Debug)]
-struct PodList {
-    asked: DateTime<Utc>,
+struct Asked {
+    at: DateTime<Utc>,
     answered: bool,
 }
 
-/// Whether the pods that the rules want are there.
-enum Pods {
+/// Whether what the rules want is there.
+enum Answer {
     Unwanted,
     AwaitedUntil(DateTime<Utc>),
     KnownUntil(DateTime<Utc>),
@@ -122,7 +125,8 @@ pub struct Triage {
     unsettled: BTreeMap<Subject, Option<DateTime<Utc>>>,
     due: BTreeSet<(DateTime<Utc>, Subject)>,
     touched: BTreeSet<Subject>,
-    pods: BTreeMap<String, PodList>,
+    pods: BTreeMap<String, Asked>,
+    access: BTreeMap<Identity, Asked>,
     orders: Vec<Order>,
 }
 
@@ -143,6 +147,7 @@ impl Triage {
             due: BTreeSet::new(),
             touched: BTreeSet::new(),
             pods: BTreeMap::new(),
+            access: BTreeMap::new(),
             orders: Vec::new(),
         }
     }
@@ -246,6 +251,7 @@ impl Triage {
                 self.touch(touched);
             }
             Change::Pods { node, pods } => self.take_pods(&node, pods, now),
+            Change::Access { identity, answer } => self.take_access(&identity, answer, now),
             Change::Diagnosis(diagnosis) => self.take_diagnosis(*diagnosis),
             Change::DiagnosisGone(name) => self.miss_diagnosis(&name),
             Change::DiagnosesListed(names) => self.take_list(&names),
@@ -386,6 +392,12 @@ impl Triage {
         if let Object::NodeClass(class) = &object {
             self.touched.insert(Subject::Class(class.kind.clone(), class.metadata.name.to_string()));
         }
+        // Other entries make other identities: those that are gone are not kept.
+        if matches!(&object, Object::AwsAuth(_)) {
+            for identity in std::mem::take(&mut self.access).into_keys() {
+                self.world.forget_access(&identity);
+            }
+        }
         // Our own Events are no evidence.
         if matches!(&object, Object::Event(event) if event.reporter() == crate::publish::MANAGER) {
             return;
@@ -426,11 +438,28 @@ impl Triage {
         }
     }
 
+    fn take_access(&mut self, identity: &Identity, answer: Result<Box<Object>, Failure>, now: DateTime<Utc>) {
+        // An answer to what nobody asks any more: aws-auth has changed.
+        let Some(asked) = self.access.get_mut(identity) else { return };
+        asked.answered = true;
+        match answer {
+            Ok(review) => {
+                self.mark(Input::AccessReviews, Availability::Read);
+                let touched = self.world.apply(*review, now);
+                self.touch(touched);
+            }
+            Err(failure) => {
+                self.world.forget_access(identity);
+                self.mark(Input::AccessReviews, Availability::Missing(failure.to_string()));
+            }
+        }
+    }
+
     fn look_at(&mut self, subject: &Subject, now: DateTime<Utc>) {
-        let refresh = match self.pods_for(subject, now) {
-            Pods::Unwanted => None,
-            Pods::AwaitedUntil(at) => return self.look_again(subject, Some(at)),
-            Pods::KnownUntil(at) => Some(at),
+        let refresh = match self.answer_for(subject, now) {
+            Answer::Unwanted => None,
+            Answer::AwaitedUntil(at) => return self.look_again(subject, Some(at)),
+            Answer::KnownUntil(at) => Some(at),
         };
         let name = diagnosis_name(subject);
         match diagnose::judge(&self.world, subject, now, &self.thresholds) {
@@ -645,28 +674,39 @@ impl Triage {
         }
     }
 
-    /// Sees to it that the pods of a stuck machine are there before it is judged.
-    fn pods_for(&mut self, subject: &Subject, now: DateTime<Utc>) -> Pods {
-        let Some(case) = Case::of(&self.world, subject, now, &self.thresholds) else { return Pods::Unwanted };
+    /// Sees to it that the pods of a stuck machine, or the rights of its kubelet, are known before it is judged.
+    fn answer_for(&mut self, subject: &Subject, now: DateTime<Utc>) -> Answer {
+        let Some(case) = Case::of(&self.world, subject, now, &self.thresholds) else { return Answer::Unwanted };
         let waited = now - case.wait.since;
-        let Some(node) = case.node.map(|n| n.name().to_owned()) else { return Pods::Unwanted };
-        if waited < case.wait.proven || !reads_pods(case.stage()) {
-            return Pods::Unwanted;
+        if waited < case.wait.proven {
+            return Answer::Unwanted;
         }
-        let fresh = (waited / 8).clamp(PODS_FRESH, PODS_FRESH_AT_MOST);
-        let Some(list) = self.pods.get_mut(&node) else {
-            self.pods.insert(node.clone(), PodList { asked: now, answered: false });
-            self.orders.push(Order::ListPods(node));
-            return Pods::AwaitedUntil(now + PODS_WITHIN);
+        let fresh = (waited / 8).clamp(FRESH, FRESH_AT_MOST);
+        let (order, answer) = if let Some(node) = case.node.filter(|_| reads_pods(case.stage())).map(|n| n.name().to_owned()) {
+            (Order::ListPods(node.clone()), ask(&mut self.pods, node, now, fresh))
+        } else if let Some(identity) = rules::identity_in_doubt(&case) {
+            (Order::ReviewAccess(identity.clone()), ask(&mut self.access, identity, now, fresh))
+        } else {
+            return Answer::Unwanted;
         };
-        let good_until = list.asked + if list.answered { fresh } else { PODS_WITHIN };
-        if now >= good_until {
-            list.asked = now;
-            self.orders.push(Order::ListPods(node));
-            return Pods::KnownUntil(now + fresh);
-        }
-        if list.answered { Pods::KnownUntil(good_until) } else { Pods::AwaitedUntil(good_until) }
+        let (is_asked, answer) = answer;
+        self.orders.extend(is_asked.then_some(order));
+        answer
     }
+}
+
+/// Whether it is to be asked now, and what that means for the verdict.
+fn ask<K: Ord>(asked: &mut BTreeMap<K, Asked>, what: K, now: DateTime<Utc>, fresh: TimeDelta) -> (bool, Answer) {
+    let Some(before) = asked.get_mut(&what) else {
+        asked.insert(what, Asked { at: now, answered: false });
+        return (true, Answer::AwaitedUntil(now + ANSWER_WITHIN));
+    };
+    let good_until = before.at + if before.answered { fresh } else { ANSWER_WITHIN };
+    if now >= good_until {
+        before.at = now;
+        return (true, Answer::KnownUntil(now + fresh));
+    }
+    (false, if before.answered { Answer::KnownUntil(good_until) } else { Answer::AwaitedUntil(good_until) })
 }
 
 /// Whether any rule for this gate reads pods.

@@ -3,13 +3,17 @@
 //! A watch never ends. What cannot be read (not installed, not permitted, no answer) is said once and tried again, and when it
 //! appears it is picked up without a restart.
 
+mod access;
 mod known;
 mod node_class;
 mod pods;
 
+pub use access::Access;
+pub(crate) use access::review;
 pub use pods::Pods;
 
 use crate::api::NodeDiagnosis;
+use crate::identity::Identity;
 use crate::input::{Input, Object, Source};
 use crate::metrics::Metrics;
 use crate::raw::Raw;
@@ -73,6 +77,8 @@ pub enum Change {
     Unreadable { what: Watched, object: String, error: String },
     /// The pods of one Node, or why they cannot be read.
     Pods { node: String, pods: Result<Vec<Object>, Failure> },
+    /// Whether somebody may create Nodes, or why that could not be asked.
+    Access { identity: Identity, answer: Result<Box<Object>, Failure> },
     /// How far a source is.
     Source { what: Watched, name: String, state: State },
 }

@@ -7,8 +7,10 @@ mod index;
 
 use crate::aws_auth::{self, AwsAuth};
 use crate::foreign::{
-    CertificateSigningRequest, DaemonSet, EniConfig, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ServiceAccount, Written,
+    CertificateSigningRequest, DaemonSet, EniConfig, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ReviewStatus, ServiceAccount,
+    Written,
 };
+use crate::identity::Identity;
 use crate::input::{Input, Object};
 use crate::karpenter::Karpenter;
 use crate::peers::Peers;
@@ -83,6 +85,8 @@ pub struct World {
     daemon_sets: BTreeMap<Key, DaemonSet>,
     csrs: BTreeMap<String, CertificateSigningRequest>,
     eni_configs: BTreeMap<String, EniConfig>,
+    /// Whether they may create Nodes.
+    access: BTreeMap<Identity, ReviewStatus>,
     events: Events,
     /// By Node.
     pods: BTreeMap<String, BTreeMap<Key, Pod>>,
@@ -165,6 +169,13 @@ impl World {
             Object::EniConfig(config) => {
                 let new = self.eni_configs.insert(config.metadata.name.to_string(), config).is_none();
                 if new { Touched::Everything } else { Touched::Subjects(Vec::new()) }
+            }
+            Object::AccessReview(review) => {
+                let Some(status) = review.status.clone().filter(|_| review.is_about_creating_nodes()) else {
+                    return Touched::Subjects(Vec::new());
+                };
+                let changed = self.access.insert(Identity::new(review.spec.user, review.spec.groups), status.clone()) != Some(status);
+                if changed { Touched::Everything } else { Touched::Subjects(Vec::new()) }
             }
             Object::Event(event) => self.apply_event(event),
             Object::Pod(pod) => self.apply_pod(pod),
@@ -344,7 +355,14 @@ impl World {
                 self.eni_configs.remove(name);
                 Touched::Everything
             }
+            // It has no name: see `forget_access`.
+            Input::AccessReviews => none,
         }
+    }
+
+    /// Forgets what the API server said of this identity.
+    pub fn forget_access(&mut self, identity: &Identity) {
+        self.access.remove(identity);
     }
 
     /// Says that an input was read, or why it could not be.
@@ -385,6 +403,10 @@ impl World {
         self.nodes.get(name).map(AsRef::as_ref)
     }
 
+    pub fn claims(&self) -> impl Iterator<Item = &NodeClaim> {
+        self.claims.values().map(AsRef::as_ref)
+    }
+
     #[must_use]
     pub fn pool(&self, name: &str) -> Option<&NodePool> {
         self.pools.get(name)
@@ -401,10 +423,6 @@ impl World {
 
     pub fn classes(&self) -> impl Iterator<Item = &ClassFacts> {
         self.classes.values().flat_map(BTreeMap::values)
-    }
-
-    pub fn claims(&self) -> impl Iterator<Item = &NodeClaim> {
-        self.claims.values().map(AsRef::as_ref)
     }
 
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
@@ -434,6 +452,12 @@ impl World {
     #[must_use]
     pub fn has_eni_config(&self, name: &str) -> bool {
         self.eni_configs.contains_key(name)
+    }
+
+    /// What the API server said on whether they may create Nodes.
+    #[must_use]
+    pub fn access(&self, identity: &Identity) -> Option<&ReviewStatus> {
+        self.access.get(identity)
     }
 
     pub fn csrs(&self) -> impl Iterator<Item = &CertificateSigningRequest> {

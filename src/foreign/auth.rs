@@ -1,4 +1,4 @@
-//! What says who a kubelet is: the aws-auth ConfigMap, CertificateSigningRequests, ServiceAccounts.
+//! What says who a kubelet is and what it may do: the aws-auth ConfigMap, CertificateSigningRequests, ServiceAccounts, SubjectAccessReviews.
 
 use super::{Condition, Meta, conditions, nullable};
 use serde::Deserialize;
@@ -86,5 +86,59 @@ impl ServiceAccount {
     #[must_use]
     pub fn role_arn(&self) -> Option<&str> {
         self.metadata.annotation("eks.amazonaws.com/role-arn")
+    }
+}
+
+/// authorization.k8s.io/v1 SubjectAccessReview: a question and the API server's answer. It is stored nowhere and has no name.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct SubjectAccessReview {
+    pub metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    pub spec: ReviewSpec,
+    pub status: Option<ReviewStatus>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ReviewSpec {
+    #[serde(deserialize_with = "nullable")]
+    pub user: String,
+    #[serde(deserialize_with = "nullable")]
+    pub groups: Vec<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub resource_attributes: ResourceAttributes,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct ResourceAttributes {
+    #[serde(deserialize_with = "nullable")]
+    pub group: String,
+    #[serde(deserialize_with = "nullable")]
+    pub resource: String,
+    #[serde(deserialize_with = "nullable")]
+    pub subresource: String,
+    #[serde(deserialize_with = "nullable")]
+    pub verb: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ReviewStatus {
+    #[serde(deserialize_with = "nullable")]
+    pub allowed: bool,
+    #[serde(deserialize_with = "nullable")]
+    pub reason: String,
+    #[serde(deserialize_with = "nullable")]
+    pub evaluation_error: String,
+}
+
+impl SubjectAccessReview {
+    /// Whether the question was "may they create Nodes?".
+    #[must_use]
+    pub fn is_about_creating_nodes(&self) -> bool {
+        let of = &self.spec.resource_attributes;
+        of.verb == "create" && of.resource == "nodes" && of.group.is_empty() && of.subresource.is_empty()
     }
 }

@@ -1,6 +1,7 @@
 //! The cloud controller deleted the Node, and the instance is still there.
 
 use super::Rule;
+use super::node_name_refused::others_wait;
 use super::unknown::ask_the_instance;
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
@@ -62,9 +63,8 @@ fn before_registration(case: &Case, claim: &NodeClaim) -> Opinion {
     let deleted: Vec<_> =
         case.world.events_without_node().filter(|(name, e)| gate::deletes_node(e) && young(name, e) && !others(name)).collect();
     let own = deleted.iter().find(|(name, _)| claim.instance_id().is_some_and(|id| name.contains(id)));
-    let waits = |c: &NodeClaim| c.is_true("Launched") && !c.is_true("Registered");
-    let rivals = deleted.len() > 1 || case.siblings().any(waits);
     let Some(&(name, event)) = own.or(deleted.first()) else { return Opinion::Silent };
+    let rivals = deleted.len() > 1 || others_wait(case, event.last_seen());
     let finding = Finding::new(
         // The name does not tell the instance: by time and by elimination.
         if own.is_some() || !rivals { Confidence::Likely } else { Confidence::Possible },

@@ -1,6 +1,6 @@
 //! What the aws-auth rules ask first: which role the machine has, and whether that role is known to work.
 
-use super::node_name_refused;
+use super::node_name_refused::{self, Whose};
 use crate::api::{Confidence, Stage};
 use crate::aws_auth::BOOTSTRAPPERS_GROUP;
 use crate::case::Case;
@@ -73,7 +73,8 @@ fn works(case: &Case, role: &str) -> Option<String> {
         return Some(format!("Node {} of NodeClaim {} has it and is Ready", claim.status.node_name, claim.name()));
     }
     let launched = case.claim.and_then(|c| c.true_since("Launched"));
-    if let Some((name, _)) = launched.and_then(|at| node_name_refused::turned_away(case, at).into_iter().next()) {
+    let kubelet = launched.and_then(|at| node_name_refused::of_this_machine(case, at));
+    if let Some((name, ..)) = kubelet.filter(|(.., whose)| *whose != Whose::Somebodys) {
         return Some(format!("a kubelet reports as {name}, which only nodes may do"));
     }
     let csr = case.world.csrs().find(|c| c.role_name() == Some(role) && c.is_approved())?;

@@ -16,7 +16,7 @@ pub fn finding(case: &Case) -> Finding {
     let subject = case.subject().replacen('/', " ", 1);
     let since = case.since();
     let summary = match case.stage() {
-        Stage::Launch => format!("{subject} has had no instance since {since}, and the objects do not tell why."),
+        Stage::Launch => format!("{subject} has shown no instance since {since}, and the objects do not tell why."),
         Stage::Join => {
             let instance = case.claim.and_then(|c| c.instance_id()).unwrap_or("The instance");
             format!("{instance} of {subject} was launched at {since} and no Node has joined; the objects do not tell why.")

@@ -236,6 +236,101 @@ fn a_machine_stuck_for_long_has_its_pods_listed_less_often() {
     assert!(lists < 24 * 8, "{lists} lists in a day");
 }
 
+/// A machine that does not join, with a role that aws-auth gives a group of the cluster's own.
+fn in_doubt() -> (Triage, Identity) {
+    let mut triage = started(Vec::new());
+    triage.take(
+        applied(Input::NodeClasses, json!({ "kind": "EC2NodeClass", "metadata": { "name": "default" }, "spec": { "role": "shop" } })),
+        at(0, 0),
+    );
+    let entry = "- rolearn: arn:aws:iam::111122223333:role/shop\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [our-nodes]\n";
+    triage.take(applied(Input::AwsAuth, aws_auth(entry)), at(0, 0));
+    let conditions = [condition("Launched", "True", "Launched"), condition("Registered", "Unknown", "NodeNotFound")];
+    triage.take(applied(Input::NodeClaims, claim(&conditions, None)), at(0, 0));
+    (triage, Identity::new("system:node:nodewhy-asks", ["our-nodes".to_owned()]))
+}
+
+fn aws_auth(map_roles: &str) -> Value {
+    json!({ "metadata": { "name": "aws-auth", "namespace": "kube-system" }, "data": { "mapRoles": map_roles } })
+}
+
+fn answer(identity: &Identity, allowed: bool) -> Change {
+    let mut review = identity.review();
+    review["status"] = json!({ "allowed": allowed });
+    Change::Access {
+        identity: identity.clone(),
+        answer: Object::from_value(Input::AccessReviews, review).map(Box::new).map_err(|_| Failure::NotInstalled),
+    }
+}
+
+fn said(orders: Vec<Order>) -> Vec<(String, Confidence)> {
+    let statuses = writes(orders).into_iter().filter_map(|write| write.diagnosis.status);
+    statuses.map(|status| (status.cause, status.confidence)).collect()
+}
+
+#[test]
+fn the_rights_of_a_stuck_machines_kubelet_are_asked_before_it_is_judged() {
+    let (mut triage, identity) = in_doubt();
+    assert_eq!(triage.look(at(1, 0)), []);
+    assert_eq!(triage.look(at(2, 0)), [Order::ReviewAccess(identity.clone())]);
+    triage.take(answer(&identity, false), at(2, 1));
+    assert_eq!(said(triage.look(at(2, 1))), [("AwsAuthEntryIncomplete".to_owned(), Confidence::Certain)]);
+
+    // Somebody binds the group: the next answer says so.
+    let orders = triage.look(at(4, 0));
+    assert_eq!(orders, [Order::ReviewAccess(identity.clone())]);
+    triage.take(answer(&identity, true), at(4, 1));
+    triage.look(at(4, 1));
+    assert_eq!(said(triage.look(at(6, 0))), [("Unknown".to_owned(), Confidence::Possible)]);
+}
+
+#[test]
+fn who_may_not_ask_says_so_once_and_is_no_surer_than_likely() {
+    let (mut triage, identity) = in_doubt();
+    assert_eq!(triage.look(at(5, 0)), [Order::ReviewAccess(identity.clone())]);
+    let refused =
+        || Change::Access { identity: identity.clone(), answer: Err(Failure::NotPermitted("create subjectaccessreviews".to_owned())) };
+    triage.take(refused(), at(5, 1));
+    let [write] = &writes(triage.look(at(5, 1)))[..] else { panic!("one verdict") };
+    let status = write.diagnosis.status.as_ref().unwrap();
+    assert_eq!((status.cause.as_str(), status.confidence), ("AwsAuthEntryIncomplete", Confidence::Likely));
+    let unknown = &status.unknowns[0];
+    assert!(unknown.question.contains("not permitted: create subjectaccessreviews"), "{unknown:?}");
+    assert_eq!(unknown.command, "kubectl auth can-i create nodes --as=system:node:nodewhy-asks --as-group=our-nodes");
+
+    let mut asked = 0;
+    for minute in 6..60 {
+        let orders = triage.look(at(minute, 0));
+        asked += orders.iter().filter(|order| matches!(order, Order::ReviewAccess(_))).count();
+        triage.take(refused(), at(minute, 1));
+        assert_eq!(writes(orders), []);
+        assert_eq!(writes(triage.look(at(minute, 1))), []);
+    }
+    assert!((5..30).contains(&asked), "asked {asked} times in an hour");
+}
+
+#[test]
+fn one_question_serves_all_machines_of_a_role_and_another_entry_is_another_question() {
+    let (mut triage, identity) = in_doubt();
+    let mut other = claim(&[condition("Launched", "True", "Launched"), condition("Registered", "Unknown", "NodeNotFound")], None);
+    other["metadata"]["name"] = json!("general-b");
+    other["metadata"]["uid"] = json!("9");
+    triage.take(applied(Input::NodeClaims, other), at(0, 0));
+    assert_eq!(triage.look(at(2, 0)), [Order::ReviewAccess(identity.clone())]);
+    triage.take(answer(&identity, false), at(2, 1));
+    assert_eq!(writes(triage.look(at(2, 1))).len(), 2);
+
+    triage.take(
+        applied(Input::AwsAuth, aws_auth("- rolearn: arn:aws:iam::111122223333:role/shop\n  username: x\n  groups: [z]\n")),
+        at(2, 2),
+    );
+    assert_eq!(triage.look(at(2, 2)), [Order::ReviewAccess(Identity::new("x", ["z".to_owned()]))]);
+    assert_eq!(triage.world().access(&identity), None);
+    // The old answer comes late.
+    triage.take(answer(&identity, true), at(2, 3));
+    assert_eq!(triage.world().access(&identity), None);
+}
+
 #[test]
 fn our_own_events_are_no_evidence() {
     let mut triage = started(Vec::new());
@@ -323,7 +418,7 @@ fn carry_out(triage: &mut Triage, orders: Vec<Order>, cluster: &mut BTreeMap<Str
                 cluster.remove(&delete.name);
                 triage.take(Change::DiagnosisGone(delete.name), now);
             }
-            Order::Summarize(_) | Order::ListPods(_) => {}
+            Order::Summarize(_) | Order::ListPods(_) | Order::ReviewAccess(_) => {}
         }
     }
 }

@@ -273,6 +273,7 @@ const RESOURCES: &[(&str, &[&str])] = &[
     ),
     ("apps", &["daemonsets", "deployments", "replicasets", "statefulsets"]),
     ("certificates.k8s.io", &["certificatesigningrequests", "certificatesigningrequests/approval"]),
+    ("authorization.k8s.io", &["subjectaccessreviews", "localsubjectaccessreviews"]),
     ("karpenter.sh", &["nodeclaims", "nodeclaims/status", "nodepools"]),
     ("karpenter.k8s.aws", &["ec2nodeclasses"]),
     ("nodewhy.dev", &["nodediagnoses", "nodediagnoses/status"]),

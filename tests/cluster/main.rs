@@ -2,7 +2,9 @@
 
 #[path = "../control-plane/mod.rs"]
 mod control_plane;
+mod fifteen_minutes;
 mod harness;
+mod identity;
 mod life;
 mod matrix;
 mod monitoring;

@@ -3,20 +3,23 @@
 //! docs/karpenter-versions.md is this test's table. `NODEWHY_UPDATE=1 cargo test --test cluster matrix -- --ignored` writes it, with one Karpenter more.
 
 use crate::control_plane::recipes::{
-    condition, deny_nodes, heartbeat, join_without_unregistered_taint, mark_ready, nodeclaim, nodeclaim_with, nodepool,
-    nodepool_without_nodes, wait_until,
+    condition, deny_events_of_karpenter, deny_nodes, deny_status_of_claims, heartbeat, join_without_unregistered_taint, labelled_nodeclaim,
+    mark_ready, nodeclaim, nodeclaim_with, nodepool, nodepool_without_nodes, wait_until,
 };
 use crate::control_plane::{ControlPlane, Nodewhy, Process};
 use crate::operator::{diagnosis, install};
+use chrono::{SecondsFormat, Utc};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// Built for other tests too.
-const IN_CI: [&str; 2] = ["1.0.5", "1.14.1"];
-const MORE: [&str; 1] = ["1.4.0"];
+/// The oldest and the newest are built for other tests too; the one in between only for the table of the docs.
+const VERSIONS: [&str; 3] = ["1.0.5", "1.4.0", "1.14.1"];
+const OLDEST: &str = VERSIONS[0];
+const NEWEST: &str = VERSIONS[2];
 
 /// Short, so that a test need not wait as long as a user would: this is about what is said.
 const SHORT: [&str; 5] =
@@ -30,55 +33,60 @@ const ALMOST: Duration = Duration::from_secs(85);
 struct State {
     name: &'static str,
     comes_about: &'static str,
-    /// Karpenter 1.0.5 knows no delayed Nodes: some states cannot be brought about there.
-    since_1_4: bool,
     make: fn(&ControlPlane),
     /// Goes on once Karpenter has done its part; `true` where nothing is left to do.
     go_on: fn(&ControlPlane, &Process) -> bool,
-    /// Cause under 1.0.5 and from 1.4.0 on; nothing where the machine is fine.
-    says: [Option<&'static str>; 2],
+    /// Under each version.
+    says: [Says; 3],
 }
 
-const STATES: [State; 7] = [
+/// What is to be said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Says {
+    Cause(&'static str),
+    /// The machine is fine.
+    Nothing,
+    /// It cannot be brought about under that version. Karpenter 1.0.5 knows no delayed Nodes.
+    NotHere,
+}
+use Says::{Cause, NotHere, Nothing};
+
+const STATES: [State; 12] = [
     State {
         name: "no-node",
         comes_about: "the machine never joins",
-        since_1_4: true,
         make: |c| {
             nodepool_without_nodes(c, "no-node");
             nodeclaim(c, "no-node", "no-node");
         },
         go_on: |_, _| true,
-        says: [None, Some("Unknown")],
+        says: [NotHere, Cause("Unknown"), Cause("Unknown")],
     },
     State {
         name: "denied",
         comes_about: "an admission policy refuses the Node",
-        since_1_4: false,
         make: |c| {
             nodepool(c, "denied");
             deny_nodes(c, "denied");
             nodeclaim(c, "denied", "denied");
         },
         go_on: |_, _| true,
-        says: [Some("LaunchFailed"), Some("Unknown")],
+        says: [Cause("LaunchFailed"), Cause("Unknown"), Cause("Unknown")],
     },
     State {
         name: "untainted",
         comes_about: "the Node joins without karpenter.sh/unregistered",
-        since_1_4: false,
         make: |c| {
             nodepool(c, "untainted");
             join_without_unregistered_taint(c, "untainted");
             nodeclaim(c, "untainted", "untainted");
         },
         go_on: |c, _| ready(c, "untainted"),
-        says: [Some("UnregisteredTaintMissing"), None],
+        says: [Cause("UnregisteredTaintMissing"), Nothing, Nothing],
     },
     State {
         name: "twice",
         comes_about: "two Nodes have the machine's providerID",
-        since_1_4: true,
         make: |c| {
             nodepool_without_nodes(c, "twice");
             nodeclaim(c, "twice", "twice");
@@ -99,24 +107,22 @@ const STATES: [State; 7] = [
             karpenter.signal("CONT");
             true
         },
-        says: [None, Some("MultipleNodesFound")],
+        says: [NotHere, Cause("MultipleNodesFound"), Cause("MultipleNodesFound")],
     },
     State {
         name: "startup-taint",
         comes_about: "nobody removes a startup taint",
-        since_1_4: false,
         make: |c| {
             nodepool(c, "startup-taint");
             let taint = json!({ "startupTaints": [{ "key": "example.com/agent-not-ready", "effect": "NoSchedule" }] });
             nodeclaim_with(c, "startup-taint", "startup-taint", taint);
         },
         go_on: |c, _| ready(c, "startup-taint"),
-        says: [Some("StartupTaintStays"); 2],
+        says: [Cause("StartupTaintStays"); 3],
     },
     State {
         name: "cloud-taint",
         comes_about: "the cloud controller never looks at the Node",
-        since_1_4: false,
         make: |c| {
             nodepool(c, "cloud-taint");
             nodeclaim(c, "cloud-taint", "cloud-taint");
@@ -127,20 +133,109 @@ const STATES: [State; 7] = [
             });
             tainted && ready(c, "cloud-taint")
         },
-        says: [Some("CloudControllerNeverInitialized"); 2],
+        says: [Cause("CloudControllerNeverInitialized"); 3],
+    },
+    State {
+        name: "put-back",
+        comes_about: "Karpenter puts back a startup taint that its driver has removed",
+        make: |c| {
+            csi_driver(c);
+            nodepool(c, "put-back");
+            nodeclaim_with(c, "put-back", "put-back", json!({ "startupTaints": [CSI_TAINT.clone()] }));
+        },
+        go_on: |c, _| csi_pod(c, "put-back") && ready(c, "put-back"),
+        says: [Cause("StartupTaintPutBack"); 3],
+    },
+    State {
+        name: "left-off",
+        comes_about: "the same, and the kubelet sets karpenter.sh/do-not-sync-taints",
+        make: |c| {
+            csi_driver(c);
+            nodepool(c, "left-off");
+            let label = json!({ "karpenter.sh/do-not-sync-taints": "true" });
+            labelled_nodeclaim(c, "left-off", "left-off", &label, json!({ "startupTaints": [CSI_TAINT.clone()] }));
+        },
+        go_on: |c, _| csi_pod(c, "left-off") && ready(c, "left-off"),
+        says: [NotHere, NotHere, Nothing],
+    },
+    State {
+        name: "status-refused",
+        comes_about: "an admission policy refuses Karpenter's writes of the NodeClaim's status",
+        make: |c| {
+            nodepool(c, "status-refused");
+            deny_status_of_claims(c, "status-refused");
+            nodeclaim(c, "status-refused", "status-refused");
+        },
+        go_on: |_, _| true,
+        says: [Cause("Unknown"); 3],
+    },
+    State {
+        name: "no-class",
+        comes_about: "the NodePool's node class is missing",
+        make: |c| {
+            nodepool(c, "no-class");
+            c.kubectl(&["delete", "kwoknodeclass", "no-class", "--wait=false"]);
+        },
+        go_on: |_, _| true,
+        says: [Cause("NodePoolNotReady"); 3],
+    },
+    State {
+        name: "no-pool",
+        comes_about: "nobody removes a startup taint, and the machine's NodePool is gone",
+        make: |c| {
+            nodepool(c, "no-pool");
+            let taint = json!({ "startupTaints": [{ "key": "example.com/agent-not-ready", "effect": "NoSchedule" }] });
+            nodeclaim_with(c, "no-pool", "no-pool", taint);
+        },
+        go_on: |c, _| {
+            // A NodePool that is deleted takes its claims along, where somebody collects garbage.
+            let _ = c.try_kubectl(&["delete", "nodepool", "no-pool", "--wait=false", "--ignore-not-found"]);
+            ready(c, "no-pool")
+        },
+        says: [Cause("StartupTaintStays"); 3],
     },
     State {
         name: "healthy",
         comes_about: "nothing is wrong",
-        since_1_4: false,
         make: |c| {
             nodepool(c, "healthy");
             nodeclaim(c, "healthy", "healthy");
         },
         go_on: |c, _| ready(c, "healthy"),
-        says: [None; 2],
+        says: [Nothing; 3],
     },
 ];
+
+static CSI_TAINT: LazyLock<Value> = LazyLock::new(|| json!({ "key": "ebs.csi.aws.com/agent-not-ready", "effect": "NoExecute" }));
+
+/// The EBS CSI driver: it removes its taint once, when it starts.
+fn csi_driver(control_plane: &ControlPlane) {
+    let labels = json!({ "app": "ebs-csi-node" });
+    let pod = json!({ "tolerations": [{ "operator": "Exists" }], "containers": [{ "name": "ebs-plugin", "image": "example.com/ebs-csi-driver" }] });
+    control_plane.apply(json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "ebs-csi-node", "namespace": "kube-system" },
+        "spec": { "selector": { "matchLabels": labels }, "template": { "metadata": { "labels": labels }, "spec": pod } },
+    }));
+}
+
+/// The driver's pod on the Node is Ready: kwok's Node was born without the taint, as if the driver had been faster than Karpenter.
+fn csi_pod(control_plane: &ControlPlane, claim: &str) -> bool {
+    let Some(node) = node_of(control_plane, claim) else { return false };
+    let set = control_plane.get(&["daemonset", "ebs-csi-node", "--namespace=kube-system"]).expect("the driver is installed");
+    let name = format!("ebs-csi-node-{claim}");
+    let owner =
+        json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "ebs-csi-node", "uid": set["metadata"]["uid"], "controller": true });
+    let template = &set["spec"]["template"];
+    control_plane.apply(json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": { "name": name, "namespace": "kube-system", "labels": template["metadata"]["labels"], "ownerReferences": [owner] },
+        "spec": { "nodeName": node, "tolerations": template["spec"]["tolerations"], "containers": template["spec"]["containers"] },
+    }));
+    let ready = json!({ "type": "Ready", "status": "True", "lastTransitionTime": Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true) });
+    let patch = json!({ "status": { "phase": "Running", "conditions": [ready] } }).to_string();
+    control_plane.kubectl(&["patch", "pod", &name, "--namespace=kube-system", "--subresource=status", "--patch", &patch]);
+    true
+}
 
 /// The Node that Karpenter has registered.
 fn node_of(control_plane: &ControlPlane, claim: &str) -> Option<String> {
@@ -155,47 +250,82 @@ fn ready(control_plane: &ControlPlane, claim: &str) -> bool {
     true
 }
 
-/// What was said of each state, and how many seconds after the claim was made.
+/// What was said of each state, and how many seconds after its claim was made.
 type Column = BTreeMap<&'static str, Option<(String, u64)>>;
 
-fn run(version: &str) -> Column {
+/// A cluster in which the states were brought about.
+struct Scene {
+    control_plane: ControlPlane,
+    karpenter: Process,
+    nodewhy: Nodewhy,
+    said: Column,
+}
+
+impl State {
+    fn says_under(&self, version: &str) -> Says {
+        VERSIONS.iter().position(|v| *v == version).map_or(NotHere, |at| self.says[at])
+    }
+}
+
+/// The cause that stands: of the machine, else of its NodePool.
+fn stands(control_plane: &ControlPlane, state: &State) -> Option<String> {
+    let of = |name: &str| diagnosis(control_plane, name).and_then(|d| cause_of(&d));
+    of(state.name).or_else(|| of(&format!("nodepool-{}", state.name)))
+}
+
+/// Karpenter as it is where somebody wants no Events of it: its own switch leaves out those about conditions, the policy the others.
+/// karpenter v1.14.1 pkg/operator/options/options.go
+fn silent_karpenter(control_plane: &ControlPlane) -> Process {
+    deny_events_of_karpenter(control_plane);
+    control_plane.karpenter_with(NEWEST, &[("DISABLE_CLUSTER_STATE_OBSERVABILITY", "true")])
+}
+
+fn run(version: &str, start: impl FnOnce(&ControlPlane) -> Process) -> Scene {
     let control_plane = ControlPlane::start();
     let rights = install(&control_plane);
-    let karpenter = control_plane.karpenter(version);
+    let karpenter = start(&control_plane);
     let nodewhy = control_plane.nodewhy(&rights, &SHORT);
-    let old = version.starts_with("1.0.");
-    let states: Vec<&State> = STATES.iter().filter(|state| !(old && state.since_1_4)).collect();
+    let states: Vec<&State> = STATES.iter().filter(|state| state.says_under(version) != NotHere).collect();
     let begun = Instant::now();
+    let (mut waiting, mut made) = (Vec::new(), BTreeMap::new());
     for state in &states {
         (state.make)(&control_plane);
+        made.insert(state.name, Instant::now());
+        waiting.push(*state);
+        waiting.retain(|state| !(state.go_on)(&control_plane, &karpenter));
     }
-    let mut waiting = states.clone();
     wait_until(IN_TIME, || {
         heartbeat(&control_plane);
         waiting.retain(|state| !(state.go_on)(&control_plane, &karpenter));
+        assert!(begun.elapsed() < ALMOST, "{version}: {:?}", waiting.iter().map(|state| state.name).collect::<Vec<_>>());
         waiting.is_empty().then_some(())
     });
     let mut said = Column::new();
-    let wanted = |state: &State| state.says[usize::from(!old)];
     wait_until(IN_TIME, || {
         heartbeat(&control_plane);
-        for state in states.iter().filter(|state| wanted(state).is_some()) {
-            let cause = diagnosis(&control_plane, state.name).and_then(|d| cause_of(&d));
-            if let Some(cause) = cause.filter(|cause| Some(cause.as_str()) == wanted(state)) {
-                said.entry(state.name).or_insert_with(|| Some((cause, begun.elapsed().as_secs())));
+        let mut missing = false;
+        for state in &states {
+            let Cause(wanted) = state.says_under(version) else { continue };
+            if said.contains_key(state.name) {
+                continue;
+            }
+            match stands(&control_plane, state).filter(|cause| cause == wanted) {
+                Some(cause) => drop(said.insert(state.name, Some((cause, made[state.name].elapsed().as_secs())))),
+                None => missing = true,
             }
         }
-        let missing = states.iter().any(|state| wanted(state).is_some() && !said.contains_key(state.name));
         assert!(begun.elapsed() < ALMOST || !missing, "{version}: {}", shown(&control_plane, &nodewhy));
         (!missing).then_some(())
     });
-    // Time enough for a false alarm.
+    // Time enough for a false alarm, and for a second thought.
     std::thread::sleep(Duration::from_secs(12));
-    for state in states.iter().filter(|state| wanted(state).is_none()) {
-        assert!(diagnosis(&control_plane, state.name).is_none(), "{version} {}: {}", state.name, shown(&control_plane, &nodewhy));
-        said.insert(state.name, None);
+    for state in states {
+        let wanted = if let Cause(wanted) = state.says_under(version) { Some(wanted) } else { None };
+        let stands = stands(&control_plane, state);
+        assert_eq!(stands.as_deref(), wanted, "{version} {}: {}", state.name, shown(&control_plane, &nodewhy));
+        said.entry(state.name).or_default();
     }
-    said
+    Scene { control_plane, karpenter, nodewhy, said }
 }
 
 fn cause_of(diagnosis: &Value) -> Option<String> {
@@ -207,7 +337,7 @@ fn shown(control_plane: &ControlPlane, nodewhy: &Nodewhy) -> String {
     format!("{claims}\n{}", nodewhy.process.log())
 }
 
-fn table(columns: &[(&str, Column)]) -> String {
+fn table(columns: &[(String, Column)]) -> String {
     let mut table = String::from("| state |");
     for (version, _) in columns {
         let _ = write!(table, " {version} |");
@@ -230,16 +360,49 @@ fn table(columns: &[(&str, Column)]) -> String {
 }
 
 #[test]
-fn what_karpenter_brings_about_is_named_under_the_oldest_and_the_newest() {
-    for version in IN_CI {
-        run(version);
+fn what_karpenter_brings_about_is_named_under_the_newest() {
+    run(NEWEST, |control_plane| control_plane.karpenter(NEWEST));
+}
+
+/// How many Events Karpenter has written.
+fn events_of_karpenter(control_plane: &ControlPlane) -> usize {
+    let events = control_plane.get(&["events", "--all-namespaces"]).expect("a list");
+    events["items"].as_array().expect("events").iter().filter(|event| event["source"]["component"] == "karpenter").count()
+}
+
+/// One operator sees the oldest Karpenter, and the newest take its place: kinds, controller and Deployment, and no Events any more.
+#[test]
+fn under_the_oldest_too_and_an_upgrade_changes_only_what_it_must() {
+    let Scene { control_plane, karpenter, nodewhy, said } = run(OLDEST, |control_plane| control_plane.karpenter(OLDEST));
+    assert!(karpenter.terminate().success());
+    control_plane.kubectl(&["delete", "events", "--all", "--namespace=default"]);
+    let _karpenter = silent_karpenter(&control_plane);
+    // The launch that 1.0.5 gave up is made, and its Node does not come.
+    let changed = |name: &str| if name == "denied" { Some("Unknown") } else { None };
+    let begun = Instant::now();
+    wait_until(IN_TIME, || {
+        heartbeat(&control_plane);
+        let denied = diagnosis(&control_plane, "denied").and_then(|d| cause_of(&d));
+        assert!(begun.elapsed() < ALMOST, "{denied:?}: {}", shown(&control_plane, &nodewhy));
+        (denied.as_deref() == changed("denied")).then_some(())
+    });
+    std::thread::sleep(Duration::from_secs(12));
+    for state in STATES.iter().filter(|state| said.contains_key(state.name)) {
+        let before = said[state.name].as_ref().map(|(cause, _)| cause.as_str());
+        let now = stands(&control_plane, state);
+        assert_eq!(now.as_deref(), changed(state.name).or(before), "{}: {}", state.name, shown(&control_plane, &nodewhy));
     }
+    assert_eq!(events_of_karpenter(&control_plane), 0);
 }
 
 #[test]
 #[ignore = "builds one Karpenter more, and writes the table of the docs"]
 fn the_table_of_the_docs() {
-    let columns: Vec<_> = [IN_CI[0], MORE[0], IN_CI[1]].into_iter().map(|version| (version, run(version))).collect();
+    let mut columns: Vec<_> =
+        VERSIONS.into_iter().map(|version| (version.to_owned(), run(version, |c| c.karpenter(version)).said)).collect();
+    let silent = run(NEWEST, silent_karpenter);
+    assert_eq!(events_of_karpenter(&silent.control_plane), 0);
+    columns.push((format!("{NEWEST} without events"), silent.said));
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/karpenter-versions.md");
     let text = std::fs::read_to_string(&page).expect("the page");
     let (head, _) = text.split_once("| state |").expect("the table");

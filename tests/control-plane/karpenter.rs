@@ -17,6 +17,11 @@ const NAMESPACE: &str = "kube-system";
 impl ControlPlane {
     /// Installs Karpenter's kinds and starts the controller of that version. It stops when the value is dropped.
     pub fn karpenter(&self, version: &str) -> Process {
+        self.karpenter_with(version, &[])
+    }
+
+    /// The same with more in its environment.
+    pub fn karpenter_with(&self, version: &str, environment: &[(&str, &str)]) -> Process {
         self.karpenter_crds(version);
         let source = binaries::module_source(&format!("sigs.k8s.io/karpenter@v{version}"));
         self.apply_crds(&source.join("kwok/apis/crds"));
@@ -32,7 +37,8 @@ impl ControlPlane {
             .env("METRICS_PORT", metrics_port.to_string())
             .env("HEALTH_PROBE_PORT", health_port.to_string())
             // Karpenter 1.0.x converts v1beta1 objects in a webhook; later versions do not know this variable.
-            .env("DISABLE_WEBHOOK", "true");
+            .env("DISABLE_WEBHOOK", "true")
+            .envs(environment.iter().copied());
         let mut process = self.spawn(&format!("karpenter-{version}"), &command);
         process.wait_until_ready(Duration::from_mins(1), || is_ready(health_port));
         process

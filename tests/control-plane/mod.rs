@@ -6,6 +6,7 @@ pub mod binaries;
 mod debian;
 mod etcd;
 mod go;
+pub mod identity;
 mod karpenter;
 mod nodewhy;
 mod process;
@@ -46,6 +47,7 @@ pub struct ControlPlane {
     _etcd: Process,
     endpoint: String,
     etcd_port: u16,
+    clients: identity::Authority,
     folder: TempDir,
 }
 
@@ -73,6 +75,8 @@ impl ControlPlane {
         fs::write(path.join("service-account.pub"), key.public_key_pem()).expect("the folder is writable");
         fs::write(path.join("tokens.csv"), format!("{ADMIN_TOKEN},administrator,administrator,system:masters\n"))
             .expect("the folder is writable");
+        let clients = identity::authority();
+        fs::write(path.join("clients.crt"), clients.pem()).expect("the folder is writable");
         fs::write(path.join("audit-policy.json"), AUDIT_POLICY).expect("the folder is writable");
         let mut apiserver = Command::new(binaries::control_plane("kube-apiserver"));
         apiserver
@@ -84,6 +88,7 @@ impl ControlPlane {
             .arg(flag("service-account-key-file", path.join("service-account.pub")))
             .arg(flag("service-account-signing-key-file", path.join("service-account.key")))
             .arg(flag("token-auth-file", path.join("tokens.csv")))
+            .arg(flag("client-ca-file", path.join("clients.crt")))
             .arg(flag("audit-policy-file", path.join("audit-policy.json")))
             .arg(flag("audit-log-path", path.join("audit.log")))
             .args(["--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.0.0.0/24", "--allow-privileged"])
@@ -92,9 +97,9 @@ impl ControlPlane {
         let mut apiserver = Process::spawn(&apiserver, path.join("kube-apiserver.log"));
 
         let endpoint = format!("https://127.0.0.1:{api_port}");
-        write_kubeconfig(path, "administrator", &endpoint, ADMIN_TOKEN);
+        write_kubeconfig(path, "administrator", &endpoint, &json!({ "token": ADMIN_TOKEN }));
         apiserver.wait_until_ready(Duration::from_mins(1), || kubectl(path, &["get", "--raw=/readyz"], "").is_ok());
-        Self { _apiserver: apiserver, _etcd: etcd, endpoint, etcd_port, folder }
+        Self { _apiserver: apiserver, _etcd: etcd, endpoint, etcd_port, clients, folder }
     }
 
     /// Starts kube-controller-manager: node lifecycle, garbage collection, deletion of namespaces. It stops when the value is dropped.
@@ -135,7 +140,7 @@ impl ControlPlane {
     /// A kubeconfig with a token of the `ServiceAccount` `name`, which must exist: what it may do is what RBAC gave it.
     pub fn kubeconfig_for(&self, namespace: &str, name: &str) -> PathBuf {
         let token = self.kubectl(&["create", "token", name, "--namespace", namespace]);
-        write_kubeconfig(self.folder.path(), &format!("{namespace}-{name}"), &self.endpoint, token.trim())
+        write_kubeconfig(self.folder.path(), &format!("{namespace}-{name}"), &self.endpoint, &json!({ "token": token.trim() }))
     }
 
     /// A client with the administrator's rights.
@@ -208,13 +213,13 @@ fn kubeconfig(folder: &Path, user: &str) -> PathBuf {
 }
 
 /// JSON is YAML. The certificate is the one that kube-apiserver makes for itself in its `--cert-dir`.
-fn write_kubeconfig(folder: &Path, user: &str, endpoint: &str, token: &str) -> PathBuf {
+fn write_kubeconfig(folder: &Path, user: &str, endpoint: &str, credentials: &Value) -> PathBuf {
     let path = kubeconfig(folder, user);
     let content = json!({
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{ "name": "test", "cluster": { "server": endpoint, "certificate-authority": folder.join("apiserver.crt") } }],
-        "users": [{ "name": user, "user": { "token": token } }],
+        "users": [{ "name": user, "user": credentials }],
         "contexts": [{ "name": "test", "context": { "cluster": "test", "user": user } }],
         "current-context": "test",
     });

@@ -59,6 +59,11 @@ pub fn nodeclaim(control_plane: &ControlPlane, name: &str, nodepool: &str) {
 
 /// The same with more in its `spec`.
 pub fn nodeclaim_with(control_plane: &ControlPlane, name: &str, nodepool: &str, spec: Value) {
+    labelled_nodeclaim(control_plane, name, nodepool, &json!({}), spec);
+}
+
+/// The same with more labels: kwok gives them to the Node as it makes it.
+pub fn labelled_nodeclaim(control_plane: &ControlPlane, name: &str, nodepool: &str, labels: &Value, spec: Value) {
     let owner = control_plane.get(&["nodepool", nodepool]).expect("make the NodePool first");
     let one_of = |key: &str, value: &str| json!({ "key": key, "operator": "In", "values": [value] });
     let mut claim = json!({
@@ -88,6 +93,9 @@ pub fn nodeclaim_with(control_plane: &ControlPlane, name: &str, nodepool: &str, 
     });
     if let (Some(own), Value::Object(more)) = (claim["spec"].as_object_mut(), spec) {
         own.extend(more);
+    }
+    if let (Some(own), Value::Object(more)) = (claim["metadata"]["labels"].as_object_mut(), labels) {
+        own.extend(more.clone());
     }
     control_plane.apply(claim);
 }
@@ -137,11 +145,60 @@ pub fn deny_nodes(control_plane: &ControlPlane, nodepool: &str) {
     });
 }
 
+/// From now on nobody can write the status of the pool's `NodeClaims`, as under a policy that demands annotations which Karpenter's lack.
+pub fn deny_status_of_claims(control_plane: &ControlPlane, nodepool: &str) {
+    let name = format!("{nodepool}-no-status");
+    let policy = json!({ "validations": [{ "expression": "false", "message": "a NodeClaim needs the annotation owner" }] });
+    let rules = json!([
+        { "apiGroups": ["karpenter.sh"], "apiVersions": ["v1"], "resources": ["nodeclaims/status"], "operations": ["UPDATE"] },
+        { "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"] },
+    ]);
+    bind_policy(control_plane, "ValidatingAdmissionPolicy", &name, nodepool, &rules, policy, json!({ "validationActions": ["Deny"] }));
+    // The API server takes a moment to act on a new policy. A ConfigMap tells, since there is no status before there is a claim.
+    let probe = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": name, "namespace": "default", "labels": { "karpenter.sh/nodepool": nodepool } },
+    });
+    wait_until(Duration::from_secs(30), || {
+        control_plane.try_kubectl_with_input(&["create", "--dry-run=server", "--filename=-"], &probe).is_err().then_some(())
+    });
+}
+
+/// From now on Karpenter can write no Event.
+pub fn deny_events_of_karpenter(control_plane: &ControlPlane) {
+    let rules = json!([{ "apiGroups": [""], "apiVersions": ["v1"], "resources": ["events"], "operations": ["CREATE", "UPDATE"] }]);
+    let policy = json!({
+        "matchConstraints": { "resourceRules": rules },
+        "matchConditions": [{ "name": "karpenter", "expression": r#"has(object.source) && object.source.component == "karpenter""# }],
+        "validations": [{ "expression": "false", "message": "no Events" }],
+    });
+    let binding = json!({ "policyName": "no-events", "validationActions": ["Deny"] });
+    for (kind, spec) in [("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding)] {
+        control_plane.apply(json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": { "name": "no-events" }, "spec": spec,
+        }));
+    }
+    // The API server takes a moment to act on a new policy.
+    let event = json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": { "name": "probe", "namespace": "default" },
+        "involvedObject": { "kind": "Node", "name": "probe" }, "source": { "component": "karpenter" },
+    });
+    wait_until(Duration::from_secs(30), || {
+        control_plane.try_kubectl_with_input(&["create", "--dry-run=server", "--filename=-"], &event).is_err().then_some(())
+    });
+}
+
 /// An admission policy for the Nodes of a pool as they are created, and its binding.
-fn policy_on_new_nodes(control_plane: &ControlPlane, kind: &str, name: &str, nodepool: &str, mut policy: Value, mut binding: Value) {
+fn policy_on_new_nodes(control_plane: &ControlPlane, kind: &str, name: &str, nodepool: &str, policy: Value, binding: Value) {
+    let nodes = json!([{ "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"], "operations": ["CREATE"] }]);
+    bind_policy(control_plane, kind, name, nodepool, &nodes, policy, binding);
+}
+
+/// An admission policy for what belongs to a pool, and its binding.
+fn bind_policy(control_plane: &ControlPlane, kind: &str, name: &str, nodepool: &str, rules: &Value, mut policy: Value, mut binding: Value) {
     policy["matchConstraints"] = json!({
         "objectSelector": { "matchLabels": { "karpenter.sh/nodepool": nodepool } },
-        "resourceRules": [{ "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"], "operations": ["CREATE"] }],
+        "resourceRules": rules,
     });
     binding["policyName"] = json!(name);
     for (kind, spec) in [(kind.to_owned(), policy), (format!("{kind}Binding"), binding)] {

@@ -116,6 +116,8 @@ impl Run {
                     self.operator.pods.push(node);
                     continue;
                 }
+                // Nobody answers; the verdict does not wait for long.
+                Order::ReviewAccess(_) => continue,
                 Order::Write(write) => Work::Write(write),
                 Order::Delete(delete) => Work::Delete(delete),
                 Order::Summarize(summary) => Work::Summarize(summary),

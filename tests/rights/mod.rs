@@ -14,7 +14,7 @@ pub fn needed() -> BTreeSet<Right> {
     let reads = Input::ALL.into_iter().flat_map(Input::sources).flat_map(|source| {
         let (namespace, name) = source.only.unzip();
         let right = move |verb: &&str| (namespace.map(owned), owned(source.group), owned(source.plural), name.map(owned), owned(verb));
-        source.verbs().iter().map(right)
+        source.verbs.iter().map(right)
     });
     reads.chain(of(WRITES)).collect()
 }
