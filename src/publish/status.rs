@@ -32,12 +32,20 @@ pub(super) async fn write(client: &Client, write: &Write) -> kube::Result<()> {
     }
     let params = PatchParams::apply(MANAGER).force();
     let (main, status) = applied(name, &write.diagnosis);
+    let mut version = None;
     for (mut half, is_status) in [(main, false), (status, true)] {
+        // The second half goes on the first, and not on what another leader has made of it while this one was held still.
+        if let Some(version) = version.take() {
+            half["metadata"]["resourceVersion"] = Value::String(version);
+        }
         loop {
             let patch = Patch::Apply(&half);
             let sent = if is_status { api.patch_status(name, &params, &patch).await } else { api.patch(name, &params, &patch).await };
             match sent {
-                Ok(_) => break,
+                Ok(written) => {
+                    version = written.metadata.resource_version;
+                    break;
+                }
                 Err(kube::Error::Api(answer)) if without_undeclared(&mut half, &answer.message) => {}
                 Err(error) => return Err(error),
             }
