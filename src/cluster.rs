@@ -1,8 +1,17 @@
-//! How to reach the cluster: the flags, and the client they give.
+//! How to reach the cluster: the flags, and the clients they give.
 
+use crate::clock::Clock;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+
+/// A connection that says nothing for so long while an answer is awaited is dead, however open it looks. No watch lasts as long.
+const SILENCE: Duration = Duration::from_secs(90);
+/// An answer begins within this time; kube itself waits for ever.
+const ANSWER: Duration = Duration::from_secs(30);
 
 /// Which cluster.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -29,12 +38,39 @@ pub enum Error {
 impl Cluster {
     /// A client for this cluster. Nothing is asked of it yet.
     pub async fn client(&self) -> Result<Client, Error> {
+        Ok(Client::try_from(self.config().await?)?)
+    }
+
+    /// A client for one who stays: it gives up on an answer that does not come, leaves it to the caller to try again, and tells the
+    /// clock what the API server's says.
+    pub async fn lasting_client(&self, clock: Arc<Clock>) -> Result<Client, Error> {
+        let mut config = self.config().await?;
+        // kube's own retries wait for minutes, and meanwhile nobody is told.
+        config.default_retry = false;
+        let client = Client::try_from(config)?;
+        let namespace = client.default_namespace().to_owned();
+        let service = tower::service_fn(move |request| {
+            let (client, clock) = (client.clone(), Arc::clone(&clock));
+            async move {
+                let asked = Instant::now();
+                let answer =
+                    timeout(ANSWER, client.send(request)).await.map_err(|_| kube::Error::Service("no answer in time".into()))??;
+                clock.hear(answer.headers(), asked);
+                Ok::<_, kube::Error>(answer)
+            }
+        });
+        Ok(Client::new(service, namespace))
+    }
+
+    async fn config(&self) -> Result<Config, Error> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-        let config = match (&self.kubeconfig, &self.context) {
+        let mut config = match (&self.kubeconfig, &self.context) {
             (Some(file), _) => Config::from_custom_kubeconfig(Kubeconfig::read_from(file)?, &options).await?,
             (None, Some(_)) => Config::from_kubeconfig(&options).await?,
             (None, None) => Config::infer().await?,
         };
-        Ok(Client::try_from(config)?)
+        config.read_timeout = Some(SILENCE);
+        config.reset_reader_on_write = true;
+        Ok(config)
     }
 }

@@ -134,9 +134,14 @@ impl Holder {
         let asked = Instant::now();
         let leads = match timeout(TIMEOUT, self.hold()).await {
             Ok(Ok(leads)) => leads,
-            // Until the deadline a leader without an answer leads on.
-            Ok(Err(error)) => return tracing::warn!(%error, "the Lease cannot be read or written"),
-            Err(_) => return tracing::warn!("no answer about the Lease"),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the Lease cannot be read or written");
+                return self.lapse();
+            }
+            Err(_) => {
+                tracing::warn!("no answer about the Lease");
+                return self.lapse();
+            }
         };
         let before = *self.says.borrow();
         let says = match (leads, before) {
@@ -154,6 +159,12 @@ impl Holder {
             }
         };
         self.says.send_if_modified(|said| std::mem::replace(said, says) != says);
+    }
+
+    /// Until the deadline a leader without an answer leads on.
+    fn lapse(&self) {
+        let is_over = |said: &Option<Leadership>| said.is_some_and(|leadership| leadership.lasts(Instant::now()).is_none());
+        self.says.send_if_modified(|said| is_over(said) && said.take().is_some());
     }
 
     async fn hold(&mut self) -> kube::Result<bool> {

@@ -9,6 +9,7 @@ pub mod api;
 pub mod aws_auth;
 pub mod case;
 pub mod cli;
+pub mod clock;
 pub mod cloud_controller;
 pub mod cluster;
 pub mod cni;

@@ -37,6 +37,7 @@ pub struct Metrics {
     relists: Family<Read, Counter>,
     last_events: Family<Read, Gauge>,
     leader: Gauge,
+    clock: Gauge,
     remediations: Family<Remediated, Counter>,
 }
 
@@ -142,7 +143,7 @@ impl Default for Metrics {
         let mut registry = Registry::with_prefix("nodewhy");
         let (diagnosed, outcomes, writes, queue, unreadable) =
             (Family::default(), Family::default(), Family::default(), Gauge::default(), Family::default());
-        let (time_to_diagnosis, leader) = (Histogram::new(SECONDS_TO_DIAGNOSIS), Gauge::default());
+        let (time_to_diagnosis, leader, clock) = (Histogram::new(SECONDS_TO_DIAGNOSIS), Gauge::default(), Gauge::default());
         let (relists, last_events) = (Family::default(), Family::default());
         registry.register("diagnosed", "Causes named, each machine once per cause", Family::clone(&diagnosed));
         registry.register("outcomes", "Diagnosed machines by how they ended", Family::clone(&outcomes));
@@ -155,6 +156,8 @@ impl Default for Metrics {
         let help = "When the watch of an input last heard of an object";
         registry.register_with_unit("watch_last_event_timestamp", help, Unit::Seconds, Family::clone(&last_events));
         registry.register("leader", "1 where this replica writes, 0 where it stands by", Gauge::clone(&leader));
+        let help = "How far the API server's clock is ahead of this machine's; 0 within 5 seconds";
+        registry.register_with_unit("clock_skew", help, Unit::Seconds, Gauge::clone(&clock));
         let remediations = Family::default();
         registry.register("remediations", "Cloud-provider taints removed, kept or put back, by reason", Family::clone(&remediations));
         registry.register("build", "The version of nodewhy", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
@@ -172,6 +175,7 @@ impl Default for Metrics {
             relists,
             last_events,
             leader,
+            clock,
             remediations,
         };
         metrics.begin_at_zero();
@@ -229,6 +233,10 @@ impl Metrics {
 
     pub fn leads(&self, leads: bool) {
         self.leader.set(i64::from(leads));
+    }
+
+    pub fn clock(&self, ahead: i64) {
+        self.clock.set(ahead);
     }
 
     pub fn ended(&self, outcome: Outcome) {

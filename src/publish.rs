@@ -5,13 +5,14 @@
 //! what was ordered since it leads.
 
 mod event;
+mod fence;
 pub mod remedy;
 mod status;
 
 use crate::lease::Leads;
 use crate::metrics::{Metrics, WriteResult};
 use crate::triage::{Delete, Summary, Write};
-use crate::watch::Change;
+use crate::watch::{self, Change};
 use kube::Client;
 use kube::runtime::events::Recorder;
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,6 +81,7 @@ pub fn start(
     told: mpsc::WeakSender<Change>,
 ) -> (mpsc::Sender<Task>, JoinHandle<()>) {
     let (tasks, received) = mpsc::channel(QUEUE);
+    let client = fence::fenced(client, leads.clone());
     let writer = Writer { recorder: Recorder::new(client.clone(), event::reporter(&instance)), client, instance };
     let publisher = Publisher {
         writer,
@@ -269,7 +271,9 @@ impl Writer {
     async fn carry_out(&self, work: &Work) -> Result<(), Failure> {
         match work {
             Work::Write(write) => self.write(write).await,
-            Work::Delete(delete) => status::delete(&self.client, delete).await.map_err(|error| Failure::Failed(error.to_string())),
+            Work::Delete(delete) => {
+                status::delete(&self.client, delete).await.map_err(|error| Failure::Failed(watch::Failure::from(&error).to_string()))
+            }
             Work::Summarize(summary) => {
                 // An Event is a courtesy and is not tried again.
                 if let Err(error) = event::summarize(&self.client, &self.instance, summary).await {
@@ -283,7 +287,7 @@ impl Writer {
     async fn write(&self, write: &Write) -> Result<(), Failure> {
         status::write(&self.client, write).await.map_err(|error| match &error {
             kube::Error::Api(answer) if answer.is_invalid() => Failure::Refused(answer.message.clone()),
-            other => Failure::Failed(other.to_string()),
+            other => Failure::Failed(watch::Failure::from(other).to_string()),
         })?;
         if write.announces {
             // The diagnosis is written; an Event is a courtesy and is not tried again.

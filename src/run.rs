@@ -2,6 +2,7 @@
 
 mod remedies;
 
+use crate::clock::Clock;
 use crate::cluster::{self, Cluster};
 use crate::gate::Thresholds;
 use crate::input::{Input, Object};
@@ -98,7 +99,8 @@ pub async fn run(options: Options, thresholds: Thresholds) -> Result<(), Error> 
     log(options.log_format);
     let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signals)?;
-    let client = options.cluster.client().await?;
+    let clock = Arc::new(Clock::default());
+    let client = options.cluster.lasting_client(Arc::clone(&clock)).await?;
     let listener = serve::bind(options.listen).await.map_err(|error| Error::Listen { address: options.listen, error })?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), listen = %options.listen, "nodewhy starts");
 
@@ -126,6 +128,7 @@ pub async fn run(options: Options, thresholds: Thresholds) -> Result<(), Error> 
         remedies,
         leads,
         term: None,
+        clock,
     };
     let ended = tokio::select! {
         ended = operator.run(changed, &mut candidate) => ended,
@@ -176,9 +179,15 @@ struct Operator<'r> {
     leads: Leads,
     /// The term that this replica leads in.
     term: Option<u64>,
+    clock: Arc<Clock>,
 }
 
 impl Operator<'_> {
+    /// Whole seconds, as Kubernetes keeps them.
+    fn now(&self) -> DateTime<Utc> {
+        self.clock.now().trunc_subsecs(0)
+    }
+
     async fn run(mut self, mut changed: mpsc::Receiver<Change>, candidate: &mut Candidate) -> Result<(), Error> {
         let mut batch = Vec::with_capacity(BATCH);
         let mut started = false;
@@ -187,14 +196,18 @@ impl Operator<'_> {
             tokio::select! {
                 received = changed.recv_many(&mut batch, BATCH) => if received == 0 { return Err(Error::Died("no watch is left".to_owned())) },
                 Ok(()) = self.leads.changed() => {}
-                Some((removal, answer)) = self.remedies.answer() => self.remedies.heard(&removal, answer, &mut self.triage, now()).await,
+                Some((removal, answer)) = self.remedies.answer() => {
+                    let now = self.now();
+                    self.remedies.heard(&removal, answer, &mut self.triage, now).await;
+                }
                 () = tokio::time::sleep(wait) => {}
                 error = self.watches.died() => return Err(Error::Died(error.to_string())),
             }
             self.health.turn();
+            let now = self.now();
             for change in batch.drain(..) {
                 self.hear(&change);
-                self.triage.take(change, now());
+                self.triage.take(change, now);
             }
             if !started && self.health.readiness(|r| r.can_judge_at()).is_some_and(|at| at <= Instant::now()) {
                 started = true;
@@ -206,7 +219,8 @@ impl Operator<'_> {
             self.follow_the_lease();
             self.give_orders().await?;
             self.metrics.open(self.triage.open());
-            self.remedies.count(&self.triage, now());
+            self.remedies.count(&self.triage, now);
+            self.metrics.clock(self.clock.ahead());
             self.metrics.karpenter(self.triage.world().karpenter().map(|k| k.version.to_string()));
         }
     }
@@ -224,11 +238,12 @@ impl Operator<'_> {
     }
 
     async fn give_orders(&mut self) -> Result<(), Error> {
-        let mut orders = self.triage.look(now());
+        let now = self.now();
+        let mut orders = self.triage.look(now);
         // Who does not lead has no say.
         if self.term.is_some() {
-            self.remedies.look(&mut self.triage, now()).await;
-            orders.extend(self.triage.look(now()));
+            self.remedies.look(&mut self.triage, now).await;
+            orders.extend(self.triage.look(now));
         }
         for order in orders {
             let work = match order {
@@ -241,7 +256,7 @@ impl Operator<'_> {
                     continue;
                 }
                 Order::Write(write) => {
-                    say(&write, self.metrics);
+                    say(&write, self.metrics, now);
                     Work::Write(write)
                 }
                 Order::Delete(delete) => Work::Delete(delete),
@@ -259,7 +274,7 @@ impl Operator<'_> {
     /// Time until the loop has something to do by itself.
     fn wait(&self, started: bool) -> Duration {
         let next = if started {
-            self.triage.next_look().map(|at| (at - Utc::now()).to_std().unwrap_or_default())
+            self.triage.next_look().map(|at| (at - self.clock.now()).to_std().unwrap_or_default())
         } else {
             self.health.readiness(|r| r.can_judge_at()).map(|at| at.saturating_duration_since(Instant::now()))
         };
@@ -319,16 +334,11 @@ impl Operator<'_> {
     }
 }
 
-/// Whole seconds, as Kubernetes keeps them.
-fn now() -> DateTime<Utc> {
-    Utc::now().trunc_subsecs(0)
-}
-
-fn say(write: &Write, metrics: &Metrics) {
+fn say(write: &Write, metrics: &Metrics, now: DateTime<Utc>) {
     let Some(status) = &write.diagnosis.status else { return };
     let name = write.diagnosis.metadata.name.as_deref().unwrap_or_default();
     if write.announces {
-        metrics.diagnosed(&write.diagnosis, write.first, now());
+        metrics.diagnosed(&write.diagnosis, write.first, now);
         tracing::info!(name, cause = status.cause, stage = ?status.stage, confidence = ?status.confidence, summary = status.summary, "diagnosed");
     }
     if let Some(outcome) = write.ends {

@@ -30,6 +30,11 @@ use tokio::task::{JoinError, JoinSet};
 
 /// Objects that one answer of a list holds, as in client-go.
 pub(crate) const PAGE: u32 = 500;
+/// The API server ends a watch after so many seconds, and it goes on where it was. One that has not ended a little later is dead, however
+/// open its connection looks: kube's watcher gives it up. Bookmarks do not tell: of a kind that has not changed since the API server
+/// started it sends none.
+/// Source: kubernetes staging/src/k8s.io/apiserver/pkg/storage/cacher/cacher.go `dispatchEvents` (v1.36).
+const WATCH: u32 = 60;
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_LAST: Duration = Duration::from_mins(1);
 /// An API server that is away comes back, and machines do not wait meanwhile; kinds are installed once in a while.
@@ -112,8 +117,18 @@ impl From<&kube::Error> for Failure {
             kube::Error::Api(status) if status.code == 404 => Self::NotInstalled,
             kube::Error::Api(status) if status.code == 403 => Self::NotPermitted(status.message.clone()),
             kube::Error::Api(status) => Self::Unanswered(format!("{} {}", status.code, status.message)),
-            other => Self::Unanswered(other.to_string()),
+            other => Self::Unanswered(with_root(other)),
         }
+    }
+}
+
+/// What went wrong, and why in the end: "client error (Connect)" alone helps nobody.
+fn with_root(error: &dyn std::error::Error) -> String {
+    let said = error.to_string();
+    let root = std::iter::successors(error.source(), |error| error.source()).last().map(ToString::to_string);
+    match root {
+        Some(root) if !said.contains(&root) => format!("{said}: {root}"),
+        _ => said,
     }
 }
 
@@ -199,6 +214,10 @@ fn source_name(source: &Source) -> String {
 /// The source of NodeDiagnoses, as others are named.
 const DIAGNOSES: &str = "nodediagnoses";
 
+fn config() -> watcher::Config {
+    watcher::Config::default().page_size(PAGE).timeout(WATCH)
+}
+
 /// One watch.
 struct Watch {
     what: Watched,
@@ -215,7 +234,7 @@ impl Watch {
             Some((namespace, _)) => Api::namespaced_with(client.clone(), namespace, &resource),
             None => Api::all_with(client.clone(), &resource),
         };
-        let mut config = watcher::Config::default().page_size(PAGE);
+        let mut config = config();
         // With this selector a Role that names the object permits list and watch.
         // Source: kubernetes staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go (v1.36).
         config.field_selector = source.only.map(|(_, name)| format!("metadata.name={name}")).or(source.fields.map(str::to_owned));
@@ -226,7 +245,7 @@ impl Watch {
     fn of_diagnoses(client: &Client) -> Self {
         let resource = ApiResource::erase::<NodeDiagnosis>(&());
         let api = Api::all_with(client.clone(), &resource);
-        let config = watcher::Config::default().page_size(PAGE);
+        let config = config();
         Self { what: Watched::Diagnoses, name: DIAGNOSES.to_owned(), api, resource, config }
     }
 

@@ -236,13 +236,25 @@ impl World {
 
     fn apply_node(&mut self, node: Node) -> Touched {
         let name = node.metadata.name.clone();
-        if let Some(old) = self.nodes.get(&name) {
-            self.nodes_by_provider_id.remove(&old.spec.provider_id, &name);
+        let id = node.spec.provider_id.clone();
+        let before = self.nodes.get(&name).map(|old| old.spec.provider_id.clone());
+        if let Some(before) = &before {
+            self.nodes_by_provider_id.remove(before, &name);
         }
-        self.nodes_by_provider_id.insert(node.spec.provider_id.clone(), name.clone());
-        let touched = self.subjects_of_node(&node);
+        self.nodes_by_provider_id.insert(id.clone(), name.clone());
+        let mut touched = self.subjects_of_node(&node);
+        if before.is_some_and(|before| before.is_empty()) != id.is_empty() {
+            touched.extend(self.claims_without_node());
+        }
         self.nodes.insert(name, Box::new(node));
         Touched::Subjects(touched)
+    }
+
+    /// Any of them may be the machine of a Node that has no providerID.
+    fn claims_without_node(&self) -> impl Iterator<Item = Subject> {
+        let waits =
+            |c: &&NodeClaim| !c.status.provider_id.is_empty() && self.nodes_with_provider_id(&c.status.provider_id).next().is_none();
+        self.claims().filter(waits).map(|claim| Subject::Claim(claim.name().to_owned()))
     }
 
     fn subjects_of_node(&self, node: &Node) -> Vec<Subject> {
@@ -308,7 +320,11 @@ impl World {
                 for (key, _) in self.pods.remove(name).unwrap_or_default() {
                     self.pod_nodes.remove(&key);
                 }
-                Touched::Subjects(self.subjects_of_node(&node))
+                let mut touched = self.subjects_of_node(&node);
+                if node.spec.provider_id.is_empty() {
+                    touched.extend(self.claims_without_node());
+                }
+                Touched::Subjects(touched)
             }
             Input::NodePools => {
                 self.pools.remove(name);

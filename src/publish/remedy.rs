@@ -1,7 +1,7 @@
 //! The removal of a taint, and the Events about it. One at a time, in the order in which they were decided, and only while this
 //! replica leads.
 
-use super::{MANAGER, TIMEOUT, event};
+use super::{MANAGER, TIMEOUT, event, fence};
 use crate::api::NodeDiagnosis;
 use crate::lease::Leads;
 use crate::remediate::{Answer, Outcome, Remark, Removal};
@@ -38,6 +38,7 @@ pub fn start(client: Client, instance: &str, leads: Leads) -> (mpsc::Sender<Reme
     let (orders, mut ordered) = mpsc::channel(QUEUE);
     // As many as there are removals: whoever orders must not wait for one who waits for him.
     let (answers, answered) = mpsc::unbounded_channel();
+    let client = fence::fenced(client, leads.clone());
     let recorder = Recorder::new(client.clone(), event::reporter(instance));
     tokio::spawn(async move {
         while let Some(remedy) = ordered.recv().await {

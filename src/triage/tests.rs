@@ -332,6 +332,21 @@ fn one_question_serves_all_machines_of_a_role_and_another_entry_is_another_quest
 }
 
 #[test]
+fn a_node_without_provider_id_is_news_for_every_claim_that_waits_for_one() {
+    let mut triage = started(Vec::new());
+    let conditions = [condition("Launched", "True", "Launched"), condition("Registered", "Unknown", "NodeNotFound")];
+    triage.take(applied(Input::NodeClaims, claim(&conditions, None)), at(0, 0));
+    let cause = |triage: &mut Triage, at| writes(triage.look(at)).last().and_then(|w| Some(w.diagnosis.status.clone()?.cause));
+    assert_eq!(cause(&mut triage, at(6, 0)).as_deref(), Some("Unknown"));
+    let anonymous = json!({ "metadata": { "name": "ip-10-0-0-1", "uid": "2", "creationTimestamp": at(7, 0) }, "spec": {} });
+    triage.take(applied(Input::Nodes, anonymous), at(7, 0));
+    assert_eq!(cause(&mut triage, at(7, 0)), None, "the cloud controller may only be about to set it");
+    let said: Vec<_> =
+        writes(triage.look(at(10, 0))).into_iter().map(|w| (w.diagnosis.spec.subject.kind, w.diagnosis.status.unwrap().cause)).collect();
+    assert!(said.contains(&("NodeClaim".to_owned(), "NodeWithoutProviderID".to_owned())), "{said:?}");
+}
+
+#[test]
 fn our_own_events_are_no_evidence() {
     let mut triage = started(Vec::new());
     let event = json!({

@@ -1,10 +1,9 @@
 //! Node classes of other providers: the kind that a NodePool names is looked up in the cluster, then watched like any other.
 
-use super::{Change, Failure, PAGE, State, Watch, Watched, backoff};
+use super::{Change, Failure, State, Watch, Watched, backoff, config};
 use crate::input::Input;
 use crate::metrics::Metrics;
 use kube::api::{Api, ApiResource};
-use kube::runtime::watcher;
 use kube::{Client, discovery};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -18,7 +17,7 @@ pub(super) async fn run(client: Client, name: String, group: String, kind: Strin
         match find(&client, &group, &kind).await {
             Ok(resource) => {
                 let api = Api::all_with(client, &resource);
-                let config = watcher::Config::default().page_size(PAGE);
+                let config = config();
                 return Watch { what: WHAT, name, api, resource, config }.run(changes, metrics).await;
             }
             Err(failure) => {

@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const SOON: Duration = Duration::from_secs(30);
-const ACCOUNT: &str = "system:serviceaccount:nodewhy:nodewhy";
-const CAUSE: &str = "UnregisteredTaintMissing";
+pub(crate) const SOON: Duration = Duration::from_secs(30);
+pub(crate) const ACCOUNT: &str = "system:serviceaccount:nodewhy:nodewhy";
+pub(crate) const CAUSE: &str = "UnregisteredTaintMissing";
 
 /// A cluster with Karpenter's kinds, one NodePool, one node class and the component for more than one replica.
-fn cluster() -> (ControlPlane, PathBuf) {
+pub(crate) fn cluster() -> (ControlPlane, PathBuf) {
     let control_plane = ControlPlane::start();
     control_plane.karpenter_crds("1.14.1");
     control_plane.ec2nodeclass_crd();
@@ -42,20 +42,20 @@ fn cluster() -> (ControlPlane, PathBuf) {
     (control_plane, rights)
 }
 
-fn class() -> Value {
+pub(crate) fn class() -> Value {
     json!({ "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default" })
 }
 
-fn claim_names(count: usize) -> Vec<String> {
+pub(crate) fn claim_names(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("general-{number:03}")).collect()
 }
 
-fn claims(client: &kube::Client) -> Api<DynamicObject> {
+pub(crate) fn claims(client: &kube::Client) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &ApiResource::from_gvk(&GroupVersionKind::gvk("karpenter.sh", "v1", "NodeClaim")))
 }
 
 /// Claims whose Nodes Karpenter refuses: stuck from the first second.
-async fn refuse(client: &kube::Client, names: &[String]) {
+pub(crate) async fn refuse(client: &kube::Client, names: &[String]) {
     let api = claims(client);
     let now = chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
     let condition = |type_: &str, status: &str, reason: &str| json!({ "type": type_, "status": status, "reason": reason, "message": reason, "lastTransitionTime": now });
@@ -77,7 +77,7 @@ async fn refuse(client: &kube::Client, names: &[String]) {
         .await;
 }
 
-async fn remove(client: &kube::Client, names: &[String]) {
+pub(crate) async fn remove(client: &kube::Client, names: &[String]) {
     let api = claims(client);
     stream::iter(names)
         .for_each_concurrent(16, |name| {
@@ -88,13 +88,13 @@ async fn remove(client: &kube::Client, names: &[String]) {
 }
 
 /// The names of the diagnoses that have a verdict.
-fn diagnosed(control_plane: &ControlPlane) -> BTreeSet<String> {
+pub(crate) fn diagnosed(control_plane: &ControlPlane) -> BTreeSet<String> {
     let list = control_plane.get(&["nodediagnoses"]).expect("a list");
     let with_verdict = list["items"].as_array().into_iter().flatten().filter(|d| d["status"]["cause"] == CAUSE);
     with_verdict.filter_map(|d| d["metadata"]["name"].as_str().map(str::to_owned)).collect()
 }
 
-fn get(nodewhy: &Nodewhy, path: &str) -> String {
+pub(crate) fn get(nodewhy: &Nodewhy, path: &str) -> String {
     let answer = || -> std::io::Result<String> {
         let mut connection = TcpStream::connect(("127.0.0.1", nodewhy.port))?;
         write!(connection, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
@@ -105,22 +105,22 @@ fn get(nodewhy: &Nodewhy, path: &str) -> String {
     answer().unwrap_or_default()
 }
 
-fn is_ready(nodewhy: &Nodewhy) -> bool {
+pub(crate) fn is_ready(nodewhy: &Nodewhy) -> bool {
     get(nodewhy, "/readyz").starts_with("HTTP/1.0 200")
 }
 
-fn leads(nodewhy: &Nodewhy) -> bool {
+pub(crate) fn leads(nodewhy: &Nodewhy) -> bool {
     get(nodewhy, "/metrics").lines().any(|line| line == "nodewhy_leader 1")
 }
 
-fn replica(control_plane: &ControlPlane, rights: &Path, name: &str) -> Nodewhy {
+pub(crate) fn replica(control_plane: &ControlPlane, rights: &Path, name: &str) -> Nodewhy {
     let nodewhy = control_plane.nodewhy(rights, &["--leader-elect", "--lease-namespace=nodewhy", &format!("--identity={name}")]);
     wait_until(SOON, || is_ready(&nodewhy).then_some(()));
     nodewhy
 }
 
 /// How often each name was written, by resource and subresource.
-fn writes(control_plane: &ControlPlane) -> BTreeMap<(String, String), usize> {
+pub(crate) fn writes(control_plane: &ControlPlane) -> BTreeMap<(String, String), usize> {
     let mut counts = BTreeMap::new();
     for event in
         control_plane.writes_of(ACCOUNT).iter().filter(|event| event["responseStatus"]["code"].as_i64().is_some_and(|code| code < 300))

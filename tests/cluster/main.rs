@@ -2,6 +2,7 @@
 
 #[path = "../control-plane/mod.rs"]
 mod control_plane;
+mod faults;
 mod fifteen_minutes;
 mod harness;
 mod identity;

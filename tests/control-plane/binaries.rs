@@ -45,6 +45,15 @@ pub fn prometheus(name: &str) -> PathBuf {
     })
 }
 
+/// The library that gives a program another clock, with `LD_PRELOAD`.
+pub fn faketime() -> PathBuf {
+    const NO_FAKETIME: &str = "the tests take libfaketime from Debian's package of that name";
+    let folder = once("faketime", "Debian's package", |folder| debian::unpack(&["libfaketime"], NO_FAKETIME, folder));
+    let triplets = fs::read_dir(folder.join("usr/lib")).expect("the package has a library").flatten();
+    let library = triplets.map(|triplet| triplet.path().join("faketime/libfaketimeMT.so.1")).find(|path| path.exists());
+    library.expect("the package has a library")
+}
+
 /// Without its version kube-apiserver calls itself v0.0.0-master, which clients refuse.
 fn ldflags(go_mod: &str) -> String {
     let required = go_mod.lines().find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes v"));

@@ -25,6 +25,12 @@ pub fn age(port: u16, key: &str, by: Duration) {
     call(port, "/v3/kv/put", &json!({ "key": key, "value": ByteString(object) }));
 }
 
+/// Forgets all but the newest revision.
+pub fn compact(port: u16) {
+    let newest = call(port, "/v3/kv/range", &json!({ "key": ByteString(b"/".to_vec()), "count_only": true }))["header"]["revision"].clone();
+    call(port, "/v3/kv/compaction", &json!({ "revision": newest, "physical": true }));
+}
+
 fn call(port: u16, path: &str, body: &Value) -> Value {
     let body = body.to_string();
     let mut connection = TcpStream::connect(("127.0.0.1", port)).expect("etcd listens");

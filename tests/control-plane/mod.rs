@@ -43,7 +43,8 @@ const AUDIT_POLICY: &str = r#"{
 
 pub struct ControlPlane {
     // Fields are dropped in this order: the client of etcd before etcd, the folder with their data last.
-    _apiserver: Process,
+    apiserver: Process,
+    apiserver_command: Command,
     _etcd: Process,
     endpoint: String,
     etcd_port: u16,
@@ -78,8 +79,8 @@ impl ControlPlane {
         let clients = identity::authority();
         fs::write(path.join("clients.crt"), clients.pem()).expect("the folder is writable");
         fs::write(path.join("audit-policy.json"), AUDIT_POLICY).expect("the folder is writable");
-        let mut apiserver = Command::new(binaries::control_plane("kube-apiserver"));
-        apiserver
+        let mut command = Command::new(binaries::control_plane("kube-apiserver"));
+        command
             .arg(flag("etcd-servers", &etcd_url))
             .arg("--bind-address=127.0.0.1")
             .arg(flag("secure-port", api_port.to_string()))
@@ -94,12 +95,22 @@ impl ControlPlane {
             .args(["--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.0.0.0/24", "--allow-privileged"])
             // Nobody makes the default ServiceAccount that this plug-in demands of every Pod.
             .args(["--enable-admission-plugins=NodeRestriction", "--disable-admission-plugins=ServiceAccount"]);
-        let mut apiserver = Process::spawn(&apiserver, path.join("kube-apiserver.log"));
-
         let endpoint = format!("https://127.0.0.1:{api_port}");
         write_kubeconfig(path, "administrator", &endpoint, &json!({ "token": ADMIN_TOKEN }));
-        apiserver.wait_until_ready(Duration::from_mins(1), || kubectl(path, &["get", "--raw=/readyz"], "").is_ok());
-        Self { _apiserver: apiserver, _etcd: etcd, endpoint, etcd_port, clients, folder }
+        let apiserver = start_apiserver(&command, path);
+        Self { apiserver, apiserver_command: command, _etcd: etcd, endpoint, etcd_port, clients, folder }
+    }
+
+    /// Kills kube-apiserver, does something while it is away, and starts it again at the same address.
+    pub fn restart_apiserver(&mut self, meanwhile: impl FnOnce(&Path)) {
+        self.apiserver.kill();
+        meanwhile(self.folder.path());
+        self.apiserver = start_apiserver(&self.apiserver_command, self.folder.path());
+    }
+
+    /// Forgets every earlier state in etcd: nobody can go on from there.
+    pub fn compact(&self) {
+        etcd::compact(self.etcd_port);
     }
 
     /// Starts kube-controller-manager: node lifecycle, garbage collection, deletion of namespaces. It stops when the value is dropped.
@@ -200,6 +211,12 @@ impl Drop for ControlPlane {
             eprintln!("the logs of the control plane are in {}", self.folder.path().display());
         }
     }
+}
+
+fn start_apiserver(command: &Command, folder: &Path) -> Process {
+    let mut apiserver = Process::spawn(command, folder.join("kube-apiserver.log"));
+    apiserver.wait_until_ready(Duration::from_mins(1), || kubectl(folder, &["get", "--raw=/readyz"], "").is_ok());
+    apiserver
 }
 
 fn flag(name: &str, value: impl AsRef<OsStr>) -> std::ffi::OsString {

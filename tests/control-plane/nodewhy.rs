@@ -14,8 +14,12 @@ pub struct Nodewhy {
 impl ControlPlane {
     /// Starts `nodewhy run` with the rights of that kubeconfig.
     pub fn nodewhy(&self, kubeconfig: &Path, arguments: &[&str]) -> Nodewhy {
+        self.nodewhy_by(Command::new(env!("CARGO_BIN_EXE_nodewhy")), kubeconfig, arguments)
+    }
+
+    /// The same by a command that becomes nodewhy, or has an environment of its own.
+    pub fn nodewhy_by(&self, mut command: Command, kubeconfig: &Path, arguments: &[&str]) -> Nodewhy {
         let [port] = free_ports();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nodewhy"));
         command.env("KUBECONFIG", kubeconfig).arg("run").arg(format!("--listen=127.0.0.1:{port}")).args(arguments);
         Nodewhy { process: self.spawn(&format!("nodewhy-{port}"), &command), port }
     }

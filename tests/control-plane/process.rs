@@ -59,6 +59,16 @@ impl Process {
         self.child.try_wait().expect("the child is ours to wait for")
     }
 
+    /// SIGKILL, and it is gone when this returns.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("the child is ours");
+        self.child.wait().expect("the child is ours to wait for");
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Holds it still (`STOP`) or lets it go on (`CONT`).
     pub fn signal(&self, name: &str) {
         let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().expect("kill runs");

@@ -50,6 +50,8 @@ struct Run {
     bug: Bug,
     begun: Instant,
     operator: Operator,
+    /// Machines that Karpenter's timeout ended, and whose NodeDiagnosis somebody deleted after that.
+    forgotten: BTreeSet<String>,
     /// What happens, for one who replays.
     told: Option<String>,
 }
@@ -74,7 +76,7 @@ impl Run {
         let cluster = Cluster::new(seed, life::before(objects::over_cluster("")));
         let begun = Instant::now();
         let operator = Operator::start(&cluster, first());
-        Self { cluster, rng: Rng::with_seed(seed), bug, begun, operator, told: tells.then(String::new) }
+        Self { cluster, rng: Rng::with_seed(seed), bug, begun, operator, forgotten: BTreeSet::new(), told: tells.then(String::new) }
     }
 
     fn now(&self) -> DateTime<Utc> {
@@ -152,10 +154,12 @@ impl Run {
             }
             79..82 => self.answer_pods(),
             82..84 => {
-                let names: Vec<_> = lock(&self.cluster).diagnoses().filter_map(|d| d.metadata.name).collect();
-                if let Some(name) = self.rng.choice(&names) {
+                let diagnoses: Vec<_> = lock(&self.cluster).diagnoses().collect();
+                if let Some(diagnosis) = self.rng.choice(&diagnoses) {
+                    let name = diagnosis.metadata.name.as_deref().unwrap_or_default();
                     self.tell(|| format!("somebody deletes {name}"));
                     lock(&self.cluster).delete_diagnosis(name);
+                    self.forgotten.extend(is_killed(diagnosis).then(|| diagnosis.spec.subject.uid.clone()));
                 }
             }
             84 => {
@@ -215,8 +219,8 @@ impl Run {
         // A verdict that the registration timeout has ended stays, even where the deletion hangs afterwards.
         let open = |d: &NodeDiagnosis| d.status.as_ref().is_none_or(|s| s.outcome.is_none());
         let from_scratch = diagnose(&world, now, &Thresholds::default());
-        let killed = |d: &NodeDiagnosis| d.status.as_ref().is_some_and(|s| s.outcome == Some(Outcome::Terminated));
-        let ended: BTreeSet<_> = cluster.diagnoses().filter(killed).map(|d| d.spec.subject.uid).collect();
+        let killed = cluster.diagnoses().filter(is_killed).map(|d| d.spec.subject.uid);
+        let ended: BTreeSet<_> = killed.chain(self.forgotten.iter().cloned()).collect();
         let hangs =
             |d: &NodeDiagnosis| d.status.as_ref().is_some_and(|s| s.stage == Stage::Terminate) && ended.contains(&d.spec.subject.uid);
         let expected: BTreeMap<String, String> = from_scratch.iter().filter(|d| open(d) && !hangs(d)).map(essence).collect();
@@ -256,6 +260,10 @@ impl Operator {
         triage.lead();
         Self { triage, tasks, changes, _says: says, publisher, pods: Vec::new(), orders: 0 }
     }
+}
+
+fn is_killed(diagnosis: &NodeDiagnosis) -> bool {
+    diagnosis.status.as_ref().is_some_and(|s| s.outcome == Some(Outcome::Terminated))
 }
 
 /// Everything that must be as a look from scratch finds it. Times, counts and what was said of it before are of the past.

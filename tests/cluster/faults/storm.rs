@@ -1,0 +1,39 @@
+//! The API server refuses everything for a while: its flow control (429), or its storage (500).
+
+use super::proxy::{Proxy, Traffic};
+use super::{is_alive, is_up, said_of, started, stuck, version};
+use crate::control_plane::recipes::wait_until;
+use crate::life::{SOON, cluster, diagnosed, get, is_ready, refuse, remove};
+use std::time::{Duration, Instant};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_are_told_do_not_become_a_storm_of_our_own_and_pass() {
+    let (control_plane, rights) = cluster();
+    let client = control_plane.client().await;
+    let proxy = Proxy::start(&control_plane).await;
+    let nodewhy = started(&control_plane, &proxy.kubeconfig(&rights), &[]);
+    stuck(&control_plane, &client, &["general-before", "general-goes"]).await;
+    let settled = version(&control_plane, "general-before");
+
+    for code in [429, 500] {
+        proxy.set(Traffic::Refused(code));
+        proxy.cut();
+        wait_until(SOON, || said_of(&nodewhy, "nodeclaims").contains(&code.to_string()).then_some(()));
+        assert!(!is_up(&nodewhy, "nodes") && is_ready(&nodewhy) && is_alive(&nodewhy), "{}", get(&nodewhy, "/readyz"));
+    }
+    refuse(&client, &["general-meanwhile".to_owned()]).await;
+    remove(&client, &["general-goes".to_owned()]).await;
+    let (asked, since) = (proxy.requests(), Instant::now());
+    std::thread::sleep(Duration::from_secs(10));
+    let rate = f64::from(proxy.requests() - asked) / since.elapsed().as_secs_f64();
+    println!("{rate:.1} requests a second while everything is refused");
+    assert!(rate < 5.0, "{rate}");
+
+    proxy.set(Traffic::Flows);
+    wait_until(SOON, || diagnosed(&control_plane).contains("general-meanwhile").then_some(()));
+    wait_until(SOON, || (super::outcome(&control_plane, "general-goes")? == "Deleted").then_some(()));
+    wait_until(SOON, || (!get(&nodewhy, "/readyz").contains(" 500 ")).then_some(()));
+    assert!(is_up(&nodewhy, "nodes"));
+    assert_eq!(version(&control_plane, "general-before"), settled);
+    assert_eq!(diagnosed(&control_plane).len(), 3);
+}

@@ -1,0 +1,158 @@
+//! Objects of every kind that nodewhy reads, made odd at every place that it reads: nothing panics, the neighbours are judged, and each that
+//! cannot be read is named.
+//!
+//! The places are those of nodewhy's own types and of the objects of real cases. `NODEWHY_SEEDS=1000` tries more, `NODEWHY_SEED=17`
+//! replays one.
+
+mod mutation;
+#[path = "../objects/mod.rs"]
+mod objects;
+mod schema;
+mod watched;
+
+use chrono::{DateTime, Utc};
+use fastrand::Rng;
+use nodewhy::diagnose::diagnose;
+use nodewhy::dump::{Summary, load_bytes};
+use nodewhy::gate::Thresholds;
+use nodewhy::input::{Input, Reading, TypeMeta};
+use nodewhy::world::World;
+use objects::{CLUSTER, case_folders, documents, examples};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// Seeds of every run.
+const SEEDS: u64 = 3;
+/// Odd objects of one kind at once, for each seed.
+const ODD: usize = 24;
+
+fn seeds() -> Vec<u64> {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")));
+    number("NODEWHY_SEED").map_or_else(|| (0..number("NODEWHY_SEEDS").unwrap_or(SEEDS)).collect(), |seed| vec![seed])
+}
+
+fn now() -> DateTime<Utc> {
+    "2026-01-15T12:00:00Z".parse().expect("a time")
+}
+
+fn input_of(object: &Value) -> Option<Input> {
+    match serde_json::from_value::<TypeMeta>(object.clone()).ok()?.reading() {
+        Reading::As(input) => Some(input),
+        _ => None,
+    }
+}
+
+/// The objects of the pages and of the real cases, by what they are; each with every field that is read.
+fn corpus() -> &'static BTreeMap<Input, Vec<Value>> {
+    static CORPUS: LazyLock<BTreeMap<Input, Vec<Value>>> = LazyLock::new(read_corpus);
+    &CORPUS
+}
+
+fn read_corpus() -> BTreeMap<Input, Vec<Value>> {
+    let pages = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/causes")).expect("the pages").flatten();
+    let pages = pages.filter(|page| page.path().extension().is_some_and(|e| e == "md")).map(|page| std::fs::read_to_string(page.path()));
+    let of_pages = pages.flat_map(|page| examples(&page.expect("a page"))).map(|example| example.objects);
+    let of_cases = case_folders().into_iter().map(|folder| std::fs::read_to_string(folder.join("cluster.yaml")).expect("a case"));
+    let mut corpus: BTreeMap<Input, Vec<Value>> = BTreeMap::new();
+    let texts: Vec<String> = [CLUSTER.to_owned()].into_iter().chain(of_pages).chain(of_cases).collect();
+    for object in texts.iter().flat_map(|text| documents(text)) {
+        let items = object["items"].as_array().cloned().unwrap_or_else(|| vec![object]);
+        for item in items {
+            if let Some(input) = input_of(&item) {
+                corpus.entry(input).or_default().push(item);
+            }
+        }
+    }
+    for (input, objects) in &mut corpus {
+        let skeleton = schema::skeleton(*input);
+        objects.push(json!({ "apiVersion": objects[0]["apiVersion"], "kind": objects[0]["kind"] }));
+        for object in objects.iter_mut() {
+            mutation::fill(object, &skeleton);
+        }
+    }
+    corpus
+}
+
+/// A machine that is stuck and stands between odd objects.
+fn neighbour(number: usize) -> Value {
+    json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+        "metadata": { "name": format!("neighbour-{number}"), "uid": format!("uid-{number}"), "creationTimestamp": "2026-01-15T11:30:00Z" },
+        "spec": { "nodeClassRef": { "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "neighbours" } },
+        "status": {
+            "providerID": format!("aws:///eu-west-1a/i-neighbour-{number}"),
+            "conditions": [
+                { "type": "Launched", "status": "True", "reason": "Launched", "lastTransitionTime": "2026-01-15T11:30:05Z" },
+                { "type": "Registered", "status": "Unknown", "reason": "NodeNotFound", "lastTransitionTime": "2026-01-15T11:30:00Z" },
+            ],
+        },
+    })
+}
+
+/// An object of the corpus, odd at one to three places, and what was done to it, place first.
+fn odd_object(objects: &[Value], rng: &mut Rng) -> (Value, Vec<String>) {
+    let mut object = rng.choice(objects).expect("objects of every kind").clone();
+    let mut done = Vec::new();
+    for _ in 0..rng.usize(1..=3) {
+        let places = mutation::places(&object);
+        let Some(at) = rng.choice(&places) else { break };
+        done.push(mutation::mutate(&mut object, at, rng));
+    }
+    (object, done)
+}
+
+#[test]
+fn every_field_that_is_read_is_known_and_every_kind_has_objects() {
+    let corpus = corpus();
+    assert_eq!(corpus.keys().copied().collect::<Vec<_>>(), Input::ALL);
+    let node = mutation::places(&schema::skeleton(Input::Nodes));
+    for place in ["/metadata/managedFields/0/fieldsV1/f:spec/f:taints", "/spec/taints/0/timeAdded", "/status/nodeInfo/kubeletVersion"] {
+        assert!(node.iter().any(|known| known == place), "{place} is not among {node:#?}");
+    }
+    for (input, objects) in corpus {
+        println!("{}: {} objects, {} places read", input.name(), objects.len(), mutation::places(&schema::skeleton(*input)).len());
+    }
+}
+
+/// As files: JSON one after the other, as a List, and YAML documents.
+#[test]
+fn odd_objects_in_a_dump_hide_nothing_and_each_is_accounted_for() {
+    let corpus = corpus();
+    for seed in seeds() {
+        for (number, (input, objects)) in corpus.iter().enumerate() {
+            let mut rng = Rng::with_seed(seed << 8 | number as u64);
+            let (mut all, mut done) = (Vec::new(), Vec::new());
+            for number in 0..ODD {
+                let (object, how) = odd_object(objects, &mut rng);
+                all.extend([neighbour(number), object]);
+                done.push(how);
+            }
+            let as_json = |object: &Value| format!("{object}\n");
+            let as_yaml = |object: &Value| format!("---\n{}", serde_saphyr::to_string(object).expect("YAML"));
+            let written = [
+                ("documents.json", all.iter().map(as_json).collect::<Vec<_>>().concat()),
+                ("list.json", json!({ "apiVersion": "v1", "kind": "List", "items": all }).to_string()),
+                ("documents.yaml", all.iter().map(as_yaml).collect::<Vec<_>>().concat()),
+            ];
+            for (file, text) in written {
+                let (mut world, mut summary) = (World::default(), Summary::default());
+                load_bytes(file, mutation::finish(&text).as_bytes(), &mut world, &mut summary);
+                let said = || format!("seed {seed}, {} in {file}: {done:#?}\n{:#?}", input.name(), summary.complaints);
+                for number in 0..ODD {
+                    assert!(world.claim(&format!("neighbour-{number}")).is_some(), "neighbour-{number} is hidden; {}", said());
+                }
+                let accounted = summary.objects + summary.ignored + summary.complaints.len();
+                assert_eq!(accounted, all.len(), "{}", said());
+                for complaint in &summary.complaints {
+                    let place = (complaint.file.as_str(), complaint.line > 0, complaint.document > 0 || complaint.item > 0);
+                    assert_eq!(place, (file, true, true), "{complaint}; {}", said());
+                    assert!(complaint.message.len() < 500 && !complaint.message.contains('\u{1b}'), "{complaint}");
+                }
+                let diagnoses = diagnose(&world, now(), &Thresholds::default());
+                let judged = diagnoses.iter().filter(|d| d.spec.subject.name.starts_with("neighbour-")).count();
+                assert!(judged >= ODD - 1, "{judged} of {ODD} neighbours are judged; {}", said());
+            }
+        }
+    }
+}
