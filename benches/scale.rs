@@ -11,7 +11,7 @@ mod objects;
 
 use control_plane::{ControlPlane, binaries};
 use futures::{StreamExt, stream};
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use nodewhy::diagnose::diagnose;
 use nodewhy::dump::{Summary, load_bytes};
 use nodewhy::gate::Thresholds;
@@ -167,16 +167,13 @@ fn live(n: usize) -> Vec<Row> {
     let mut diagnose = Command::new(env!("CARGO_BIN_EXE_nodewhy"));
     diagnose.arg("diagnose").env("KUBECONFIG", control_plane.kubeconfig());
     rows.push(whole("nodewhy diagnose, live", &mut diagnose));
-    rows.push(operator(&control_plane));
+    rows.extend(operator(&control_plane, &runtime, &client, n));
     rows
 }
 
 async fn fill(client: &kube::Client, n: usize) {
-    let of = |group: &str, kind: &str, plural: &str| {
-        ApiResource::from_gvk_with_plural(&kube::api::GroupVersionKind::gvk(group, "v1", kind), plural)
-    };
-    let nodes: Api<DynamicObject> = Api::all_with(client.clone(), &of("", "Node", "nodes"));
-    let claims: Api<DynamicObject> = Api::all_with(client.clone(), &of("karpenter.sh", "NodeClaim", "nodeclaims"));
+    let nodes: Api<DynamicObject> = Api::all_with(client.clone(), &of("", "v1", "Node", "nodes"));
+    let claims: Api<DynamicObject> = Api::all_with(client.clone(), &of("karpenter.sh", "v1", "NodeClaim", "nodeclaims"));
     let make = async |n: usize| {
         if fate(n) == Fate::Healthy {
             nodes.create(&PostParams::default(), &object(node(n))).await.expect("a Node");
@@ -216,8 +213,8 @@ fn whole(what: &str, command: &mut Command) -> Row {
     Row { what: what.to_owned(), time: begun.elapsed(), cpu: own_cpu(OF_CHILDREN) - cpu, peak: Some(peak), after: None }
 }
 
-/// `nodewhy run` until its verdicts are complete, and half a minute more.
-fn operator(control_plane: &ControlPlane) -> Row {
+/// `nodewhy run` until its verdicts are complete; half a minute later; while kubelets report; and while machines turn sick one by one.
+fn operator(control_plane: &ControlPlane, runtime: &tokio::runtime::Runtime, client: &kube::Client, n: usize) -> Vec<Row> {
     let log = tempfile::NamedTempFile::new().expect("a file");
     let [port] = control_plane::free_ports();
     let kubeconfig = control_plane.kubeconfig_for("nodewhy", "nodewhy");
@@ -232,16 +229,95 @@ fn operator(control_plane: &ControlPlane) -> Row {
     }
     let (time, spent) = (begun.elapsed(), cpu(&child.id().to_string(), OWN));
     sleep(Duration::from_secs(30));
-    let row = Row {
-        what: "nodewhy run, until its first verdicts".to_owned(),
+    let row = |what: &str, time, cpu| Row {
+        what: what.to_owned(),
         time,
-        cpu: spent,
+        cpu,
         peak: Some(memory(&child, "VmHWM")),
         after: Some(memory(&child, "VmRSS")),
     };
+    let mut rows = vec![row("nodewhy run, until its first verdicts", time, spent)];
+    let kubelets = runtime.spawn(heartbeats(client.clone(), n));
+    let (written, cpu_before, begun) = (runtime.block_on(newest_write(client)), cpu(&child.id().to_string(), OWN), Instant::now());
+    sleep(Duration::from_mins(1));
+    let spent = cpu(&child.id().to_string(), OWN) - cpu_before;
+    rows.push(row("nodewhy run, a minute in which only kubelets report", begun.elapsed(), spent));
+    assert_eq!(runtime.block_on(newest_write(client)), written, "a NodeDiagnosis was written though nothing had changed");
+    let mut delays = runtime.block_on(turn_sick(client, n));
+    delays.sort();
+    for (percentile, name) in [(50, "half of them"), (99, "99 of 100")] {
+        let delay = delays.get(delays.len() * percentile / 100).copied().unwrap_or_default();
+        rows.push(Row {
+            what: format!("a machine turns sick, until that is written: {name}"),
+            time: delay,
+            cpu: 0.0,
+            peak: None,
+            after: None,
+        });
+    }
+    kubelets.abort();
     child.kill().expect("our child");
     child.wait().expect("our child");
-    row
+    rows
+}
+
+/// Every kubelet reports its status each five minutes, all of them evenly spread.
+/// Source: kubernetes v1.36.3 pkg/kubelet/apis/config/v1beta1/defaults.go `NodeStatusReportFrequency`.
+async fn heartbeats(client: kube::Client, n: usize) {
+    let nodes: Api<DynamicObject> = Api::all_with(client, &of("", "v1", "Node", "nodes"));
+    let mut ticks = tokio::time::interval(Duration::from_mins(5) / u32::try_from(n).expect("a few thousand"));
+    for machine in (0..n).filter(|n| fate(*n) == Fate::Healthy).cycle() {
+        ticks.tick().await;
+        let name = node(machine)["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let heartbeat = json!({"status": {"conditions": [{"type": "Ready", "lastHeartbeatTime": chrono::Utc::now()}]}});
+        nodes.patch_status(&name, &PatchParams::default(), &Patch::Strategic(heartbeat)).await.expect("a Node");
+    }
+}
+
+fn of(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
+    ApiResource::from_gvk_with_plural(&kube::api::GroupVersionKind::gvk(group, version, kind), plural)
+}
+
+fn diagnoses(client: &kube::Client) -> Api<DynamicObject> {
+    Api::all_with(client.clone(), &of("nodewhy.dev", "v1alpha1", "NodeDiagnosis", "nodediagnoses"))
+}
+
+/// The newest version of any NodeDiagnosis.
+async fn newest_write(client: &kube::Client) -> Option<u64> {
+    let all = diagnoses(client).list(&ListParams::default()).await.expect("NodeDiagnoses");
+    all.items.iter().filter_map(|d| d.metadata.resource_version.as_ref()?.parse().ok()).max()
+}
+
+/// Karpenter refuses one machine after the other: how long after each its NodeDiagnosis was there.
+async fn turn_sick(client: &kube::Client, n: usize) -> Vec<Duration> {
+    let claims: Api<DynamicObject> = Api::all_with(client.clone(), &of("karpenter.sh", "v1", "NodeClaim", "nodeclaims"));
+    let watched = diagnoses(client);
+    let from = watched.list(&ListParams::default().limit(1)).await.expect("NodeDiagnoses").metadata.resource_version.unwrap_or_default();
+    let mut written = watched.watch(&WatchParams::default(), &from).await.expect("a watch").boxed();
+    let mut delays = Vec::new();
+    for machine in (0..n).filter(|n| fate(*n) == Fate::Healthy).take(200) {
+        let made = claim(machine, Fate::Healthy);
+        let name = made["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let mut conditions = made["status"]["conditions"].clone();
+        for condition in conditions.as_array_mut().into_iter().flatten().filter(|c| c["type"] == "Registered") {
+            condition["status"] = json!("False");
+            condition["reason"] = json!("UnregisteredTaintNotFound");
+        }
+        let begun = Instant::now();
+        let refused = Patch::Merge(json!({"status": {"conditions": conditions}}));
+        claims.patch_status(&name, &PatchParams::default(), &refused).await.expect("a NodeClaim");
+        let is_it = |event: &WatchEvent<DynamicObject>| match event {
+            WatchEvent::Added(d) | WatchEvent::Modified(d) => d.metadata.name.as_deref() == Some(name.as_str()),
+            _ => false,
+        };
+        while let Some(event) = written.next().await {
+            if is_it(&event.expect("an event")) {
+                break;
+            }
+        }
+        delays.push(begun.elapsed());
+    }
+    delays
 }
 
 /// In MiB.
