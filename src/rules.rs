@@ -179,6 +179,12 @@ pub fn identity_in_doubt(case: &Case) -> Option<Identity> {
     aws_auth_entry_incomplete::in_doubt(case)
 }
 
+/// The name of the role that a machine has, as far as it can be told.
+#[must_use]
+pub fn role_of_machines<'w>(case: &Case<'w>) -> Option<&'w str> {
+    node_role::name(case)
+}
+
 /// Where the page of a cause is published.
 #[must_use]
 pub fn documentation(cause: &str) -> String {

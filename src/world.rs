@@ -444,6 +444,10 @@ impl World {
         self.pools.values()
     }
 
+    pub fn claims(&self) -> impl Iterator<Item = &NodeClaim> {
+        self.claims.values().map(AsRef::as_ref)
+    }
+
     pub fn classes(&self) -> impl Iterator<Item = &ClassFacts> {
         self.classes.values().flat_map(BTreeMap::values)
     }

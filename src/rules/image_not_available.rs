@@ -22,11 +22,7 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let Some(class) = case.class() else { return Opinion::Silent };
-    let arch = case.claim.and_then(|c| c.fixed("kubernetes.io/arch"));
-    let own = case.claim.map(|c| c.status.image_id.as_str()).filter(|id| !id.is_empty());
-    let Some(id) = own.or_else(|| class.status.amis.iter().find(|ami| runs(ami, arch)).map(|ami| ami.id.as_str())) else {
-        return Opinion::Silent;
-    };
+    let Some(id) = image(case) else { return Opinion::Silent };
     let aws = case.world.aws();
     let (state, image, at) = match aws.image(id) {
         Told::Is(image, _) if image.state == "available" => return Opinion::RuledOut(format!("EC2 says that the image {id} is available")),
@@ -82,6 +78,15 @@ fn check(case: &Case) -> Opinion {
         .step(Risk::Inspect, "Follow the image's state", Some(format!("aws ec2 describe-images --image-ids {id} --include-deprecated --include-disabled --query 'Images[].[ImageId,State,StateReason.Message]'")))
         .step(Risk::Mutating, "Pin the image that works by its id", Some(format!("kubectl edit ec2nodeclass {}", class.name())))
         .into()
+}
+
+/// The image that the machine gets: its own, else the first of the class that runs on its architecture.
+#[must_use]
+pub fn image<'w>(case: &Case<'w>) -> Option<&'w str> {
+    let class = case.class()?;
+    let arch = case.claim.and_then(|c| c.fixed("kubernetes.io/arch"));
+    let own = case.claim.map(|c| c.status.image_id.as_str()).filter(|id| !id.is_empty());
+    own.or_else(|| class.status.amis.iter().find(|ami| runs(ami, arch)).map(|ami| ami.id.as_str()))
 }
 
 fn fix(image: Option<&Image>) -> &'static str {
