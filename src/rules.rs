@@ -72,7 +72,7 @@ mod stale_node_taken_over;
 mod startup_taint_put_back;
 mod startup_taint_stays;
 mod termination_stuck;
-mod told_by_aws;
+pub mod told_by_aws;
 mod unregistered_taint_missing;
 mod unregistered_taint_put_back;
 mod untainted;

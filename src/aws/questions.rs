@@ -186,8 +186,7 @@ fn witness(case: &Case, questions: &mut BTreeSet<Question>) {
 
 fn role(case: &Case, questions: &mut BTreeSet<Question>) {
     let (Some(class), aws) = (case.class(), case.world.aws()) else { return };
-    let profile = class.spec.instance_profile.as_ref().or(class.status.instance_profile.as_ref());
-    questions.extend(profile.map(|name| Question::InstanceProfile(name.clone())));
+    questions.extend(class.instance_profile().map(|name| Question::InstanceProfile(name.to_owned())));
     let Some(cluster) = case.cluster_name() else { return };
     questions.insert(Question::Cluster(cluster.to_owned()));
     // A cluster that reads no entries refuses to list them.

@@ -186,6 +186,12 @@ impl NodeClass {
         minors.all(|minor| minor == Some(first)).then_some(first)
     }
 
+    /// The machines' instance profile: the one that the class names, else the one that Karpenter made for its role.
+    #[must_use]
+    pub fn instance_profile(&self) -> Option<&str> {
+        self.spec.instance_profile.as_deref().or(self.status.instance_profile.as_deref())
+    }
+
     #[must_use]
     pub fn is_ec2(&self) -> bool {
         self.kind == "EC2NodeClass"

@@ -70,8 +70,7 @@ pub(super) fn name<'w>(case: &Case<'w>) -> Option<&'w str> {
 
 /// The instance profile of the machines, as IAM has it.
 pub(super) fn profile<'w>(case: &Case<'w>) -> Option<&'w InstanceProfile> {
-    let class = case.class()?;
-    let name = class.spec.instance_profile.as_deref().or(class.status.instance_profile.as_deref())?;
+    let name = case.class()?.instance_profile()?;
     case.world.aws().instance_profile(name).known().map(|(profile, _)| profile)
 }
 

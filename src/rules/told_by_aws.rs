@@ -1,7 +1,10 @@
 //! What only AWS knows: evidence where it was asked and answered, else the question, with why there is no answer.
 
+use super::{image_not_available, node_role};
 use crate::api::Evidence;
+use crate::case::Case;
 use crate::finding::Finding;
+use crate::foreign::Refusal;
 use crate::world::aws::Told;
 use chrono::{DateTime, Utc};
 
@@ -28,4 +31,20 @@ pub(super) fn or_ask<T>(
             None => finding.unknown(question, command),
         },
     }
+}
+
+/// The calls that IAM denied when AWS was asked about this machine; each once.
+#[must_use]
+pub fn denials<'w>(case: &Case<'w>) -> Vec<&'w Refusal> {
+    let aws = case.world.aws();
+    let (cluster, role) = (case.cluster_name().unwrap_or_default(), node_role::name(case).unwrap_or_default());
+    let of_instance = case.instance_id().map(|id| [aws.instance(id).refusal(), aws.checks(id).refusal(), aws.console(id).refusal()]);
+    let of_image = image_not_available::image(case).map(|id| aws.image(id).refusal());
+    let of_profile = case.class().and_then(|class| class.instance_profile()).map(|name| aws.instance_profile(name).refusal());
+    let of_role = [aws.cluster(cluster).refusal(), aws.access_entry(cluster, role).refusal()];
+    let all = of_instance.into_iter().flatten().chain(of_image).chain(of_profile).chain(of_role).flatten();
+    let mut denied: Vec<&Refusal> = all.filter(|refusal| refusal.denied).collect();
+    denied.sort_by_key(|refusal| &refusal.action);
+    denied.dedup_by_key(|refusal| &refusal.action);
+    denied
 }

@@ -1,5 +1,6 @@
 //! No rule fits: say what the machine waits for, and what would tell more. Never a guess.
 
+use super::node_role;
 use super::told_by_aws::{or_ask, seen};
 use crate::api::{Confidence, Risk, Stage};
 use crate::case::Case;
@@ -103,7 +104,7 @@ pub(super) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
                 "EC2's own checks find nothing wrong"
             },
         )),
-        None => finding,
+        _ => finding,
     };
     let finding = or_ask(
         finding,
@@ -124,9 +125,11 @@ pub(super) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
                 "aws ssm start-automation-execution --document-name AWSSupport-TroubleshootEKSWorkerNode --parameters ClusterName={cluster},WorkerID={instance}"
             ),
         );
-    let role = case.class().and_then(|c| c.spec.role.as_deref());
-    match role {
-        Some(role) if case.stage() == Stage::Join => or_ask(
+    if case.stage() != Stage::Join {
+        return finding;
+    }
+    match node_role::name(case) {
+        Some(role) => or_ask(
             finding,
             aws.access_entry(cluster, role),
             &format!("Is there an access entry of type EC2_LINUX (or EC2_WINDOWS) for the role {role}?"),
@@ -140,6 +143,6 @@ pub(super) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
                 ))
             },
         ),
-        _ => finding,
+        None => finding,
     }
 }

@@ -26,6 +26,11 @@ pub enum Told<'w, T> {
 
 impl<'w, T> Told<'w, T> {
     #[must_use]
+    pub fn refusal(self) -> Option<&'w Refusal> {
+        if let Self::Refused(refusal) = self { Some(refusal) } else { None }
+    }
+
+    #[must_use]
     pub fn known(self) -> Option<(&'w T, Option<DateTime<Utc>>)> {
         match self {
             Self::Is(fact, at) => Some((fact, at)),

@@ -336,7 +336,7 @@ fn the_policy_permits_every_call_and_each_denial_is_said_once_by_name() {
     for action in called {
         moto.tell("policy", &policy_without(&[&action]));
         let status = run.assert("Unknown", "Possible");
-        let said = questions(&status).matches(&format!("not permitted to call {action}")).count();
+        let said = questions(&status).matches(&format!("not permitted to call {action}:")).count();
         assert_eq!(said, 1, "{action}: {status:#}");
     }
     moto.tell("image", &json!({"id": "ami-0bbb0000000000002", "name": "shop-golden-2026-01-15", "state": "pending"}));

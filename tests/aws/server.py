@@ -37,9 +37,9 @@ def get_console_output(self):
 General.get_console_output = get_console_output
 
 
-def set_image(ec2, id, name, state="available", created="2026-01-15T11:20:00.000Z"):
+def set_image(ec2, id, name, state="available", created="2026-01-15T11:20:00+00:00"):
     some = next(iter(ec2.amis.values()))
-    ami = some.__class__(ec2, ami_id=id, source_ami=some, name=name, description=name, creation_date=created)
+    ami = some.__class__(ec2, ami_id=id, source_ami=some, name=name, description=name, creation_date=datetime.datetime.fromisoformat(created))
     ami.state = state
     ec2.amis[id] = ami
 
