@@ -61,11 +61,14 @@ pub struct Aws {
     fresh: BTreeMap<Question, Instant>,
     /// Actions that IAM denies, until when, and its words.
     denied: BTreeMap<Call, (Instant, String)>,
-    /// Why nobody is asked, and until when: there are no credentials.
-    unable: Option<(Instant, String)>,
+    /// Services that do not answer, or not to us, until when, and why.
+    down: BTreeMap<&'static str, (Instant, String)>,
     /// The budget of a minute was spent.
     spent: bool,
 }
+
+/// A service that does not answer is left alone for so long.
+const DOWN_FOR: Duration = Duration::from_secs(60);
 
 /// What a machine becomes in the next minute, an image, a policy: how long an answer is good.
 fn good_for(answer: &Answer) -> Duration {
@@ -87,7 +90,7 @@ impl Aws {
         let region =
             options.region.clone().or_else(|| region_of(world)).or_else(|| named("AWS_REGION")).or_else(|| named("AWS_DEFAULT_REGION"));
         let transport = Transport::new(region.ok_or(Error::NoRegion)?, options.endpoint.clone(), options.calls_per_minute)?;
-        Ok(Self { transport, fresh: BTreeMap::new(), denied: BTreeMap::new(), unable: None, spent: false })
+        Ok(Self { transport, fresh: BTreeMap::new(), denied: BTreeMap::new(), down: BTreeMap::new(), spent: false })
     }
 
     /// The region that is asked.
@@ -107,6 +110,7 @@ impl Aws {
         let at = Instant::now();
         self.fresh.retain(|_, until| *until > at);
         self.denied.retain(|_, (until, _)| *until > at);
+        self.down.retain(|_, (until, _)| *until > at);
         let mut answers = Vec::new();
         let mut batches: BTreeMap<Call, Vec<Question>> = BTreeMap::new();
         let mut single = Vec::new();
@@ -178,7 +182,7 @@ impl Aws {
     /// The refusal that a question would get, without asking.
     fn foreseen(&self, question: &Question) -> Option<Answer> {
         let action = |call: Call| call.action().to_owned();
-        if let Some((_, why)) = self.unable.as_ref().filter(|(until, _)| *until > Instant::now()) {
+        if let Some((_, why)) = self.down.get(question.call().service()) {
             return Some(Answer::Refused(Refusal { action: action(question.call()), why: why.clone(), denied: false }));
         }
         let calls = match question {
@@ -203,7 +207,13 @@ impl Aws {
                     self.denied.insert(call, (Instant::now() + Duration::from_secs(900), why.clone()));
                 }
             }
-            Failure::Credentials(_) => self.unable = Some((Instant::now() + Duration::from_secs(60), why.clone())),
+            Failure::Credentials(_) => {
+                let until = Instant::now() + DOWN_FOR;
+                self.down.extend(Call::ALL.map(|call| (call.service(), (until, why.clone()))));
+            }
+            Failure::Down(_) => {
+                self.down.insert(call.service(), (Instant::now() + DOWN_FOR, why.clone()));
+            }
             Failure::Absent(_) => return Some(Answer::Absent),
             Failure::Unanswered(_) | Failure::Busy(_) => {}
         }

@@ -9,8 +9,8 @@ use chrono::Utc;
 use std::collections::BTreeSet;
 use tokio::sync::mpsc;
 
-/// Lists of questions that may wait.
-const QUEUE: usize = 64;
+/// Lists of questions that may wait: the next look makes a newer one.
+const QUEUE: usize = 1;
 
 /// Where AWS is asked. The answers come as [`Change::Applied`].
 #[derive(Debug, Clone)]
@@ -24,20 +24,17 @@ impl Asker {
         Self(ask)
     }
 
-    /// Asks. While too much waits, nothing happens: whoever wants to know asks again.
+    /// Asks. While an earlier list waits, nothing happens: whoever wants to know asks again.
     pub fn ask(&self, questions: BTreeSet<Question>) {
         if self.0.try_send(questions).is_err() {
-            tracing::debug!("too many questions wait for AWS");
+            tracing::debug!("AWS is being asked already");
         }
     }
 }
 
 async fn answer(mut aws: Aws, mut asked: mpsc::Receiver<BTreeSet<Question>>, changes: mpsc::Sender<Change>) {
     let mut said = BTreeSet::new();
-    let mut waiting = Vec::new();
-    // What many machines want to know is asked in one call.
-    while asked.recv_many(&mut waiting, QUEUE).await > 0 {
-        let questions = waiting.drain(..).flatten().collect();
+    while let Some(questions) = asked.recv().await {
         for observation in aws.answer(questions, Utc::now()).await {
             if let Answer::Refused(refusal) = &observation.answer
                 && said.insert((refusal.action.clone(), refusal.denied))

@@ -1,8 +1,8 @@
 //! What AWS is asked, and when: the one table of calls, from which the IAM policy follows, and the questions of one machine. No IO.
 
-use crate::api::{Confidence, NodeDiagnosisStatus, Stage};
+use crate::api::{NodeDiagnosisStatus, Stage};
 use crate::case::Case;
-use crate::rules;
+use crate::rules::{self, told_by_aws};
 use crate::world::aws::Told;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -46,6 +46,12 @@ impl Call {
             Self::DescribeAccessEntry => "eks:DescribeAccessEntry",
             Self::GetInstanceProfile => "iam:GetInstanceProfile",
         }
+    }
+
+    /// `ec2`, `eks` or `iam`.
+    #[must_use]
+    pub fn service(self) -> &'static str {
+        self.action().split(':').next().unwrap_or_default()
     }
 
     /// The resource that the policy permits it on. IAM knows none narrower for the calls that list.
@@ -132,7 +138,7 @@ const CONSOLE_AFTER: TimeDelta = TimeDelta::minutes(3);
 #[must_use]
 pub fn of(case: &Case, verdict: &NodeDiagnosisStatus) -> BTreeSet<Question> {
     let mut questions = BTreeSet::new();
-    if !is_open(verdict) {
+    if !told_by_aws::leaves_open(verdict) {
         return questions;
     }
     match case.stage() {
@@ -145,12 +151,6 @@ pub fn of(case: &Case, verdict: &NodeDiagnosisStatus) -> BTreeSet<Question> {
         Stage::Terminate => {}
     }
     questions
-}
-
-/// Whether AWS could prove or mend a verdict: it is not Certain, or names itself a question that only AWS answers.
-#[must_use]
-pub fn is_open(verdict: &NodeDiagnosisStatus) -> bool {
-    verdict.confidence != Confidence::Certain || verdict.unknowns.iter().any(|unknown| unknown.command.starts_with("aws "))
 }
 
 fn images(case: &Case, questions: &mut BTreeSet<Question>) {

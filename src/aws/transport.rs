@@ -84,7 +84,10 @@ pub enum Failure {
     Credentials(String),
     #[error("no more calls in this minute")]
     Budget,
-    /// No answer in time, none at all, one that cannot be read, or an error of AWS.
+    /// No answer in time, or none at all, or too many calls after all tries: the next will fare no better.
+    #[error("{0}")]
+    Down(String),
+    /// An answer that cannot be read, or an error of AWS about this one thing.
     #[error("{0}")]
     Unanswered(String),
     /// Too many calls, or AWS is ill: worth another try.
@@ -142,7 +145,7 @@ impl Transport {
             self.budget.take().await?;
             tracing::debug!(action = unsigned.call.action(), "asks AWS");
             match self.once(unsigned).await {
-                Err(Failure::Busy(why)) if again >= TRIES => return Err(Failure::Unanswered(why)),
+                Err(Failure::Busy(why)) if again >= TRIES => return Err(Failure::Down(why)),
                 Err(Failure::Busy(_)) => sleep(wait + jitter(wait)).await,
                 answer => return answer,
             }
@@ -154,8 +157,7 @@ impl Transport {
     async fn once(&self, unsigned: &Unsigned) -> Result<Bytes, Failure> {
         let request = self.sign(unsigned).await?;
         let response = timeout(TIMEOUT, fetch(&self.http, request)).await;
-        let response =
-            response.map_err(|_| Failure::Unanswered(format!("no answer within {} s", TIMEOUT.as_secs())))?.map_err(Failure::Unanswered)?;
+        let response = response.map_err(|_| Failure::Down(format!("no answer within {} s", TIMEOUT.as_secs())))?.map_err(Failure::Down)?;
         if response.status().is_success() { Ok(response.into_body()) } else { Err(refusal(&response)) }
     }
 

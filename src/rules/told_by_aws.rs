@@ -1,7 +1,7 @@
 //! What only AWS knows: evidence where it was asked and answered, else the question, with why there is no answer.
 
 use super::{image_not_available, node_role};
-use crate::api::Evidence;
+use crate::api::{Confidence, Evidence, NodeDiagnosisStatus};
 use crate::case::Case;
 use crate::finding::Finding;
 use crate::foreign::Refusal;
@@ -31,6 +31,18 @@ pub(super) fn or_ask<T>(
             None => finding.unknown(question, command),
         },
     }
+}
+
+/// Whether AWS could prove or mend a verdict: it is not Certain, or names itself a question that only AWS answers.
+#[must_use]
+pub fn leaves_open(verdict: &NodeDiagnosisStatus) -> bool {
+    verdict.confidence != Confidence::Certain || verdict.unknowns.iter().any(|unknown| unknown.command.starts_with("aws "))
+}
+
+/// Whether a verdict rests on what AWS told.
+#[must_use]
+pub fn is_told(verdict: &NodeDiagnosisStatus) -> bool {
+    verdict.evidence.iter().any(|evidence| ["ec2:", "eks:", "iam:"].iter().any(|service| evidence.object.starts_with(service)))
 }
 
 /// The calls that IAM denied when AWS was asked about this machine; each once.

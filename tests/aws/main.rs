@@ -344,3 +344,127 @@ fn the_policy_permits_every_call_and_each_denial_is_said_once_by_name() {
     let status = Run::of(&moto, &drifting("1.2.1")).assert("AmiDriftReplacementsFail", "Certain");
     assert!(questions(&status).contains("not permitted to call ec2:DescribeImages"), "{status:#}");
 }
+
+/// What a fault makes of a machine whose role has no entry: never a verdict, always the reason, soon.
+#[track_caller]
+fn stays_open(run: &Run, faults: &[Value], said: &str) {
+    for fault in faults {
+        run.moto.tell("fault", fault);
+    }
+    let begin = Instant::now();
+    let status = run.assert("Unknown", "Possible");
+    assert!(begin.elapsed() < SOON, "{:?}", begin.elapsed());
+    assert!(questions(&status).contains(said), "{said}: {:#}", status["unknowns"]);
+}
+
+#[test]
+fn no_fault_of_aws_makes_a_verdict() {
+    let moto = moto();
+    let ready = |moto: &Moto| {
+        running(moto);
+        cluster(moto, "API");
+    };
+    let run = Run::of(&moto, JOINING);
+    ready(&moto);
+    run.assert("NodeRoleHasNoAccessEntry", "Certain");
+    let eks = |more: Value| {
+        let mut fault = json!({"action": "eks:ListAccessEntries"});
+        json_patch::merge(&mut fault, &more);
+        fault
+    };
+    let faults = [
+        (
+            eks(json!({"kind": "error", "status": 429, "code": "ThrottlingException"})),
+            "eks:ListAccessEntries gave no answer: ThrottlingException",
+        ),
+        (eks(json!({"kind": "error", "status": 500, "code": "ServerException"})), "ServerException"),
+        (eks(json!({"kind": "error", "status": 403, "code": "ExpiredTokenException"})), "ExpiredTokenException"),
+        (eks(json!({"kind": "slow", "seconds": 13, "times": 1})), "no answer within 10 s"),
+        (eks(json!({"kind": "body", "text": "{\"accessEntries\": 7}"})), "the answer cannot be read"),
+        (eks(json!({"kind": "body", "text": "<html>captive portal</html>"})), "the answer cannot be read"),
+        (eks(json!({"kind": "body", "text": ""})), "the answer cannot be read"),
+        (eks(json!({"kind": "error", "status": 404, "code": "ResourceNotFoundException"})), "eks:ListAccessEntries"),
+    ];
+    for (fault, said) in faults {
+        moto.tell("reset", &json!({}));
+        ready(&moto);
+        stays_open(&run, &[fault], said);
+    }
+}
+
+#[test]
+fn who_is_throttled_once_asks_again() {
+    let moto = moto();
+    running(&moto);
+    cluster(&moto, "API");
+    moto.tell("fault", &json!({"kind": "error", "status": 503, "code": "RequestLimitExceeded", "times": 2}));
+    Run::of(&moto, JOINING).assert("NodeRoleHasNoAccessEntry", "Certain");
+}
+
+#[test]
+fn an_ec2_that_talks_nonsense_is_not_believed() {
+    let moto = moto();
+    running(&moto);
+    let run = Run::of(&moto, JOINING);
+    for text in ["", "<html/>", "<DescribeInstancesResponse>", "\u{0}\u{1}", "<DescribeInstancesResponse><reservationSet><item>"] {
+        moto.tell("fault", &json!({"kind": "body", "action": "ec2:DescribeInstances", "text": text, "times": 1}));
+        let status = run.assert("Unknown", "Possible");
+        assert!(questions(&status).contains("the answer cannot be read"), "{text:?}: {:#}", status["unknowns"]);
+    }
+}
+
+#[test]
+fn credentials_come_from_the_environment_a_web_identity_or_pod_identity_and_their_lack_is_said() {
+    let moto = moto();
+    running(&moto);
+    cluster(&moto, "API");
+    let without = || Run::of(&moto, JOINING).without("AWS_ACCESS_KEY_ID").without("AWS_SECRET_ACCESS_KEY");
+    stays_open(&without(), &[], "no credentials");
+    assert_eq!(moto.calls(), [""; 0]);
+    let wrong = Run::of(&moto, JOINING).with("AWS_SECRET_ACCESS_KEY", "another");
+    stays_open(&wrong, &[], "SignatureDoesNotMatch");
+    // IAM roles for service accounts.
+    let by_token = without().with("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/nodewhy").with("AWS_REGION", "eu-west-1");
+    let token = by_token.dump.path().join("token");
+    std::fs::write(&token, "a.web.token").expect("the folder is writable");
+    let by_token = by_token.with("AWS_WEB_IDENTITY_TOKEN_FILE", token.to_str().expect("UTF-8"));
+    by_token.assert("NodeRoleHasNoAccessEntry", "Certain");
+    assert!(moto.calls().iter().any(|call| call == "sts:AssumeRoleWithWebIdentity"));
+    // EKS Pod Identity: the agent on the Node hands out what belongs to the token.
+    let by_agent = without().with("AWS_CONTAINER_CREDENTIALS_FULL_URI", moto.url() + "/test/pod-identity");
+    let token = by_agent.dump.path().join("token");
+    std::fs::write(&token, "the-pods-token").expect("the folder is writable");
+    let by_agent = by_agent.with("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", token.to_str().expect("UTF-8"));
+    by_agent.assert("NodeRoleHasNoAccessEntry", "Certain");
+    // The shared file.
+    let by_file = without();
+    let file = by_file.dump.path().join("credentials");
+    std::fs::write(&file, "[default]\naws_access_key_id = AKIATESTTESTTESTTEST\naws_secret_access_key = secret\n")
+        .expect("the folder is writable");
+    let by_file = by_file.with("AWS_SHARED_CREDENTIALS_FILE", file.to_str().expect("UTF-8"));
+    by_file.assert("NodeRoleHasNoAccessEntry", "Certain");
+}
+
+#[test]
+fn no_more_calls_than_the_budget_and_things_of_a_kind_in_one() {
+    let moto = moto();
+    let many: String = (0..250)
+        .map(|n| {
+            let machine = JOINING.replace("general-7xk2p", &format!("general-{n:05}")).replace("uid: c1", &format!("uid: u{n}"));
+            machine.replace(MACHINE, &format!("i-0a000000000{n:05}")) + "---"
+        })
+        .collect();
+    let run = Run::of(&moto, many.trim_end_matches("---")).argument("--aws-calls-per-minute=5");
+    let mut command = run.command();
+    command.args(["diagnose", "--now", "2026-01-15T12:00:00Z", "-f"]).arg(run.dump.path());
+    let output = command.args(&run.arguments).output().expect("nodewhy runs");
+    assert!(output.status.success());
+    let calls = moto.calls();
+    assert_eq!(calls.len(), 5, "{calls:?}");
+    assert_eq!(
+        calls.iter().filter(|call| *call == "ec2:DescribeInstances").count(),
+        4,
+        "250 machines are three calls, and one witness: {calls:?}"
+    );
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--aws-calls-per-minute"));
+}

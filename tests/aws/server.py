@@ -189,6 +189,12 @@ moto = DomainDispatcherApplication(create_backend_app)
 
 def application(environ, start_response):
     request = Request(environ)
+    if request.path == "/test/pod-identity":
+        # What eks-pod-identity-agent answers on each Node.
+        if request.headers.get("Authorization") != "the-pods-token":
+            return Response(status=401)(environ, start_response)
+        keys = {"AccessKeyId": "AKIATESTTESTTESTTEST", "SecretAccessKey": "secret", "Token": "of-pod-identity", "AccountId": ACCOUNT}
+        return Response(json.dumps(keys | {"Expiration": "2099-01-01T00:00:00Z"}))(environ, start_response)
     if request.path.startswith("/test/"):
         body = json.loads(request.get_data() or "{}")
         return Response(json.dumps(told(request.path, body)))(environ, start_response)
