@@ -15,7 +15,7 @@ pub use asker::Asker;
 
 use crate::case::Case;
 use crate::diagnose::{self, Judgement};
-use crate::foreign::{Answer, AwsObservation, Meta, Refusal};
+use crate::foreign::{Ami, AmiTerm, Answer, AwsObservation, Meta, Refusal};
 use crate::gate::Thresholds;
 use crate::input::Object;
 use crate::world::{Subject, World};
@@ -140,6 +140,21 @@ impl Aws {
             self.fresh.insert(question.clone(), Instant::now() + good_for(answer));
         }
         answers.into_iter().map(|(question, answer)| observation(&question, answer, now)).collect()
+    }
+
+    /// The newest images that the terms of a class take, in the order of the terms. Terms of AWS's own images, which are available
+    /// before they are named, are left out.
+    pub async fn selected(&mut self, terms: &[AmiTerm], now: DateTime<Utc>) -> Result<Vec<(Ami, AwsObservation)>, String> {
+        let mut selected = Vec::new();
+        for term in terms.iter().filter(|term| term.id.is_none() && (term.name.is_some() || !term.tags.is_empty())) {
+            let found =
+                ec2::newest(&mut self.transport, term).await.map_err(|failure| format!("{}: {failure}", Call::DescribeImages.action()))?;
+            if let Some((id, image)) = found {
+                let ami = Ami { id: id.clone(), name: image.name.clone(), ..Ami::default() };
+                selected.push((ami, observation(&Question::Image(id), Answer::Image(image), now)));
+            }
+        }
+        Ok(selected)
     }
 
     async fn one(&mut self, question: &Question) -> Option<Answer> {

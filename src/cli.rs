@@ -4,14 +4,14 @@ mod userdata;
 
 use crate::api::{Confidence, NodeDiagnosis};
 #[cfg(feature = "aws")]
-use crate::aws::{self, Aws};
+use crate::aws::{self, Aws, questions::Question};
 use crate::cluster::Cluster;
 use crate::collect;
 use crate::crd;
 use crate::diagnose::{self, Judgement};
 use crate::dump;
 #[cfg(feature = "aws")]
-use crate::foreign::AwsObservation;
+use crate::foreign::{Ami, Answer, AwsObservation};
 use crate::gate::Thresholds;
 use crate::input::Input;
 use crate::lint;
@@ -258,6 +258,10 @@ fn lint(args: &Lint) -> ExitCode {
     for complaint in &summary.complaints {
         complain(&complaint.to_string());
     }
+    #[cfg(feature = "aws")]
+    if let Err(error) = ask_aws_about_images(&args.aws, &mut files) {
+        return fail(&error, BAD_INPUT);
+    }
     let report = lint::lint(files, args.ami_family);
     for note in &report.notes {
         complain(note);
@@ -272,6 +276,41 @@ fn lint(args: &Lint) -> ExitCode {
     let least = if args.fail_on == FailOn::Certain { lint::Level::Error } else { lint::Level::Warning };
     let failed = report.findings.iter().any(|finding| finding.level >= least);
     ExitCode::from(if summary.complaints.is_empty() { u8::from(failed) } else { BAD_INPUT })
+}
+
+/// Asks EC2 about the images that the classes of the files select; what it shows counts as the class's status where that is not here.
+#[cfg(feature = "aws")]
+fn ask_aws_about_images(options: &aws::Options, files: &mut lint::Files) -> Result<(), String> {
+    if !options.ask {
+        return Ok(());
+    }
+    let mut aws = Aws::new(options, &World::default()).map_err(|error| error.to_string())?;
+    let now = Utc::now();
+    let asked = block_on(async {
+        let mut told = Vec::new();
+        for class in files.classes_mut().filter(|class| class.is_ec2()) {
+            if class.status.amis.is_empty() {
+                let by_id = class.spec.ami_selector_terms.iter().filter_map(|term| term.id.clone());
+                class.status.amis = by_id.map(|id| Ami { id, ..Ami::default() }).collect();
+                for (ami, observation) in aws.selected(&class.spec.ami_selector_terms, now).await? {
+                    class.status.amis.push(ami);
+                    told.push(observation);
+                }
+            }
+            let images = class.status.amis.iter().map(|ami| Question::Image(ami.id.clone()));
+            let unknown = images.filter(|question| !told.iter().any(|answer| answer.about == question.about()));
+            told.extend(aws.answer(unknown.collect(), now).await);
+        }
+        Ok(told)
+    });
+    let told: Vec<AwsObservation> = asked.map_err(|error| error.to_string()).flatten()?;
+    for answer in &told {
+        if let Answer::Refused(refusal) = &answer.answer {
+            complain(&format!("{}: {refusal}", answer.about));
+        }
+    }
+    files.told(told);
+    Ok(())
 }
 
 fn diagnose(args: &Diagnose) -> ExitCode {

@@ -3,7 +3,7 @@
 use super::console;
 use super::questions::Call;
 use super::transport::{Failure, Service, Transport, Unsigned, encode};
-use crate::foreign::{Answer, Checks, Image, Instance};
+use crate::foreign::{AmiTerm, Answer, Checks, Image, Instance};
 use crate::text;
 use chrono::{DateTime, NaiveDateTime, Utc};
 use http::Method;
@@ -46,6 +46,31 @@ pub async fn images(transport: &mut Transport, ids: &[&str]) -> Result<Vec<(Stri
     parameters.extend([("IncludeDeprecated".to_owned(), "true"), ("IncludeDisabled".to_owned(), "true")]);
     let found: Images = call(transport, Call::DescribeImages, &parameters).await?;
     Ok(answers(ids, found.images_set.item.into_iter().map(|image| (image.image_id.clone(), Answer::Image(image.into()))).collect()))
+}
+
+/// The newest image that a selector term takes, were it available.
+/// Source: karpenter-provider-aws v1.14.1 pkg/providers/amifamily/ami.go `DescribeImageQueries`, which adds `state=available`.
+pub async fn newest(transport: &mut Transport, term: &AmiTerm) -> Result<Option<(String, Image)>, Failure> {
+    let mut parameters = vec![("IncludeDeprecated".to_owned(), "true")];
+    match &term.owner {
+        Some(owner) => parameters.push(("Owner.1".to_owned(), owner)),
+        // Anybody may call an image as ours.
+        None if term.name.is_some() => parameters.extend([("Owner.1".to_owned(), "self"), ("Owner.2".to_owned(), "amazon")]),
+        None => {}
+    }
+    let name = term.name.iter().map(|name| ("name".to_owned(), name.as_str()));
+    let tags = term.tags.iter().map(|(key, value)| match value.as_str() {
+        "*" => ("tag-key".to_owned(), key.as_str()),
+        value => (format!("tag:{key}"), value),
+    });
+    let filters: Vec<(String, &str)> = name.chain(tags).collect();
+    for (n, (name, value)) in filters.iter().enumerate() {
+        parameters.push((format!("Filter.{}.Name", n + 1), name));
+        parameters.push((format!("Filter.{}.Value.1", n + 1), value));
+    }
+    let found: Images = call(transport, Call::DescribeImages, &parameters).await?;
+    let newest = found.images_set.item.into_iter().max_by(|a, b| a.creation_date.cmp(&b.creation_date));
+    Ok(newest.map(|image| (image.image_id.clone(), image.into())))
 }
 
 pub async fn instances(transport: &mut Transport, ids: &[&str]) -> Result<Vec<(String, Answer)>, Failure> {

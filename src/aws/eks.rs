@@ -38,9 +38,12 @@ pub async fn access_entry(transport: &mut Transport, cluster: &str, role: &str) 
     let entries = format!("/clusters/{}/access-entries", encode(cluster));
     let mut token = String::new();
     for _ in 0..PAGES {
-        let page: Listed = get(transport, Call::ListAccessEntries, format!("{entries}?maxResults=100{token}"))
-            .await
-            .map_err(|failure| (Call::ListAccessEntries, failure))?;
+        let page: Listed =
+            get(transport, Call::ListAccessEntries, format!("{entries}?maxResults=100{token}")).await.map_err(|failure| match failure {
+                // It is the cluster that is not there.
+                Failure::Absent(why) => (Call::ListAccessEntries, Failure::Unanswered(why)),
+                failure => (Call::ListAccessEntries, failure),
+            })?;
         let of_role = |arn: &&String| arn.split_once(":role/").is_some_and(|(_, path)| path.rsplit('/').next() == Some(role));
         if let Some(arn) = page.access_entries.iter().find(of_role) {
             let found = get::<DescribedEntry>(transport, Call::DescribeAccessEntry, format!("{entries}/{}", encode(arn))).await;

@@ -50,6 +50,7 @@ pub struct AmiTerm {
     #[serde(deserialize_with = "nullable")]
     pub tags: BTreeMap<String, String>,
     pub ssm_parameter: Option<String>,
+    pub owner: Option<String>,
 }
 
 /// A subnet or security group selector term.
