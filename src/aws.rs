@@ -30,6 +30,7 @@ use transport::{Failure, Transport};
 /// Whether AWS is asked, and where.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "AWS")]
+#[group(id = "aws")]
 pub struct Options {
     /// Ask AWS, read-only, what the cluster cannot tell about machines whose cause is open (docs/aws.md has the IAM policy)
     #[arg(long = "aws", env = "NODEWHY_AWS")]
@@ -73,6 +74,8 @@ const DOWN_FOR: Duration = Duration::from_secs(60);
 /// What a machine becomes in the next minute, an image, a policy: how long an answer is good.
 fn good_for(answer: &Answer) -> Duration {
     Duration::from_secs(match answer {
+        Answer::Instance(instance) if instance.state == "terminated" => 600,
+        Answer::Console(console) if !console.lines.is_empty() => 600,
         Answer::Instance(_) => 60,
         Answer::Image(image) if image.state == "available" => 600,
         Answer::Image(_) | Answer::Absent => 60,

@@ -138,7 +138,7 @@ const CONSOLE_AFTER: TimeDelta = TimeDelta::minutes(3);
 #[must_use]
 pub fn of(case: &Case, verdict: &NodeDiagnosisStatus) -> BTreeSet<Question> {
     let mut questions = BTreeSet::new();
-    if !told_by_aws::leaves_open(verdict) {
+    if !told_by_aws::concerns(verdict) {
         return questions;
     }
     match case.stage() {

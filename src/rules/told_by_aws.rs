@@ -39,7 +39,13 @@ pub fn leaves_open(verdict: &NodeDiagnosisStatus) -> bool {
     verdict.confidence != Confidence::Certain || verdict.unknowns.iter().any(|unknown| unknown.command.starts_with("aws "))
 }
 
-/// Whether a verdict rests on what AWS told.
+/// Whether AWS is asked about a machine: it could settle the verdict, or has told something that may have changed since.
+#[must_use]
+pub fn concerns(verdict: &NodeDiagnosisStatus) -> bool {
+    leaves_open(verdict) || is_told(verdict)
+}
+
+/// Whether a verdict holds what AWS told.
 #[must_use]
 pub fn is_told(verdict: &NodeDiagnosisStatus) -> bool {
     verdict.evidence.iter().any(|evidence| ["ec2:", "eks:", "iam:"].iter().any(|service| evidence.object.starts_with(service)))

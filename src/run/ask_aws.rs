@@ -60,7 +60,7 @@ impl AskAws {
 fn open(triage: &Triage, now: DateTime<Utc>) -> BTreeSet<Question> {
     let mut consoles: BTreeMap<Option<String>, usize> = BTreeMap::new();
     let mut questions = BTreeSet::new();
-    for (case, verdict) in triage.cases(now, told_by_aws::leaves_open) {
+    for (case, verdict) in triage.cases(now, told_by_aws::concerns) {
         let of_class = consoles.entry(case.class_object()).or_default();
         for question in questions::of(&case, verdict) {
             if matches!(question, Question::Console(_)) {

@@ -488,7 +488,7 @@ fn lint_tells_of_an_image_that_is_not_available_before_anything_is_launched() {
     image("ami-0bbb0000000000002", "2026-01-15T11:20:00+00:00", "pending");
     let (found, fine) = lint(&run, class);
     assert!(!fine);
-    let told = &found.as_array().or_else(|| found["findings"].as_array()).expect("findings")[0];
+    let told = &found["items"][0];
     assert_eq!(told["cause"], "ImageNotAvailable", "{found:#}");
     assert!(told["message"].as_str().is_some_and(|m| m.contains("ami-0bbb0000000000002") && m.contains("pending")), "{found:#}");
     assert_eq!(told["line"], 7, "{found:#}");
