@@ -69,20 +69,18 @@ pub struct Aws {
 }
 
 /// A service that does not answer is left alone for so long.
-const DOWN_FOR: Duration = Duration::from_secs(60);
+const DOWN_FOR: Duration = Duration::from_mins(1);
 
 /// What a machine becomes in the next minute, an image, a policy: how long an answer is good.
 fn good_for(answer: &Answer) -> Duration {
     Duration::from_secs(match answer {
         Answer::Instance(instance) if instance.state == "terminated" => 600,
         Answer::Console(console) if !console.lines.is_empty() => 600,
-        Answer::Instance(_) => 60,
         Answer::Image(image) if image.state == "available" => 600,
-        Answer::Image(_) | Answer::Absent => 60,
         Answer::Checks(_) | Answer::Console(_) => 120,
         Answer::Cluster(_) | Answer::AccessEntry(_) | Answer::InstanceProfile(_) => 300,
         Answer::Refused(refusal) if refusal.denied => 900,
-        Answer::Refused(_) => 60,
+        Answer::Instance(_) | Answer::Image(_) | Answer::Absent | Answer::Refused(_) => 60,
     })
 }
 
@@ -120,7 +118,7 @@ impl Aws {
         for question in questions.into_iter().filter(|q| !self.fresh.contains_key(q)) {
             match question {
                 Question::Instance(_) | Question::Image(_) | Question::Checks(_) => {
-                    batches.entry(question.call()).or_default().push(question)
+                    batches.entry(question.call()).or_default().push(question);
                 }
                 _ => single.push(question),
             }
@@ -222,7 +220,7 @@ impl Aws {
             Failure::Denied(_) => {
                 // A denial of one thing only, as the console's of a machine without the tag, says nothing of the next.
                 if call != Call::GetConsoleOutput {
-                    self.denied.insert(call, (Instant::now() + Duration::from_secs(900), why.clone()));
+                    self.denied.insert(call, (Instant::now() + Duration::from_mins(15), why.clone()));
                 }
             }
             Failure::Credentials(_) => {
@@ -271,7 +269,7 @@ fn region_of_zone(zone: &str) -> Option<String> {
     let parts: Vec<&str> = zone.split('-').collect();
     let number = parts.iter().position(|part| part.starts_with(|c: char| c.is_ascii_digit()))?;
     let digits: String = parts.get(number)?.chars().take_while(char::is_ascii_digit).collect();
-    Some(parts.get(..number)?.iter().map(|part| format!("{part}-")).collect::<String>() + &digits)
+    Some(format!("{}-{digits}", parts.get(..number)?.join("-")))
 }
 
 /// Rounds of asking: what is asked last follows from what was answered before.

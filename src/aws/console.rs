@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn an_endless_console_is_cut() {
-        let text = (0..10_000).map(|n| format!("Exited with error on line {n} {}\n", "x".repeat(500))).collect::<String>();
+        let text = (0..10_000).fold(String::new(), |text, n| text + &format!("Exited with error on line {n} {}\n", "x".repeat(500)));
         let console = read(text.as_bytes());
         assert_eq!(console.lines.len(), MOST);
         assert!(console.lines.iter().all(|line| line.text.chars().count() <= LONGEST + 1));

@@ -6,6 +6,7 @@ use super::{Rule, node_role};
 use crate::api::{Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
+use crate::foreign::NodeClass;
 use crate::input::Input;
 use crate::userdata::Family;
 
@@ -29,7 +30,7 @@ fn check(case: &Case) -> Opinion {
     if let Some(proof) = node_role::is_let_in(case) {
         return Opinion::RuledOut(format!("the node role {role} is let in: {proof}"));
     }
-    let wanted = if case.class().and_then(|c| c.family()) == Some(Family::Windows) { "EC2_WINDOWS" } else { "EC2_LINUX" };
+    let wanted = if case.class().and_then(NodeClass::family) == Some(Family::Windows) { "EC2_WINDOWS" } else { "EC2_LINUX" };
     let (arn, type_) = (&entry.principal_arn, &entry.type_);
     Finding::new(
         Confidence::Certain,

@@ -6,7 +6,7 @@ use super::told_by_aws::seen;
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
-use crate::foreign::{Ami, AmiTerm, Image, NodeClass};
+use crate::foreign::{Ami, AmiTerm, Image, NodeClaim, NodeClass};
 use crate::input::Input;
 use crate::world::aws::Told;
 
@@ -102,7 +102,7 @@ fn fix(image: Option<&Image>) -> &'static str {
 /// Machines that run on and are not replaced before the new image works.
 fn kept(case: &Case) -> Option<crate::api::Evidence> {
     let drifted = case.joined_siblings().filter(|s| s.condition("Drifted").is_some_and(|c| c.is_true() && c.reason == "AMIDrift"));
-    let names: Vec<&str> = drifted.map(|s| s.name()).collect();
+    let names: Vec<&str> = drifted.map(NodeClaim::name).collect();
     let first = names.first()?;
     Some(saw(
         format!("NodeClaim/{first}"),

@@ -37,11 +37,11 @@ pub(super) fn ended<'w>(case: &Case<'w>) -> Option<Ended<'w>> {
     Some(Ended { id, instance, code, seen: seen(at) })
 }
 
-/// The instance's volumes: whether the node class encrypts them, and with which key.
-pub(super) fn encryption<'w>(case: &Case<'w>) -> Option<Option<&'w str>> {
+/// The key that the node class encrypts the machine's volumes with; empty for the account's own, `None` where nothing is encrypted.
+pub(super) fn encryption<'w>(case: &Case<'w>) -> Option<&'w str> {
     let ebs = case.class()?.spec.block_device_mappings.iter().filter_map(|b| b.ebs.as_ref());
     let key = ebs.clone().find_map(|e| e.kms_key_id.as_deref());
-    (key.is_some() || ebs.clone().any(|e| e.encrypted == Some(true))).then_some(key)
+    (key.is_some() || ebs.clone().any(|e| e.encrypted == Some(true))).then_some(key.unwrap_or_default())
 }
 
 /// EC2 knows no such instance, though it shows others of this cluster: it is gone for more than an hour.

@@ -28,7 +28,7 @@ fn check(case: &Case) -> Opinion {
         (false, Some(_)) if ended.code == "Client.InternalError" => Confidence::Likely,
         (false, _) => return Opinion::Silent,
     };
-    let key = encrypted.flatten();
+    let key = encrypted.filter(|key| !key.is_empty());
     let with = key.map_or_else(String::new, |key| format!(" {key}"));
     let class = case.class();
     let message = ended.instance.message.as_deref().unwrap_or_default();

@@ -14,7 +14,7 @@ pub const ENTRY: &str = "eks:DescribeAccessEntry";
 pub const PROFILE: &str = "iam:GetInstanceProfile";
 
 /// What AWS told.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub enum Told<'w, T> {
     /// Nobody asked.
     Nothing,
@@ -23,6 +23,14 @@ pub enum Told<'w, T> {
     Absent(Option<DateTime<Utc>>),
     Is(&'w T, Option<DateTime<Utc>>),
 }
+
+impl<T> Clone for Told<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Told<'_, T> {}
 
 impl<'w, T> Told<'w, T> {
     #[must_use]

@@ -497,3 +497,33 @@ fn lint_tells_of_an_image_that_is_not_available_before_anything_is_launched() {
     let (found, _) = lint(&run, &by_id);
     assert!(found.to_string().contains("ami-0ccc0000000000003"), "{found:#}");
 }
+
+#[test]
+fn the_manual_has_the_policy_of_the_code() {
+    let manual = include_str!("../../docs/aws.md");
+    let written = manual.split_once("```json\n").and_then(|(_, rest)| rest.split_once("```")).expect("a block of JSON").0;
+    assert_eq!(serde_json::from_str::<Value>(written).expect("JSON"), questions::policy());
+    for call in questions::Call::ALL {
+        assert!(manual.matches(call.action()).count() >= 2, "{} is not explained", call.action());
+    }
+}
+
+/// What is shipped is built without the feature, and then nothing of it is there.
+#[test]
+fn without_the_feature_nothing_of_it_is_built() {
+    let tree = |features: &[&str]| {
+        let arguments = ["tree", "--locked", "--offline", "--edges=normal", "--prefix=none", "--format={lib}"];
+        let output = std::process::Command::new(env!("CARGO"))
+            .args(arguments)
+            .args(features)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .expect("cargo");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    for name in ["reqsign_core", "reqsign_aws_v4", "quick_xml"] {
+        assert!(!tree(&[]).contains(name), "{name}");
+        assert!(tree(&["--features=aws"]).contains(name), "{name}");
+    }
+}

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 const MACHINE: &str = "i-0a0000000000000b1";
 
 fn operator(control_plane: &ControlPlane, rights: &Path, moto: &Moto, name: &str) -> Process {
