@@ -52,7 +52,7 @@ pub async fn images(transport: &mut Transport, ids: &[&str]) -> Result<Vec<(Stri
 /// Source: karpenter-provider-aws v1.14.1 pkg/providers/amifamily/ami.go `DescribeImageQueries`, which adds `state=available`.
 pub async fn newest(transport: &mut Transport, term: &AmiTerm) -> Result<Option<(String, Image)>, Failure> {
     let mut parameters = vec![("IncludeDeprecated".to_owned(), "true")];
-    match &term.owner {
+    match term.owner.as_ref().and_then(serde_json::Value::as_str) {
         Some(owner) => parameters.push(("Owner.1".to_owned(), owner)),
         // Anybody may call an image as ours.
         None if term.name.is_some() => parameters.extend([("Owner.1".to_owned(), "self"), ("Owner.2".to_owned(), "amazon")]),

@@ -50,7 +50,8 @@ pub struct AmiTerm {
     #[serde(deserialize_with = "nullable")]
     pub tags: BTreeMap<String, String>,
     pub ssm_parameter: Option<String>,
-    pub owner: Option<String>,
+    /// An account's number, which people also write without quotes.
+    pub owner: Option<serde_json::Value>,
 }
 
 /// A subnet or security group selector term.

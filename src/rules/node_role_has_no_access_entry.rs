@@ -38,11 +38,11 @@ fn check(case: &Case) -> Opinion {
     let confidence = match (mode.reads_aws_auth(), case.world.aws_auth(), case.world.missing(Input::AwsAuth)) {
         // What aws-auth says of the role has rules of its own.
         (true, Some(_), _) => return Opinion::Silent,
-        (true, None, Some(_)) => Confidence::Likely,
+        (true, None, Some(_)) => Confidence::Possible,
         (true, None, None) | (false, ..) => Confidence::Certain,
     };
     let authentication = mode.authentication_mode.as_deref().unwrap_or_default();
-    let because = if mode.reads_aws_auth() { "there is no aws-auth to make up for it" } else { "aws-auth does not count in this cluster" };
+    let because = if mode.reads_aws_auth() { "no aws-auth is seen to make up for it" } else { "aws-auth does not count in this cluster" };
     let wanted = if case.class().and_then(NodeClass::family) == Some(Family::Windows) { "EC2_WINDOWS" } else { "EC2_LINUX" };
     let arn = node_role::profile(case).and_then(|p| p.role_arn.clone()).unwrap_or_else(|| format!("arn:aws:iam::ACCOUNT:role/{role}"));
     Finding::new(
@@ -52,6 +52,9 @@ fn check(case: &Case) -> Opinion {
     )
     .with(saw(format!("eks:DescribeCluster {cluster}"), "accessConfig.authenticationMode", authentication, because))
     .with(saw(case.class_object().unwrap_or_default(), "spec.role", role, "the machines have this role"))
+    .with_all(case.world.missing(Input::AwsAuth).filter(|_| mode.reads_aws_auth()).map(|why| {
+        saw("ConfigMap/aws-auth", "data.mapRoles", "not read", format!("it may let the role in: {why}"))
+    }))
     .fix(format!("Make an access entry of type {wanted} for the node role."))
     .step(Risk::Mutating, "Make the entry", Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {wanted}")))
     .into()
