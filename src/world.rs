@@ -8,8 +8,8 @@ mod index;
 
 use crate::aws_auth::{self, AwsAuth};
 use crate::foreign::{
-    AwsObservation, CertificateSigningRequest, DaemonSet, EniConfig, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ReviewStatus, ServiceAccount,
-    Written,
+    AwsObservation, CertificateSigningRequest, DaemonSet, EniConfig, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ReviewStatus,
+    ServiceAccount, Written,
 };
 use crate::identity::Identity;
 use crate::input::{Input, Object};
@@ -442,10 +442,6 @@ impl World {
 
     pub fn pools(&self) -> impl Iterator<Item = &NodePool> {
         self.pools.values()
-    }
-
-    pub fn claims(&self) -> impl Iterator<Item = &NodeClaim> {
-        self.claims.values().map(AsRef::as_ref)
     }
 
     pub fn classes(&self) -> impl Iterator<Item = &ClassFacts> {
