@@ -157,6 +157,18 @@ impl<'w> Case<'w> {
         self.world.karpenter()
     }
 
+    /// The EC2 instance.
+    #[must_use]
+    pub fn instance_id(&self) -> Option<&'w str> {
+        self.claim.and_then(|c| c.instance_id()).or_else(|| self.node.and_then(|n| n.instance_id()))
+    }
+
+    /// The EKS cluster, as Karpenter is told.
+    #[must_use]
+    pub fn cluster_name(&self) -> Option<&'w str> {
+        self.karpenter().and_then(|k| k.cluster_name.as_deref()).filter(|name| !name.is_empty())
+    }
+
     /// Whose patch numbers Karpenter's image tag has.
     #[must_use]
     pub fn provider(&self) -> Provider {

@@ -3,11 +3,15 @@
 mod userdata;
 
 use crate::api::{Confidence, NodeDiagnosis};
+#[cfg(feature = "aws")]
+use crate::aws::{self, Aws, questions::Question};
 use crate::cluster::Cluster;
 use crate::collect;
 use crate::crd;
 use crate::diagnose::{self, Judgement};
 use crate::dump;
+#[cfg(feature = "aws")]
+use crate::foreign::{Ami, Answer, AwsObservation};
 use crate::gate::Thresholds;
 use crate::input::Input;
 use crate::lint;
@@ -48,6 +52,9 @@ enum Command {
     Collect {
         #[command(flatten)]
         cluster: Cluster,
+        #[cfg(feature = "aws")]
+        #[command(flatten)]
+        aws: aws::Options,
     },
     /// Watch the cluster and write a NodeDiagnosis for each stuck machine
     Run {
@@ -88,6 +95,9 @@ struct Lint {
     fail_on: FailOn,
     #[arg(long, value_enum, default_value_t)]
     color: Color,
+    #[cfg(feature = "aws")]
+    #[command(flatten)]
+    aws: aws::Options,
 }
 
 fn family(name: &str) -> Result<Family, String> {
@@ -118,6 +128,9 @@ struct Diagnose {
     fail_on: Option<FailOn>,
     #[arg(long, value_enum, default_value_t)]
     color: Color,
+    #[cfg(feature = "aws")]
+    #[command(flatten)]
+    aws: aws::Options,
     #[command(flatten)]
     thresholds: ThresholdArgs,
 }
@@ -195,7 +208,15 @@ pub fn main() -> ExitCode {
         Command::Diagnose(args) => diagnose(&args),
         Command::Lint(args) => lint(&args),
         Command::Userdata(args) => userdata::run(&args),
-        Command::Collect { cluster } => collect(&cluster),
+        Command::Collect {
+            cluster,
+            #[cfg(feature = "aws")]
+            aws,
+        } => collect(
+            &cluster,
+            #[cfg(feature = "aws")]
+            &aws,
+        ),
         Command::Run { options, thresholds } => match block_on(run::run(options, (&thresholds).into())) {
             Ok(Ok(())) => ExitCode::SUCCESS,
             Ok(Err(error)) => fail(&error, NO_CLUSTER),
@@ -237,6 +258,10 @@ fn lint(args: &Lint) -> ExitCode {
     for complaint in &summary.complaints {
         complain(&complaint.to_string());
     }
+    #[cfg(feature = "aws")]
+    if let Err(error) = ask_aws_about_images(&args.aws, &mut files) {
+        return fail(&error, BAD_INPUT);
+    }
     let report = lint::lint(files, args.ami_family);
     for note in &report.notes {
         complain(note);
@@ -251,6 +276,41 @@ fn lint(args: &Lint) -> ExitCode {
     let least = if args.fail_on == FailOn::Certain { lint::Level::Error } else { lint::Level::Warning };
     let failed = report.findings.iter().any(|finding| finding.level >= least);
     ExitCode::from(if summary.complaints.is_empty() { u8::from(failed) } else { BAD_INPUT })
+}
+
+/// Asks EC2 about the images that the classes of the files select; what it shows counts as the class's status where that is not here.
+#[cfg(feature = "aws")]
+fn ask_aws_about_images(options: &aws::Options, files: &mut lint::Files) -> Result<(), String> {
+    if !options.ask {
+        return Ok(());
+    }
+    let mut aws = Aws::new(options, &World::default()).map_err(|error| error.to_string())?;
+    let now = Utc::now();
+    let asked = block_on(async {
+        let mut told = Vec::new();
+        for class in files.classes_mut().filter(|class| class.is_ec2()) {
+            if class.status.amis.is_empty() {
+                let by_id = class.spec.ami_selector_terms.iter().filter_map(|term| term.id.clone());
+                class.status.amis = by_id.map(|id| Ami { id, ..Ami::default() }).collect();
+                for (ami, observation) in aws.selected(&class.spec.ami_selector_terms, now).await? {
+                    class.status.amis.push(ami);
+                    told.push(observation);
+                }
+            }
+            let images = class.status.amis.iter().map(|ami| Question::Image(ami.id.clone()));
+            let unknown = images.filter(|question| !told.iter().any(|answer| answer.about == question.about()));
+            told.extend(aws.answer(unknown.collect(), now).await);
+        }
+        Ok(told)
+    });
+    let told: Vec<AwsObservation> = asked.map_err(|error| error.to_string()).flatten()?;
+    for answer in &told {
+        if let Answer::Refused(refusal) = &answer.answer {
+            complain(&format!("{}: {refusal}", answer.about));
+        }
+    }
+    files.told(told);
+    Ok(())
 }
 
 fn diagnose(args: &Diagnose) -> ExitCode {
@@ -275,7 +335,28 @@ fn of_cluster(args: &Diagnose) -> ExitCode {
         return fail(&error, NO_CLUSTER);
     }
     say_karpenter(&world);
+    #[cfg(feature = "aws")]
+    if let Err(error) = ask_aws(&args.aws, &mut world, now, &thresholds) {
+        return fail(&error, BAD_INPUT);
+    }
     conclude(args, &world, now)
+}
+
+/// Asks AWS what is open, where the user wants that; gives the answers.
+#[cfg(feature = "aws")]
+fn ask_aws(options: &aws::Options, world: &mut World, now: DateTime<Utc>, thresholds: &Thresholds) -> Result<Vec<AwsObservation>, String> {
+    if !options.ask {
+        return Ok(Vec::new());
+    }
+    let mut aws = Aws::new(options, world).map_err(|error| error.to_string())?;
+    let answers = block_on(aws::ask(&mut aws, world, now, thresholds)).map_err(|error| error.to_string())?;
+    if !answers.is_empty() {
+        complain(&format!("asked AWS about {} things in {}", answers.len(), aws.region()));
+    }
+    if aws.is_spent() {
+        complain("not all questions to AWS fit in one minute; --aws-calls-per-minute permits more");
+    }
+    Ok(answers)
 }
 
 /// Reads the cluster; says what could not be read, and fails where nothing could.
@@ -294,11 +375,16 @@ fn load(
     world.missing(Input::Nodes).map_or(Ok(()), |why| Err(format!("nothing to judge: Nodes cannot be read ({why})")))
 }
 
-fn collect(cluster: &Cluster) -> ExitCode {
-    let mut objects = Vec::new();
+fn collect(cluster: &Cluster, #[cfg(feature = "aws")] options: &aws::Options) -> ExitCode {
+    let (mut objects, mut world, now) = (Vec::new(), World::default(), Utc::now());
     let mut keep = |object: &Raw, resource: &ApiResource| objects.extend(object.whole(resource).ok().map(collect::disclosed));
-    if let Err(error) = load(cluster, &mut World::default(), Utc::now(), &Thresholds::default(), &mut keep) {
+    if let Err(error) = load(cluster, &mut world, now, &Thresholds::default(), &mut keep) {
         return fail(&error, NO_CLUSTER);
+    }
+    #[cfg(feature = "aws")]
+    match ask_aws(options, &mut world, now, &Thresholds::default()) {
+        Ok(answers) => objects.extend(answers.iter().map(aws::document)),
+        Err(error) => return fail(&error, BAD_INPUT),
     }
     print(&collect::list(&objects));
     ExitCode::SUCCESS
@@ -331,6 +417,10 @@ fn of_dump(args: &Diagnose) -> ExitCode {
         }
     };
     say_karpenter(&world);
+    #[cfg(feature = "aws")]
+    if let Err(error) = ask_aws(&args.aws, &mut world, now, &Thresholds::from(&args.thresholds)) {
+        return fail(&error, BAD_INPUT);
+    }
     let code = conclude(args, &world, now);
     if summary.complaints.is_empty() { code } else { ExitCode::from(BAD_INPUT) }
 }

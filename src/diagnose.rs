@@ -137,6 +137,14 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
     let mut unknowns = finding.unknowns;
     if finding.confidence != Confidence::Certain {
         unknowns.extend(heard.missing);
+        for denial in rules::told_by_aws::denials(case) {
+            if !unknowns.iter().any(|unknown| unknown.question.contains(&denial.action)) {
+                unknowns.push(Unknown {
+                    question: format!("What would {} tell? ({denial}.)", denial.action),
+                    command: "aws sts get-caller-identity".to_owned(),
+                });
+            }
+        }
     }
     let mut evidence = finding.evidence;
     // Why it counts as stuck, unless the rule says the same in better words.

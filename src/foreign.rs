@@ -5,6 +5,7 @@
 
 mod affinity;
 mod auth;
+mod aws;
 mod eni_config;
 mod event;
 mod meta;
@@ -16,6 +17,7 @@ mod workload;
 
 pub use affinity::{Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm};
 pub use auth::{AwsAuthConfigMap, CertificateSigningRequest, CsrStatus, ReviewStatus, ServiceAccount, SubjectAccessReview};
+pub use aws::{AccessEntry, Answer, AwsObservation, Checks, Console, ConsoleLine, EksCluster, Image, Instance, InstanceProfile, Refusal};
 pub use eni_config::EniConfig;
 pub use event::Event;
 pub use meta::{Condition, ManagedField, Meta, Owner, Quantity, Taint, Words, Written, conditions};

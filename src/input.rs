@@ -1,8 +1,8 @@
 //! The kinds that nodewhy reads. RBAC, watches, readiness and the docs follow from this one table.
 
 use crate::foreign::{
-    AwsAuthConfigMap, CertificateSigningRequest, DaemonSet, Deployment, EniConfig, Event, Node, NodeClaim, NodeClass, NodePool, Pod,
-    ServiceAccount, SubjectAccessReview,
+    AwsAuthConfigMap, AwsObservation, CertificateSigningRequest, DaemonSet, Deployment, EniConfig, Event, Node, NodeClaim, NodeClass,
+    NodePool, Pod, ServiceAccount, SubjectAccessReview,
 };
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -25,10 +25,11 @@ pub enum Input {
     ServiceAccounts,
     EniConfigs,
     AccessReviews,
+    AwsObservations,
 }
 
 impl Input {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Nodes,
         Self::NodeClaims,
         Self::NodePools,
@@ -42,6 +43,7 @@ impl Input {
         Self::ServiceAccounts,
         Self::EniConfigs,
         Self::AccessReviews,
+        Self::AwsObservations,
     ];
 
     /// What a user calls it.
@@ -61,6 +63,7 @@ impl Input {
             Self::ServiceAccounts => "Karpenter's ServiceAccount",
             Self::EniConfigs => "ENIConfigs",
             Self::AccessReviews => "SubjectAccessReviews",
+            Self::AwsObservations => "answers of AWS",
         }
     }
 
@@ -81,13 +84,14 @@ impl Input {
             Self::ServiceAccounts => "kubectl get serviceaccounts -A -l app.kubernetes.io/name=karpenter -o yaml",
             Self::EniConfigs => "kubectl get eniconfigs -o yaml",
             Self::AccessReviews => "kubectl create -f subjectaccessreview.yaml -o yaml",
+            Self::AwsObservations => "nodewhy collect --aws",
         }
     }
 
     /// Whether clusters without this kind are as good as others: it belongs to an add-on.
     #[must_use]
     pub const fn may_be_absent(self) -> bool {
-        matches!(self, Self::EniConfigs)
+        matches!(self, Self::EniConfigs | Self::AwsObservations)
     }
 
     /// Where its objects are in a cluster. Watches, RBAC and readiness follow from this.
@@ -126,6 +130,8 @@ impl Input {
             Self::AccessReviews => {
                 const { &[Source::new("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews").created()] }
             }
+            // No object of a cluster: nodewhy asks AWS where it may.
+            Self::AwsObservations => &[],
         }
     }
 }
@@ -198,6 +204,7 @@ pub enum Object {
     ServiceAccount(ServiceAccount),
     EniConfig(EniConfig),
     AccessReview(SubjectAccessReview),
+    AwsObservation(AwsObservation),
 }
 
 /// What an object says it is.
@@ -281,6 +288,7 @@ impl TypeMeta {
             ("", "ServiceAccount") => Reading::As(Input::ServiceAccounts),
             ("crd.k8s.amazonaws.com", "ENIConfig") => Reading::As(Input::EniConfigs),
             ("authorization.k8s.io", "SubjectAccessReview") => Reading::As(Input::AccessReviews),
+            ("nodewhy.dev", "AwsObservation") => Reading::As(Input::AwsObservations),
             _ => Reading::Ignored,
         }
     }
@@ -303,6 +311,7 @@ impl Object {
             Input::ServiceAccounts => Self::ServiceAccount(Deserialize::deserialize(from)?),
             Input::EniConfigs => Self::EniConfig(Deserialize::deserialize(from)?),
             Input::AccessReviews => Self::AccessReview(Deserialize::deserialize(from)?),
+            Input::AwsObservations => Self::AwsObservation(Deserialize::deserialize(from)?),
         })
     }
 
@@ -328,6 +337,7 @@ impl Object {
             Self::ServiceAccount(_) => Input::ServiceAccounts,
             Self::EniConfig(_) => Input::EniConfigs,
             Self::AccessReview(_) => Input::AccessReviews,
+            Self::AwsObservation(_) => Input::AwsObservations,
         }
     }
 
@@ -348,6 +358,7 @@ impl Object {
             Self::ServiceAccount(o) => &o.metadata,
             Self::EniConfig(o) => &o.metadata,
             Self::AccessReview(o) => &o.metadata,
+            Self::AwsObservation(o) => &o.metadata,
         }
     }
 }

@@ -6,6 +6,8 @@
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::todo, clippy::unimplemented)]
 
 pub mod api;
+#[cfg(feature = "aws")]
+pub mod aws;
 pub mod aws_auth;
 pub mod case;
 pub mod cli;

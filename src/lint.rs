@@ -11,13 +11,13 @@ use crate::api::{Blame, Confidence};
 use crate::case::Case;
 use crate::diagnose;
 use crate::dump::{Sink, Source};
-use crate::foreign::{NodeClass, NodePool};
+use crate::foreign::{Ami, AwsObservation, NodeClass, NodePool};
 use crate::gate::Thresholds;
 use crate::input::{Input, Object};
-use crate::rules;
+use crate::rules::{self, image_not_available};
 use crate::text;
 use crate::userdata::{self, Consequence, DefectKind, Family, Fate, Loss, UserData};
-use crate::world::{Subject, World};
+use crate::world::{ClassFacts, Subject, World};
 use chrono::{DateTime, Utc};
 use place::{Piece, Place};
 use serde::Serialize;
@@ -68,6 +68,20 @@ pub struct Report {
 pub struct Files {
     objects: Vec<(Object, Piece)>,
     user_data: Vec<(String, String)>,
+    /// What AWS told of the images that the classes select.
+    aws: Vec<AwsObservation>,
+}
+
+impl Files {
+    /// The node classes, for who asks AWS about their images.
+    pub fn classes_mut(&mut self) -> impl Iterator<Item = &mut NodeClass> {
+        self.objects.iter_mut().filter_map(|(object, _)| if let Object::NodeClass(class) = object { Some(class) } else { None })
+    }
+
+    /// Takes in what AWS told.
+    pub fn told(&mut self, answers: impl IntoIterator<Item = AwsObservation>) {
+        self.aws.extend(answers);
+    }
 }
 
 impl Sink for Files {
@@ -143,7 +157,10 @@ pub fn lint(files: Files, family: Option<Family>) -> Report {
     for (file, text) in &files.user_data {
         user_data_file(file, text, family, &mut report);
     }
-    for cluster in clusters(files.objects) {
+    for mut cluster in clusters(files.objects) {
+        for answer in &files.aws {
+            cluster.world.apply(Object::AwsObservation(answer.clone()), DateTime::UNIX_EPOCH);
+        }
         cluster.lint(&mut report);
     }
     report.findings.sort_by(|a, b| (&a.file, a.line, a.column, &a.cause).cmp(&(&b.file, b.line, b.column, &b.cause)));
@@ -243,7 +260,7 @@ impl Cluster {
             machines.extend(images.iter().map(|image| (machine::joining(class, pool, image, now), None)));
             machines.extend(machine::untainted(class, pool, self.world.karpenter(), now).map(|(claim, node)| (claim, Some(node))));
         }
-        let mut mistakes = Vec::new();
+        let mut mistakes = self.of_images(class);
         let mut joined = false;
         for (claim, node) in machines {
             let machine = claim.name().to_owned();
@@ -271,6 +288,29 @@ impl Cluster {
             mistakes.extend(own);
         }
         mistakes
+    }
+
+    /// Images that new machines would get, and that EC2 does not launch.
+    fn of_images(&self, class: &ClassFacts) -> Vec<Mistake> {
+        let mistake = |ami: &Ami| {
+            let told = || self.world.aws().image(&ami.id);
+            let message = image_not_available::preflight(told(), &class.class, ami)?;
+            // One that is pending may be available in a minute, and one that EC2 does not know may be another account's.
+            let gone = told().known().is_some_and(|(image, _)| !matches!(image.state.as_str(), "pending" | "transient"));
+            Some(Mistake {
+                level: if gone { Level::Error } else { Level::Warning },
+                cause: image_not_available::RULE.cause.to_owned(),
+                message,
+                fix: None,
+                documented: true,
+                blame: Blame::object(&class.class.api_version, &class.class.kind, class.class.name()).field("spec.amiSelectorTerms"),
+                grave: false,
+            })
+        };
+        // What AWS just said of a selector has no requirements yet: each may be the one.
+        let chosen = machine::images(class);
+        let is_asked = |ami: &&Ami| ami.requirements.is_empty() || chosen.iter().any(|own| own.id == ami.id);
+        class.class.status.amis.iter().filter(is_asked).filter_map(mistake).collect()
     }
 
     fn of_aws_auth(&self) -> Vec<Mistake> {

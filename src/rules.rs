@@ -9,6 +9,9 @@ pub mod stale_cloud_provider_taint;
 pub mod unknown;
 
 mod accelerator_broken;
+mod access_entry;
+mod access_entry_outlived_role;
+mod access_entry_wrong_type;
 mod agent_taint_remains;
 mod ami_drift_replacements_fail;
 mod ami_family_mismatch;
@@ -18,6 +21,7 @@ mod aws_auth_lost_its_nodes;
 mod aws_auth_unreadable;
 mod boots_too_slowly;
 mod bootstrap_argument_ignored;
+mod bootstrap_failed;
 pub mod cloud_controller_never_initialized;
 mod cni_lacks_permissions;
 mod cni_not_ready;
@@ -29,7 +33,10 @@ mod dra_driver_silent;
 mod eni_config_missing;
 mod extended_resource_missing;
 mod image_never_joins;
+pub mod image_not_available;
 mod instance_dies_at_start;
+mod instance_ended;
+mod instance_state;
 mod instance_type_never_joins;
 mod insufficient_capacity;
 mod karpenter_not_running;
@@ -48,6 +55,7 @@ mod node_deleted_by_cloud_controller;
 mod node_name_refused;
 mod node_pool_not_ready;
 mod node_role;
+mod node_role_has_no_access_entry;
 mod node_role_not_mapped;
 mod node_under_pressure;
 mod node_without_provider_id;
@@ -64,10 +72,12 @@ mod stale_node_taken_over;
 mod startup_taint_put_back;
 mod startup_taint_stays;
 mod termination_stuck;
+pub mod told_by_aws;
 mod unregistered_taint_missing;
 mod unregistered_taint_put_back;
 mod untainted;
 mod user_data_stops_kubelet;
+mod volume_key_refused;
 mod wrong_cluster;
 mod zone_never_joins;
 
@@ -110,6 +120,12 @@ pub const ALL: &[&Rule] = &[
     &wrong_cluster::RULE,
     &custom_family_without_user_data::RULE,
     &custom_user_data_joins_nothing::RULE,
+    &volume_key_refused::RULE,
+    &bootstrap_failed::RULE,
+    &access_entry_wrong_type::RULE,
+    &access_entry_outlived_role::RULE,
+    &node_role_has_no_access_entry::RULE,
+    &instance_ended::RULE,
     &aws_auth_lost_its_nodes::RULE,
     &node_name_refused::RULE,
     &aws_auth_unreadable::RULE,
@@ -142,6 +158,7 @@ pub const ALL: &[&Rule] = &[
     &agent_taint_remains::RULE,
     &karpenter_not_running::RULE,
     &termination_stuck::RULE,
+    &image_not_available::RULE,
     &ami_drift_replacements_fail::RULE,
     &zone_never_joins::RULE,
     &image_never_joins::RULE,
@@ -160,6 +177,12 @@ pub const ALL: &[&Rule] = &[
 #[must_use]
 pub fn identity_in_doubt(case: &Case) -> Option<Identity> {
     aws_auth_entry_incomplete::in_doubt(case)
+}
+
+/// The name of the role that a machine has, as far as it can be told.
+#[must_use]
+pub fn role_of_machines<'w>(case: &Case<'w>) -> Option<&'w str> {
+    node_role::name(case)
 }
 
 /// Where the page of a cause is published.

@@ -1,5 +1,7 @@
 //! `nodewhy run`: the operator. One task owns the world and decides; watches feed it, the publisher writes what it orders.
 
+#[cfg(feature = "aws")]
+mod ask_aws;
 mod remedies;
 
 use crate::clock::Clock;
@@ -45,6 +47,9 @@ pub struct Options {
     /// Log lines for people or for machines
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
+    #[cfg(feature = "aws")]
+    #[command(flatten)]
+    pub aws: crate::aws::Options,
     #[command(flatten)]
     pub remediation: Limits,
     /// A diagnosis that ended is deleted after so long
@@ -117,7 +122,11 @@ pub async fn run(options: Options, thresholds: Thresholds) -> Result<(), Error> 
     let (changes, changed) = mpsc::channel(CHANGES);
     let remedies = Remedies::start(client.clone(), &identity, leads.clone(), options.remediation, Arc::clone(&metrics));
     let (tasks, mut publisher) = publish::start(client.clone(), identity, leads.clone(), Arc::clone(&metrics), changes.downgrade());
+    #[cfg(feature = "aws")]
+    let aws = options.aws.ask.then(|| ask_aws::AskAws::new(options.aws.clone(), changes.clone()));
     let operator = Operator {
+        #[cfg(feature = "aws")]
+        aws,
         triage: Triage::new(thresholds, options.keep()),
         pods: Pods::start(client.clone(), changes.clone()),
         access: Access::start(client.clone(), changes.clone()),
@@ -169,6 +178,8 @@ fn log(format: LogFormat) {
 /// The owner of the world.
 struct Operator<'r> {
     triage: Triage,
+    #[cfg(feature = "aws")]
+    aws: Option<ask_aws::AskAws>,
     pods: Pods,
     access: Access,
     watches: Watches,
@@ -244,6 +255,10 @@ impl Operator<'_> {
         if self.term.is_some() {
             self.remedies.look(&mut self.triage, now).await;
             orders.extend(self.triage.look(now));
+            #[cfg(feature = "aws")]
+            if let Some(aws) = &mut self.aws {
+                aws.look(&self.triage, now);
+            }
         }
         for order in orders {
             let work = match order {

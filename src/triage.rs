@@ -11,7 +11,7 @@ mod same;
 #[cfg(test)]
 mod tests;
 
-use crate::api::{Condition, Confidence, NodeDiagnosis, ObjectRef, Outcome, Stage};
+use crate::api::{Condition, Confidence, NodeDiagnosis, NodeDiagnosisStatus, ObjectRef, Outcome, Stage};
 use crate::case::{Case, nodes_of};
 use crate::diagnose::{self, Judgement};
 use crate::ending;
@@ -20,7 +20,7 @@ use crate::gate::{self, Thresholds};
 use crate::identity::Identity;
 use crate::input::{Input, Object};
 use crate::remediate::{self, Remark, remediated};
-use crate::rules;
+use crate::rules::{self, told_by_aws};
 use crate::watch::{Change, Failure};
 use crate::world::{Availability, Subject, Touched, World};
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
@@ -165,6 +165,18 @@ impl Triage {
     /// Every diagnosis, ended ones too.
     pub fn diagnoses(&self) -> impl Iterator<Item = &NodeDiagnosis> + Clone {
         self.diagnoses.all()
+    }
+
+    /// The subjects that are stuck and whose verdicts are `wanted`, as they stand now.
+    pub fn cases(
+        &self,
+        now: DateTime<Utc>,
+        wanted: impl Fn(&NodeDiagnosisStatus) -> bool,
+    ) -> impl Iterator<Item = (Case<'_>, &NodeDiagnosisStatus)> {
+        self.diagnoses.open().filter_map(move |diagnosis| {
+            let verdict = diagnosis.status.as_ref().filter(|verdict| wanted(verdict))?;
+            Some((Case::of(&self.world, &subject_of(&diagnosis.spec.subject)?, now, &self.thresholds)?, verdict))
+        })
     }
 
     /// Whether the cluster has shown the diagnosis as it is here.
@@ -552,6 +564,9 @@ impl Triage {
             }
             return;
         }
+        if stands(known, &new) {
+            return;
+        }
         same::keep(&mut new, known);
         if !same(known, &new) {
             let announces = cause(known) != cause(&new);
@@ -719,6 +734,13 @@ fn outweighs(last: &NodeDiagnosis, standing: &NodeDiagnosis) -> bool {
     let known = |d: &NodeDiagnosis| cause(d).is_some_and(|c| c != rules::unknown::CAUSE);
     let confidence = |d: &NodeDiagnosis| d.status.as_ref().map(|s| s.confidence);
     known(last) && (!known(standing) || confidence(last) > confidence(standing)) && confidence(last) > Some(Confidence::Possible)
+}
+
+/// What AWS told before a restart, or to the replica that led before, stands until AWS has told this one something.
+fn stands(known: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
+    let (Some(known), Some(new)) = (&known.status, &new.status) else { return false };
+    let told = known.confidence == Confidence::Certain && told_by_aws::is_told(known);
+    told && new.outcome.is_none() && known.stage == new.stage && told_by_aws::leaves_open(new) && !told_by_aws::is_told(new)
 }
 
 fn outcome_of(claim: &NodeClaim, deleted: DateTime<Utc>) -> Outcome {

@@ -2,13 +2,14 @@
 //!
 //! The world is fed object by object, from a dump or from watches, and answers with a [`Case`](crate::case::Case) for one machine.
 
+pub mod aws;
 mod events;
 mod index;
 
 use crate::aws_auth::{self, AwsAuth};
 use crate::foreign::{
-    CertificateSigningRequest, DaemonSet, EniConfig, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ReviewStatus, ServiceAccount,
-    Written,
+    AwsObservation, CertificateSigningRequest, DaemonSet, EniConfig, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ReviewStatus,
+    ServiceAccount, Written,
 };
 use crate::identity::Identity;
 use crate::input::{Input, Object};
@@ -16,6 +17,7 @@ use crate::karpenter::Karpenter;
 use crate::peers::Peers;
 use crate::userdata::{self, UserData};
 use crate::word::Word;
+use aws::Aws;
 use chrono::{DateTime, Utc};
 use events::{Events, KUBELET_ABOUT_PODS};
 use index::Index;
@@ -87,6 +89,7 @@ pub struct World {
     eni_configs: BTreeMap<String, EniConfig>,
     /// Whether they may create Nodes.
     access: BTreeMap<Identity, ReviewStatus>,
+    aws: Aws,
     events: Events,
     /// By Node.
     pods: BTreeMap<String, BTreeMap<Key, Pod>>,
@@ -179,6 +182,7 @@ impl World {
             }
             Object::Event(event) => self.apply_event(event),
             Object::Pod(pod) => self.apply_pod(pod),
+            Object::AwsObservation(observation) => self.apply_aws(observation),
         }
     }
 
@@ -289,6 +293,20 @@ impl World {
         Touched::Subjects(subjects)
     }
 
+    fn apply_aws(&mut self, observation: AwsObservation) -> Touched {
+        let about = observation.about.clone();
+        if !self.aws.insert(observation) {
+            return Touched::Subjects(Vec::new());
+        }
+        // An image, a role or a cluster is many machines'.
+        if !about.starts_with("i-") {
+            return Touched::Everything;
+        }
+        let claims = self.claims.values().filter(|c| c.instance_id() == Some(about.as_str())).map(|c| Subject::Claim(c.name().to_owned()));
+        let nodes = self.nodes.values().filter(|n| n.instance_id() == Some(about.as_str())).map(|n| Subject::Node(n.name().to_owned()));
+        Touched::Subjects(claims.chain(nodes).collect())
+    }
+
     fn remove_pod(&mut self, key: &Key) {
         if let Some(node) = self.pod_nodes.remove(key)
             && let Some(pods) = self.pods.get_mut(&node)
@@ -307,6 +325,7 @@ impl World {
         match input {
             Input::NodeClaims => {
                 let Some(claim) = self.claims.remove(name) else { return none };
+                claim.instance_id().into_iter().for_each(|id| self.aws.forget(id));
                 self.unindex_claim(&claim);
                 self.reason_changes.remove(name);
                 let mut subjects = vec![Subject::Claim(name.to_owned())];
@@ -366,6 +385,10 @@ impl World {
             Input::ServiceAccounts => {
                 self.service_accounts.remove(&key);
                 none
+            }
+            Input::AwsObservations => {
+                self.aws.remove(name);
+                Touched::Everything
             }
             Input::EniConfigs => {
                 self.eni_configs.remove(name);
@@ -478,6 +501,12 @@ impl World {
 
     pub fn csrs(&self) -> impl Iterator<Item = &CertificateSigningRequest> {
         self.csrs.values()
+    }
+
+    /// What AWS was asked and answered.
+    #[must_use]
+    pub const fn aws(&self) -> &Aws {
+        &self.aws
     }
 
     /// The Nodes with this providerID; none for an empty one.

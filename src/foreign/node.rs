@@ -65,6 +65,12 @@ impl Node {
         &self.metadata.name
     }
 
+    /// The EC2 instance id at the end of an AWS providerID (`aws:///eu-west-1a/i-0123`).
+    #[must_use]
+    pub fn instance_id(&self) -> Option<&str> {
+        self.spec.provider_id.rsplit('/').next().filter(|id| id.starts_with("i-"))
+    }
+
     #[must_use]
     pub fn condition(&self, type_: &str) -> Option<&Condition> {
         conditions(&self.status.conditions, type_)

@@ -50,6 +50,8 @@ pub struct AmiTerm {
     #[serde(deserialize_with = "nullable")]
     pub tags: BTreeMap<String, String>,
     pub ssm_parameter: Option<String>,
+    /// An account's number, which people also write without quotes.
+    pub owner: Option<serde_json::Value>,
 }
 
 /// A subnet or security group selector term.
@@ -184,6 +186,12 @@ impl NodeClass {
         let mut minors = self.status.amis.iter().map(|ami| image::kubernetes(&ami.name));
         let first = minors.next()??;
         minors.all(|minor| minor == Some(first)).then_some(first)
+    }
+
+    /// The machines' instance profile: the one that the class names, else the one that Karpenter made for its role.
+    #[must_use]
+    pub fn instance_profile(&self) -> Option<&str> {
+        self.spec.instance_profile.as_deref().or(self.status.instance_profile.as_deref())
     }
 
     #[must_use]

@@ -1,6 +1,7 @@
 //! The node class moved to a new image, Karpenter replaces healthy machines, and the replacements cannot start.
 
 use super::Rule;
+use super::told_by_aws::{or_ask, seen};
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
@@ -23,7 +24,7 @@ const IMAGE_REASONS: [&str; 3] = ["InvalidAMIID", "AMINotFound", "AMIAuthorizati
 const IMAGE_TEXTS: [&str; 3] = ["InvalidAMIID", "AMI ID", "image ID"];
 
 /// Whether machines of this architecture can run the image, as far as the class says.
-fn runs(ami: &Ami, arch: Option<&str>) -> bool {
+pub(super) fn runs(ami: &Ami, arch: Option<&str>) -> bool {
     let wanted = ami.requirements.iter().find(|r| r.key == "kubernetes.io/arch" && r.operator == "In");
     wanted.is_none_or(|r| arch.is_none_or(|own| r.values.iter().any(|v| v == own)))
 }
@@ -83,8 +84,21 @@ fn check(case: &Case) -> Opinion {
     .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms"))
     .fix("Select the image that works by its id or exact version until the new one is proven.")
     .step(Risk::Inspect, "See the state of the new image", Some(format!("aws ec2 describe-images --image-ids {new} --include-deprecated --query 'Images[].[ImageId,State,StateReason.Message,DeprecationTime]'")))
-    .step(Risk::Mutating, "Pin the old image", Some(format!("kubectl edit ec2nodeclass {}", class.name())))
-    .unknown(format!("Is the image {new} available, or still pending?"), format!("aws ec2 describe-images --image-ids {new} --query 'Images[].State'"));
+    .step(Risk::Mutating, "Pin the old image", Some(format!("kubectl edit ec2nodeclass {}", class.name())));
+    finding = or_ask(
+        finding,
+        case.world.aws().image(new),
+        &format!("Is the image {new} available, or still pending?"),
+        format!("aws ec2 describe-images --image-ids {new} --query 'Images[].State'"),
+        |image, at| {
+            Some(saw(
+                format!("ec2:DescribeImages {new}"),
+                "State",
+                format!("{}{}", image.state, seen(at)),
+                "what EC2 says of the new image",
+            ))
+        },
+    );
     if let Some(karpenter) = case.karpenter().filter(|k| k.takes_pending_images()) {
         finding = finding.with(saw(
             "Deployment/karpenter",

@@ -1,11 +1,12 @@
 //! What the aws-auth rules ask first: which role the machine has, and whether that role is known to work.
 
+use super::access_entry::{self, Entrance};
 use super::node_name_refused::{self, Whose};
 use crate::api::{Confidence, Stage};
 use crate::aws_auth::BOOTSTRAPPERS_GROUP;
 use crate::case::Case;
 use crate::finding::Opinion;
-use crate::foreign::{Node, NodeClaim, NodeClass};
+use crate::foreign::{InstanceProfile, Node, NodeClaim, NodeClass};
 use crate::karpenter::CLASS_HASH;
 use crate::world::AwsAuthFacts;
 
@@ -19,6 +20,8 @@ pub(super) struct Question<'w> {
     /// An access entry may let the role in: nodes here come by access entries, or a machine made before the class was last changed
     /// runs, with this role or with an earlier one.
     pub may_have_entry: bool,
+    /// EKS says that no access entry lets the role in.
+    pub has_no_entry: bool,
 }
 
 impl Question<'_> {
@@ -39,9 +42,41 @@ pub(super) fn ask<'w>(case: &Case<'w>) -> Result<Question<'w>, Opinion> {
         return Err(Opinion::RuledOut(format!("the node role {role} is let in: {proof}")));
     }
     let ran_before = ready_claims(case, role).next().is_some();
-    let profile_only = class.spec.role.is_none();
-    let may_have_entry = ran_before || by_entries(case);
-    Ok(Question { role: role.rsplit('/').next().unwrap_or(role), profile_only, auth, may_have_entry })
+    let named = name(case);
+    let profile_only = named.is_none();
+    let role = named.unwrap_or_else(|| role.rsplit('/').next().unwrap_or(role));
+    let has_no_entry = match access_entry::of(case, role) {
+        Entrance::Fits(entry) => {
+            return Err(Opinion::RuledOut(format!("the access entry of {} is of type {}", entry.principal_arn, entry.type_)));
+        }
+        Entrance::Missing { mode, .. } if !mode.reads_aws_auth() => {
+            return Err(Opinion::RuledOut("the cluster's authentication mode is API: aws-auth lets nobody in".to_owned()));
+        }
+        // An entry beats aws-auth, and this one has its own rule.
+        Entrance::WrongType { .. } | Entrance::Outlived { .. } => return Err(Opinion::Silent),
+        Entrance::Missing { .. } | Entrance::NotRead => true,
+        Entrance::Unseen => false,
+    };
+    let may_have_entry = !has_no_entry && (ran_before || by_entries(case));
+    Ok(Question { role, profile_only, auth, may_have_entry, has_no_entry })
+}
+
+/// The name of the role that the machines have: as the class names it, else as IAM says of the class's profile.
+pub(super) fn name<'w>(case: &Case<'w>) -> Option<&'w str> {
+    let of_profile = || profile(case).and_then(|profile| profile.role_arn.as_deref());
+    let role = case.class()?.spec.role.as_deref().or_else(of_profile)?;
+    role.rsplit('/').next()
+}
+
+/// The instance profile of the machines, as IAM has it.
+pub(super) fn profile<'w>(case: &Case<'w>) -> Option<&'w InstanceProfile> {
+    let name = case.class()?.instance_profile()?;
+    case.world.aws().instance_profile(name).known().map(|(profile, _)| profile)
+}
+
+/// What shows that the node role is let in, by whatever way.
+pub(super) fn is_let_in(case: &Case) -> Option<String> {
+    works(case, identity(case.class()?)?)
 }
 
 /// What the class says of who its machines are.

@@ -1,5 +1,6 @@
 //! Scenarios on a real control plane with the real Karpenter.
 
+mod aws;
 #[path = "../control-plane/mod.rs"]
 mod control_plane;
 mod faults;

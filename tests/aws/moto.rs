@@ -1,0 +1,106 @@
+//! moto, the AWS that the tests ask: installed from pinned wheels into `target/`, started on a free port, with what `server.py` adds.
+
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// With names and hashes of every wheel.
+const REQUIREMENTS: &str = "tests/aws/requirements.txt";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The Python that has moto; made anew where the requirements have changed.
+fn python() -> PathBuf {
+    let wanted = fs::read_to_string(root().join(REQUIREMENTS)).expect("the requirements");
+    let environment = root().join("target/moto");
+    let (python, done) = (environment.join("bin/python"), environment.join("requirements.txt"));
+    if fs::read_to_string(&done).is_ok_and(|have| have == wanted) {
+        return python;
+    }
+    let run = |command: &mut Command| {
+        let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; the tests of AWS need python3 with venv"));
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment));
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--only-binary", ":all:", "-r"];
+    run(Command::new(&python).args(install).arg(root().join(REQUIREMENTS)));
+    fs::write(done, wanted).expect("target is writable");
+    python
+}
+
+/// A server that runs until the tests end, and is one test's at a time.
+pub struct Moto {
+    port: u16,
+    _process: Process,
+}
+
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Moto {
+    fn start() -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port();
+        let log = File::create(root().join("target/moto/server.log")).or_else(|_| {
+            python();
+            File::create(root().join("target/moto/server.log"))
+        });
+        let log = log.expect("target is writable");
+        let mut command = Command::new(python());
+        command.arg(root().join("tests/aws/server.py")).arg(port.to_string());
+        // Whoever starts it may die without a word: then its standard input ends.
+        let process = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).spawn().expect("python starts");
+        let moto = Self { port, _process: Process(process) };
+        let until = Instant::now() + Duration::from_secs(90);
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < until, "moto does not start: see target/moto/server.log");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        moto
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Tells the server what its AWS shall be like; gives what it says.
+    pub fn tell(&self, what: &str, body: &Value) -> Value {
+        let mut socket = TcpStream::connect(("127.0.0.1", self.port)).expect("moto runs");
+        let body = body.to_string();
+        let head = format!("POST /test/{what} HTTP/1.0\r\nContent-Length: {}\r\n\r\n", body.len());
+        socket.write_all(head.as_bytes()).and_then(|()| socket.write_all(body.as_bytes())).expect("moto listens");
+        let mut reader = BufReader::new(socket);
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("moto answers");
+        assert!(line.contains(" 200 "), "{what}: {line}; see target/moto/server.log");
+        let mut rest = String::new();
+        reader.read_to_string(&mut rest).expect("moto answers");
+        serde_json::from_str(rest.split_once("\r\n\r\n").expect("head and body").1).expect("JSON")
+    }
+
+    /// The calls since the last look, as IAM names them.
+    pub fn calls(&self) -> Vec<String> {
+        let calls = self.tell("calls", &Value::Null);
+        calls.as_array().expect("a list").iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+}
+
+/// The server, with nothing in it, for one test.
+pub fn moto() -> MutexGuard<'static, Moto> {
+    static MOTO: OnceLock<Mutex<Moto>> = OnceLock::new();
+    let moto = MOTO.get_or_init(|| Mutex::new(Moto::start())).lock().unwrap_or_else(PoisonError::into_inner);
+    moto.tell("reset", &Value::Object(serde_json::Map::new()));
+    moto
+}

@@ -1,0 +1,231 @@
+"""moto, with what it lacks: access entries, consoles, states of images and instances, IAM for every call, and faults on demand.
+
+python server.py PORT, on loopback. What the tests set goes to /test/..., everything else is AWS.
+Every request must be signed as botocore signs it, and be permitted by the policy that was set.
+"""
+
+import base64, datetime, hashlib, io, json, sys, time
+from urllib.parse import parse_qs, unquote
+
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from moto.core import DEFAULT_ACCOUNT_ID as ACCOUNT
+from moto.core.responses import ActionResult
+from moto.ec2.models import ec2_backends
+from moto.ec2.responses.general import General
+from moto.eks.models import eks_backends
+from moto.iam.access_control import IAMPolicy, PermissionResult
+from moto.iam.models import iam_backends
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.sts.models import sts_backends
+from werkzeug.serving import WSGIRequestHandler, run_simple
+from werkzeug.wrappers import Request, Response
+
+REGION = "eu-west-1"
+KEYS = {"AKIATESTTESTTESTTEST": "secret"}
+calls, consoles, entries, faults = [], {}, {}, []
+settings = {"policy": None}
+
+
+def get_console_output(self):
+    instance = self.ec2_backend.get_instance(self._get_param("InstanceId"))
+    text = consoles.get(instance.id, "")
+    return ActionResult({"InstanceId": instance.id, "Output": base64.b64encode(text.encode()).decode()})
+
+
+General.get_console_output = get_console_output
+
+
+def set_image(ec2, id, name, state="available", created="2026-01-15T11:20:00+00:00"):
+    some = next(iter(ec2.amis.values()))
+    ami = some.__class__(ec2, ami_id=id, source_ami=some, name=name, description=name, creation_date=datetime.datetime.fromisoformat(created))
+    ami.state = state
+    ec2.amis[id] = ami
+
+
+def set_instance(ec2, id, state="running", code="", message="", reason=""):
+    if not any(i.id == id for r in ec2.reservations.values() for i in r.instances):
+        image = next(iter(ec2.amis))
+        reservation = ec2.run_instances(image, 1, "", [], instance_type="m5.large", is_instance_type_default=False)
+        reservation.instances[0].id = id
+    instance = next(i for r in ec2.reservations.values() for i in r.instances if i.id == id)
+    codes = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
+    instance._state.name, instance._state.code = state, codes[state]
+    instance.state_reason.code, instance.state_reason.message, instance._reason = code, message, reason
+
+
+def set_cluster(name, mode):
+    eks = eks_backends[ACCOUNT][REGION]
+    if name not in eks.clusters:
+        eks.create_cluster(name, f"arn:aws:iam::{ACCOUNT}:role/cluster", {})
+    eks.clusters[name].access_config = {"authenticationMode": mode}
+
+
+def set_profile(name, role, created):
+    iam = iam_backends[ACCOUNT]["aws"]
+    made = iam.create_role(role, "{}", "/", None, "", {}, "3600")
+    made.create_date = datetime.datetime.fromisoformat(created)
+    iam.create_instance_profile(name, "/", [made.name])
+
+
+def told(path, body):
+    ec2 = ec2_backends[ACCOUNT][REGION]
+    if path == "/test/calls":
+        done, calls[:] = list(calls), []
+        return done
+    if path == "/test/image":
+        set_image(ec2, **body)
+    elif path == "/test/instance":
+        set_instance(ec2, **body)
+    elif path == "/test/console":
+        consoles[body["id"]] = body["text"]
+    elif path == "/test/cluster":
+        set_cluster(**body)
+    elif path == "/test/entry":
+        entries.setdefault(body.pop("cluster"), []).append(body)
+    elif path == "/test/profile":
+        set_profile(**body)
+    elif path == "/test/policy":
+        settings["policy"] = IAMPolicy(json.dumps(body))
+    elif path == "/test/fault":
+        faults.append(body)
+    elif path == "/test/reset":
+        for state in (calls, consoles, entries, faults):
+            state.clear()
+        for backends in (ec2_backends, eks_backends, iam_backends):
+            backends[ACCOUNT].reset()
+        settings["policy"] = None
+    return {}
+
+
+def refuse(service, status, code, message):
+    if service == "eks":
+        return Response(json.dumps({"message": message}), status, {"x-amzn-errortype": code}, content_type="application/json")
+    error = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
+    whole = f"<Response><Errors>{error}</Errors></Response>" if service == "ec2" else f"<ErrorResponse>{error}</ErrorResponse>"
+    return Response(whole, status, content_type="text/xml")
+
+
+def secret_of(key, token):
+    if key in KEYS:
+        return KEYS[key]
+    roles = [r for r in sts_backends[ACCOUNT]["aws"].assumed_roles if r.access_key_id == key]
+    return roles[0].secret_access_key if roles and roles[0].session_token == token else None
+
+
+def signed_as_botocore_signs(request, scope):
+    token = request.headers.get("X-Amz-Security-Token")
+    secret = secret_of(scope[0], token)
+    if secret is None:
+        return False
+    signer = SigV4Auth(Credentials(scope[0], secret, token), scope[3], scope[2])
+    names = request.headers["Authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
+    headers = {name: request.headers[name] for name in names}
+    raw = request.environ["REQUEST_URI"]
+    again = AWSRequest(request.method, f"http://{request.host}{raw}", data=request.get_data(), headers=headers)
+    again.context["timestamp"] = request.headers["X-Amz-Date"]
+    # Not the hash that the header says, but that of the body which came.
+    hash = hashlib.sha256(request.get_data()).hexdigest()
+    if request.headers.get("X-Amz-Content-SHA256", hash) != hash:
+        return False
+    string = signer.string_to_sign(again, signer.canonical_request(again))
+    return request.headers["Authorization"].endswith("Signature=" + signer.signature(string, again))
+
+
+def action_and_resource(service, request):
+    if service == "eks":
+        parts = [unquote(p) for p in request.environ["REQUEST_URI"].partition("?")[0].split("/")[1:]]
+        cluster = f"arn:aws:eks:{REGION}:{ACCOUNT}:cluster/{parts[1]}"
+        if len(parts) == 2:
+            return "eks:DescribeCluster", cluster
+        if len(parts) == 3:
+            return "eks:ListAccessEntries", cluster
+        name = parts[3].rsplit("/")[-1]
+        return "eks:DescribeAccessEntry", f"arn:aws:eks:{REGION}:{ACCOUNT}:access-entry/{parts[1]}/role/{ACCOUNT}/{name}/0"
+    form = {k: v[0] for k, v in parse_qs(request.get_data().decode()).items()}
+    action = f"{service}:{form.get('Action')}"
+    if "InstanceId" in form:
+        return action, f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/{form['InstanceId']}"
+    if "InstanceProfileName" in form:
+        return action, f"arn:aws:iam::{ACCOUNT}:instance-profile/{form['InstanceProfileName']}"
+    return action, "*"
+
+
+def access_entries(action, request):
+    parts = [unquote(p) for p in request.environ["REQUEST_URI"].partition("?")[0].split("/")[1:]]
+    of_cluster = entries.get(parts[1], [])
+    if action == "eks:DescribeAccessEntry":
+        found = [e for e in of_cluster if e["principalArn"] == parts[3]]
+        if not found:
+            return refuse("eks", 404, "ResourceNotFoundException", "The specified principalArn could not be found")
+        return Response(json.dumps({"accessEntry": found[0]}), content_type="application/json")
+    # Two on a page, so that pages are turned.
+    start = int(request.args.get("nextToken", 0))
+    page = {"accessEntries": [e["principalArn"] for e in of_cluster[start : start + 2]]}
+    if start + 2 < len(of_cluster):
+        page["nextToken"] = str(start + 2)
+    return Response(json.dumps(page), content_type="application/json")
+
+
+def faulty(service, action):
+    for fault in list(faults):
+        if fault.get("action", action) != action:
+            continue
+        fault["times"] = fault.get("times", 10**6) - 1
+        if fault["times"] <= 0:
+            faults.remove(fault)
+        if fault["kind"] == "slow":
+            time.sleep(fault["seconds"])
+            return None
+        if fault["kind"] == "body":
+            return Response(fault["text"], fault.get("status", 200))
+        return refuse(service, fault["status"], fault["code"], fault.get("message", "as the test wants"))
+    return None
+
+
+moto = DomainDispatcherApplication(create_backend_app)
+
+
+def application(environ, start_response):
+    request = Request(environ)
+    if request.path == "/test/pod-identity":
+        # What eks-pod-identity-agent answers on each Node.
+        if request.headers.get("Authorization") != "the-pods-token":
+            return Response(status=401)(environ, start_response)
+        keys = {"AccessKeyId": "AKIATESTTESTTESTTEST", "SecretAccessKey": "secret", "Token": "of-pod-identity", "AccountId": ACCOUNT}
+        return Response(json.dumps(keys | {"Expiration": "2099-01-01T00:00:00Z"}))(environ, start_response)
+    if request.path.startswith("/test/"):
+        body = json.loads(request.get_data() or "{}")
+        return Response(json.dumps(told(request.path, body)))(environ, start_response)
+    authorization = request.headers.get("Authorization", "")
+    request.get_data()
+    if not authorization:
+        # STS by a web identity is not signed.
+        calls.append("sts:" + request.form.get("Action", request.args.get("Action", "?")))
+    else:
+        scope = authorization.partition("Credential=")[2].partition(",")[0].split("/")
+        service = scope[3]
+        action, resource = action_and_resource(service, request)
+        calls.append(action)
+        answer = faulty(service, action)
+        if answer is None and not signed_as_botocore_signs(request, scope):
+            answer = refuse(service, 403, "SignatureDoesNotMatch", "botocore signs this otherwise")
+        policy = settings["policy"]
+        if answer is None and policy and policy.is_action_permitted(action, resource) != PermissionResult.PERMITTED:
+            code = {"ec2": "UnauthorizedOperation", "eks": "AccessDeniedException", "iam": "AccessDenied"}[service]
+            answer = refuse(service, 403, code, f"not authorized to perform: {action}")
+        if answer is None and "AccessEntr" in action:
+            answer = access_entries(action, request)
+        if answer is not None:
+            return answer(environ, start_response)
+    environ["wsgi.input"] = io.BytesIO(request.get_data())
+    return moto(environ, start_response)
+
+
+class Quiet(WSGIRequestHandler):
+    def log_request(self, *_):
+        pass
+
+
+run_simple("127.0.0.1", int(sys.argv[1]), application, threaded=True, request_handler=Quiet)
