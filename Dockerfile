@@ -1,8 +1,9 @@
 # The operator and the command in one static binary, without a shell, as a user that owns nothing.
 FROM rust:1.95-alpine AS build
-RUN apk add --no-cache musl-dev=~1.2
+RUN apk add --no-cache make=~4.4 musl-dev=~1.2
 WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
+COPY .cargo .cargo
 COPY src src
 COPY docs/causes docs/causes
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
