@@ -374,23 +374,25 @@ fn read_value(value: serde_json::Value, item_type: Option<&TypeMeta>) -> Piece {
 }
 
 fn read(type_: &TypeMeta, read: impl FnOnce(Input) -> Result<Object, String>) -> Piece {
-    let kind = &type_.kind;
-    if kind.is_empty() {
+    if type_.kind.is_empty() {
         return Piece::NoObject(format!("{NO_OBJECT}: it has no kind"));
     }
+    // A stranger's text, of any length. Kubernetes has no kind longer than a label, nor a version.
+    let told = |name: &str| crate::text::mask(name).chars().take(63).collect::<String>();
+    let kind = || told(&type_.kind);
     match type_.reading() {
         Reading::Ignored => Piece::Ignored,
         Reading::Outdated { served } => {
-            Piece::Bad(0, format!("{kind} of {} is not judged; ask the cluster for {served}", type_.api_version))
+            Piece::Bad(0, format!("{} of {} is not judged; ask the cluster for {served}", kind(), told(&type_.api_version)))
         }
         Reading::As(input) => match read(input) {
             Ok(object) if object.meta().name.is_empty() && input != Input::AccessReviews => {
-                Piece::Bad(0, format!("this {kind} has no metadata.name"))
+                Piece::Bad(0, format!("this {} has no metadata.name", kind()))
             }
             Ok(object) => Piece::Object(Box::new(object)),
             Err(error) => {
                 let expected = input.command();
-                Piece::Bad(0, format!("this {kind} cannot be read: {}; expected what {expected} prints", without_place(&error)))
+                Piece::Bad(0, format!("this {} cannot be read: {}; expected what {expected} prints", kind(), without_place(&error)))
             }
         },
     }
@@ -423,12 +425,18 @@ const NO_OBJECT: &str = "this is no Kubernetes object";
 /// A parser's message without the line and column, which it counts from the start of its own piece of the file, and without the
 /// value that it stumbled over, which may be a secret.
 fn without_place(message: &str) -> String {
+    /// More tells nobody more: names of fields and variants may be a stranger's too.
+    const LONGEST: usize = 300;
     let first = message.lines().next().unwrap_or_default();
     let said = first.split_once(" at line ").map_or(first, |(said, _)| said);
-    match (said.split_once("string \""), said.rsplit_once('"')) {
-        (Some((before, _)), Some((_, after))) => format!("{before}string{after}"),
+    let variant =
+        said.strip_prefix("unknown variant `").map(|rest| rest.rsplit_once("`, expected ").map_or("one", |(_, expected)| expected));
+    let said = match (variant, said.split_once("string \""), said.rsplit_once('"')) {
+        (Some(expected), ..) => format!("unknown variant, expected {expected}"),
+        (_, Some((before, _)), Some((_, after))) => format!("{before}string{after}"),
         _ => crate::text::mask(said),
-    }
+    };
+    said.chars().take(LONGEST).collect()
 }
 
 /// Line numbers of places in a text that are asked for from front to back, so that the text is read once.

@@ -18,8 +18,8 @@ pub fn skeleton(input: Input) -> Value {
         let mut object = Value::Null;
         match Object::read(input, Ask(&mut object, &asked)) {
             Ok(_) => return object,
-            // Two names of one field: the first will do.
-            Err(error) if error.to_string().starts_with("duplicate field") => {
+            // Two names of one field: the first will do. And of an enum one that holds nothing: the real objects have the others.
+            Err(error) if ["duplicate field", "invalid type: unit variant"].iter().any(|known| error.to_string().starts_with(known)) => {
                 let Asked { aliases, last } = &mut *asked.borrow_mut();
                 assert!(aliases.insert(last), "{error}");
             }
@@ -82,7 +82,15 @@ impl<'de> Deserializer<'de> for Ask<'_> {
         visitor.visit_unit()
     }
 
-    serde::forward_to_deserialize_any! { char bytes byte_buf unit unit_struct tuple tuple_struct enum }
+    fn deserialize_enum<V: Visitor<'de>>(self, _: &'static str, variants: &'static [&'static str], visitor: V) -> Result<V::Value, Error> {
+        let variant = variants.iter().find(|variant| !self.1.borrow().aliases.contains(*variant)).copied().unwrap_or_default();
+        self.1.borrow_mut().last = variant;
+        *self.0 = Value::from(variant);
+        let variant: StrDeserializer<'_, Error> = variant.into_deserializer();
+        visitor.visit_enum(variant)
+    }
+
+    serde::forward_to_deserialize_any! { char bytes byte_buf unit unit_struct tuple tuple_struct }
 }
 
 impl Ask<'_> {
