@@ -4,12 +4,14 @@
 //! appears it is picked up without a restart.
 
 mod access;
+mod ask;
 mod known;
 mod node_class;
 mod pods;
 
 pub use access::Access;
 pub(crate) use access::review;
+pub use ask::Ask;
 pub use pods::Pods;
 
 use crate::api::NodeDiagnosis;

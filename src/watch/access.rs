@@ -1,6 +1,6 @@
 //! What the API server says on whether somebody may create Nodes, asked when a stuck machine's rules want it.
 
-use super::{Change, Failure, resource_of};
+use super::{Ask, Change, Failure, resource_of};
 use crate::identity::Identity;
 use crate::input::Input;
 use crate::raw::Raw;
@@ -8,7 +8,7 @@ use kube::api::{ApiResource, PostParams};
 use kube::{Client, Resource};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::timeout;
 
 /// Entries of aws-auth are few, and one answer serves all machines of a role.
 const EVERY: Duration = Duration::from_secs(1);
@@ -16,36 +16,20 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const QUEUE: usize = 64;
 
 /// Where it is asked. The answer comes as [`Change::Access`].
-#[derive(Debug, Clone)]
-pub struct Access(mpsc::Sender<Identity>);
+pub type Access = Ask<Identity>;
 
 impl Access {
     #[must_use]
     pub fn start(client: Client, changes: mpsc::Sender<Change>) -> Self {
-        let (ask, asked) = mpsc::channel(QUEUE);
-        tokio::spawn(answer(client, asked, changes));
-        Self(ask)
-    }
-
-    /// While too many wait, nothing happens: whoever wants to know asks again.
-    pub fn ask(&self, identity: Identity) {
-        if self.0.try_send(identity).is_err() {
-            tracing::debug!("too many questions about rights wait");
-        }
-    }
-}
-
-async fn answer(client: Client, mut asked: mpsc::Receiver<Identity>, changes: mpsc::Sender<Change>) {
-    let mut ticks = interval(EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while let Some(identity) = asked.recv().await {
-        ticks.tick().await;
-        let answer = review(&client, &identity).await.and_then(|(raw, resource)| {
-            raw.read(Input::AccessReviews, &resource).map(Box::new).map_err(|error| Failure::Unanswered(error.to_string()))
-        });
-        if changes.send(Change::Access { identity, answer }).await.is_err() {
-            return;
-        }
+        Self::of(QUEUE, EVERY, changes, move |identity| {
+            let client = client.clone();
+            async move {
+                let answer = review(&client, &identity).await.and_then(|(raw, resource)| {
+                    raw.read(Input::AccessReviews, &resource).map(Box::new).map_err(|error| Failure::Unanswered(error.to_string()))
+                });
+                Change::Access { identity, answer }
+            }
+        })
     }
 }
 
