@@ -2,7 +2,8 @@
 
 use super::node_role;
 use crate::case::Case;
-use crate::foreign::{AccessEntry, EksCluster};
+use crate::foreign::{AccessEntry, EksCluster, NodeClass};
+use crate::userdata::Family;
 use crate::world::aws::Told;
 use chrono::{DateTime, Utc};
 
@@ -35,6 +36,11 @@ pub(super) enum Entrance<'w> {
 /// The types that kubelets come in by. `EC2` is that of EKS Auto Mode.
 /// Source: Amazon EKS user guide, access entries; aws-sdk-go-v2 service/eks `CreateAccessEntryInput.Type`.
 const OF_NODES: [&str; 3] = ["EC2_LINUX", "EC2_WINDOWS", "EC2"];
+
+/// The type that an entry for the machine's role needs.
+pub(super) fn type_for(case: &Case) -> &'static str {
+    if case.class().and_then(NodeClass::family) == Some(Family::Windows) { "EC2_WINDOWS" } else { "EC2_LINUX" }
+}
 
 pub(super) fn of<'w>(case: &Case<'w>, role: &str) -> Entrance<'w> {
     let Some(name) = case.cluster_name() else { return Entrance::Unseen };

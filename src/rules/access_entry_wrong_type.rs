@@ -6,9 +6,7 @@ use super::{Rule, node_role};
 use crate::api::{Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
-use crate::foreign::NodeClass;
 use crate::input::Input;
-use crate::userdata::Family;
 
 pub static RULE: Rule = Rule {
     cause: "AccessEntryWrongType",
@@ -30,7 +28,7 @@ fn check(case: &Case) -> Opinion {
     if let Some(proof) = node_role::is_let_in(case) {
         return Opinion::RuledOut(format!("the node role {role} is let in: {proof}"));
     }
-    let wanted = if case.class().and_then(NodeClass::family) == Some(Family::Windows) { "EC2_WINDOWS" } else { "EC2_LINUX" };
+    let wanted = access_entry::type_for(case);
     let (arn, type_) = (&entry.principal_arn, &entry.type_);
     Finding::new(
         Confidence::Certain,

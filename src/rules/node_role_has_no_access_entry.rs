@@ -6,9 +6,7 @@ use super::{Rule, node_role};
 use crate::api::{Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
-use crate::foreign::NodeClass;
 use crate::input::Input;
-use crate::userdata::Family;
 
 pub static RULE: Rule = Rule {
     cause: "NodeRoleHasNoAccessEntry",
@@ -43,7 +41,7 @@ fn check(case: &Case) -> Opinion {
     };
     let authentication = mode.authentication_mode.as_deref().unwrap_or_default();
     let because = if mode.reads_aws_auth() { "no aws-auth is seen to make up for it" } else { "aws-auth does not count in this cluster" };
-    let wanted = if case.class().and_then(NodeClass::family) == Some(Family::Windows) { "EC2_WINDOWS" } else { "EC2_LINUX" };
+    let wanted = access_entry::type_for(case);
     let arn = node_role::profile(case).and_then(|p| p.role_arn.clone()).unwrap_or_else(|| format!("arn:aws:iam::ACCOUNT:role/{role}"));
     Finding::new(
         confidence,
