@@ -3,7 +3,7 @@
 use crate::api::{NodeDiagnosisStatus, Stage};
 use crate::case::Case;
 use crate::rules::{self, told_by_aws};
-use crate::world::aws::Told;
+use crate::world::aws::{self, Told};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -37,14 +37,14 @@ impl Call {
     #[must_use]
     pub const fn action(self) -> &'static str {
         match self {
-            Self::DescribeImages => "ec2:DescribeImages",
-            Self::DescribeInstances => "ec2:DescribeInstances",
-            Self::DescribeInstanceStatus => "ec2:DescribeInstanceStatus",
-            Self::GetConsoleOutput => "ec2:GetConsoleOutput",
-            Self::DescribeCluster => "eks:DescribeCluster",
+            Self::DescribeImages => aws::IMAGE,
+            Self::DescribeInstances => aws::INSTANCE,
+            Self::DescribeInstanceStatus => aws::CHECKS,
+            Self::GetConsoleOutput => aws::CONSOLE,
+            Self::DescribeCluster => aws::CLUSTER,
             Self::ListAccessEntries => "eks:ListAccessEntries",
-            Self::DescribeAccessEntry => "eks:DescribeAccessEntry",
-            Self::GetInstanceProfile => "iam:GetInstanceProfile",
+            Self::DescribeAccessEntry => aws::ENTRY,
+            Self::GetInstanceProfile => aws::PROFILE,
         }
     }
 
