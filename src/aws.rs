@@ -18,7 +18,7 @@ use crate::diagnose::{self, Judgement};
 use crate::foreign::{Ami, AmiTerm, Answer, AwsObservation, Meta, Refusal};
 use crate::gate::Thresholds;
 use crate::input::Object;
-use crate::world::{Subject, World};
+use crate::world::World;
 use chrono::{DateTime, SubsecRound, Utc};
 use http::Uri;
 use questions::{Call, Question};
@@ -279,8 +279,7 @@ const ROUNDS: usize = 4;
 pub async fn ask(aws: &mut Aws, world: &mut World, now: DateTime<Utc>, thresholds: &Thresholds) -> Vec<AwsObservation> {
     let mut all = Vec::new();
     for _ in 0..ROUNDS {
-        let subjects: Vec<Subject> = world.subjects().collect();
-        let questions: BTreeSet<Question> = subjects.iter().flat_map(|subject| open(world, subject, now, thresholds)).collect();
+        let questions: BTreeSet<Question> = Case::all(world, now, thresholds).flat_map(|case| open(&case, thresholds)).collect();
         let answers = aws.answer(questions, Utc::now()).await;
         if answers.is_empty() {
             break;
@@ -293,13 +292,11 @@ pub async fn ask(aws: &mut Aws, world: &mut World, now: DateTime<Utc>, threshold
     all
 }
 
-/// What is open about a subject.
-#[must_use]
-pub fn open(world: &World, subject: &Subject, now: DateTime<Utc>, thresholds: &Thresholds) -> BTreeSet<Question> {
-    let Judgement::Sick(diagnosis, _) = diagnose::judge(world, subject, now, thresholds) else { return BTreeSet::new() };
-    match (Case::of(world, subject, now, thresholds), &diagnosis.status) {
-        (Some(case), Some(status)) => questions::of(&case, status),
-        _ => BTreeSet::new(),
+/// What is open about a machine.
+fn open(case: &Case, thresholds: &Thresholds) -> BTreeSet<Question> {
+    match diagnose::judge_case(case, thresholds) {
+        Judgement::Sick(diagnosis, _) => diagnosis.status.map_or_else(BTreeSet::new, |status| questions::of(case, &status)),
+        Judgement::Healthy | Judgement::Waiting(_) => BTreeSet::new(),
     }
 }
 

@@ -42,7 +42,9 @@ pub fn judge(world: &World, subject: &Subject, now: DateTime<Utc>, thresholds: &
     Case::of(world, subject, now, thresholds).map_or(Judgement::Healthy, |case| judge_case(&case, thresholds))
 }
 
-fn judge_case(case: &Case, thresholds: &Thresholds) -> Judgement {
+/// The same of a case.
+#[must_use]
+pub fn judge_case(case: &Case, thresholds: &Thresholds) -> Judgement {
     let now = case.now;
     let waited = now - case.wait.since;
     let at = |patience| case.wait.since.checked_add_signed(patience);

@@ -238,8 +238,7 @@ impl Cluster {
 
     /// Node classes and NodePools whose status, where the files have it, says that nothing can be launched.
     fn by_status(&self, now: DateTime<Utc>) -> Vec<Mistake> {
-        let classes = self.world.classes().map(|c| Subject::Class(c.class.kind.clone(), c.class.name().to_owned()));
-        let subjects = classes.chain(self.world.pools().map(|pool| Subject::Pool(pool.name().to_owned())));
+        let subjects = self.world.classes_and_pools();
         let cases = subjects.filter_map(|subject| Case::of(&self.world, &subject, now, &Thresholds::default()));
         cases.filter(Case::is_overdue).flat_map(|case| by_rules(&case)).collect()
     }

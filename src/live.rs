@@ -164,11 +164,9 @@ impl Reader<'_> {
 
     /// The pods of machines that wait where pods matter: a cluster has too many to read them all.
     async fn pods(&mut self, thresholds: &Thresholds) {
-        let node_of = |subject| {
-            let case = Case::of(self.world, &subject, self.now, thresholds)?;
-            case.node.filter(|_| matches!(case.stage(), Stage::Initialize | Stage::Ready | Stage::Terminate)).map(|n| n.name().to_owned())
-        };
-        let nodes: BTreeSet<String> = self.world.subjects().filter_map(node_of).take(NODES).collect();
+        let wants_pods = |case: &Case| matches!(case.stage(), Stage::Initialize | Stage::Ready | Stage::Terminate);
+        let stuck = Case::all(self.world, self.now, thresholds).filter(wants_pods);
+        let nodes: BTreeSet<String> = stuck.filter_map(|case| case.node.map(|n| n.name().to_owned())).take(NODES).collect();
         self.world.mark(Input::Pods, Availability::Read);
         let client = self.client;
         let of_node = |source, node: &String| {
@@ -182,8 +180,8 @@ impl Reader<'_> {
 
     /// Whether the kubelets of machines that do not join may create Nodes, where that is in doubt.
     async fn access(&mut self, thresholds: &Thresholds) {
-        let in_doubt = |subject| rules::identity_in_doubt(&Case::of(self.world, &subject, self.now, thresholds)?);
-        let identities: BTreeSet<Identity> = self.world.subjects().filter_map(in_doubt).collect();
+        let stuck = Case::all(self.world, self.now, thresholds);
+        let identities: BTreeSet<Identity> = stuck.filter_map(|case| rules::identity_in_doubt(&case)).collect();
         for identity in identities.iter().take(IDENTITIES) {
             match review(self.client, identity).await {
                 Ok((answer, resource)) => self.one(Input::AccessReviews, &resource, &answer),
