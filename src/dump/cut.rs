@@ -88,7 +88,9 @@ pub(super) fn narrow(item: &str) -> String {
             _ => {}
         }
         let unread = match (field, within) {
-            ("metadata:", "managedFields:") => matches!(content.replace(['"', '\''], "").as_str(), "f:metadata:" | "f:status:"),
+            ("metadata:", "managedFields:") => {
+                matches!(content.strip_suffix(':').map(|key| key.trim_matches(['"', '\''])), Some("f:metadata" | "f:status"))
+            }
             ("status:", "images:") => content == "images:",
             _ => false,
         };
