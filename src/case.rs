@@ -243,8 +243,13 @@ impl<'w> Case<'w> {
     /// When the machine began to wait, for sentences: a duration would be wrong a minute after it was written down.
     #[must_use]
     pub fn since(&self) -> String {
-        self.wait.since.format("%Y-%m-%d %H:%M:%SZ").to_string()
+        timestamp(self.wait.since).to_string()
     }
+}
+
+/// `2026-01-15 11:58:00Z`, for sentences.
+pub fn timestamp(at: DateTime<Utc>) -> impl std::fmt::Display {
+    at.format("%Y-%m-%d %H:%M:%SZ")
 }
 
 /// `7m 30s`, `2h 5m`, `3d 4h`: the two largest units.

@@ -4,7 +4,7 @@ use super::access_entry::{self, Entrance};
 use super::told_by_aws::seen;
 use super::{Rule, node_role};
 use crate::api::{Confidence, Risk, Stage};
-use crate::case::Case;
+use crate::case::{Case, timestamp};
 use crate::finding::{Finding, Opinion, saw};
 use crate::input::Input;
 
@@ -31,8 +31,8 @@ fn check(case: &Case) -> Opinion {
         return Opinion::RuledOut(format!("the node role {role} is let in: {proof}"));
     }
     let (arn, type_) = (&entry.principal_arn, &entry.type_);
-    let created = entry.created.map(|at| at.format("%Y-%m-%d %H:%M:%SZ").to_string()).unwrap_or_default();
-    let role_created = role_created.format("%Y-%m-%d %H:%M:%SZ");
+    let created = entry.created.map(|at| timestamp(at).to_string()).unwrap_or_default();
+    let role_created = timestamp(role_created);
     Finding::new(
         Confidence::Certain,
         format!("The role {role} was made at {role_created}, after its access entry ({created}): the entry is that of an earlier role of this name, so the kubelets of its machines are turned away."),

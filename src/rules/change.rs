@@ -3,7 +3,7 @@
 //! The time of a change is evidence for whoever looks for the cause. It is not a cause: it never decides a verdict.
 
 use crate::api::{Evidence, Stage};
-use crate::case::Case;
+use crate::case::{Case, timestamp};
 use crate::finding::saw;
 use crate::foreign::Written;
 
@@ -17,7 +17,7 @@ pub fn evidence(case: &Case) -> Vec<Evidence> {
     let karpenter = case.karpenter().and_then(|k| Some((k.source.clone(), k.written.clone()?)));
     let between = |(_, written): &(String, Written)| joined < written.at && written.at <= failed;
     let shown = |(object, written): (String, Written)| {
-        let observed = format!("{} by {}", written.at.format("%Y-%m-%d %H:%M:%SZ"), written.by);
+        let observed = format!("{} by {}", timestamp(written.at), written.by);
         let because = format!(
             "changed after the last machine of the class registered ({}), before the oldest that still waits was launched ({})",
             joined.format("%H:%M:%SZ"),

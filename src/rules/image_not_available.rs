@@ -4,7 +4,7 @@ use super::Rule;
 use super::ami_drift_replacements_fail::runs;
 use super::told_by_aws::seen;
 use crate::api::{Blame, Confidence, Risk, Stage};
-use crate::case::Case;
+use crate::case::{Case, timestamp};
 use crate::finding::{Finding, Opinion, saw};
 use crate::foreign::{Ami, AmiTerm, Image, NodeClaim, NodeClass};
 use crate::input::Input;
@@ -55,7 +55,7 @@ fn check(case: &Case) -> Opinion {
         finding = finding.with(saw(
             format!("ec2:DescribeImages {id}"),
             "CreationDate",
-            created.format("%Y-%m-%d %H:%M:%SZ").to_string(),
+            timestamp(created).to_string(),
             "when the image was begun",
         ));
     }

@@ -3,7 +3,7 @@
 use super::Rule;
 use super::instance_state::{encryption, ended, is_gone};
 use crate::api::{Confidence, Risk, Stage};
-use crate::case::Case;
+use crate::case::{Case, timestamp};
 use crate::finding::{Finding, Opinion, saw};
 use crate::foreign::NodeClaim;
 use crate::input::Input;
@@ -65,7 +65,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     let message = ended.instance.message.as_deref().unwrap_or_default();
-    let since = ended.instance.since.map_or_else(String::new, |at| format!(" at {}", at.format("%Y-%m-%d %H:%M:%SZ")));
+    let since = ended.instance.since.map_or_else(String::new, |at| format!(" at {}", timestamp(at)));
     let code = if ended.code.is_empty() { "no reason given" } else { ended.code };
     let state = &ended.instance.state;
     Finding::new(

@@ -2,7 +2,7 @@
 
 use super::Rule;
 use crate::api::{Blame, Confidence, Risk, Stage};
-use crate::case::Case;
+use crate::case::{Case, timestamp};
 use crate::finding::{Finding, Opinion, saw};
 use crate::foreign::Condition;
 use crate::input::Input;
@@ -33,7 +33,7 @@ fn check(case: &Case) -> Opinion {
     let how = match stopped {
         Stopped { wanted: 0, .. } => "is scaled to 0 replicas".to_owned(),
         Stopped { since, wanted } => {
-            let since = since.map_or_else(String::new, |at| format!(" since {}", at.format("%Y-%m-%d %H:%M:%SZ")));
+            let since = since.map_or_else(String::new, |at| format!(" since {}", timestamp(at)));
             format!("has had none of its {wanted} replicas available{since}")
         }
     };

@@ -2,7 +2,7 @@
 
 use super::Rule;
 use crate::api::{Blame, Confidence, Risk, Stage};
-use crate::case::Case;
+use crate::case::{Case, timestamp};
 use crate::finding::{Finding, Opinion, saw};
 use crate::foreign::{Condition, Node, NodeClaim, Pod};
 use crate::input::Input;
@@ -50,7 +50,7 @@ fn check(case: &Case) -> Opinion {
 }
 
 fn head(claim: &NodeClaim) -> String {
-    let deleted = claim.metadata.deletion_timestamp.map_or_else(String::new, |at| at.format(" at %Y-%m-%d %H:%M:%SZ").to_string());
+    let deleted = claim.metadata.deletion_timestamp.map_or_else(String::new, |at| format!(" at {}", timestamp(at)));
     format!("NodeClaim {} was deleted{deleted} and does not go", claim.name())
 }
 

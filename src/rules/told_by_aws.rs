@@ -2,7 +2,7 @@
 
 use super::{image_not_available, node_role};
 use crate::api::{Confidence, Evidence, NodeDiagnosisStatus};
-use crate::case::Case;
+use crate::case::{Case, timestamp};
 use crate::finding::Finding;
 use crate::foreign::Refusal;
 use crate::world::aws::Told;
@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 
 /// ` (seen 2026-01-15 11:58:00Z)`, for what is observed: AWS is asked later than the cluster.
 pub(super) fn seen(at: Option<DateTime<Utc>>) -> String {
-    at.map_or_else(String::new, |at| format!(" (seen {})", at.format("%Y-%m-%d %H:%M:%SZ")))
+    at.map_or_else(String::new, |at| format!(" (seen {})", timestamp(at)))
 }
 
 /// Adds what AWS told to the evidence. Where it told nothing that settles the question, the question stays, and says why.

@@ -2,7 +2,7 @@
 
 use crate::api::limits::EVIDENCE;
 use crate::api::{Evidence, NodeDiagnosis};
-use crate::case::nodes_of;
+use crate::case::{nodes_of, timestamp};
 use crate::finding::saw;
 use crate::world::World;
 
@@ -54,7 +54,7 @@ fn last_words(diagnosis: &NodeDiagnosis, world: &World) -> Vec<Evidence> {
     words.extend(events.into_iter().take(EVENTS).map(|event| {
         let regarding = &event.involved_object;
         let object = format!("Event {}/{}", regarding.kind, regarding.name);
-        let seen = event.last_seen().map_or_else(String::new, |at| format!(", last at {}", at.format("%Y-%m-%d %H:%M:%SZ")));
+        let seen = event.last_seen().map_or_else(String::new, |at| format!(", last at {}", timestamp(at)));
         saw(object, "message", format!("{}: {}", event.reason, event.said()), format!("{} time(s){seen}", event.times()))
     }));
     words
