@@ -3,8 +3,8 @@
 use super::nullable;
 use crate::word::Word;
 use chrono::{DateTime, Utc};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// `metadata`, without what no rule reads.
@@ -77,17 +77,45 @@ impl Words {
 /// The last of equal keys counts.
 impl FromIterator<(Word, Word)> for Words {
     fn from_iter<I: IntoIterator<Item = (Word, Word)>>(pairs: I) -> Self {
-        Self(pairs.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect())
+        let mut pairs: Vec<(Word, Word)> = pairs.into_iter().collect();
+        // As the API server writes them they are in order and differ, and nothing is moved.
+        pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
+        pairs.dedup_by(|later, earlier| {
+            let equal = later.0 == earlier.0;
+            if equal {
+                std::mem::swap(later, earlier);
+            }
+            equal
+        });
+        Self(pairs.into_boxed_slice())
     }
 }
 
 impl<'de> Deserialize<'de> for Words {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // `null` is what a hand-written manifest leaves where it meant an empty text.
-        let map = BTreeMap::<Word, Option<Word>>::deserialize(deserializer)?;
-        // kubectl's copy of the whole object is nothing to judge by, and may hold what its userData holds.
-        let kept = map.into_iter().filter(|(key, _)| key != "kubectl.kubernetes.io/last-applied-configuration");
-        Ok(kept.map(|(key, value)| (key, value.unwrap_or_default())).collect())
+        struct Pairs;
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Words;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Words, A::Error> {
+                let mut pairs = Vec::with_capacity(map.size_hint().unwrap_or(32));
+                while let Some(key) = map.next_key::<Word>()? {
+                    // kubectl's copy of the whole object is nothing to judge by, and may hold what its userData holds.
+                    if key == "kubectl.kubernetes.io/last-applied-configuration" {
+                        map.next_value::<IgnoredAny>()?;
+                    } else {
+                        // `null` is what a hand-written manifest leaves where it meant an empty text.
+                        pairs.push((key, map.next_value::<Option<Word>>()?.unwrap_or_default()));
+                    }
+                }
+                Ok(pairs.into_iter().collect())
+            }
+        }
+        deserializer.deserialize_map(Pairs)
     }
 }
 
@@ -139,13 +167,13 @@ impl<'de> Deserialize<'de> for ManagedField {
             #[serde(rename = "f:spec")]
             spec: Option<Spec>,
             #[serde(rename = "f:data")]
-            data: Option<serde::de::IgnoredAny>,
+            data: Option<IgnoredAny>,
         }
         #[derive(Deserialize, Default)]
         #[serde(default)]
         struct Spec {
             #[serde(rename = "f:taints")]
-            taints: Option<serde::de::IgnoredAny>,
+            taints: Option<IgnoredAny>,
         }
         let raw = Raw::deserialize(deserializer)?;
         let fields = raw.fields_v1.unwrap_or_default();
@@ -260,5 +288,19 @@ impl<'de> Deserialize<'de> for Quantity {
             Some(Written::Integer(number)) => number.to_string().into(),
             Some(Written::Float(number)) => number.to_string().into(),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_equal_keys_the_last_counts_and_the_copy_of_the_whole_object_is_left_out() {
+        let text = r#"{"b":"1","a":"x","b":"2","c":null,"kubectl.kubernetes.io/last-applied-configuration":"TOKEN=hunter2","b":"3"}"#;
+        let words: Words = serde_json::from_str(text).unwrap();
+        let all: Vec<_> = words.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        assert_eq!(all, [("a", "x"), ("b", "3"), ("c", "")]);
+        assert_eq!((words.get("b"), words.get("d")), (Some("3"), None));
     }
 }
