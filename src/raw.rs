@@ -4,9 +4,11 @@
 use crate::input::{Input, Object};
 use kube::Resource;
 use kube::api::{ApiResource, DynamicObject, ObjectMeta};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::fmt;
 
 /// The text of an object, and of its metadata what listing and watching need.
 #[derive(Debug, Clone)]
@@ -20,19 +22,37 @@ pub struct Raw {
 impl<'de> Deserialize<'de> for Raw {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize, Default)]
-        #[serde(default)]
-        struct Head {
-            metadata: Names,
-        }
-        #[derive(Deserialize, Default)]
         #[serde(default, rename_all = "camelCase")]
         struct Names {
             name: Option<String>,
             namespace: Option<String>,
             resource_version: Option<String>,
         }
+        struct Head<'n>(&'n mut Names);
+        impl<'de> Visitor<'de> for Head<'_> {
+            type Value = ();
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            // Up to the end of the metadata: most of a Node comes after it.
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+                while let Some(key) = map.next_key::<Cow<'_, str>>()? {
+                    if key == "metadata" {
+                        *self.0 = map.next_value()?;
+                        break;
+                    }
+                    map.next_value::<IgnoredAny>()?;
+                }
+                Ok(())
+            }
+        }
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        let Names { name, namespace, resource_version } = serde_json::from_str::<Head>(text.get()).unwrap_or_default().metadata;
+        let mut names = Names::default();
+        // Where it stops early the deserializer complains of the rest.
+        let _ = serde_json::Deserializer::from_str(text.get()).deserialize_map(Head(&mut names));
+        let Names { name, namespace, resource_version } = names;
         Ok(Self { metadata: ObjectMeta { name, namespace, resource_version, ..ObjectMeta::default() }, text })
     }
 }
