@@ -4,9 +4,9 @@
 //! what they take with `String`s (tests/budget.rs).
 
 use arcstr::ArcStr;
+use hashbrown::HashSet;
 use serde::{Deserialize, Deserializer};
 use std::borrow::{Borrow, Cow};
-use std::collections::HashSet;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{LazyLock, Mutex, PoisonError};
