@@ -227,8 +227,10 @@ impl Metrics {
         self.relists.get_or_create(&Read { input: source.to_owned() }).inc();
     }
 
-    pub fn watch_heard(&self, source: &str) {
-        self.last_events.get_or_create(&Read { input: source.to_owned() }).set(Utc::now().timestamp());
+    /// Where the watch of a source notes, in Unix time, when it heard of an object.
+    #[must_use]
+    pub fn last_event(&self, source: &str) -> Gauge {
+        self.last_events.get_or_create_owned(&Read { input: source.to_owned() })
     }
 
     pub fn leads(&self, leads: bool) {
@@ -411,7 +413,7 @@ mod tests {
         for (what, name) in Watches::sources() {
             metrics.unreadable(what.name());
             metrics.watch_relisted(&name);
-            metrics.watch_heard(&name);
+            metrics.last_event(&name).set(1);
         }
         let reasons = || remediate::guard::ALL.iter().map(|guard| guard.reason);
         for reason in reasons() {

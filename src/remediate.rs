@@ -297,7 +297,10 @@ impl Remediation {
     #[must_use]
     pub fn kept<'d>(&self, diagnoses: impl Iterator<Item = &'d NodeDiagnosis>, now: DateTime<Utc>) -> BTreeMap<String, i64> {
         let mut kept = BTreeMap::new();
-        for diagnosis in diagnoses.filter(|_| !self.limits.is_off()) {
+        if self.limits.is_off() {
+            return kept;
+        }
+        for diagnosis in diagnoses {
             let Some(said) = remediated(diagnosis) else { continue };
             let waits = said.reason != REMOVED && is_open(diagnosis) && self.limits.asked(diagnosis).is_some();
             if waits || breaker::holds(said, now) {

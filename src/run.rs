@@ -101,6 +101,11 @@ pub enum Error {
 
 /// Runs until SIGTERM or SIGINT.
 pub async fn run(options: Options, thresholds: Thresholds) -> Result<(), Error> {
+    // Beside the watches, not on the thread that waits for all of them: most changes then wake no other thread.
+    tokio::spawn(operate(options, thresholds)).await.unwrap_or_else(|error| Err(Error::Died(error.to_string())))
+}
+
+async fn operate(options: Options, thresholds: Thresholds) -> Result<(), Error> {
     log(options.log_format);
     let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signals)?;
@@ -202,6 +207,7 @@ impl Operator<'_> {
     async fn run(mut self, mut changed: mpsc::Receiver<Change>, candidate: &mut Candidate) -> Result<(), Error> {
         let mut batch = Vec::with_capacity(BATCH);
         let mut started = false;
+        let mut counted = None;
         loop {
             let wait = self.wait(started);
             tokio::select! {
@@ -229,7 +235,11 @@ impl Operator<'_> {
             }
             self.follow_the_lease();
             self.give_orders().await?;
-            self.metrics.open(self.triage.open());
+            let said = Some(self.triage.revision());
+            if counted != said {
+                self.metrics.open(self.triage.open());
+                counted = said;
+            }
             self.remedies.count(&self.triage, now);
             self.metrics.clock(self.clock.ahead());
             self.metrics.karpenter(self.triage.world().karpenter().map(|k| k.version.to_string()));

@@ -162,6 +162,12 @@ impl Triage {
         self.diagnoses.open()
     }
 
+    /// Differs whenever something else was said: what is counted over all diagnoses need not be counted again before.
+    #[must_use]
+    pub const fn revision(&self) -> u64 {
+        self.diagnoses.revision()
+    }
+
     /// Every diagnosis, ended ones too.
     pub fn diagnoses(&self) -> impl Iterator<Item = &NodeDiagnosis> + Clone {
         self.diagnoses.all()

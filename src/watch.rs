@@ -19,6 +19,7 @@ use crate::identity::Identity;
 use crate::input::{Input, Object, Source};
 use crate::metrics::Metrics;
 use crate::raw::Raw;
+use chrono::Utc;
 use futures::{StreamExt, TryStreamExt};
 use known::Known;
 use kube::api::{Api, ApiResource};
@@ -258,12 +259,13 @@ impl Watch {
         let mut unreadable = BTreeSet::new();
         let mut failures = 0;
         let mut listed = false;
+        let last_event = metrics.last_event(&self.name);
         let mut events = watcher(self.api.clone(), self.config.clone()).boxed();
         loop {
             let mut told = Vec::new();
             let event = events.try_next().await;
             if event.is_ok() {
-                metrics.watch_heard(&self.name);
+                last_event.set(Utc::now().timestamp());
             }
             match event {
                 Ok(None) => return,

@@ -58,15 +58,22 @@ pub(super) struct Ledger {
     by_end: BTreeSet<(DateTime<Utc>, String)>,
     /// Incidents that may hold more than is kept.
     grown: BTreeSet<Incident>,
+    /// How often something was put in or taken out.
+    revision: u64,
 }
 
 impl Ledger {
     pub(super) fn new(keep: Keep) -> Self {
-        Self { keep, by_name: BTreeMap::new(), incidents: BTreeMap::new(), by_end: BTreeSet::new(), grown: BTreeSet::new() }
+        Self { keep, by_name: BTreeMap::new(), incidents: BTreeMap::new(), by_end: BTreeSet::new(), grown: BTreeSet::new(), revision: 0 }
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&NodeDiagnosis> {
         self.by_name.get(name)
+    }
+
+    /// Differs whenever something else was said.
+    pub(super) const fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// Ended ones too.
@@ -117,10 +124,12 @@ impl Ledger {
             self.grown.insert(incident);
         }
         self.by_name.insert(name, diagnosis);
+        self.revision += 1;
     }
 
     pub(super) fn remove(&mut self, name: &str) -> Option<NodeDiagnosis> {
         let diagnosis = self.by_name.remove(name)?;
+        self.revision += 1;
         if let Some(at) = ended_at(&diagnosis) {
             self.by_end.remove(&(at, name.to_owned()));
         }
