@@ -28,6 +28,13 @@ pub fn karpenter(version: &str) -> PathBuf {
     install(&format!("karpenter-{version}"), "", &folder(), &["-ldflags=-s -w", &package]).join("kwok")
 }
 
+/// A program from the `tool` line of another module's go.mod.
+#[allow(dead_code, reason = "the benchmarks' own programs")]
+pub fn tool(name: &str, module: &Path) -> PathBuf {
+    let go_mod = fs::read_to_string(module.join("go.mod")).expect("the module has a go.mod");
+    install(name, &go_mod, module, &["-ldflags=-s -w", "tool"]).join(name)
+}
+
 /// helm, by itself: its Kubernetes libraries are of another version than the control plane's.
 pub fn helm() -> PathBuf {
     install("helm-3.20.0", "", &folder(), &["-ldflags=-s -w", "helm.sh/helm/v3/cmd/helm@v3.20.0"]).join("helm")

@@ -68,7 +68,9 @@ impl ControlPlane {
             .arg(flag("listen-peer-urls", &peer_url))
             .arg(flag("initial-advertise-peer-urls", &peer_url))
             .arg(flag("initial-cluster", format!("default={peer_url}")))
-            .arg("--unsafe-no-fsync");
+            .arg("--unsafe-no-fsync")
+            // A hundred thousand Nodes need more than the usual two.
+            .arg(flag("quota-backend-bytes", (8_u64 << 30).to_string()));
         let etcd = Process::spawn(&etcd, path.join("etcd.log"));
 
         let key = rcgen::KeyPair::generate().expect("ring makes a key");

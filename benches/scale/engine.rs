@@ -1,0 +1,61 @@
+//! The engine alone: the whole fleet at once, and one change after the other.
+
+use crate::measure::{Row, timed};
+use crate::objects::fleet::{Fate, claim, node, now};
+use crate::objects::over_cluster;
+use nodewhy::diagnose::diagnose;
+use nodewhy::dump::{Summary, load_bytes};
+use nodewhy::gate::Thresholds;
+use nodewhy::input::{Input, Object};
+use nodewhy::triage::{Keep, Triage};
+use nodewhy::watch::Change;
+use nodewhy::world::World;
+use serde_json::{Value, json};
+
+/// Ten times as many machines.
+pub fn judge(n: usize) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (fate, what) in [(Fate::Healthy, "healthy"), (Fate::Stuck, "stuck")] {
+        let (mut world, mut summary) = (World::default(), Summary::default());
+        let cluster = json!({"apiVersion": "v1", "kind": "List", "items": over_cluster("")});
+        load_bytes("the cluster", cluster.to_string().as_bytes(), &mut world, &mut summary);
+        for machine in 0..10 * n {
+            if fate == Fate::Healthy {
+                world.apply(Object::from_value(Input::Nodes, node(machine)).expect("a Node"), now());
+            }
+            world.apply(Object::from_value(Input::NodeClaims, claim(machine, fate)).expect("a NodeClaim"), now());
+        }
+        let found =
+            timed(&format!("engine: judge {} {what} machines", 10 * n), &mut rows, || diagnose(&world, now(), &Thresholds::default()));
+        assert_eq!(found.len(), if fate == Fate::Stuck { 10 * n } else { 0 });
+    }
+    rows
+}
+
+/// Heartbeats that change nothing, from their text to the end of the look, in fleets of different sizes.
+pub fn heartbeats(n: usize) -> Vec<Row> {
+    const EVENTS: usize = 20_000;
+    let mut rows = Vec::new();
+    for n in [n / 10, n, 10 * n] {
+        let mut triage = Triage::new(Thresholds::default(), Keep::default());
+        let read = |input, value: &Value| Change::Applied(Box::new(Object::from_value(input, value.clone()).expect("an object")));
+        for machine in 0..n {
+            triage.take(read(Input::Nodes, &node(machine)), now());
+            triage.take(read(Input::NodeClaims, &claim(machine, Fate::Healthy)), now());
+        }
+        triage.start();
+        triage.lead();
+        triage.look(now());
+        // Kubelets far from each other: neither their texts nor their facts are at hand when they are wanted.
+        let texts: Vec<String> = (0..n.min(1_000)).map(|kubelet| node(kubelet * n.div_ceil(1_000) % n).to_string()).collect();
+        let what = format!("engine: {EVENTS} heartbeats of {n} Nodes, one look each");
+        timed(&what, &mut rows, || {
+            for text in texts.iter().cycle().take(EVENTS) {
+                let node = Object::read(Input::Nodes, &mut serde_json::Deserializer::from_str(text)).expect("a Node");
+                triage.take(Change::Applied(Box::new(node)), now());
+                assert_eq!(triage.look(now()), []);
+            }
+        });
+    }
+    rows
+}

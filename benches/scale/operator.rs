@@ -1,0 +1,100 @@
+//! `nodewhy run` beside that cluster: until its verdicts are complete, while kubelets report, while machines turn sick.
+
+use crate::control_plane::{ControlPlane, free_ports};
+use crate::fate;
+use crate::incident::incident;
+use crate::live::{claims, diagnoses, nodes, refuse};
+use crate::measure::{OWN, Row, cpu, percentile};
+use crate::objects::fleet::{Fate, node};
+use futures::StreamExt;
+use kube::api::{ListParams, Patch, PatchParams, WatchEvent, WatchParams};
+use serde_json::json;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+
+/// Machines that turn sick one by one.
+const ONE_BY_ONE: usize = 200;
+
+pub fn rows(control_plane: &ControlPlane, runtime: &Runtime, client: &kube::Client, n: usize) -> Vec<Row> {
+    let log = tempfile::NamedTempFile::new().expect("a file");
+    let [port] = free_ports();
+    let kubeconfig = control_plane.kubeconfig_for("nodewhy", "nodewhy");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nodewhy"));
+    command.env("KUBECONFIG", kubeconfig).args(["run", &format!("--listen=127.0.0.1:{port}")]);
+    let begun = Instant::now();
+    let mut child = command.stdout(Stdio::null()).stderr(log.reopen().expect("a second handle")).spawn().expect("it starts");
+    let spent = || cpu(&child.id().to_string(), OWN);
+    let said = |what: &str| std::fs::read_to_string(log.path()).unwrap_or_default().contains(what);
+    while !said("verdicts begin") {
+        assert!(begun.elapsed() < Duration::from_mins(10), "{}", std::fs::read_to_string(log.path()).unwrap_or_default());
+        sleep(Duration::from_millis(10));
+    }
+    let (started, spent_then) = (begun.elapsed(), spent());
+    sleep(Duration::from_secs(30));
+    let mut rows = vec![Row { time: started, ..Row::of("nodewhy run, until its first verdicts", begun, spent_then, &child) }];
+
+    let kubelets = runtime.spawn(heartbeats(client.clone(), n));
+    let (written, spent_before, begun) = (runtime.block_on(newest_write(client)), spent(), Instant::now());
+    sleep(Duration::from_mins(1));
+    rows.push(Row::of("nodewhy run, a minute in which only kubelets report", begun, spent() - spent_before, &child));
+    assert_eq!(runtime.block_on(newest_write(client)), written, "a NodeDiagnosis was written though nothing had changed");
+
+    let mut delays = runtime.block_on(turn_sick(client, n));
+    for (percent, name) in [(50, "half of them"), (99, "99 of 100")] {
+        let what = format!("a machine turns sick, until that is written: {name}");
+        rows.push(Row::delay(what, percentile(&mut delays, percent)));
+    }
+    let sick: Vec<usize> = healthy(n).skip(ONE_BY_ONE).take((n / 2).min(5_000)).collect();
+    let (spent_before, begun) = (spent(), Instant::now());
+    rows.extend(runtime.block_on(incident(client, &sick, port)));
+    rows.push(Row::of("nodewhy run, from the first of these to the last write", begun, spent() - spent_before, &child));
+    kubelets.abort();
+    child.kill().expect("our child");
+    child.wait().expect("our child");
+    rows
+}
+
+pub fn healthy(n: usize) -> impl Iterator<Item = usize> + Clone {
+    (0..n).filter(|n| fate(*n) == Fate::Healthy)
+}
+
+/// Every kubelet reports its status each five minutes, all of them evenly spread.
+/// Source: kubernetes v1.36.3 pkg/kubelet/apis/config/v1beta1/defaults.go `NodeStatusReportFrequency`.
+async fn heartbeats(client: kube::Client, n: usize) {
+    let nodes = nodes(&client);
+    let mut ticks = tokio::time::interval(Duration::from_mins(5) / u32::try_from(n).expect("a few thousand"));
+    for machine in healthy(n).cycle() {
+        ticks.tick().await;
+        let name = node(machine)["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let heartbeat = json!({"status": {"conditions": [{"type": "Ready", "lastHeartbeatTime": chrono::Utc::now()}]}});
+        nodes.patch_status(&name, &PatchParams::default(), &Patch::Strategic(heartbeat)).await.expect("a Node");
+    }
+}
+
+/// The newest version of any NodeDiagnosis.
+async fn newest_write(client: &kube::Client) -> Option<u64> {
+    let all = diagnoses(client).list(&ListParams::default()).await.expect("NodeDiagnoses");
+    all.items.iter().filter_map(|d| d.metadata.resource_version.as_ref()?.parse().ok()).max()
+}
+
+/// Karpenter refuses one machine after the other: how long after each its NodeDiagnosis was there.
+async fn turn_sick(client: &kube::Client, n: usize) -> Vec<Duration> {
+    let (claims, watched) = (claims(client), diagnoses(client));
+    let from = watched.list(&ListParams::default().limit(1)).await.expect("NodeDiagnoses").metadata.resource_version.unwrap_or_default();
+    let mut written = watched.watch(&WatchParams::default(), &from).await.expect("a watch").boxed();
+    let mut delays = Vec::new();
+    for machine in healthy(n).take(ONE_BY_ONE) {
+        let begun = Instant::now();
+        let name = refuse(&claims, machine).await;
+        while let Some(event) = written.next().await {
+            if matches!(event.expect("an event"), WatchEvent::Added(d) | WatchEvent::Modified(d) if d.metadata.name.as_deref() == Some(name.as_str()))
+            {
+                break;
+            }
+        }
+        delays.push(begun.elapsed());
+    }
+    delays
+}
