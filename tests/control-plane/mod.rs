@@ -55,6 +55,11 @@ pub struct ControlPlane {
 impl ControlPlane {
     /// Starts etcd and kube-apiserver and returns when the API is ready. Panics, with the end of the server's log, when it never is.
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same with more flags for kube-apiserver.
+    pub fn start_with(flags: &[&str]) -> Self {
         let folder = tempfile::Builder::new().prefix("control-plane-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("target is writable");
         let path = folder.path();
         let [etcd_port, peer_port, api_port] = free_ports();
@@ -96,7 +101,8 @@ impl ControlPlane {
             .arg(flag("audit-log-path", path.join("audit.log")))
             .args(["--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.0.0.0/24", "--allow-privileged"])
             // Nobody makes the default ServiceAccount that this plug-in demands of every Pod.
-            .args(["--enable-admission-plugins=NodeRestriction", "--disable-admission-plugins=ServiceAccount"]);
+            .args(["--enable-admission-plugins=NodeRestriction", "--disable-admission-plugins=ServiceAccount"])
+            .args(flags);
         let endpoint = format!("https://127.0.0.1:{api_port}");
         write_kubeconfig(path, "administrator", &endpoint, &json!({ "token": ADMIN_TOKEN }));
         let apiserver = start_apiserver(&command, path);
