@@ -197,10 +197,24 @@ impl<'w> Case<'w> {
         self.class().and_then(|c| self.world.peers(&c.kind, c.name()))
     }
 
-    /// A sibling that registered after this machine was launched: whatever all machines of the class share works.
+    /// The siblings that are registered and that Karpenter will replace for another image.
+    pub fn image_drifted_siblings(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
+        let own = self.claim.map(NodeClaim::name);
+        let names = self.peers().into_iter().flat_map(Peers::image_drifted);
+        names.filter_map(|name| self.world.claim(name)).filter(move |c| Some(c.name()) != own)
+    }
+
+    /// The siblings that are not initialized and may have begun to wait by this time.
+    pub fn unfinished_siblings(&self, by: DateTime<Utc>) -> impl Iterator<Item = &'w NodeClaim> + '_ {
+        let own = self.claim.map(NodeClaim::name);
+        let names = self.peers().into_iter().flat_map(move |peers| peers.unfinished(by));
+        names.filter_map(|name| self.world.claim(name)).filter(move |c| Some(c.name()) != own)
+    }
+
+    /// Whether a sibling registered after this time: whatever all machines of the class share works.
     #[must_use]
-    pub fn sibling_joined_since(&self, time: DateTime<Utc>) -> Option<&'w NodeClaim> {
-        self.joined_siblings().find(|c| c.true_since("Registered").is_some_and(|at| at > time))
+    pub fn sibling_joined_since(&self, time: DateTime<Utc>) -> bool {
+        self.peers().is_some_and(|peers| peers.joined_since(time, self.claim.map(NodeClaim::name)))
     }
 
     /// A sibling that registered and was made from the same text of the node class.
@@ -213,7 +227,10 @@ impl<'w> Case<'w> {
     /// All of them.
     pub fn same_spec_siblings_joined(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
         let own = self.claim.and_then(|c| c.metadata.annotation(CLASS_HASH));
-        self.joined_siblings().filter(move |c| c.metadata.annotation(CLASS_HASH) == own)
+        // After an edit of the class there are many siblings, and none of this text.
+        let any = self.peers().is_some_and(|peers| peers.joined_of_text(own));
+        let siblings = any.then(|| self.joined_siblings()).into_iter().flatten();
+        siblings.filter(move |c| c.metadata.annotation(CLASS_HASH) == own)
     }
 
     /// Events about the claim and its Node.

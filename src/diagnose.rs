@@ -112,14 +112,15 @@ fn hear(case: &Case) -> Heard {
 ///
 /// Machines that were in service fail one by one; there one says nothing about the next.
 fn follows_a_stuck_sibling(case: &Case, thresholds: &Thresholds) -> bool {
+    let Some(overdue) = case.now.checked_sub_signed(gate::least_patience(case.stage(), thresholds)) else { return false };
     case.stage() != Stage::Ready
-        && case.siblings().any(|sibling| {
+        && case.unfinished_siblings(case.wait.since.min(overdue)).any(|sibling| {
             let wait = gate::claim_wait(sibling, &nodes_of(case.world, sibling), |_| None, thresholds);
             wait.is_some_and(|wait| {
                 wait.stage == case.stage()
                     && wait.since <= case.wait.since
                     && case.now - wait.since >= wait.patience
-                    && case.sibling_joined_since(wait.since).is_none()
+                    && !case.sibling_joined_since(wait.since)
             })
         })
 }
