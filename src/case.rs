@@ -8,7 +8,7 @@ use crate::karpenter::{CLASS_HASH, Karpenter, Provider};
 use crate::peers::Peers;
 use crate::userdata::UserData;
 use crate::world::{ClassFacts, Subject, World};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound, Utc};
 
 /// One machine at one instant: its objects, the gate it waits at, and the world around it.
 #[derive(Debug)]
@@ -266,7 +266,8 @@ impl<'w> Case<'w> {
 
 /// `2026-01-15 11:58:00Z`, for sentences.
 pub fn timestamp(at: DateTime<Utc>) -> impl std::fmt::Display {
-    at.format("%Y-%m-%d %H:%M:%SZ")
+    // A pattern would be parsed each time.
+    std::fmt::from_fn(move |f| write!(f, "{}Z", at.trunc_subsecs(0).naive_utc()))
 }
 
 /// `7m 30s`, `2h 5m`, `3d 4h`: the two largest units.
@@ -297,4 +298,20 @@ fn class_of<'w>(world: &'w World, reference: &crate::foreign::NodeClassRef) -> O
 
 fn reference(api_version: &str, kind: &str, meta: &crate::foreign::Meta) -> ObjectRef {
     ObjectRef { api_version: api_version.to_owned(), kind: kind.to_owned(), name: meta.name.to_string(), uid: meta.uid.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::timestamp;
+    use chrono::{DateTime, Utc};
+
+    #[test]
+    fn an_instant_is_written_as_its_pattern_says() {
+        for at in ["2026-01-15T11:58:00Z", "2026-01-15T11:58:00.999999999Z", "2016-12-31T23:59:60.5Z", "0042-01-01T00:00:00Z"] {
+            let at: DateTime<Utc> = at.parse().unwrap();
+            assert_eq!(timestamp(at).to_string(), at.format("%Y-%m-%d %H:%M:%SZ").to_string());
+        }
+        let far = [DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC];
+        assert!(far.iter().all(|at| timestamp(*at).to_string() == at.format("%Y-%m-%d %H:%M:%SZ").to_string()));
+    }
 }
