@@ -8,7 +8,7 @@ use crate::karpenter::{CLASS_HASH, Karpenter, Provider};
 use crate::peers::Peers;
 use crate::userdata::UserData;
 use crate::world::{ClassFacts, Subject, World};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound, Utc};
 
 /// One machine at one instant: its objects, the gate it waits at, and the world around it.
 #[derive(Debug)]
@@ -197,10 +197,24 @@ impl<'w> Case<'w> {
         self.class().and_then(|c| self.world.peers(&c.kind, c.name()))
     }
 
-    /// A sibling that registered after this machine was launched: whatever all machines of the class share works.
+    /// The siblings that are registered and that Karpenter will replace for another image.
+    pub fn image_drifted_siblings(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
+        let own = self.claim.map(NodeClaim::name);
+        let names = self.peers().into_iter().flat_map(Peers::image_drifted);
+        names.filter_map(|name| self.world.claim(name)).filter(move |c| Some(c.name()) != own)
+    }
+
+    /// The siblings that are not initialized and may have begun to wait by this time.
+    pub fn unfinished_siblings(&self, by: DateTime<Utc>) -> impl Iterator<Item = &'w NodeClaim> + '_ {
+        let own = self.claim.map(NodeClaim::name);
+        let names = self.peers().into_iter().flat_map(move |peers| peers.unfinished(by));
+        names.filter_map(|name| self.world.claim(name)).filter(move |c| Some(c.name()) != own)
+    }
+
+    /// Whether a sibling registered after this time: whatever all machines of the class share works.
     #[must_use]
-    pub fn sibling_joined_since(&self, time: DateTime<Utc>) -> Option<&'w NodeClaim> {
-        self.joined_siblings().find(|c| c.true_since("Registered").is_some_and(|at| at > time))
+    pub fn sibling_joined_since(&self, time: DateTime<Utc>) -> bool {
+        self.peers().is_some_and(|peers| peers.joined_since(time, self.claim.map(NodeClaim::name)))
     }
 
     /// A sibling that registered and was made from the same text of the node class.
@@ -213,7 +227,10 @@ impl<'w> Case<'w> {
     /// All of them.
     pub fn same_spec_siblings_joined(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
         let own = self.claim.and_then(|c| c.metadata.annotation(CLASS_HASH));
-        self.joined_siblings().filter(move |c| c.metadata.annotation(CLASS_HASH) == own)
+        // After an edit of the class there are many siblings, and none of this text.
+        let any = self.peers().is_some_and(|peers| peers.joined_of_text(own));
+        let siblings = any.then(|| self.joined_siblings()).into_iter().flatten();
+        siblings.filter(move |c| c.metadata.annotation(CLASS_HASH) == own)
     }
 
     /// Events about the claim and its Node.
@@ -249,7 +266,8 @@ impl<'w> Case<'w> {
 
 /// `2026-01-15 11:58:00Z`, for sentences.
 pub fn timestamp(at: DateTime<Utc>) -> impl std::fmt::Display {
-    at.format("%Y-%m-%d %H:%M:%SZ")
+    // A pattern would be parsed each time.
+    std::fmt::from_fn(move |f| write!(f, "{}Z", at.trunc_subsecs(0).naive_utc()))
 }
 
 /// `7m 30s`, `2h 5m`, `3d 4h`: the two largest units.
@@ -280,4 +298,20 @@ fn class_of<'w>(world: &'w World, reference: &crate::foreign::NodeClassRef) -> O
 
 fn reference(api_version: &str, kind: &str, meta: &crate::foreign::Meta) -> ObjectRef {
     ObjectRef { api_version: api_version.to_owned(), kind: kind.to_owned(), name: meta.name.to_string(), uid: meta.uid.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::timestamp;
+    use chrono::{DateTime, Utc};
+
+    #[test]
+    fn an_instant_is_written_as_its_pattern_says() {
+        for at in ["2026-01-15T11:58:00Z", "2026-01-15T11:58:00.999999999Z", "2016-12-31T23:59:60.5Z", "0042-01-01T00:00:00Z"] {
+            let at: DateTime<Utc> = at.parse().unwrap();
+            assert_eq!(timestamp(at).to_string(), at.format("%Y-%m-%d %H:%M:%SZ").to_string());
+        }
+        let far = [DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC];
+        assert!(far.iter().all(|at| timestamp(*at).to_string() == at.format("%Y-%m-%d %H:%M:%SZ").to_string()));
+    }
 }

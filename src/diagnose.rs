@@ -9,10 +9,11 @@ use crate::case::{Case, duration, nodes_of};
 use crate::ending;
 use crate::finding::{Finding, Opinion};
 use crate::gate::{self, Thresholds};
+use crate::input::Input;
 use crate::rules::{self, Rule};
 use crate::world::{Subject, World};
 use chrono::{DateTime, Utc};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What one look at a subject gave.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,15 +78,16 @@ struct Heard {
     findings: Vec<(&'static Rule, Finding)>,
     ruled_out: Vec<RuledOut>,
     look_again: Option<DateTime<Utc>>,
-    /// Inputs that a rule for this gate would have read.
-    missing: Vec<Unknown>,
+}
+
+/// The rules that know a gate.
+fn rules_of(stage: Stage) -> impl Iterator<Item = &'static Rule> {
+    rules::ALL.iter().copied().filter(move |rule| rule.stages.contains(&stage))
 }
 
 fn hear(case: &Case) -> Heard {
-    let mut heard = Heard { findings: Vec::new(), ruled_out: Vec::new(), look_again: None, missing: Vec::new() };
-    let mut missing = BTreeSet::new();
-    for rule in rules::ALL.iter().filter(|rule| rule.stages.contains(&case.stage())) {
-        missing.extend(rule.reads.iter().filter(|input| case.world.missing(**input).is_some()));
+    let mut heard = Heard { findings: Vec::new(), ruled_out: Vec::new(), look_again: None };
+    for rule in rules_of(case.stage()) {
         match (rule.check)(case) {
             Opinion::Silent => {}
             Opinion::RuledOut(because) => heard.ruled_out.push(RuledOut { cause: rule.cause.to_owned(), because }),
@@ -95,31 +97,32 @@ fn hear(case: &Case) -> Heard {
     }
     // A stable sort: among equals the more specific rule, which stands first in the list, wins.
     heard.findings.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.confidence));
-    heard.missing = missing
-        .into_iter()
-        .filter_map(|input| {
-            let why = case.world.missing(input)?;
-            Some(Unknown {
-                question: format!("What do the {} say? They could not be read: {why}.", input.name()),
-                command: input.command().to_owned(),
-            })
-        })
-        .collect();
     heard
+}
+
+/// The inputs that a rule for this gate would have read. Only an open verdict names them, so they are not looked for rule by rule.
+fn missing(case: &Case) -> impl Iterator<Item = Unknown> {
+    let missing = Input::ALL.into_iter().filter_map(|input| Some((input, case.world.missing(input)?)));
+    let wanted = missing.filter(|(input, _)| rules_of(case.stage()).any(|rule| rule.reads.contains(input)));
+    wanted.map(|(input, why)| Unknown {
+        question: format!("What do the {} say? They could not be read: {why}.", input.name()),
+        command: input.command().to_owned(),
+    })
 }
 
 /// An older machine of the same class is stuck at the same gate, and none has passed it since: this one follows it.
 ///
 /// Machines that were in service fail one by one; there one says nothing about the next.
 fn follows_a_stuck_sibling(case: &Case, thresholds: &Thresholds) -> bool {
+    let Some(overdue) = case.now.checked_sub_signed(gate::least_patience(case.stage(), thresholds)) else { return false };
     case.stage() != Stage::Ready
-        && case.siblings().any(|sibling| {
+        && case.unfinished_siblings(case.wait.since.min(overdue)).any(|sibling| {
             let wait = gate::claim_wait(sibling, &nodes_of(case.world, sibling), |_| None, thresholds);
             wait.is_some_and(|wait| {
                 wait.stage == case.stage()
                     && wait.since <= case.wait.since
                     && case.now - wait.since >= wait.patience
-                    && case.sibling_joined_since(wait.since).is_none()
+                    && !case.sibling_joined_since(wait.since)
             })
         })
 }
@@ -138,7 +141,7 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
         .collect();
     let mut unknowns = finding.unknowns;
     if finding.confidence != Confidence::Certain {
-        unknowns.extend(heard.missing);
+        unknowns.extend(missing(case));
         for denial in rules::told_by_aws::denials(case) {
             if !unknowns.iter().any(|unknown| unknown.question.contains(&denial.action)) {
                 unknowns.push(Unknown {

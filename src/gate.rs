@@ -152,6 +152,19 @@ pub fn claim_wait(
         .or_else(|| hardware_wait(nodes.first()?, t))
 }
 
+/// The least that any machine is given at a gate before it counts as stuck.
+#[must_use]
+pub fn least_patience(stage: Stage, t: &Thresholds) -> TimeDelta {
+    match stage {
+        Stage::Launch => t.launch,
+        Stage::Join => t.join,
+        Stage::Initialize => t.initialize.min(t.devices),
+        // Those that Karpenter refused are stuck at once, and so is broken hardware.
+        Stage::Register | Stage::Ready => TimeDelta::zero(),
+        Stage::Terminate => TimeDelta::MAX,
+    }
+}
+
 /// A registered machine that goes away by design, and has not gone for long. Draining takes as long as its pods and their budgets
 /// want: worth a diagnosis only where something proves that no pod is waited for.
 fn terminate_wait(claim: &NodeClaim, deleted: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {

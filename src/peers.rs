@@ -68,6 +68,12 @@ pub struct Peers {
     tallies: [BTreeMap<String, Tally>; DIMENSIONS.len()],
     joined_at: BTreeSet<(DateTime<Utc>, Word)>,
     launched_in_vain: BTreeSet<(DateTime<Utc>, Word)>,
+    /// Those that are not initialized, by the earliest time that they carry.
+    unfinished: BTreeSet<(DateTime<Utc>, Word)>,
+    /// Those that joined and that Karpenter will replace for another image.
+    image_drifted: BTreeSet<Word>,
+    /// How many joined of each text of the class.
+    joined_of_text: BTreeMap<Word, u32>,
 }
 
 /// When it registered, or was launched without having registered: the two times between which something may have changed.
@@ -76,22 +82,50 @@ fn milestone(claim: &NodeClaim) -> Option<(DateTime<Utc>, Word)> {
     at.map(|at| (at, claim.metadata.name.clone()))
 }
 
+/// Before this it has waited for nothing. `None` where it is initialized.
+fn earliest(claim: &NodeClaim) -> Option<(DateTime<Utc>, Word)> {
+    if claim.is_true("Initialized") {
+        return None;
+    }
+    let conditions = claim.status.conditions.iter().filter_map(|c| c.last_transition_time);
+    let at = conditions.chain(claim.metadata.creation_timestamp).min()?;
+    Some((at, claim.metadata.name.clone()))
+}
+
+fn text(claim: &NodeClaim) -> &str {
+    claim.metadata.annotation(karpenter::CLASS_HASH).unwrap_or_default()
+}
+
 impl Peers {
     pub(crate) fn add(&mut self, claim: &NodeClaim) {
         self.claims.insert(claim.metadata.name.clone());
         if claim.is_true("Registered") {
             self.joined.insert(claim.metadata.name.clone());
             self.joined_at.extend(milestone(claim));
+            *self.joined_of_text.entry(text(claim).into()).or_default() += 1;
+            if claim.is_image_drifted() {
+                self.image_drifted.insert(claim.metadata.name.clone());
+            }
         } else {
             self.launched_in_vain.extend(milestone(claim));
         }
+        self.unfinished.extend(earliest(claim));
         self.count(claim, |n| *n += 1);
     }
 
     /// Takes out a claim that was added in just this state.
     pub(crate) fn remove(&mut self, claim: &NodeClaim) {
         self.claims.remove(&claim.metadata.name);
-        self.joined.remove(&claim.metadata.name);
+        if self.joined.remove(&claim.metadata.name)
+            && let Some(count) = self.joined_of_text.get_mut(text(claim))
+        {
+            *count = count.saturating_sub(1);
+            self.joined_of_text.retain(|_, count| *count > 0);
+        }
+        self.image_drifted.remove(&claim.metadata.name);
+        if let Some(earliest) = earliest(claim) {
+            self.unfinished.remove(&earliest);
+        }
         if let Some(milestone) = milestone(claim) {
             self.joined_at.remove(&milestone);
             self.launched_in_vain.remove(&milestone);
@@ -134,6 +168,29 @@ impl Peers {
     #[must_use]
     pub fn last_joined(&self) -> Option<DateTime<Utc>> {
         self.joined_at.last().map(|(at, _)| *at)
+    }
+
+    /// Whether a machine beside `own` registered after this time.
+    #[must_use]
+    pub fn joined_since(&self, time: DateTime<Utc>, own: Option<&str>) -> bool {
+        self.joined_at.iter().rev().take_while(|(at, _)| *at > time).any(|(_, name)| Some(name.as_str()) != own)
+    }
+
+    /// Whether a machine registered that was made from this text of the class.
+    #[must_use]
+    pub fn joined_of_text(&self, hash: Option<&str>) -> bool {
+        self.joined_of_text.contains_key(hash.unwrap_or_default())
+    }
+
+    /// Names of the registered claims that Karpenter will replace for another image.
+    #[must_use]
+    pub const fn image_drifted(&self) -> &BTreeSet<Word> {
+        &self.image_drifted
+    }
+
+    /// The claims that are not initialized and may have begun to wait by this time.
+    pub fn unfinished(&self, by: DateTime<Utc>) -> impl Iterator<Item = &Word> {
+        self.unfinished.iter().take_while(move |(earliest, _)| *earliest <= by).map(|(_, name)| name)
     }
 
     /// When the first machine that has not registered was launched.

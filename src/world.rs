@@ -3,6 +3,7 @@
 //! The world is fed object by object, from a dump or from watches, and answers with a [`Case`](crate::case::Case) for one machine.
 
 pub mod aws;
+mod derived;
 mod events;
 mod index;
 
@@ -19,6 +20,7 @@ use crate::userdata::{self, UserData};
 use crate::word::Word;
 use aws::Aws;
 use chrono::{DateTime, Utc};
+use derived::Derived;
 use events::{Events, KUBELET_ABOUT_PODS};
 use index::Index;
 use std::collections::BTreeMap;
@@ -102,11 +104,13 @@ pub struct World {
     /// By claim and condition, the reason that was seen to replace another, and when: Karpenter's own timestamps move only with the status.
     reason_changes: BTreeMap<Word, BTreeMap<Word, (Word, DateTime<Utc>)>>,
     availability: BTreeMap<Input, Availability>,
+    derived: Derived,
 }
 
 impl World {
     /// Takes in an object as seen at `now`.
     pub fn apply(&mut self, object: Object, now: DateTime<Utc>) -> Touched {
+        self.derived = Derived::default();
         self.availability.insert(object.input(), Availability::Read);
         match object {
             Object::NodeClaim(claim) => self.apply_claim(claim, now),
@@ -320,6 +324,7 @@ impl World {
 
     /// Forgets an object. Evidence that others may still need (Events) goes with the object that holds it, not with its subject.
     pub fn remove(&mut self, input: Input, namespace: Option<&str>, name: &str) -> Touched {
+        self.derived = Derived::default();
         let key = (namespace.unwrap_or_default().to_owned(), name.to_owned());
         let none = Touched::Subjects(Vec::new());
         match input {
@@ -519,6 +524,11 @@ impl World {
         self.nodes_under("")
     }
 
+    /// The Nodes that Karpenter made and that no NodeClaim has.
+    pub fn nodes_left_over(&self) -> impl Iterator<Item = &Node> {
+        self.left_over().iter().filter_map(|name| self.node(name))
+    }
+
     fn nodes_under(&self, id: &str) -> impl Iterator<Item = &Node> + use<'_> {
         self.nodes_by_provider_id.under(id).filter_map(|name| self.node(name))
     }
@@ -564,7 +574,7 @@ impl World {
 
     /// Events about Nodes that do not exist, each with the Node's name.
     pub fn events_without_node(&self) -> impl Iterator<Item = (&str, &Event)> {
-        self.events.of_kind("Node").filter(|(name, _)| !self.nodes.contains_key(*name))
+        self.reported_without_node().iter().flat_map(|name| self.events("Node", name).map(move |event| (name.as_str(), event)))
     }
 
     /// Names under which kubelets report, though no such Node exists, with their events.

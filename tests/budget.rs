@@ -17,6 +17,7 @@ use std::alloc::System;
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const MACHINES: usize = 2_000;
+const YOUNG: usize = 200;
 
 fn object(input: Input, value: &serde_json::Value) -> Object {
     Object::read(input, &mut serde_json::Deserializer::from_str(&value.to_string())).expect("an object")
@@ -44,4 +45,13 @@ fn a_machine_stays_within_its_budget() {
     let judged = region.change().allocations;
     assert!(bytes <= 3_600, "{bytes} bytes for a Node and its NodeClaim");
     assert!(judged <= 4 * MACHINES, "{judged} allocations to judge {MACHINES} healthy machines");
+
+    // Each looks for an older one that is stuck: not at every machine of the class.
+    for n in MACHINES..MACHINES + YOUNG {
+        world.apply(object(Input::NodeClaims, &claim(n, Fate::Young)), now());
+    }
+    let region = Region::new(ALLOCATOR);
+    assert_eq!(diagnose(&world, now(), &Thresholds::default()), [], "a fleet that grows");
+    let judged = (region.change().allocations - judged) / YOUNG;
+    assert!(judged <= 100, "{judged} allocations to judge a young machine");
 }

@@ -15,19 +15,25 @@ use serde_json::{Value, json};
 /// Ten times as many machines.
 pub fn judge(n: usize) -> Vec<Row> {
     let mut rows = Vec::new();
-    for (fate, what) in [(Fate::Healthy, "healthy"), (Fate::Stuck, "stuck")] {
+    let fleets = [
+        (Fate::Healthy, Fate::Healthy, "healthy machines"),
+        (Fate::Stuck, Fate::Stuck, "stuck machines"),
+        (Fate::Healthy, Fate::Stuck, "machines, every other stuck"),
+        (Fate::Healthy, Fate::Young, "machines, every other young"),
+    ];
+    for (even, odd, what) in fleets {
+        let fate = |machine: usize| if machine.is_multiple_of(2) { even } else { odd };
         let (mut world, mut summary) = (World::default(), Summary::default());
         let cluster = json!({"apiVersion": "v1", "kind": "List", "items": over_cluster("")});
         load_bytes("the cluster", cluster.to_string().as_bytes(), &mut world, &mut summary);
         for machine in 0..10 * n {
-            if fate == Fate::Healthy {
+            if fate(machine) == Fate::Healthy {
                 world.apply(Object::from_value(Input::Nodes, node(machine)).expect("a Node"), now());
             }
-            world.apply(Object::from_value(Input::NodeClaims, claim(machine, fate)).expect("a NodeClaim"), now());
+            world.apply(Object::from_value(Input::NodeClaims, claim(machine, fate(machine))).expect("a NodeClaim"), now());
         }
-        let found =
-            timed(&format!("engine: judge {} {what} machines", 10 * n), &mut rows, || diagnose(&world, now(), &Thresholds::default()));
-        assert_eq!(found.len(), if fate == Fate::Stuck { 10 * n } else { 0 });
+        let found = timed(&format!("engine: judge {} {what}", 10 * n), &mut rows, || diagnose(&world, now(), &Thresholds::default()));
+        assert_eq!(found.len(), (0..10 * n).filter(|machine| fate(*machine) == Fate::Stuck).count());
     }
     rows
 }

@@ -107,6 +107,13 @@ impl NodeClaim {
         self.status.provider_id.rsplit('/').next().filter(|id| id.starts_with("i-"))
     }
 
+    /// Whether Karpenter will replace the machine because its node class selects another image now: reason and message are both AMIDrift.
+    /// Source: karpenter-provider-aws v1.14.1 pkg/cloudprovider/drift.go.
+    #[must_use]
+    pub fn is_image_drifted(&self) -> bool {
+        self.condition("Drifted").is_some_and(|c| c.is_true() && c.reason == "AMIDrift")
+    }
+
     /// Drops the requirements that a label repeats, as Karpenter writes nearly all of them: half of what a NodeClaim weighs.
     pub(crate) fn drop_repetitions(&mut self) {
         let Self { metadata, spec, .. } = self;

@@ -31,11 +31,9 @@ pub(super) fn runs(ami: &Ami, arch: Option<&str>) -> bool {
 
 fn check(case: &Case) -> Opinion {
     let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
-    // Source: karpenter-provider-aws v1.14.1 pkg/cloudprovider/drift.go: reason and message are both AMIDrift.
     let arch = claim.fixed("kubernetes.io/arch");
     let same_arch = |s: &&NodeClaim| arch.is_none_or(|own| s.fixed("kubernetes.io/arch").is_none_or(|a| a == own));
-    let is_drifted = |s: &&NodeClaim| s.condition("Drifted").is_some_and(|c| c.is_true() && c.reason == "AMIDrift");
-    let drifted: Vec<&NodeClaim> = case.joined_siblings().filter(same_arch).filter(is_drifted).collect();
+    let drifted: Vec<&NodeClaim> = case.image_drifted_siblings().filter(same_arch).collect();
     let Some(old) = drifted.first() else {
         return Opinion::RuledOut(format!("no NodeClaim of {} {} is drifted by its image", class.kind, class.name()));
     };

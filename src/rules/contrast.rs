@@ -30,7 +30,8 @@ pub struct Split<'w> {
 #[must_use]
 pub fn splits<'w>(case: &Case<'w>) -> Vec<Split<'w>> {
     let (Some(claim), Some(peers)) = (case.claim, case.peers()) else { return Vec::new() };
-    if !matches!(case.stage(), Stage::Join | Stage::Register) {
+    // Where none joined there is nothing to compare with.
+    if !matches!(case.stage(), Stage::Join | Stage::Register) || peers.joined().is_empty() {
         return Vec::new();
     }
     let split = |(dimension, tallies): (&'static Dimension, &'w BTreeMap<String, Tally>)| {

@@ -101,7 +101,7 @@ fn fix(image: Option<&Image>) -> &'static str {
 
 /// Machines that run on and are not replaced before the new image works.
 fn kept(case: &Case) -> Option<crate::api::Evidence> {
-    let drifted = case.joined_siblings().filter(|s| s.condition("Drifted").is_some_and(|c| c.is_true() && c.reason == "AMIDrift"));
+    let drifted = case.image_drifted_siblings();
     let names: Vec<&str> = drifted.map(NodeClaim::name).collect();
     let first = names.first()?;
     Some(saw(

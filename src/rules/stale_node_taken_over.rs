@@ -27,12 +27,7 @@ struct Trace<'c> {
 fn check(case: &Case) -> Opinion {
     let Some(claim) = case.claim else { return Opinion::Silent };
     let Some(launched) = claim.true_since("Launched") else { return Opinion::Silent };
-    let orphans = case.world.nodes().filter(|n| {
-        !n.spec.provider_id.is_empty()
-            && n.metadata.creation_timestamp < Some(launched)
-            && n.metadata.label("karpenter.sh/nodepool").is_some()
-            && case.world.claim_of_node(n).is_none()
-    });
+    let orphans = case.world.nodes_left_over().filter(|n| n.metadata.creation_timestamp < Some(launched));
     let traces: Vec<Trace> = orphans.filter_map(|node| trace(case, claim, node)).collect();
     let Some(trace) = traces.iter().max_by_key(|t| t.certain) else {
         return Opinion::RuledOut("no Node of an earlier machine has come back to life since the launch".to_owned());

@@ -42,9 +42,9 @@ impl Events {
         self.filed.get(kind).and_then(|of_kind| of_kind.get(name)).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// Every name of a kind that has events, with these, in order.
-    pub(super) fn of_kind(&self, kind: &str) -> impl Iterator<Item = (&str, &Event)> {
-        self.filed.get(kind).into_iter().flatten().flat_map(|(name, events)| events.values().map(move |event| (name.as_str(), event)))
+    /// Every name of a kind that has events, in order.
+    pub(super) fn names_of_kind(&self, kind: &str) -> impl Iterator<Item = &str> {
+        self.filed.get(kind).into_iter().flat_map(BTreeMap::keys).map(String::as_str)
     }
 
     /// Those of a kind whose name begins so.

@@ -9,6 +9,8 @@ pub enum Fate {
     Healthy,
     /// Launched and never joined.
     Stuck,
+    /// Launched three minutes ago.
+    Young,
 }
 
 pub fn now() -> DateTime<Utc> {
@@ -163,7 +165,11 @@ pub fn node(n: usize) -> Value {
 
 /// The NodeClaim of machine `n`.
 pub fn claim(n: usize, fate: Fate) -> Value {
-    let created = if fate == Fate::Stuck { 400 + n % 300 } else { 3_660 + n % 80_000 };
+    let created = match fate {
+        Fate::Healthy => 3_660 + n % 80_000,
+        Fate::Stuck => 400 + n % 300,
+        Fate::Young => 180,
+    };
     let labels = labels(n);
     let names: Vec<&str> = labels.keys().map(String::as_str).collect();
     let requirement = |(key, value): (&String, &Value)| json!({"key": key, "operator": "In", "values": [value]});
@@ -176,13 +182,13 @@ pub fn claim(n: usize, fate: Fate) -> Value {
         "allocatable": {"cpu": "1930m", "ephemeral-storage": "17Gi", "memory": "7134Mi", "pods": "29", "vpc.amazonaws.com/pod-eni": "9"},
         "capacity": {"cpu": "2", "ephemeral-storage": "20Gi", "memory": "7680Mi", "pods": "29", "vpc.amazonaws.com/pod-eni": "9"},
     });
-    if fate == Fate::Stuck {
+    if fate == Fate::Healthy {
+        conditions.extend(["Registered", "Initialized", "Ready", "Consolidatable"].map(is));
+        status["nodeName"] = json!(node_name(n));
+    } else {
         conditions.push(condition("Registered", "Unknown", "NodeNotFound", "Node not registered with cluster"));
         conditions.push(condition("Initialized", "Unknown", "AwaitingReconciliation", "object is awaiting reconciliation"));
         conditions.push(condition("Ready", "Unknown", "ReconcilingDependents", "Registered=Unknown, Initialized=Unknown"));
-    } else {
-        conditions.extend(["Registered", "Initialized", "Ready", "Consolidatable"].map(is));
-        status["nodeName"] = json!(node_name(n));
     }
     status["conditions"] = json!(conditions);
     json!({
