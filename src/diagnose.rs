@@ -29,12 +29,13 @@ pub enum Judgement {
 /// Every diagnosis of this world at this time, in the order of [`Case::all`].
 #[must_use]
 pub fn diagnose(world: &World, now: DateTime<Utc>, thresholds: &Thresholds) -> Vec<NodeDiagnosis> {
-    Case::all(world, now, thresholds)
-        .filter_map(|case| match judge_case(&case, thresholds) {
-            Judgement::Sick(diagnosis, _) => Some(*diagnosis),
-            _ => None,
-        })
-        .collect()
+    let sick = |case: Case| match judge_case(&case, thresholds) {
+        Judgement::Sick(diagnosis, _) => Some(diagnosis),
+        Judgement::Healthy | Judgement::Waiting(_) => None,
+    };
+    // A diagnosis is large: only pointers are moved while the list grows.
+    let sick = Case::all(world, now, thresholds).filter_map(sick).collect::<Vec<_>>();
+    sick.into_iter().map(|diagnosis| *diagnosis).collect()
 }
 
 /// Judges one subject.

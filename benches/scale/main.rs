@@ -19,6 +19,10 @@ mod peers;
 use measure::Row;
 use objects::fleet::Fate;
 
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn nodes() -> usize {
     std::env::var("NODEWHY_NODES").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000)
 }
