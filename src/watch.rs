@@ -259,13 +259,14 @@ impl Watch {
         let mut unreadable = BTreeSet::new();
         let mut failures = 0;
         let mut listed = false;
-        let last_event = metrics.last_event(&self.name);
+        // Not there before it has heard of anything: zero would be 1970.
+        let mut last_event = None;
         let mut events = watcher(self.api.clone(), self.config.clone()).boxed();
         loop {
             let mut told = Vec::new();
             let event = events.try_next().await;
             if event.is_ok() {
-                last_event.set(Utc::now().timestamp());
+                last_event.get_or_insert_with(|| metrics.last_event(&self.name)).set(Utc::now().timestamp());
             }
             match event {
                 Ok(None) => return,
