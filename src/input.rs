@@ -1,13 +1,12 @@
 //! The kinds that nodewhy reads. RBAC, watches, readiness and the docs follow from this one table.
 
+use crate::fields::fields;
 use crate::foreign::{
     AwsAuthConfigMap, AwsObservation, CertificateSigningRequest, DaemonSet, Deployment, EniConfig, Event, Node, NodeClaim, NodeClass,
     NodePool, Pod, ServiceAccount, SubjectAccessReview,
 };
-use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use std::borrow::Cow;
-use std::fmt;
+use std::ops::ControlFlow;
 
 /// One kind of object that a rule may read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -232,33 +231,18 @@ impl TypeMeta {
     /// them, that is two lines. Empty where the object does not say, or is none.
     #[must_use]
     pub fn of_json(text: &str) -> Self {
-        struct Head<'t>(&'t mut TypeMeta);
-        impl<'de> Visitor<'de> for Head<'_> {
-            type Value = ();
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-                let (mut version, mut kind) = (false, false);
-                while let Some(key) = map.next_key::<Cow<'_, str>>()? {
-                    match key.as_ref() {
-                        "apiVersion" => (self.0.api_version, version) = (map.next_value()?, true),
-                        "kind" => (self.0.kind, kind) = (map.next_value()?, true),
-                        _ => _ = map.next_value::<IgnoredAny>()?,
-                    }
-                    if version && kind {
-                        break;
-                    }
-                }
-                Ok(())
-            }
-        }
-        let mut type_ = Self::default();
-        // Where it stops early the deserializer complains of the rest.
-        let _ = serde_json::Deserializer::from_str(text).deserialize_map(Head(&mut type_));
-        type_
+        let (mut api_version, mut kind) = (None, None);
+        fields(text, |field, value| {
+            let wanted = match field {
+                "apiVersion" => &mut api_version,
+                "kind" => &mut kind,
+                _ => return ControlFlow::Continue(()),
+            };
+            let Ok(said) = serde_json::from_str(value.get()) else { return ControlFlow::Break(()) };
+            *wanted = Some(said);
+            if api_version.is_some() && kind.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        Self { api_version: api_version.unwrap_or_default(), kind: kind.unwrap_or_default() }
     }
 
     /// Which input an object of this type is.

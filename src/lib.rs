@@ -22,6 +22,7 @@ pub mod diagnose;
 pub mod dump;
 pub mod effective;
 pub mod ending;
+mod fields;
 pub mod finding;
 pub mod foreign;
 pub mod gate;

@@ -1,14 +1,14 @@
 //! An object as the API server wrote it. Its text is kept until somebody reads the few fields of it that matter: a tree of all its values,
 //! which `DynamicObject` is, takes ten times the memory and most of the time (ARCHITECTURE.md, "Text until it is read").
 
+use crate::fields::fields;
 use crate::input::{Input, Object};
 use kube::Resource;
 use kube::api::{ApiResource, DynamicObject, ObjectMeta};
-use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::fmt;
+use std::ops::ControlFlow;
 
 /// The text of an object, and of its metadata what listing and watching need.
 #[derive(Debug, Clone)]
@@ -28,30 +28,16 @@ impl<'de> Deserialize<'de> for Raw {
             namespace: Option<String>,
             resource_version: Option<String>,
         }
-        struct Head<'n>(&'n mut Names);
-        impl<'de> Visitor<'de> for Head<'_> {
-            type Value = ();
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            // Up to the end of the metadata: most of a Node comes after it.
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-                while let Some(key) = map.next_key::<Cow<'_, str>>()? {
-                    if key == "metadata" {
-                        *self.0 = map.next_value()?;
-                        break;
-                    }
-                    map.next_value::<IgnoredAny>()?;
-                }
-                Ok(())
-            }
-        }
         let text = Box::<RawValue>::deserialize(deserializer)?;
         let mut names = Names::default();
-        // Where it stops early the deserializer complains of the rest.
-        let _ = serde_json::Deserializer::from_str(text.get()).deserialize_map(Head(&mut names));
+        // Up to the end of the metadata: most of a Node comes after it.
+        fields(text.get(), |field, value| {
+            if field != "metadata" {
+                return ControlFlow::Continue(());
+            }
+            names = serde_json::from_str(value.get()).unwrap_or_default();
+            ControlFlow::Break(())
+        });
         let Names { name, namespace, resource_version } = names;
         Ok(Self { metadata: ObjectMeta { name, namespace, resource_version, ..ObjectMeta::default() }, text })
     }
