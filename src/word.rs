@@ -5,8 +5,9 @@
 
 use arcstr::ArcStr;
 use hashbrown::HashSet;
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
-use std::borrow::{Borrow, Cow};
+use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -139,6 +140,19 @@ impl PartialEq<String> for Word {
 
 impl<'de> Deserialize<'de> for Word {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Cow::<str>::deserialize(deserializer).map(|text| text.as_ref().into())
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Word;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Word, E> {
+                Ok(text.into())
+            }
+        }
+        // Not by way of a String or a Cow, which is made anew each time: most words are in the table.
+        deserializer.deserialize_str(Text)
     }
 }
