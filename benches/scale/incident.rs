@@ -1,8 +1,8 @@
 //! One cause holds up thousands of machines at once: when that is known, when each is written, and what others feel of it.
 
+use crate::control_plane::nodewhy::get;
 use crate::live::{AT_ONCE, claims, diagnoses, refuse};
 use crate::measure::{Row, percentile};
-use crate::peers::scrape;
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
@@ -59,7 +59,7 @@ async fn others(client: &kube::Client, so_long: Duration) -> Vec<Duration> {
 
 /// Machines that the metric counts as stuck.
 fn counted(port: u16) -> usize {
-    let text = scrape(port).unwrap_or_default();
+    let text = get(port, "/metrics").unwrap_or_default();
     let values = text
         .lines()
         .filter(|line| line.starts_with("nodewhy_diagnoses{"))

@@ -1,5 +1,6 @@
 //! A live cluster: filled, read raw, and by others.
 
+use crate::control_plane::recipes::ec2_nodepool;
 use crate::control_plane::{ControlPlane, binaries};
 use crate::measure::{Row, timed, whole};
 use crate::objects::fleet::{Fate, claim, node};
@@ -7,7 +8,6 @@ use crate::{fate, operator, peers};
 use futures::{StreamExt, stream};
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -22,10 +22,8 @@ pub fn cluster(n: usize) -> Vec<Row> {
     let control_plane = ControlPlane::start_with(flags);
     control_plane.karpenter_crds("1.14.1");
     control_plane.ec2nodeclass_crd();
-    let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests");
-    control_plane.kubectl(&["apply", "--server-side", "--kustomize", manifests.to_str().expect("a path in UTF-8")]);
-    control_plane.kubectl(&["wait", "--for=condition=Established", "crd/nodediagnoses.nodewhy.dev"]);
-    pool_and_class(&control_plane);
+    let rights = control_plane.install("manifests");
+    ec2_nodepool(&control_plane);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let begun = Instant::now();
     let client = runtime.block_on(async {
@@ -59,31 +57,10 @@ pub fn cluster(n: usize) -> Vec<Row> {
         kubectl.args(["get", "nodes", "-o", "name"]).env("KUBECONFIG", &kubeconfig);
         rows.push(whole("kubectl get nodes -o name", &[0], &mut kubectl));
         rows.push(peers::popeye(&kubeconfig));
-        rows.push(peers::kube_state_metrics(&kubeconfig, n));
+        rows.push(peers::kube_state_metrics(&control_plane, n));
     }
-    rows.extend(operator::rows(&control_plane, &runtime, &client, n));
+    rows.extend(operator::rows(&control_plane, &rights, &runtime, &client, n));
     rows
-}
-
-fn pool_and_class(control_plane: &ControlPlane) {
-    control_plane.apply(json!({
-        "apiVersion": "karpenter.k8s.aws/v1",
-        "kind": "EC2NodeClass",
-        "metadata": {"name": "default"},
-        "spec": {
-            "amiSelectorTerms": [{"alias": "al2023@v20260108"}],
-            "role": "KarpenterNodeRole-shop",
-            "subnetSelectorTerms": [{"tags": {"karpenter.sh/discovery": "shop"}}],
-            "securityGroupSelectorTerms": [{"tags": {"karpenter.sh/discovery": "shop"}}],
-        },
-    }));
-    let class = json!({"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"});
-    control_plane.apply(json!({
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": "general"},
-        "spec": {"template": {"spec": {"nodeClassRef": class, "requirements": []}}},
-    }));
 }
 
 async fn fill(client: &kube::Client, n: usize) {

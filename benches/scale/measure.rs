@@ -1,7 +1,6 @@
 //! What a thing takes: time, processor, memory.
 
-use std::fmt::Write as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -23,8 +22,8 @@ impl Row {
     }
 
     /// What a process took since `begun`, and has now.
-    pub fn of(what: impl Into<String>, begun: Instant, cpu: f64, child: &Child) -> Self {
-        let memory = |field| Some(memory(child, field));
+    pub fn of(what: impl Into<String>, begun: Instant, cpu: f64, process: u32) -> Self {
+        let memory = |field| Some(memory(process, field));
         Self { what: what.into(), time: begun.elapsed(), cpu, peak: memory("VmHWM"), after: memory("VmRSS") }
     }
 }
@@ -47,11 +46,11 @@ pub const OWN: [usize; 2] = [14, 15];
 const OF_CHILDREN: [usize; 2] = [16, 17];
 
 fn own_cpu(fields: [usize; 2]) -> f64 {
-    cpu("self", fields)
+    cpu(std::process::id(), fields)
 }
 
 /// In seconds. Linux counts in hundredths for programs.
-pub fn cpu(process: &str, fields: [usize; 2]) -> f64 {
+pub fn cpu(process: u32, fields: [usize; 2]) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The second field, the name in parentheses, may hold spaces.
     let after_name: Vec<&str> = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').collect();
@@ -67,7 +66,7 @@ pub fn whole(what: &str, codes: &[i32], command: &mut Command) -> Row {
         if let Some(status) = child.try_wait().expect("our child") {
             break status;
         }
-        peak = memory(&child, "VmHWM").max(peak);
+        peak = memory(child.id(), "VmHWM").max(peak);
         sleep(Duration::from_millis(5));
     };
     assert!(status.code().is_some_and(|code| codes.contains(&code)), "{what}: {status}");
@@ -75,10 +74,8 @@ pub fn whole(what: &str, codes: &[i32], command: &mut Command) -> Row {
 }
 
 /// In MiB.
-pub fn memory(child: &Child, field: &str) -> f64 {
-    let mut path = String::new();
-    let _ = write!(path, "/proc/{}/status", child.id());
-    let status = std::fs::read_to_string(path).unwrap_or_default();
+fn memory(process: u32, field: &str) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
     line.split_whitespace().find_map(|word| word.parse::<f64>().ok()).unwrap_or_default() / 1024.0
 }

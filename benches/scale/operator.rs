@@ -1,6 +1,6 @@
 //! `nodewhy run` beside that cluster: until its verdicts are complete, while kubelets report, while machines turn sick.
 
-use crate::control_plane::{ControlPlane, free_ports};
+use crate::control_plane::{ControlPlane, Nodewhy};
 use crate::fate;
 use crate::incident::incident;
 use crate::live::{claims, diagnoses, nodes, refuse};
@@ -9,7 +9,7 @@ use crate::objects::fleet::{Fate, node};
 use futures::StreamExt;
 use kube::api::{ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use serde_json::json;
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
@@ -17,28 +17,22 @@ use tokio::runtime::Runtime;
 /// Machines that turn sick one by one.
 const ONE_BY_ONE: usize = 200;
 
-pub fn rows(control_plane: &ControlPlane, runtime: &Runtime, client: &kube::Client, n: usize) -> Vec<Row> {
-    let log = tempfile::NamedTempFile::new().expect("a file");
-    let [port] = free_ports();
-    let kubeconfig = control_plane.kubeconfig_for("nodewhy", "nodewhy");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nodewhy"));
-    command.env("KUBECONFIG", kubeconfig).args(["run", &format!("--listen=127.0.0.1:{port}")]);
+pub fn rows(control_plane: &ControlPlane, rights: &Path, runtime: &Runtime, client: &kube::Client, n: usize) -> Vec<Row> {
     let begun = Instant::now();
-    let mut child = command.stdout(Stdio::null()).stderr(log.reopen().expect("a second handle")).spawn().expect("it starts");
-    let spent = || cpu(&child.id().to_string(), OWN);
-    let said = |what: &str| std::fs::read_to_string(log.path()).unwrap_or_default().contains(what);
-    while !said("verdicts begin") {
-        assert!(begun.elapsed() < Duration::from_mins(10), "{}", std::fs::read_to_string(log.path()).unwrap_or_default());
+    let Nodewhy { process, port } = control_plane.nodewhy(rights, &[]);
+    let spent = || cpu(process.id(), OWN);
+    while !process.log().contains("verdicts begin") {
+        assert!(begun.elapsed() < Duration::from_mins(10), "{}", process.log());
         sleep(Duration::from_millis(10));
     }
     let (started, spent_then) = (begun.elapsed(), spent());
     sleep(Duration::from_secs(30));
-    let mut rows = vec![Row { time: started, ..Row::of("nodewhy run, until its first verdicts", begun, spent_then, &child) }];
+    let mut rows = vec![Row { time: started, ..Row::of("nodewhy run, until its first verdicts", begun, spent_then, process.id()) }];
 
     let kubelets = runtime.spawn(heartbeats(client.clone(), n));
     let (written, spent_before, begun) = (runtime.block_on(newest_write(client)), spent(), Instant::now());
     sleep(Duration::from_mins(1));
-    rows.push(Row::of("nodewhy run, a minute in which only kubelets report", begun, spent() - spent_before, &child));
+    rows.push(Row::of("nodewhy run, a minute in which only kubelets report", begun, spent() - spent_before, process.id()));
     assert_eq!(runtime.block_on(newest_write(client)), written, "a NodeDiagnosis was written though nothing had changed");
 
     let mut delays = runtime.block_on(turn_sick(client, n));
@@ -49,10 +43,8 @@ pub fn rows(control_plane: &ControlPlane, runtime: &Runtime, client: &kube::Clie
     let sick: Vec<usize> = healthy(n).skip(ONE_BY_ONE).take((n / 2).min(5_000)).collect();
     let (spent_before, begun) = (spent(), Instant::now());
     rows.extend(runtime.block_on(incident(client, &sick, port)));
-    rows.push(Row::of("nodewhy run, from the first of these to the last write", begun, spent() - spent_before, &child));
+    rows.push(Row::of("nodewhy run, from the first of these to the last write", begun, spent() - spent_before, process.id()));
     kubelets.abort();
-    child.kill().expect("our child");
-    child.wait().expect("our child");
     rows
 }
 

@@ -1,17 +1,16 @@
 //! The life of NodeDiagnoses, and of replicas: incidents, failover, retention, rights. No Karpenter runs here: the tests say what it would.
 
 use crate::control_plane::binaries;
-use crate::control_plane::recipes::wait_until;
+use crate::control_plane::recipes::{ec2_node_class_ref, ec2_nodepool, wait_until};
 use crate::control_plane::{ControlPlane, Nodewhy};
-use crate::operator::{diagnosis, install_from};
+use crate::operator::diagnosis;
 use crate::rights::{needed, needed_for_the_lease};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -25,25 +24,9 @@ pub(crate) fn cluster() -> (ControlPlane, PathBuf) {
     let control_plane = ControlPlane::start();
     control_plane.karpenter_crds("1.14.1");
     control_plane.ec2nodeclass_crd();
-    let rights = install_from(&control_plane, "tests/cluster/ha");
-    control_plane.apply(json!({
-        "apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": { "name": "default" },
-        "spec": {
-            "role": "KarpenterNodeRole-test",
-            "amiSelectorTerms": [{ "alias": "al2023@v20251112" }],
-            "subnetSelectorTerms": [{ "tags": { "karpenter.sh/discovery": "test" } }],
-            "securityGroupSelectorTerms": [{ "tags": { "karpenter.sh/discovery": "test" } }],
-        },
-    }));
-    control_plane.apply(json!({
-        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": { "name": "general" },
-        "spec": { "template": { "spec": { "nodeClassRef": class(), "requirements": [], "expireAfter": "Never" } } },
-    }));
+    let rights = control_plane.install("tests/cluster/ha");
+    ec2_nodepool(&control_plane);
     (control_plane, rights)
-}
-
-pub(crate) fn class() -> Value {
-    json!({ "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default" })
 }
 
 pub(crate) fn claim_names(count: usize) -> Vec<String> {
@@ -67,7 +50,7 @@ pub(crate) async fn refuse(client: &kube::Client, names: &[String]) {
                 let claim = json!({
                     "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
                     "metadata": { "name": name, "labels": { "karpenter.sh/nodepool": "general" } },
-                    "spec": { "nodeClassRef": class(), "requirements": [], "expireAfter": "Never" },
+                    "spec": { "nodeClassRef": ec2_node_class_ref(), "requirements": [], "expireAfter": "Never" },
                 });
                 api.create(&PostParams::default(), &serde_json::from_value(claim).unwrap()).await.unwrap();
                 let status = json!({ "status": { "providerID": format!("aws:///eu-west-1a/i-{name}"), "conditions": conditions } });
@@ -94,23 +77,12 @@ pub(crate) fn diagnosed(control_plane: &ControlPlane) -> BTreeSet<String> {
     with_verdict.filter_map(|d| d["metadata"]["name"].as_str().map(str::to_owned)).collect()
 }
 
-pub(crate) fn get(nodewhy: &Nodewhy, path: &str) -> String {
-    let answer = || -> std::io::Result<String> {
-        let mut connection = TcpStream::connect(("127.0.0.1", nodewhy.port))?;
-        write!(connection, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer)?;
-        Ok(answer)
-    };
-    answer().unwrap_or_default()
-}
-
 pub(crate) fn is_ready(nodewhy: &Nodewhy) -> bool {
-    get(nodewhy, "/readyz").starts_with("HTTP/1.0 200")
+    nodewhy.get("/readyz").starts_with("HTTP/1.0 200")
 }
 
 pub(crate) fn leads(nodewhy: &Nodewhy) -> bool {
-    get(nodewhy, "/metrics").lines().any(|line| line == "nodewhy_leader 1")
+    nodewhy.get("/metrics").lines().any(|line| line == "nodewhy_leader 1")
 }
 
 pub(crate) fn replica(control_plane: &ControlPlane, rights: &Path, name: &str) -> Nodewhy {
@@ -232,8 +204,8 @@ async fn the_cause_is_in_kubectl_describe_and_promtool_likes_the_metrics() {
         let event = described.split("Events:").nth(1).unwrap();
         assert!(event.contains("Warning") && event.contains("nodewhy") && event.contains("NodeClaim general-000"), "{object}: {described}");
     }
-    wait_until(SOON, || get(&nodewhy, "/metrics").contains("nodewhy_soonest_termination_timestamp_seconds{").then_some(()));
-    let answer = get(&nodewhy, "/metrics");
+    wait_until(SOON, || nodewhy.get("/metrics").contains("nodewhy_soonest_termination_timestamp_seconds{").then_some(()));
+    let answer = nodewhy.get("/metrics");
     let (_, metrics) = answer.split_once("\r\n\r\n").expect("a body");
     assert!(metrics.contains(&format!(r#"nodewhy_diagnosed_total{{cause="{CAUSE}"}} 1"#)), "{metrics}");
     let mut promtool = Command::new(binaries::prometheus("promtool"))

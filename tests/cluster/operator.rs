@@ -5,9 +5,7 @@ use crate::control_plane::recipes::{
 };
 use crate::control_plane::{ControlPlane, Nodewhy};
 use serde_json::Value;
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -15,15 +13,7 @@ const SOON: Duration = Duration::from_secs(30);
 
 /// Installs what is shipped, and gives the rights of its ServiceAccount.
 pub(crate) fn install(control_plane: &ControlPlane) -> PathBuf {
-    install_from(control_plane, "manifests")
-}
-
-/// The same with a kustomization of one's own.
-pub(crate) fn install_from(control_plane: &ControlPlane, folder: &str) -> PathBuf {
-    let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    control_plane.kubectl(&["apply", "--server-side", "--kustomize", manifests.to_str().expect("a path in UTF-8")]);
-    control_plane.kubectl(&["wait", "--for=condition=Established", "crd/nodediagnoses.nodewhy.dev"]);
-    control_plane.kubeconfig_for("nodewhy", "nodewhy")
+    control_plane.install("manifests")
 }
 
 pub(crate) fn diagnosis(control_plane: &ControlPlane, name: &str) -> Option<Value> {
@@ -56,14 +46,7 @@ pub fn one_refused_one_healthy(control_plane: &ControlPlane) {
 
 /// Whether a line of the metrics begins so.
 pub(crate) fn metric(nodewhy: &Nodewhy, line: &str) -> bool {
-    let answer = || -> std::io::Result<String> {
-        let mut connection = TcpStream::connect(("127.0.0.1", nodewhy.port))?;
-        connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer)?;
-        Ok(answer)
-    };
-    answer().unwrap_or_default().lines().any(|l| l.starts_with(line))
+    nodewhy.get("/metrics").lines().any(|l| l.starts_with(line))
 }
 
 #[test]

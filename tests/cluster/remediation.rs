@@ -2,7 +2,7 @@
 
 use crate::control_plane::recipes::wait_until;
 use crate::control_plane::{ControlPlane, Nodewhy};
-use crate::operator::{diagnosis, install, install_from, metric};
+use crate::operator::{diagnosis, install, metric};
 use chrono::{SecondsFormat, Utc};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::api::{Api, Patch, PatchParams, PostParams};
@@ -395,7 +395,7 @@ fn when_the_leader_is_killed_amid_removals_none_is_made_twice_and_the_budget_hol
     const NODES: usize = 40;
     const BUDGET: usize = 20;
     let control_plane = ControlPlane::start();
-    let rights = install_from(&control_plane, "tests/cluster/ha");
+    let rights = control_plane.install("tests/cluster/ha");
     control_plane.apply_path(&component().join("cluster-role.yaml"));
     let names: Vec<_> = (0..NODES).map(|n| format!("stale-{n:02}")).collect();
     for name in &names {

@@ -17,22 +17,20 @@ pub fn control_plane(name: &str) -> PathBuf {
     if let Some(ready) = env::var_os("KUBEBUILDER_ASSETS").map(|folder| Path::new(&folder).join(name)).filter(|path| path.exists()) {
         return ready;
     }
-    let go_mod = fs::read_to_string(Path::new(MODULE).join("go.mod")).expect("go.mod is beside this file");
     // go install builds etcd's server under the name of its directory.
-    install("bin", &go_mod, Path::new(MODULE), &[&ldflags(&go_mod), "tool"]).join(if name == "etcd" { "server" } else { name })
+    tools("bin", Path::new(MODULE), ldflags).join(if name == "etcd" { "server" } else { name })
+}
+
+/// The folder with the programs of a module's `tool` lines. What the linker is told may depend on its go.mod.
+pub fn tools(folder: &str, module: &Path, ldflags: impl FnOnce(&str) -> String) -> PathBuf {
+    let go_mod = fs::read_to_string(module.join("go.mod")).expect("the module has a go.mod");
+    install(folder, &go_mod, module, &[&ldflags(&go_mod), "tool"])
 }
 
 /// Karpenter with its kwok provider, which makes Node objects instead of machines.
 pub fn karpenter(version: &str) -> PathBuf {
     let package = format!("sigs.k8s.io/karpenter/kwok@v{version}");
     install(&format!("karpenter-{version}"), "", &folder(), &["-ldflags=-s -w", &package]).join("kwok")
-}
-
-/// A program from the `tool` line of another module's go.mod.
-#[allow(dead_code, reason = "the benchmarks' own programs")]
-pub fn tool(name: &str, module: &Path) -> PathBuf {
-    let go_mod = fs::read_to_string(module.join("go.mod")).expect("the module has a go.mod");
-    install(name, &go_mod, module, &["-ldflags=-s -w", "tool"]).join(name)
 }
 
 /// helm, by itself: its Kubernetes libraries are of another version than the control plane's.

@@ -8,7 +8,7 @@ mod etcd;
 mod go;
 pub mod identity;
 mod karpenter;
-mod nodewhy;
+pub mod nodewhy;
 mod process;
 pub mod recipes;
 

@@ -1,6 +1,11 @@
 //! The program under test, beside the control plane.
 
-use std::{path::Path, process::Command};
+use std::{
+    io::{self, Read, Write},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use super::{ControlPlane, Process, free_ports};
 
@@ -11,7 +16,31 @@ pub struct Nodewhy {
     pub port: u16,
 }
 
+impl Nodewhy {
+    /// Head and body of what it answers; nothing where it does not.
+    pub fn get(&self, path: &str) -> String {
+        get(self.port, path).unwrap_or_default()
+    }
+}
+
+/// Head and body of what a port of this machine answers.
+pub fn get(port: u16, path: &str) -> io::Result<String> {
+    let mut connection = TcpStream::connect(("127.0.0.1", port))?;
+    write!(connection, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
 impl ControlPlane {
+    /// Applies a kustomization of this project, and gives the rights of the ServiceAccount in it.
+    pub fn install(&self, folder: &str) -> PathBuf {
+        let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        self.kubectl(&["apply", "--server-side", "--kustomize", manifests.to_str().expect("a path in UTF-8")]);
+        self.kubectl(&["wait", "--for=condition=Established", "crd/nodediagnoses.nodewhy.dev"]);
+        self.kubeconfig_for("nodewhy", "nodewhy")
+    }
+
     /// Starts `nodewhy run` with the rights of that kubeconfig.
     pub fn nodewhy(&self, kubeconfig: &Path, arguments: &[&str]) -> Nodewhy {
         self.nodewhy_by(Command::new(env!("CARGO_BIN_EXE_nodewhy")), kubeconfig, arguments)

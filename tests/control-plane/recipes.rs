@@ -52,6 +52,28 @@ fn nodepool_of_class(control_plane: &ControlPlane, name: &str, class: Value) {
     }));
 }
 
+/// The `NodePool` `general` of the `EC2NodeClass` `default`. Nobody launches its machines.
+pub fn ec2_nodepool(control_plane: &ControlPlane) {
+    control_plane.apply(json!({
+        "apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": { "name": "default" },
+        "spec": {
+            "role": "KarpenterNodeRole-test",
+            "amiSelectorTerms": [{ "alias": "al2023@v20251112" }],
+            "subnetSelectorTerms": [{ "tags": { "karpenter.sh/discovery": "test" } }],
+            "securityGroupSelectorTerms": [{ "tags": { "karpenter.sh/discovery": "test" } }],
+        },
+    }));
+    control_plane.apply(json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": { "name": "general" },
+        "spec": { "template": { "spec": { "nodeClassRef": ec2_node_class_ref(), "requirements": [], "expireAfter": "Never" } } },
+    }));
+}
+
+/// How that pool and its claims name that class.
+pub fn ec2_node_class_ref() -> Value {
+    json!({ "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default" })
+}
+
 /// A `NodeClaim` as Karpenter makes it for a pod that found no place. Its Node has the label `kubernetes.io/hostname: NAME`.
 pub fn nodeclaim(control_plane: &ControlPlane, name: &str, nodepool: &str) {
     nodeclaim_with(control_plane, name, nodepool, json!({}));

@@ -3,7 +3,7 @@
 use super::{is_up, said_of, stuck, version};
 use crate::control_plane::recipes::wait_until;
 use crate::control_plane::{ControlPlane, Nodewhy};
-use crate::life::{SOON, cluster, diagnosed, get, is_ready, refuse};
+use crate::life::{SOON, cluster, diagnosed, is_ready, refuse};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
@@ -70,6 +70,6 @@ async fn a_new_token_and_a_new_authority_are_taken_up_from_their_files() {
     wait_until(READ_AGAIN, || diagnosed(&control_plane).contains("general-meanwhile").then_some(()));
     println!("taken up after {:.0?}", since.elapsed());
     wait_until(SOON, || is_up(&nodewhy, "nodes").then_some(()));
-    assert!(is_ready(&nodewhy), "{}", get(&nodewhy, "/readyz"));
+    assert!(is_ready(&nodewhy), "{}", nodewhy.get("/readyz"));
     assert_eq!(version(&control_plane, "general-before"), settled);
 }

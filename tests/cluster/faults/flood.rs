@@ -3,7 +3,7 @@
 use super::{is_alive, metric, started, stuck};
 use crate::control_plane::Nodewhy;
 use crate::control_plane::recipes::wait_until;
-use crate::life::{SOON, cluster, diagnosed, get, refuse};
+use crate::life::{SOON, cluster, diagnosed, refuse};
 use crate::operator::diagnosis;
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Node};
@@ -81,5 +81,5 @@ async fn thousands_of_events_and_objects_of_a_megabyte_delay_no_verdict() {
     assert!(peak(&nodewhy) < LIMIT_KIB / 2, "{} KiB", peak(&nodewhy));
     assert_eq!(diagnosis(&control_plane, "general-before"), settled);
     assert_eq!(diagnosed(&control_plane).len(), 3, "noise is no symptom");
-    assert_eq!(metric(&nodewhy, r#"nodewhy_unreadable_objects_total{input="Events"}"#), Some(0.0), "{}", get(&nodewhy, "/metrics"));
+    assert_eq!(metric(&nodewhy, r#"nodewhy_unreadable_objects_total{input="Events"}"#), Some(0.0), "{}", nodewhy.get("/metrics"));
 }

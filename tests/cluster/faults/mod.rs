@@ -17,7 +17,7 @@ mod storm;
 
 use crate::control_plane::recipes::wait_until;
 use crate::control_plane::{ControlPlane, Nodewhy};
-use crate::life::{SOON, diagnosed, get, is_ready, refuse};
+use crate::life::{SOON, diagnosed, is_ready, refuse};
 use crate::operator::diagnosis;
 use serde_json::Value;
 use std::path::Path;
@@ -57,7 +57,7 @@ fn outcome(control_plane: &ControlPlane, name: &str) -> Option<String> {
 
 /// A metric, by its name and labels.
 fn metric(nodewhy: &Nodewhy, series: &str) -> Option<f64> {
-    get(nodewhy, "/metrics").lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
+    nodewhy.get("/metrics").lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
 }
 
 /// Whether an input is read, as the metrics say it.
@@ -67,11 +67,11 @@ fn is_up(nodewhy: &Nodewhy, input: &str) -> bool {
 
 /// The line about an input in /readyz.
 fn said_of(nodewhy: &Nodewhy, input: &str) -> String {
-    let report = get(nodewhy, "/readyz");
+    let report = nodewhy.get("/readyz");
     let of_input = |line: &&str| line.get(3..).is_some_and(|rest| rest.split(' ').next() == Some(input));
     report.lines().find(of_input).unwrap_or_default().to_owned()
 }
 
 fn is_alive(nodewhy: &Nodewhy) -> bool {
-    get(nodewhy, "/livez").starts_with("HTTP/1.0 200")
+    nodewhy.get("/livez").starts_with("HTTP/1.0 200")
 }

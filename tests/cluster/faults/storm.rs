@@ -3,7 +3,7 @@
 use super::proxy::{Proxy, Traffic};
 use super::{is_alive, is_up, said_of, started, stuck, version};
 use crate::control_plane::recipes::wait_until;
-use crate::life::{SOON, cluster, diagnosed, get, is_ready, refuse, remove};
+use crate::life::{SOON, cluster, diagnosed, is_ready, refuse, remove};
 use std::time::{Duration, Instant};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -19,7 +19,7 @@ async fn refusals_are_told_do_not_become_a_storm_of_our_own_and_pass() {
         proxy.set(Traffic::Refused(code));
         proxy.cut();
         wait_until(SOON, || said_of(&nodewhy, "nodeclaims").contains(&code.to_string()).then_some(()));
-        assert!(!is_up(&nodewhy, "nodes") && is_ready(&nodewhy) && is_alive(&nodewhy), "{}", get(&nodewhy, "/readyz"));
+        assert!(!is_up(&nodewhy, "nodes") && is_ready(&nodewhy) && is_alive(&nodewhy), "{}", nodewhy.get("/readyz"));
     }
     refuse(&client, &["general-meanwhile".to_owned()]).await;
     remove(&client, &["general-goes".to_owned()]).await;
@@ -32,7 +32,7 @@ async fn refusals_are_told_do_not_become_a_storm_of_our_own_and_pass() {
     proxy.set(Traffic::Flows);
     wait_until(SOON, || diagnosed(&control_plane).contains("general-meanwhile").then_some(()));
     wait_until(SOON, || (super::outcome(&control_plane, "general-goes")? == "Deleted").then_some(()));
-    wait_until(SOON, || (!get(&nodewhy, "/readyz").contains(" 500 ")).then_some(()));
+    wait_until(SOON, || (!nodewhy.get("/readyz").contains(" 500 ")).then_some(()));
     assert!(is_up(&nodewhy, "nodes"));
     assert_eq!(version(&control_plane, "general-before"), settled);
     assert_eq!(diagnosed(&control_plane).len(), 3);
