@@ -13,6 +13,7 @@ mod node;
 mod node_claim;
 mod node_class;
 mod node_pool;
+mod pairs;
 mod workload;
 
 pub use affinity::{Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm};
@@ -20,13 +21,14 @@ pub use auth::{AwsAuthConfigMap, CertificateSigningRequest, CsrStatus, ReviewSta
 pub use aws::{AccessEntry, Answer, AwsObservation, Checks, Console, ConsoleLine, EksCluster, Image, Instance, InstanceProfile, Refusal};
 pub use eni_config::EniConfig;
 pub use event::Event;
-pub use meta::{Condition, ManagedField, Meta, Owner, Quantity, Taint, Words, Written, conditions};
+pub use meta::{Condition, ManagedField, Meta, Owner, Taint, Written, conditions};
 pub use node::{Address, Node, NodeInfo, NodeSpec, NodeStatus};
 pub use node_claim::{NodeClaim, NodeClaimSpec, NodeClaimStatus, NodeClassRef, Requirement, Resources};
 pub use node_class::{
     Ami, AmiTerm, BlockDevice, Ebs, MetadataOptions, NodeClass, NodeClassSpec, NodeClassStatus, SecurityGroup, SelectorTerm, Subnet,
 };
 pub use node_pool::{NodePool, NodePoolSpec, NodePoolStatus, Template, TemplateSpec};
+pub use pairs::Pairs;
 pub use workload::{
     Container, ContainerState, ContainerStatus, DaemonSet, DaemonSetStatus, Deployment, EnvVar, Pod, PodSpec, PodStatus, PodTemplate,
     Terminated, Toleration, Waiting, Workload,

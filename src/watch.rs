@@ -19,12 +19,13 @@ use crate::identity::Identity;
 use crate::input::{Input, Object, Source};
 use crate::metrics::Metrics;
 use crate::raw::Raw;
+use crate::word::Word;
 use chrono::Utc;
 use futures::{StreamExt, TryStreamExt};
 use known::Known;
 use kube::api::{Api, ApiResource};
 use kube::runtime::watcher;
-use kube::{Client, ResourceExt};
+use kube::{Client, Resource};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -353,9 +354,9 @@ impl Watch {
         match self.what {
             Watched::Input(input) => {
                 let last = last.and_then(|object| object.read(input, &self.resource).ok()).map(Box::new);
-                Change::Removed { input, namespace, name, last }
+                Change::Removed { input, namespace: namespace.map(String::from), name: name.into(), last }
             }
-            Watched::Diagnoses => Change::DiagnosisGone(name),
+            Watched::Diagnoses => Change::DiagnosisGone(name.into()),
         }
     }
 }
@@ -365,10 +366,11 @@ pub(crate) fn resource_of(source: &Source) -> ApiResource {
     ApiResource::from_gvk_with_plural(&gvk, source.plural)
 }
 
-type Key = (Option<String>, String);
+/// Namespace, and name.
+type Key = (Option<Word>, Word);
 
 fn key_of(object: &Raw) -> Key {
-    (object.namespace(), object.name_any())
+    (object.meta().namespace.as_deref().map(Word::from), object.name().into())
 }
 
 /// 1 s, 2 s, 4 s … 60 s.

@@ -4,10 +4,10 @@
 //! what they take with `String`s (tests/budget.rs).
 
 use arcstr::ArcStr;
-use hashbrown::HashSet;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
 use std::borrow::Borrow;
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{LazyLock, Mutex, PoisonError};

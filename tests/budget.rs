@@ -43,7 +43,7 @@ fn a_machine_stays_within_its_budget() {
     let region = Region::new(ALLOCATOR);
     assert_eq!(diagnose(&world, now(), &Thresholds::default()), [], "a healthy fleet");
     let judged = region.change().allocations;
-    assert!(bytes <= 3_600, "{bytes} bytes for a Node and its NodeClaim");
+    assert!(bytes <= 2_900, "{bytes} bytes for a Node and its NodeClaim");
     assert!(judged <= 4 * MACHINES, "{judged} allocations to judge {MACHINES} healthy machines");
 
     // Each looks for an older one that is stuck: not at every machine of the class.

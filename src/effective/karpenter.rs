@@ -177,7 +177,7 @@ fn labels(machine: &Machine) -> Vec<Value> {
 
 fn pool_labels(pool: &NodePool) -> impl Iterator<Item = (&str, &str, String)> {
     let template = &pool.spec.template;
-    let labels = template.metadata.labels.iter().map(|(k, v)| (k.as_str(), v.as_str(), "spec.template.metadata.labels".to_owned()));
+    let labels = template.metadata.labels.iter().map(|(k, v)| (k, v, "spec.template.metadata.labels".to_owned()));
     let required = template.spec.requirements.iter().filter_map(|r| match &*r.values {
         [one] if r.operator == "In" && !is_well_known(&r.key) => {
             Some((r.key.as_str(), one.as_str(), "spec.template.spec.requirements".to_owned()))

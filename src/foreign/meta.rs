@@ -1,9 +1,9 @@
 //! What every kind shares: metadata, conditions, taints, quantities.
 
-use super::nullable;
+use super::{Pairs, nullable};
 use crate::word::Word;
 use chrono::{DateTime, Utc};
-use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 
@@ -20,9 +20,9 @@ pub struct Meta {
     pub creation_timestamp: Option<DateTime<Utc>>,
     pub deletion_timestamp: Option<DateTime<Utc>>,
     #[serde(deserialize_with = "nullable")]
-    pub labels: Words,
+    pub labels: Pairs,
     #[serde(deserialize_with = "nullable")]
-    pub annotations: Words,
+    pub annotations: Pairs,
     #[serde(deserialize_with = "nullable")]
     pub owner_references: Box<[Owner]>,
     #[serde(deserialize_with = "nullable")]
@@ -56,67 +56,6 @@ pub struct Written {
     pub at: DateTime<Utc>,
     /// The field manager.
     pub by: String,
-}
-
-/// Labels or annotations: texts by their keys, in the order of the keys.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Words(Box<[(Word, Word)]>);
-
-impl Words {
-    #[must_use]
-    pub fn get(&self, key: &str) -> Option<&str> {
-        let found = self.0.binary_search_by(|(k, _)| k.as_str().cmp(key)).ok()?;
-        self.0.get(found).map(|(_, value)| value.as_str())
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &(Word, Word)> {
-        self.0.iter()
-    }
-}
-
-/// The last of equal keys counts.
-impl FromIterator<(Word, Word)> for Words {
-    fn from_iter<I: IntoIterator<Item = (Word, Word)>>(pairs: I) -> Self {
-        let mut pairs: Vec<(Word, Word)> = pairs.into_iter().collect();
-        // As the API server writes them they are in order and differ, and nothing is moved.
-        pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
-        pairs.dedup_by(|later, earlier| {
-            let equal = later.0 == earlier.0;
-            if equal {
-                std::mem::swap(later, earlier);
-            }
-            equal
-        });
-        Self(pairs.into_boxed_slice())
-    }
-}
-
-impl<'de> Deserialize<'de> for Words {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Pairs;
-        impl<'de> Visitor<'de> for Pairs {
-            type Value = Words;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Words, A::Error> {
-                let mut pairs = Vec::with_capacity(map.size_hint().unwrap_or(32));
-                while let Some(key) = map.next_key::<Word>()? {
-                    // kubectl's copy of the whole object is nothing to judge by, and may hold what its userData holds.
-                    if key == "kubectl.kubernetes.io/last-applied-configuration" {
-                        map.next_value::<IgnoredAny>()?;
-                    } else {
-                        // `null` is what a hand-written manifest leaves where it meant an empty text.
-                        pairs.push((key, map.next_value::<Option<Word>>()?.unwrap_or_default()));
-                    }
-                }
-                Ok(pairs.into_iter().collect())
-            }
-        }
-        deserializer.deserialize_map(Pairs)
-    }
 }
 
 /// The entries of `managedFields` that tell something: those that own the taint list or the object's content.
@@ -258,49 +197,5 @@ impl fmt::Display for Taint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { key, value, effect, .. } = self;
         if value.is_empty() { write!(f, "{key}:{effect}") } else { write!(f, "{key}={value}:{effect}") }
-    }
-}
-
-/// A resource quantity as text. Rules only ask whether it is zero.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Quantity(pub Word);
-
-impl Quantity {
-    /// Zero in any unit: `0`, `0Ki`, `0.0`.
-    #[must_use]
-    pub fn is_zero(&self) -> bool {
-        !self.0.bytes().any(|b| (b'1'..=b'9').contains(&b))
-    }
-}
-
-impl<'de> Deserialize<'de> for Quantity {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            Text(Word),
-            Integer(i64),
-            Float(f64),
-        }
-        Ok(Self(match Option::<Written>::deserialize(deserializer)? {
-            None => Word::default(),
-            Some(Written::Text(text)) => text,
-            Some(Written::Integer(number)) => number.to_string().into(),
-            Some(Written::Float(number)) => number.to_string().into(),
-        }))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_equal_keys_the_last_counts_and_the_copy_of_the_whole_object_is_left_out() {
-        let text = r#"{"b":"1","a":"x","b":"2","c":null,"kubectl.kubernetes.io/last-applied-configuration":"TOKEN=hunter2","b":"3"}"#;
-        let words: Words = serde_json::from_str(text).unwrap();
-        let all: Vec<_> = words.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        assert_eq!(all, [("a", "x"), ("b", "3"), ("c", "")]);
-        assert_eq!((words.get("b"), words.get("d")), (Some("3"), None));
     }
 }

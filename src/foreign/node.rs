@@ -1,9 +1,8 @@
 //! core/v1 Node.
 
-use super::{Condition, Meta, Quantity, Taint, conditions, nullable};
+use super::{Condition, Meta, Pairs, Taint, conditions, nullable};
 use crate::word::Word;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]
@@ -34,7 +33,7 @@ pub struct NodeStatus {
     #[serde(deserialize_with = "nullable")]
     pub addresses: Box<[Address]>,
     #[serde(deserialize_with = "nullable")]
-    pub allocatable: BTreeMap<Word, Quantity>,
+    pub allocatable: Pairs,
     #[serde(deserialize_with = "nullable")]
     pub node_info: NodeInfo,
 }

@@ -1,10 +1,9 @@
 //! karpenter.sh/v1 NodeClaim.
 
-use super::{Condition, Meta, Quantity, Taint, conditions, nullable};
+use super::{Condition, Meta, Pairs, Taint, conditions, nullable};
 use crate::word::Word;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]
@@ -58,7 +57,7 @@ pub struct Requirement {
 #[serde(default)]
 pub struct Resources {
     #[serde(deserialize_with = "nullable")]
-    pub requests: BTreeMap<Word, Quantity>,
+    pub requests: Pairs,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]

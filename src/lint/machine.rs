@@ -51,7 +51,7 @@ pub fn untainted(
     let metadata = Meta { name: claim.metadata.name.clone(), creation_timestamp: Some(at), ..Meta::default() };
     let mut node = Node { metadata, ..Node::default() };
     // karpenter-provider-aws v1.14.1 pkg/providers/launchtemplate/launchtemplate.go InjectDoNotSyncTaintsLabel
-    node.metadata.labels = [(DO_NOT_SYNC_TAINTS_LABEL.into(), "true".into())].into_iter().collect();
+    node.metadata.labels = [(DO_NOT_SYNC_TAINTS_LABEL, "true")].into_iter().collect();
     node.spec.provider_id.clone_from(&claim.metadata.name);
     node.spec.taints = taints;
     node.status.conditions = [condition("Ready", "True", "KubeletReady", at)].into();
@@ -102,10 +102,10 @@ fn own_taints(user_data: &UserData) -> Option<Vec<Taint>> {
 
 fn claim(class: &ClassFacts, pool: Option<&NodePool>, image: &str, conditions: Vec<Condition>, at: DateTime<Utc>) -> NodeClaim {
     let of_class = &class.class;
-    let hash = of_class.metadata.annotation(CLASS_HASH).map(|hash| (CLASS_HASH.into(), hash.into()));
+    let hash = of_class.metadata.annotation(CLASS_HASH).map(|hash| (CLASS_HASH, hash));
     let template = pool.map(|pool| &pool.spec.template);
-    let own = pool.map(|pool| ("karpenter.sh/nodepool".into(), pool.name().into()));
-    let labels = template.into_iter().flat_map(|t| t.metadata.labels.iter().cloned()).chain(own).collect();
+    let own = pool.map(|pool| ("karpenter.sh/nodepool", pool.name()));
+    let labels = template.into_iter().flat_map(|t| t.metadata.labels.iter()).chain(own).collect();
     let mut claim = NodeClaim {
         metadata: Meta {
             name: name(class, pool).into(),

@@ -120,12 +120,17 @@ const SOURCES: &[Source] = &[
     },
 ];
 
+/// In any unit: `0`, `0Ki`, `0.0`.
+fn is_zero(quantity: &str) -> bool {
+    !quantity.bytes().any(|b| (b'1'..=b'9').contains(&b))
+}
+
 /// What the claim asks for and the Node does not offer. Karpenter names one of them at random.
 /// Source: core pkg/controllers/nodeclaim/lifecycle/initialization.go `RequestedResourcesRegistered` (v1.14.3).
 pub(super) fn missing<'c>(claim: &'c NodeClaim, node: &Node) -> Vec<&'c str> {
-    let offered = |name: &str| node.status.allocatable.get(name).is_some_and(|q| !q.is_zero());
+    let offered = |name: &str| node.status.allocatable.get(name).is_some_and(|q| !is_zero(q));
     let requests = claim.spec.resources.requests.iter();
-    requests.filter(|(name, wanted)| !wanted.is_zero() && !offered(name)).map(|(name, _)| name.as_str()).collect()
+    requests.filter(|(name, wanted)| !is_zero(wanted) && !offered(name)).map(|(name, _)| name).collect()
 }
 
 fn check(case: &Case) -> Opinion {
@@ -154,14 +159,14 @@ fn check(case: &Case) -> Opinion {
         saw(
             &object,
             format!("status.allocatable['{first}']"),
-            node.status.allocatable.get(first).map_or("absent", |q| q.0.as_str()),
+            node.status.allocatable.get(first).unwrap_or("absent"),
             "the resource is not there to schedule on",
         ),
     )
     .with(saw(
         case.subject(),
         format!("spec.resources.requests['{first}']"),
-        &claim.spec.resources.requests[first].0,
+        claim.spec.resources.requests.get(first).unwrap_or_default(),
         "Karpenter waits for this resource without end",
     ))
     .blaming(blame)
@@ -190,7 +195,7 @@ fn pod_eni_off(case: &Case, resource: &str) -> Option<(Confidence, String, Blame
 /// Nothing is called as the device plugin is: absent, under another name, or part of the image.
 fn without_daemon_set(case: &Case, node: &Node, resource: &str, source: &Source) -> (Confidence, String, Blame) {
     let blame = Blame::object("v1", "Node", node.name()).field("status.allocatable");
-    let offers = |n: &&Node| n.status.allocatable.get(resource).is_some_and(|q| !q.is_zero());
+    let offers = |n: &&Node| n.status.allocatable.get(resource).is_some_and(|q| !is_zero(q));
     if let Some(other) = case.world.nodes().find(offers) {
         return (Confidence::Possible, format!("Node {} does offer it, so something advertises it, but not here", other.name()), blame);
     }
@@ -207,7 +212,8 @@ fn without_daemon_set(case: &Case, node: &Node, resource: &str, source: &Source)
 
 fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) -> (Confidence, String, Blame) {
     let node_blame = || Blame::object("v1", "Node", node.name()).field("status.allocatable");
-    if let Some(renamed) = node.status.allocatable.keys().find(|k| k.strip_prefix(resource).is_some_and(|rest| rest.starts_with(".shared")))
+    if let Some((renamed, _)) =
+        node.status.allocatable.iter().find(|(k, _)| k.strip_prefix(resource).is_some_and(|rest| rest.starts_with(".shared")))
     {
         return (
             Confidence::Certain,
@@ -217,7 +223,7 @@ fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) ->
     }
     // mig.strategy=mixed. Source: NVIDIA/k8s-device-plugin v0.17 internal/rm/device_map.go.
     if let Some(slice) =
-        node.status.allocatable.iter().find(|(k, v)| resource == "nvidia.com/gpu" && k.starts_with("nvidia.com/mig-") && !v.is_zero())
+        node.status.allocatable.iter().find(|(k, v)| resource == "nvidia.com/gpu" && k.starts_with("nvidia.com/mig-") && !is_zero(v))
     {
         return (Confidence::Certain, format!("the device plugin offers slices instead ({}; mig.strategy=mixed)", slice.0), node_blame());
     }

@@ -37,7 +37,7 @@ fn check(case: &Case) -> Opinion {
     }
     let Some(event) = refusal(case, node) else { return Opinion::Silent };
     let zone = node.metadata.label("topology.kubernetes.io/zone").unwrap_or("its zone");
-    let pods = node.status.allocatable.get("pods").map_or("an unknown number of", |q| q.0.as_str());
+    let pods = node.status.allocatable.get("pods").unwrap_or("an unknown number of");
     let (why, blame, fix) = explain(case, node, pods);
     let finding = Finding::new(
         // That there are no addresses is certain; which of the reasons it is only EC2 knows.

@@ -14,7 +14,7 @@ pub(super) struct Known {
 impl Known {
     /// The names of what is there.
     pub(super) fn names(&self) -> BTreeSet<String> {
-        self.now.iter().map(|(_, name)| name.clone()).collect()
+        self.now.iter().map(|(_, name)| name.into()).collect()
     }
 
     /// A full list begins. One that broke off is forgotten, what it showed is not.
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     fn key(name: &str) -> Key {
-        (None, name.to_owned())
+        (None, name.into())
     }
 
     #[test]
