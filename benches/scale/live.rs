@@ -39,9 +39,7 @@ pub fn cluster(n: usize) -> Vec<Row> {
         let mut raw = Vec::new();
         timed("the same LISTs, read raw one after the other", &mut raw, || {
             for path in ["/api/v1/nodes", "/apis/karpenter.sh/v1/nodeclaims"] {
-                let request = http::Request::get(path).body(Vec::new()).expect("a path");
-                let text = runtime.block_on(client.request_text(request)).expect("an answer");
-                assert!(text.len() > n * 1_000);
+                assert!(runtime.block_on(read(&client, path, n)) > n * 1_000);
             }
         });
         if round == 1 {
@@ -61,6 +59,21 @@ pub fn cluster(n: usize) -> Vec<Row> {
     }
     rows.extend(operator::rows(&control_plane, &rights, &runtime, &client, n));
     rows
+}
+
+/// Reads a list and gives its length. Without its cache the API server does not come to the end of a long one within its minute.
+async fn read(client: &kube::Client, path: &str, n: usize) -> usize {
+    let limit = if n <= PEERS_UP_TO { 0 } else { 10_000 };
+    let (mut length, mut next) = (0, Some(String::new()));
+    while let Some(token) = next {
+        let request = http::Request::get(format!("{path}?limit={limit}&continue={token}")).body(Vec::new()).expect("a path");
+        let text = client.request_text(request).await.expect("an answer");
+        length += text.len();
+        // The token stands in the list's metadata, before all items.
+        let (head, _) = text.split_once(r#""items":"#).unwrap_or_default();
+        next = head.split_once(r#""continue":""#).and_then(|(_, rest)| Some(rest.split_once('"')?.0.to_owned()));
+    }
+    length
 }
 
 async fn fill(client: &kube::Client, n: usize) {
