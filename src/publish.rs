@@ -6,6 +6,7 @@
 
 mod event;
 mod fence;
+mod queue;
 pub mod remedy;
 mod status;
 
@@ -15,7 +16,7 @@ use crate::triage::{Delete, Summary, Write};
 use crate::watch::{self, Change};
 use kube::Client;
 use kube::runtime::events::Recorder;
-use std::collections::{BTreeMap, BTreeSet};
+use queue::{Queue, Waiting};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -37,8 +38,6 @@ pub const WRITES: &[(&str, &str, &[&str], Option<&str>)] = &[
 const RATE: u32 = 20;
 const UNDER_WAY: usize = 4;
 const TIMEOUT: Duration = Duration::from_secs(15);
-const RETRY_FIRST: Duration = Duration::from_secs(1);
-const RETRY_LAST: Duration = Duration::from_mins(1);
 /// Diagnoses that may be handed over before the one that hands over waits.
 const QUEUE: usize = 256;
 
@@ -83,25 +82,9 @@ pub fn start(
     let (tasks, received) = mpsc::channel(QUEUE);
     let client = fence::fenced(client, leads.clone());
     let writer = Writer { recorder: Recorder::new(client.clone(), event::reporter(&instance)), client, instance };
-    let publisher = Publisher {
-        writer,
-        leads,
-        metrics,
-        told,
-        started: Instant::now(),
-        waiting: BTreeMap::new(),
-        busy: BTreeSet::new(),
-        failing: false,
-    };
+    let publisher =
+        Publisher { writer, leads, metrics, told, started: Instant::now(), term: None, queue: Queue::default(), failing: false };
     (tasks, tokio::spawn(publisher.run(received)))
-}
-
-/// Something that waits to be written.
-#[derive(Debug)]
-struct Waiting {
-    task: Task,
-    not_before: Instant,
-    retry: Duration,
 }
 
 #[derive(Debug)]
@@ -118,8 +101,9 @@ struct Publisher {
     metrics: Arc<Metrics>,
     told: mpsc::WeakSender<Change>,
     started: Instant,
-    waiting: BTreeMap<String, Waiting>,
-    busy: BTreeSet<String>,
+    /// The term in which all was decided that is in the queue.
+    term: Option<u64>,
+    queue: Queue,
     /// The last write failed: said once, not for each that follows.
     failing: bool,
 }
@@ -130,10 +114,10 @@ impl Publisher {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut under_way = JoinSet::new();
         let mut open = true;
-        while open || !self.waiting.is_empty() || !under_way.is_empty() {
-            self.drop_what_is_void();
+        while open || !self.queue.is_empty() || !under_way.is_empty() {
+            self.follow_the_lease();
             let may_write = self.leads.borrow().and_then(|leadership| leadership.lasts(Instant::now().into_std()));
-            let next = if under_way.len() < UNDER_WAY && may_write.is_some() { self.next() } else { None };
+            let next = if under_way.len() < UNDER_WAY && may_write.is_some() { self.queue.next() } else { None };
             tokio::select! {
                 // In this order, not in a random one, so that what happened can be made to happen again.
                 biased;
@@ -147,13 +131,13 @@ impl Publisher {
                     }
                 }
                 Ok(()) = self.leads.changed() => {}
-                () = until(next.as_ref().map(|(at, _)| *at)) => {
+                () = until(next) => {
                     ticks.tick().await;
+                    self.follow_the_lease();
                     let lasts = self.leads.borrow().and_then(|leadership| leadership.lasts(Instant::now().into_std()));
-                    if let (Some((_, key)), Some(lasts)) = (next, lasts)
-                        && let Some(waiting) = self.waiting.remove(&key)
+                    if let Some(lasts) = lasts
+                        && let Some(waiting) = self.queue.begin()
                     {
-                        self.busy.insert(key);
                         let writer = self.writer.clone();
                         under_way.spawn(async move {
                             let result = timeout(TIMEOUT.min(lasts), writer.carry_out(&waiting.task.work)).await;
@@ -165,37 +149,29 @@ impl Publisher {
         }
     }
 
-    /// What was ordered before another replica led, that one has done or undone.
-    fn drop_what_is_void(&mut self) {
+    /// Drops what was ordered before another replica led: that one has done or undone it.
+    fn follow_the_lease(&mut self) {
         let term = self.leads.borrow().map(|leadership| leadership.term);
-        let before = self.waiting.len();
-        self.waiting.retain(|_, waiting| Some(waiting.task.term) == term);
-        if self.waiting.len() < before {
-            self.metrics.queue(self.waiting.len());
+        if term != self.term {
+            self.term = term;
+            self.queue.retain(term);
+            self.metrics.queue(self.queue.len());
         }
     }
 
     fn take(&mut self, task: Task) {
-        let key = task.work.key();
-        // One that speaks for many does not wait behind them.
-        let not_before = if matches!(task.work, Work::Summarize(_)) { self.started } else { Instant::now() };
-        let mut waiting = Waiting { task, not_before, retry: RETRY_FIRST };
-        if let Some(before) = self.waiting.remove(&key) {
-            waiting.overtake(&before);
+        self.follow_the_lease();
+        if Some(task.term) == self.term {
+            // One that speaks for many does not wait behind them.
+            let not_before = if matches!(task.work, Work::Summarize(_)) { self.started } else { Instant::now() };
+            self.queue.put(task, not_before);
+            self.metrics.queue(self.queue.len());
         }
-        self.waiting.insert(key, waiting);
-        self.metrics.queue(self.waiting.len());
     }
 
-    /// The key that has waited longest, of those that are not being written.
-    fn next(&self) -> Option<(Instant, String)> {
-        let free = self.waiting.iter().filter(|(key, _)| !self.busy.contains(*key));
-        free.min_by_key(|(_, waiting)| waiting.not_before).map(|(key, waiting)| (waiting.not_before, key.clone()))
-    }
-
-    fn done(&mut self, mut waiting: Waiting, result: Result<(), Failure>) {
+    fn done(&mut self, waiting: Waiting, result: Result<(), Failure>) {
+        self.follow_the_lease();
         let key = waiting.task.work.key();
-        self.busy.remove(&key);
         let failure = match result {
             // An Event on a NodePool is no NodeDiagnosis.
             Ok(()) if matches!(waiting.task.work, Work::Summarize(_)) => None,
@@ -224,30 +200,17 @@ impl Publisher {
                 Some("no answer in time".to_owned())
             }
         };
-        if let Some(why) = failure {
-            if !std::mem::replace(&mut self.failing, true) {
-                tracing::warn!(name = key, why, "NodeDiagnoses cannot be written; they are tried again until they can");
-            }
-            if let Some(newer) = self.waiting.get_mut(&key) {
-                newer.overtake(&waiting);
-            } else {
-                waiting.not_before = Instant::now() + waiting.retry;
-                waiting.retry = (waiting.retry * 2).min(RETRY_LAST);
-                self.waiting.insert(key, waiting);
-            }
+        if let Some(why) = &failure
+            && !std::mem::replace(&mut self.failing, true)
+        {
+            tracing::warn!(name = key, why, "NodeDiagnoses cannot be written; they are tried again until they can");
         }
-        self.metrics.queue(self.waiting.len());
-    }
-}
-
-impl Waiting {
-    /// Takes over what the earlier one had still to do.
-    fn overtake(&mut self, earlier: &Self) {
-        if let (Work::Write(write), Work::Write(earlier)) = (&mut self.task.work, &earlier.task.work) {
-            write.overtake(earlier);
+        if failure.is_some() && Some(waiting.task.term) == self.term {
+            self.queue.failed(waiting, Instant::now());
+        } else {
+            self.queue.finished(&key);
         }
-        self.not_before = earlier.not_before;
-        self.retry = earlier.retry;
+        self.metrics.queue(self.queue.len());
     }
 }
 
