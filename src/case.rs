@@ -5,7 +5,7 @@ use crate::foreign::{Condition, Event, Node, NodeClaim, NodeClass, NodePool, Pod
 use crate::gate::{self, Thresholds, Wait};
 use crate::input::Input;
 use crate::karpenter::{CLASS_HASH, Karpenter, Provider};
-use crate::peers::Peers;
+use crate::peers::{DIMENSIONS, Peers};
 use crate::userdata::UserData;
 use crate::world::{ClassFacts, Subject, World};
 use chrono::{DateTime, SubsecRound, Utc};
@@ -214,7 +214,8 @@ impl<'w> Case<'w> {
     /// Whether a sibling registered after this time: whatever all machines of the class share works.
     #[must_use]
     pub fn sibling_joined_since(&self, time: DateTime<Utc>) -> bool {
-        self.peers().is_some_and(|peers| peers.joined_since(time, self.claim.map(NodeClaim::name)))
+        let own = self.claim.map(NodeClaim::name);
+        self.peers().is_some_and(|peers| peers.joined_after(time).any(|name| Some(name.as_str()) != own))
     }
 
     /// A sibling that registered and was made from the same text of the node class.
@@ -226,11 +227,19 @@ impl<'w> Case<'w> {
 
     /// All of them.
     pub fn same_spec_siblings_joined(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
-        let own = self.claim.and_then(|c| c.metadata.annotation(CLASS_HASH));
+        let (name, text) = (self.claim.map(NodeClaim::name), self.claim.and_then(|c| c.metadata.annotation(CLASS_HASH)));
         // After an edit of the class there are many siblings, and none of this text.
-        let any = self.peers().is_some_and(|peers| peers.joined_of_text(own));
-        let siblings = any.then(|| self.joined_siblings()).into_iter().flatten();
-        siblings.filter(move |c| c.metadata.annotation(CLASS_HASH) == own)
+        let names = self.peers().into_iter().flat_map(move |peers| peers.joined_of_text(text));
+        let siblings = names.filter_map(|name| self.world.claim(name)).filter(move |c| Some(c.name()) != name);
+        siblings.filter(move |c| c.metadata.annotation(CLASS_HASH) == text)
+    }
+
+    /// A sibling that registered with this value.
+    #[must_use]
+    pub fn sibling_joined_with(&self, what: &str, value: &str) -> Option<&'w NodeClaim> {
+        let dimension = DIMENSIONS.iter().find(|dimension| dimension.what == what)?;
+        let any = self.peers().is_some_and(|peers| peers.joined_with(what, value) > 0);
+        any.then(|| self.joined_siblings().find(|c| dimension.value(c) == Some(value)))?
     }
 
     /// Events about the claim and its Node.

@@ -72,8 +72,8 @@ pub struct Peers {
     unfinished: BTreeSet<(DateTime<Utc>, Word)>,
     /// Those that joined and that Karpenter will replace for another image.
     image_drifted: BTreeSet<Word>,
-    /// How many joined of each text of the class.
-    joined_of_text: BTreeMap<Word, u32>,
+    /// Those that joined, by the text of the class that they were made from.
+    joined_of_text: BTreeMap<Word, BTreeSet<Word>>,
 }
 
 /// When it registered, or was launched without having registered: the two times between which something may have changed.
@@ -102,7 +102,7 @@ impl Peers {
         if claim.is_true("Registered") {
             self.joined.insert(claim.metadata.name.clone());
             self.joined_at.extend(milestone(claim));
-            *self.joined_of_text.entry(text(claim).into()).or_default() += 1;
+            self.joined_of_text.entry(text(claim).into()).or_default().insert(claim.metadata.name.clone());
             if claim.is_image_drifted() {
                 self.image_drifted.insert(claim.metadata.name.clone());
             }
@@ -117,10 +117,12 @@ impl Peers {
     pub(crate) fn remove(&mut self, claim: &NodeClaim) {
         self.claims.remove(&claim.metadata.name);
         if self.joined.remove(&claim.metadata.name)
-            && let Some(count) = self.joined_of_text.get_mut(text(claim))
+            && let Some(of_text) = self.joined_of_text.get_mut(text(claim))
         {
-            *count = count.saturating_sub(1);
-            self.joined_of_text.retain(|_, count| *count > 0);
+            of_text.remove(&claim.metadata.name);
+            if of_text.is_empty() {
+                self.joined_of_text.remove(text(claim));
+            }
         }
         self.image_drifted.remove(&claim.metadata.name);
         if let Some(earliest) = earliest(claim) {
@@ -134,7 +136,7 @@ impl Peers {
     }
 
     fn count(&mut self, claim: &NodeClaim, change: impl Fn(&mut u32)) {
-        if !claim.is_true("Launched") {
+        if !claim.is_true("Launched") && !claim.is_true("Registered") {
             return;
         }
         for (dimension, tallies) in DIMENSIONS.iter().zip(&mut self.tallies) {
@@ -170,16 +172,21 @@ impl Peers {
         self.joined_at.last().map(|(at, _)| *at)
     }
 
-    /// Whether a machine beside `own` registered after this time.
-    #[must_use]
-    pub fn joined_since(&self, time: DateTime<Utc>, own: Option<&str>) -> bool {
-        self.joined_at.iter().rev().take_while(|(at, _)| *at > time).any(|(_, name)| Some(name.as_str()) != own)
+    /// Names of the machines that registered after this time, the last first.
+    pub fn joined_after(&self, time: DateTime<Utc>) -> impl Iterator<Item = &Word> {
+        self.joined_at.iter().rev().take_while(move |(at, _)| *at > time).map(|(_, name)| name)
     }
 
-    /// Whether a machine registered that was made from this text of the class.
+    /// Names of the machines that registered and were made from this text of the class.
+    pub fn joined_of_text(&self, hash: Option<&str>) -> impl Iterator<Item = &Word> {
+        self.joined_of_text.get(hash.unwrap_or_default()).into_iter().flatten()
+    }
+
+    /// How many of this value joined.
     #[must_use]
-    pub fn joined_of_text(&self, hash: Option<&str>) -> bool {
-        self.joined_of_text.contains_key(hash.unwrap_or_default())
+    pub fn joined_with(&self, what: &str, value: &str) -> u32 {
+        let of_what = self.tallies().find(|(dimension, _)| dimension.what == what);
+        of_what.and_then(|(_, tallies)| tallies.get(value)).map_or(0, |tally| tally.joined)
     }
 
     /// Names of the registered claims that Karpenter will replace for another image.
@@ -193,10 +200,9 @@ impl Peers {
         self.unfinished.iter().take_while(move |(earliest, _)| *earliest <= by).map(|(_, name)| name)
     }
 
-    /// When the first machine that has not registered was launched.
-    #[must_use]
-    pub fn first_in_vain(&self) -> Option<DateTime<Utc>> {
-        self.launched_in_vain.first().map(|(at, _)| *at)
+    /// When each machine was launched that has not registered, the first of them first, and their names.
+    pub fn launched_in_vain(&self) -> impl Iterator<Item = &(DateTime<Utc>, Word)> {
+        self.launched_in_vain.iter()
     }
 
     /// Each dimension with the tallies of its values.

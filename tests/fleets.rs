@@ -11,7 +11,7 @@ use nodewhy::dump::{Summary, load_bytes};
 use nodewhy::gate::Thresholds;
 use nodewhy::lint::{Files, lint};
 use nodewhy::world::World;
-use objects::{CLUSTER, documents};
+use objects::{CLUSTER, documents, fleet, incident};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -742,4 +742,15 @@ fn bare_metal_takes_its_time_to_go() {
     let leaving =
         Machine { deleted: 0, gone: 35 * MINUTE, claim: json!({"status": {"conditions": conditions}}), ..Machine::old("general-x") };
     is_healthy(|now| leaving.objects(now));
+}
+
+#[test]
+fn what_holds_up_many_machines_at_once_is_named_on_each_of_them_and_on_no_other() {
+    for incident in &incident::ALL {
+        let world = incident.fleet(60);
+        let found = diagnose(&world, fleet::now(), &Thresholds::default());
+        let fleet = found.iter().filter(|d| d.spec.node_claim.is_some());
+        let causes: Vec<_> = fleet.filter_map(|d| d.status.as_ref()).map(|s| s.cause.as_str()).collect();
+        assert_eq!(causes, vec![incident.cause; (0..60).filter(|n| incident.is_stuck(*n)).count()], "{}", incident.what);
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::measure::{Row, timed};
 use crate::objects::fleet::{Fate, claim, node, now};
+use crate::objects::incident;
 use crate::objects::over_cluster;
 use nodewhy::diagnose::diagnose;
 use nodewhy::dump::{Summary, load_bytes};
@@ -34,6 +35,19 @@ pub fn judge(n: usize) -> Vec<Row> {
         }
         let found = timed(&format!("engine: judge {} {what}", 10 * n), &mut rows, || diagnose(&world, now(), &Thresholds::default()));
         assert_eq!(found.len(), (0..10 * n).filter(|machine| fate(*machine) == Fate::Stuck).count());
+    }
+    rows
+}
+
+/// Incidents of so many machines and of twice as many: the second takes twice as long where no machine is compared with all others.
+pub fn incidents(n: usize) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for incident in &incident::ALL {
+        for machines in [n, 2 * n] {
+            let world = incident.fleet(machines);
+            let what = format!("engine: judge {machines}, {}", incident.what);
+            timed(&what, &mut rows, || diagnose(&world, now(), &Thresholds::default()));
+        }
     }
     rows
 }

@@ -69,9 +69,12 @@ async fn read(client: &kube::Client, path: &str, n: usize) -> usize {
         let request = http::Request::get(format!("{path}?limit={limit}&continue={token}")).body(Vec::new()).expect("a path");
         let text = client.request_text(request).await.expect("an answer");
         length += text.len();
-        // The token stands in the list's metadata, before all items.
-        let (head, _) = text.split_once(r#""items":"#).unwrap_or_default();
-        next = head.split_once(r#""continue":""#).and_then(|(_, rest)| Some(rest.split_once('"')?.0.to_owned()));
+        // The token stands in the list's metadata: before all items, or after them where a CustomResourceDefinition describes them.
+        let (first, last) = text
+            .split_once(r#""items":"#)
+            .map_or(("", ""), |(before, items)| (before, items.rsplit_once(']').map_or("", |(_, after)| after)));
+        let token = [first, last].into_iter().find_map(|metadata| metadata.split_once(r#""continue":""#));
+        next = token.and_then(|(_, rest)| Some(rest.split_once('"')?.0.to_owned()));
     }
     length
 }

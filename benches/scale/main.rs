@@ -36,6 +36,7 @@ fn main() {
     let only = std::env::var("NODEWHY_ONLY").ok();
     let parts = [
         ("engine", engine::judge as fn(usize) -> Vec<Row>),
+        ("engine", engine::incidents),
         ("engine", engine::heartbeats),
         ("offline", offline::dumps),
         ("live", live::cluster),

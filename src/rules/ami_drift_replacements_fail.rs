@@ -5,8 +5,10 @@ use super::told_by_aws::{or_ask, seen};
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
-use crate::foreign::{Ami, NodeClaim};
+use crate::foreign::{Ami, NodeClaim, NodeClass};
 use crate::input::Input;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 pub static RULE: Rule = Rule {
     cause: "AmiDriftReplacementsFail",
@@ -29,12 +31,42 @@ pub(super) fn runs(ami: &Ami, arch: Option<&str>) -> bool {
     wanted.is_none_or(|r| arch.is_none_or(|own| r.values.iter().any(|v| v == own)))
 }
 
+/// Whether a machine may be of this architecture.
+fn is_of(claim: &NodeClaim, arch: Option<&str>) -> bool {
+    arch.is_none_or(|arch| claim.fixed("kubernetes.io/arch").is_none_or(|own| own == arch))
+}
+
+/// The machines of the class that joined and that Karpenter will replace.
+struct Drifted {
+    first: Option<String>,
+    count: usize,
+}
+
+fn drifted(case: &Case, class: &NodeClass, arch: Option<&str>) -> Arc<Drifted> {
+    case.world.once(&format!("{}/{} {}", class.kind, class.name(), arch.unwrap_or_default()), || {
+        let mut drifted = case.image_drifted_siblings().filter(|claim| is_of(claim, arch));
+        let first = drifted.next().map(|claim| claim.name().to_owned());
+        Drifted { count: usize::from(first.is_some()) + drifted.count(), first }
+    })
+}
+
+/// The machines of the class that have this image and are not being deleted; this one in any case.
+fn failing(case: &Case, class: &NodeClass, arch: Option<&str>, image: &str) -> usize {
+    struct Failing(BTreeSet<String>);
+    let of_class = || case.world.claims_of_class(&class.kind, class.name());
+    let failing = case.world.once(&format!("{}/{} {} {image}", class.kind, class.name(), arch.unwrap_or_default()), || {
+        let failing = of_class().filter(|c| c.metadata.deletion_timestamp.is_none() && c.status.image_id == image && is_of(c, arch));
+        Failing(failing.map(|claim| claim.name().to_owned()).collect())
+    });
+    let own = case.claim.is_some_and(|claim| failing.0.contains(claim.name()));
+    failing.0.len() + usize::from(!own)
+}
+
 fn check(case: &Case) -> Opinion {
     let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
     let arch = claim.fixed("kubernetes.io/arch");
-    let same_arch = |s: &&NodeClaim| arch.is_none_or(|own| s.fixed("kubernetes.io/arch").is_none_or(|a| a == own));
-    let drifted: Vec<&NodeClaim> = case.image_drifted_siblings().filter(same_arch).collect();
-    let Some(old) = drifted.first() else {
+    let drifted = drifted(case, class, arch);
+    let Some(old) = drifted.first.as_deref().and_then(|name| case.world.claim(name)) else {
         return Opinion::RuledOut(format!("no NodeClaim of {} {} is drifted by its image", class.kind, class.name()));
     };
     let Some(launched) = claim.condition("Launched") else { return Opinion::Silent };
@@ -47,7 +79,7 @@ fn check(case: &Case) -> Opinion {
     let Some(new) = new.filter(|id| *id != old.status.image_id) else {
         return Opinion::RuledOut("the machine has the image that works elsewhere".to_owned());
     };
-    if case.joined_siblings().any(|s| s.status.image_id == new) {
+    if case.sibling_joined_with("image", new).is_some() {
         return Opinion::RuledOut(format!("another NodeClaim with the image {new} has joined"));
     }
     let named = class.status.amis.iter().find(|a| a.id == new).map_or_else(|| new.to_owned(), |a| format!("{new} ({})", a.name));
@@ -59,16 +91,15 @@ fn check(case: &Case) -> Opinion {
     if !refused && !joining {
         return Opinion::Silent;
     }
-    let has_new = |s: &&NodeClaim| if refused { s.status.image_id.is_empty() } else { s.status.image_id == new };
-    let failing = 1 + case.siblings().filter(same_arch).filter(has_new).filter(|s| s.metadata.deletion_timestamp.is_none()).count();
-    let joined = case.joined_siblings().filter(|s| s.status.image_id == old.status.image_id).count();
+    let failing = failing(case, class, arch, if refused { "" } else { new });
+    let joined = case.peers().map_or(0, |peers| peers.joined_with("image", &old.status.image_id));
     let what = if refused { "cannot be launched" } else { "launch and never join" };
     let confidence = if refused { Confidence::Certain } else { Confidence::Likely };
     let summary = format!(
         "{} {} moved to the image {named}: {} to be replaced (AMIDrift), and the replacements {what}. Image {}: {joined} joined; new image: 0 of {failing}.",
         class.kind,
         class.name(),
-        if drifted.len() == 1 { "1 healthy NodeClaim is".to_owned() } else { format!("{} healthy NodeClaims are", drifted.len()) },
+        if drifted.count == 1 { "1 healthy NodeClaim is".to_owned() } else { format!("{} healthy NodeClaims are", drifted.count) },
         old.status.image_id
     );
     let object = format!("{}/{}", class.kind, class.name());

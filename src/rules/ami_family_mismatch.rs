@@ -4,10 +4,8 @@ use super::Rule;
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
-use crate::foreign::NodeClaim;
 use crate::image;
 use crate::input::Input;
-use crate::karpenter::CLASS_HASH;
 use crate::userdata::Family;
 
 pub static RULE: Rule = Rule {
@@ -54,11 +52,10 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     if family == built_for {
-        return Opinion::RuledOut(format!("the image {} is a {os} image, which fits the class", ami.name));
+        return Opinion::RuledOut(format!("the image {} is one of {os}, which fits the class", ami.name));
     }
     // A name is only a name: a machine that joined with this image and this class knows better.
-    let same_class = |s: &NodeClaim| s.metadata.annotation(CLASS_HASH) == claim.metadata.annotation(CLASS_HASH);
-    if let Some(joined) = case.joined_siblings().find(|s| s.status.image_id == ami.id && same_class(s)) {
+    if let Some(joined) = case.same_spec_siblings_joined().find(|s| s.status.image_id == ami.id) {
         return Opinion::RuledOut(format!("NodeClaim {} has joined with the image {}", joined.name(), ami.name));
     }
     let written = class.family_name();
@@ -81,7 +78,7 @@ fn check(case: &Case) -> Opinion {
         &object,
         "status.amis",
         format!("{} {}", ami.id, ami.name),
-        format!("by its name this is a {os} image, which expects {}", reads(built_for)),
+        format!("by its name this is one of {os}, which expects {}", reads(built_for)),
     ))
     .with(saw(case.subject(), "status.imageID", &claim.status.image_id, "the machine runs this image"))
     .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiFamily"))

@@ -1,13 +1,13 @@
 //! aws-auth has no node role any more, and the running Nodes stopped together.
 
-use super::Rule;
+use super::{Rule, node_role};
 use crate::api::{Blame, Confidence, Risk, Stage};
-use crate::aws_auth::{BOOTSTRAPPERS_GROUP, NODES_GROUP};
+use crate::aws_auth::NODES_GROUP;
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
 use crate::foreign::Node;
 use crate::input::Input;
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 pub static RULE: Rule = Rule {
     cause: "AwsAuthLostItsNodes",
@@ -22,8 +22,16 @@ pub static RULE: Rule = Rule {
 /// The API server remembers whom a token belongs to, so not every kubelet is turned away in the same second.
 const TOGETHER: TimeDelta = TimeDelta::minutes(10);
 
-fn stopped(node: &Node) -> Option<chrono::DateTime<chrono::Utc>> {
+fn stopped(node: &Node) -> Option<DateTime<Utc>> {
     node.condition("Ready").filter(|ready| ready.reason == "NodeStatusUnknown").and_then(|ready| ready.last_transition_time)
+}
+
+/// How all Nodes fare.
+struct Cluster {
+    /// One that is Ready.
+    ready: Option<String>,
+    /// When each of those that stopped did, in order.
+    stopped: Vec<DateTime<Utc>>,
 }
 
 fn check(case: &Case) -> Opinion {
@@ -37,15 +45,21 @@ fn check(case: &Case) -> Opinion {
     if let Some(entry) = read.roles.iter().find(|r| r.has_group(NODES_GROUP)) {
         return Opinion::RuledOut(format!("aws-auth maps {} as a node role", entry.role_arn));
     }
-    if let Some(ready) = case.world.nodes().find(|n| n.is_ready()) {
-        return Opinion::RuledOut(format!("Node {} is Ready although aws-auth maps no node role: access entries are in use", ready.name()));
+    let cluster = case.world.once("", || {
+        let ready = case.world.nodes().find(|n| n.is_ready()).map(|n| n.name().to_owned());
+        let mut stopped: Vec<_> = case.world.nodes().filter_map(stopped).collect();
+        stopped.sort();
+        Cluster { ready, stopped }
+    });
+    if let Some(ready) = &cluster.ready {
+        return Opinion::RuledOut(format!("Node {ready} is Ready although aws-auth maps no node role: access entries are in use"));
     }
-    let mut by_nodes = case.world.csrs().filter(|c| c.spec.username.starts_with("system:node:"));
-    if by_nodes.any(|c| !c.spec.groups.iter().any(|g| g == BOOTSTRAPPERS_GROUP)) {
+    if node_role::by_entries(case) {
         return Opinion::RuledOut("a Node came by an access entry".to_owned());
     }
-    let together =
-        case.world.nodes().filter(|n| n.name() != node.name()).filter_map(stopped).filter(|at| (*at - silent).abs() <= TOGETHER).count();
+    let before = cluster.stopped.partition_point(|at| silent - *at > TOGETHER);
+    // Without this one.
+    let together = cluster.stopped.partition_point(|at| *at - silent <= TOGETHER) - before - 1;
     if together == 0 {
         return Opinion::Silent;
     }

@@ -11,7 +11,7 @@ use crate::foreign::Written;
 #[must_use]
 pub fn evidence(case: &Case) -> Vec<Evidence> {
     let (Some(peers), Stage::Join | Stage::Register) = (case.peers(), case.stage()) else { return Vec::new() };
-    let (Some(joined), Some(failed)) = (peers.last_joined(), peers.first_in_vain()) else { return Vec::new() };
+    let (Some(joined), Some(failed)) = (peers.last_joined(), peers.launched_in_vain().next().map(|(at, _)| *at)) else { return Vec::new() };
     let class = case.class().and_then(|c| Some((case.class_object()?, c.metadata.last_written()?)));
     let aws_auth = case.world.aws_auth().and_then(|a| Some(("ConfigMap kube-system/aws-auth".to_owned(), a.written.clone()?)));
     let karpenter = case.karpenter().and_then(|k| Some((k.source.clone(), k.written.clone()?)));

@@ -7,7 +7,7 @@ use crate::cloud_controller;
 use crate::finding::{Finding, Opinion, saw};
 use crate::input::Input;
 use crate::karpenter::UNINITIALIZED_TAINT;
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 /// `remediate` makes such a Node usable, where somebody asks for that.
 pub const CAUSE: &str = "CloudControllerNeverInitialized";
@@ -27,6 +27,13 @@ pub static RULE: Rule = Rule {
 /// Source: k8s.io/cloud-provider v0.36.3 controllers/node/node_controller.go; kubelet `nodeStatusReportFrequency`.
 const CERTAIN_AFTER: TimeDelta = TimeDelta::minutes(10);
 
+/// How the cloud controller fares with all Nodes.
+struct Cluster {
+    wait: usize,
+    /// When the youngest Node was made that it is through with.
+    last_passed: Option<DateTime<Utc>>,
+}
+
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
     let Some(taint) = node.taint(UNINITIALIZED_TAINT) else {
@@ -40,14 +47,16 @@ fn check(case: &Case) -> Opinion {
     let object = format!("Node/{name}");
     let certain = case.now - created >= CERTAIN_AFTER;
     let confidence = if certain { Confidence::Certain } else { Confidence::Likely };
-    let others: Vec<_> =
-        case.world.nodes().filter(|n| n.name() != name && n.taint(UNINITIALIZED_TAINT).is_some()).map(crate::foreign::Node::name).collect();
-    let worked =
-        case.world.nodes().filter(|n| n.metadata.creation_timestamp > Some(created) && n.taint(UNINITIALIZED_TAINT).is_none()).count();
-    let scope = match (others.len(), worked) {
-        (0, _) => String::new(),
-        (n, 0) => format!(" {n} other Nodes wait for it too, and none younger has passed: the controller itself is down."),
-        (n, _) => format!(" {n} other Nodes wait for it too."),
+    let cluster = case.world.once("", || {
+        let (wait, passed): (Vec<_>, Vec<_>) = case.world.nodes().partition(|n| n.taint(UNINITIALIZED_TAINT).is_some());
+        Cluster { wait: wait.len(), last_passed: passed.iter().filter_map(|n| n.metadata.creation_timestamp).max() }
+    });
+    let scope = match cluster.wait.saturating_sub(1) {
+        0 => String::new(),
+        n if cluster.last_passed <= Some(created) => {
+            format!(" {n} other Nodes wait for it too, and none younger has passed: the controller itself is down.")
+        }
+        n => format!(" {n} other Nodes wait for it too."),
     };
     let summary = format!(
         "The cloud controller manager (in the EKS control plane) never initialised Node {name}, so {taint} stays and nothing is scheduled there.{scope}"

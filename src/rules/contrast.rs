@@ -80,19 +80,18 @@ pub fn suspicion<'w>(case: &Case<'w>, what: &str, also: &[&str]) -> Option<(Spli
     // What was edited between the successes and the failures may be it just as well.
     let rivals = others.iter().any(|s| !also.contains(&s.dimension.what)) || !change::evidence(case).is_empty();
     // The second machine may only be booting.
-    let patience = case.wait.patience;
-    let value = |c: &NodeClaim| split.dimension.value(c) == Some(split.value);
-    let overdue = |c: &NodeClaim| c.true_since("Launched").is_some_and(|at| case.now - at >= patience);
-    if !case.is_overdue() || !case.siblings().any(|c| value(c) && !c.is_true("Registered") && overdue(c)) {
+    let (claim, peers) = (case.claim?, case.peers()?);
+    let overdue = peers.launched_in_vain().take_while(|(at, _)| case.now - *at >= case.wait.patience);
+    let mut overdue = overdue.filter(|(_, name)| name != claim.name()).filter_map(|(_, name)| case.world.claim(name));
+    if !case.is_overdue() || !overdue.any(|c| split.dimension.value(c) == Some(split.value)) {
         return None;
     }
     // The same text of the class: what an edit changed is not the fault of one value.
+    case.same_spec_sibling_joined()?;
     let hash = |c: &NodeClaim| c.metadata.annotation(CLASS_HASH).map(str::to_owned);
-    let own = case.claim.map(hash)?;
-    let since = case.claim.and_then(|c| c.true_since("Launched"))?;
-    let mut alike = case.joined_siblings().filter(|c| hash(c) == own).peekable();
-    alike.peek()?;
-    let confidence = match (alike.any(|c| c.true_since("Registered").is_some_and(|at| at > since)), rivals) {
+    let since = claim.true_since("Launched")?;
+    let mut later = peers.joined_after(since).filter_map(|name| case.world.claim(name));
+    let confidence = match (later.any(|c| hash(c) == hash(claim)), rivals) {
         (true, false) => Confidence::Likely,
         (true, true) => Confidence::Possible,
         (false, false) if split.failed >= MANY && split.joined >= MANY => Confidence::Possible,

@@ -5,7 +5,6 @@ use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
 use crate::input::Input;
-use crate::karpenter::CLASS_HASH;
 use crate::userdata::Family;
 
 pub static RULE: Rule = Rule {
@@ -26,8 +25,7 @@ fn check(case: &Case) -> Opinion {
     if class.spec.user_data.as_deref().is_some_and(|text| !text.trim().is_empty()) {
         return Opinion::RuledOut(format!("{} {} has user data", class.kind, class.name()));
     }
-    let same_class = |s: &crate::foreign::NodeClaim| s.metadata.annotation(CLASS_HASH) == claim.metadata.annotation(CLASS_HASH);
-    if let Some(joined) = case.joined_siblings().find(|s| same_class(s)) {
+    if let Some(joined) = case.same_spec_sibling_joined() {
         return Opinion::RuledOut(format!("NodeClaim {} has joined without user data: its image joins by itself", joined.name()));
     }
     let name = class.name();

@@ -192,12 +192,16 @@ fn pod_eni_off(case: &Case, resource: &str) -> Option<(Confidence, String, Blame
     })
 }
 
+/// A Node that offers the resource.
+struct Offering(Option<String>);
+
 /// Nothing is called as the device plugin is: absent, under another name, or part of the image.
 fn without_daemon_set(case: &Case, node: &Node, resource: &str, source: &Source) -> (Confidence, String, Blame) {
     let blame = Blame::object("v1", "Node", node.name()).field("status.allocatable");
     let offers = |n: &&Node| n.status.allocatable.get(resource).is_some_and(|q| !is_zero(q));
-    if let Some(other) = case.world.nodes().find(offers) {
-        return (Confidence::Possible, format!("Node {} does offer it, so something advertises it, but not here", other.name()), blame);
+    let offering = case.world.once(resource, || Offering(case.world.nodes().find(offers).map(|n| n.name().to_owned())));
+    if let Some(other) = &offering.0 {
+        return (Confidence::Possible, format!("Node {other} does offer it, so something advertises it, but not here"), blame);
     }
     // Bottlerocket's NVIDIA variants start the device plugin as a service of the image.
     // Source: bottlerocket-core-kit packages/nvidia-k8s-device-plugin.

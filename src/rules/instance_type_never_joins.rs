@@ -60,7 +60,7 @@ fn check(case: &Case) -> Opinion {
 fn swapping(case: &Case, claim: &NodeClaim) -> Option<Finding> {
     let type_ = claim.metadata.label(TYPE)?;
     let old = ["c1.", "m1.", "m2."].iter().any(|family| type_.starts_with(family));
-    if !old || case.joined_siblings().any(|s| s.metadata.label(TYPE) == Some(type_)) {
+    if !old || case.sibling_joined_with("instance type", type_).is_some() {
         return None;
     }
     let summary = format!(

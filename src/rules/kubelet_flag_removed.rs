@@ -4,10 +4,12 @@ use super::Rule;
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::{Case, nodes_of};
 use crate::finding::{Finding, Opinion, saw};
-use crate::foreign::{Node, NodeClaim};
+use crate::foreign::{Node, NodeClaim, NodeClass};
 use crate::image;
 use crate::input::Input;
+use crate::karpenter::CLASS_HASH;
 use crate::text;
+use std::sync::Arc;
 
 pub static RULE: Rule = Rule {
     cause: "KubeletFlagRemoved",
@@ -24,16 +26,15 @@ fn check(case: &Case) -> Opinion {
     let image = class.status.amis.iter().find(|a| a.id == claim.status.image_id);
     // The image says which kubelet it holds; else it is most likely that of the other Nodes.
     let by_image = image.and_then(|a| image::kubernetes(&a.name));
-    let Some(minor) = by_image.or_else(|| case.world.nodes().filter(|n| n.is_ready()).filter_map(minor_of).max()) else {
+    let Some(minor) = by_image.or_else(|| newest(case)) else {
         return Opinion::Silent;
     };
     let Some((argument, since)) = user_data.removed_flags(minor).next() else {
         return Opinion::RuledOut(format!("userData passes no flag that the kubelet of Kubernetes 1.{minor} does not know"));
     };
     // A machine that joined with this text only tells of its own kubelet, which may be the one before the upgrade.
-    let older = |s: &NodeClaim| nodes_of(case.world, s).first().and_then(|n| minor_of(n)).is_some_and(|minor| minor < since);
-    if let Some(sibling) = case.same_spec_siblings_joined().find(|s| !older(s)) {
-        return Opinion::RuledOut(format!("NodeClaim {} joined with the same userData", sibling.name()));
+    if let Some(sibling) = &joined_since(case, class, since).0 {
+        return Opinion::RuledOut(format!("NodeClaim {sibling} joined with the same userData"));
     }
     let (flag, span, exact) = (argument.name(), argument.span, argument.exact);
     let place = text::position(text, span.start);
@@ -60,6 +61,23 @@ fn check(case: &Case) -> Opinion {
     .fix(format!("Take --{flag} out of userData; containerd and the VPC CNI need none of these flags."))
     .step(Risk::Mutating, "Remove the flag; new machines are then right", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())))
     .into()
+}
+
+/// The newest kubelet that is Ready.
+fn newest(case: &Case) -> Option<u32> {
+    struct Newest(Option<u32>);
+    case.world.once("", || Newest(case.world.nodes().filter(|n| n.is_ready()).filter_map(minor_of).max())).0
+}
+
+/// A machine that joined with the same text and a kubelet of this version or a newer one.
+struct Joined(Option<String>);
+
+fn joined_since(case: &Case, class: &NodeClass, since: u32) -> Arc<Joined> {
+    let text = case.claim.and_then(|c| c.metadata.annotation(CLASS_HASH)).unwrap_or_default();
+    let older = |s: &NodeClaim| nodes_of(case.world, s).first().and_then(|n| minor_of(n)).is_some_and(|minor| minor < since);
+    case.world.once(&format!("{}/{} {text} {since}", class.kind, class.name()), || {
+        Joined(case.same_spec_siblings_joined().find(|s| !older(s)).map(|s| s.name().to_owned()))
+    })
 }
 
 /// 31 of `v1.31.4-eks-aeac579`.

@@ -9,7 +9,9 @@ use crate::finding::{Finding, Opinion, saw};
 use crate::foreign::{Event, NodeClaim};
 use crate::gate;
 use crate::input::Input;
+use crate::word::Word;
 use chrono::TimeDelta;
+use std::collections::BTreeSet;
 
 pub static RULE: Rule = Rule {
     cause: "NodeDeletedByCloudController",
@@ -47,6 +49,9 @@ fn check(case: &Case) -> Opinion {
     mended(case, claim, finding).into()
 }
 
+/// The names of the Nodes that NodeClaims have.
+struct Named(BTreeSet<Word>);
+
 /// The Node was deleted before Karpenter saw it: EC2 did not list the new instance yet.
 ///
 /// Nodes of machines that are gone get the same event: only a name under which a kubelet started after the launch, and right before the
@@ -59,7 +64,8 @@ fn before_registration(case: &Case, claim: &NodeClaim) -> Opinion {
         let started = of_kubelet.filter_map(first).min().filter(|at| *at >= launched);
         started.zip(deleted.last_seen()).is_some_and(|(started, deleted)| deleted - started <= AT_ONCE)
     };
-    let others = |name: &str| case.siblings().any(|s| s.status.node_name == name);
+    let named = case.world.once("", || Named(case.world.claims().map(|c| c.status.node_name.clone()).collect()));
+    let others = |name: &str| claim.status.node_name != name && named.0.contains(name);
     let deleted: Vec<_> =
         case.world.events_without_node().filter(|(name, e)| gate::deletes_node(e) && young(name, e) && !others(name)).collect();
     let own = deleted.iter().find(|(name, _)| claim.instance_id().is_some_and(|id| name.contains(id)));

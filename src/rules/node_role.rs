@@ -9,6 +9,7 @@ use crate::finding::Opinion;
 use crate::foreign::{InstanceProfile, Node, NodeClaim, NodeClass};
 use crate::karpenter::CLASS_HASH;
 use crate::world::AwsAuthFacts;
+use std::sync::Arc;
 
 /// The machine's node role, and aws-auth as it stands.
 pub(super) struct Question<'w> {
@@ -41,7 +42,7 @@ pub(super) fn ask<'w>(case: &Case<'w>) -> Result<Question<'w>, Opinion> {
     if let Some(proof) = works(case, role) {
         return Err(Opinion::RuledOut(format!("the node role {role} is let in: {proof}")));
     }
-    let ran_before = ready_claims(case, role).next().is_some();
+    let ran_before = running(case, role).any;
     let named = name(case);
     let profile_only = named.is_none();
     let role = named.unwrap_or_else(|| role.rsplit('/').next().unwrap_or(role));
@@ -85,9 +86,35 @@ fn identity(class: &NodeClass) -> Option<&str> {
 }
 
 /// Nodes that came by an access entry have no bootstrappers group.
-fn by_entries(case: &Case) -> bool {
-    let mut of_nodes = case.world.csrs().filter(|c| c.spec.username.starts_with("system:node:"));
-    of_nodes.any(|c| !c.spec.groups.iter().any(|g| g == BOOTSTRAPPERS_GROUP))
+pub(super) fn by_entries(case: &Case) -> bool {
+    struct ByEntries(bool);
+    let by_entries = case.world.once("", || {
+        let mut of_nodes = case.world.csrs().filter(|c| c.spec.username.starts_with("system:node:"));
+        ByEntries(of_nodes.any(|c| !c.spec.groups.iter().any(|g| g == BOOTSTRAPPERS_GROUP)))
+    });
+    by_entries.0
+}
+
+/// What the cluster shows of a role.
+struct Running {
+    /// A machine has it and its Node is Ready.
+    any: bool,
+    /// Such a NodeClaim, made from its class as that is now, and its Node.
+    unchanged: Option<(String, String)>,
+    /// A certificate that was made with it.
+    csr: Option<String>,
+}
+
+fn running(case: &Case, role: &str) -> Arc<Running> {
+    case.world.once(role, || {
+        let unchanged = ready_claims(case, role).find(|(_, unchanged)| *unchanged);
+        let csr = || case.world.csrs().find(|c| c.role_name() == Some(role) && c.is_approved());
+        Running {
+            any: unchanged.is_some() || ready_claims(case, role).next().is_some(),
+            unchanged: unchanged.map(|(claim, _)| (claim.name().to_owned(), claim.status.node_name.to_string())),
+            csr: csr().map(|csr| csr.metadata.name.to_string()),
+        }
+    })
 }
 
 /// The machines of the role's classes whose Node is Ready, with whether the class is as it was when they were made.
@@ -104,14 +131,15 @@ fn ready_claims<'w>(case: &Case<'w>, role: &str) -> impl Iterator<Item = (&'w No
 /// What shows that kubelets with this role get in, by aws-auth or by an access entry.
 fn works(case: &Case, role: &str) -> Option<String> {
     // A removed mapping also ends running kubelets within minutes, so a Ready Node of the role speaks for now.
-    if let Some((claim, _)) = ready_claims(case, role).find(|(_, unchanged)| *unchanged) {
-        return Some(format!("Node {} of NodeClaim {} has it and is Ready", claim.status.node_name, claim.name()));
+    let running = running(case, role);
+    if let Some((claim, node)) = &running.unchanged {
+        return Some(format!("Node {node} of NodeClaim {claim} has it and is Ready"));
     }
     let launched = case.claim.and_then(|c| c.true_since("Launched"));
     let kubelet = launched.and_then(|at| node_name_refused::of_this_machine(case, at));
     if let Some((name, ..)) = kubelet.filter(|(.., whose)| *whose != Whose::Somebodys) {
         return Some(format!("a kubelet reports as {name}, which only nodes may do"));
     }
-    let csr = case.world.csrs().find(|c| c.role_name() == Some(role) && c.is_approved())?;
-    Some(format!("CertificateSigningRequest {} was made with it", csr.metadata.name))
+    let csr = running.csr.as_ref()?;
+    Some(format!("CertificateSigningRequest {csr} was made with it"))
 }

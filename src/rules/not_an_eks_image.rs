@@ -27,7 +27,7 @@ fn check(case: &Case) -> Opinion {
     if class.family().is_none_or(|f| f == Family::Custom) {
         return Opinion::Silent;
     }
-    if let Some(joined) = case.joined_siblings().find(|s| s.status.image_id == ami.id) {
+    if let Some(joined) = case.sibling_joined_with("image", &ami.id) {
         return Opinion::RuledOut(format!("NodeClaim {} has joined with the image {}", joined.name(), ami.name));
     }
     let name = class.name();

@@ -5,6 +5,7 @@ use super::unknown::ask_the_instance;
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
+use crate::foreign::NodeClaim;
 use crate::input::Input;
 
 pub static RULE: Rule = Rule {
@@ -22,6 +23,9 @@ pub static RULE: Rule = Rule {
 const FAMILY: &str = "karpenter.k8s.aws/instance-family";
 const GPUS: &str = "karpenter.k8s.aws/instance-gpu-count";
 
+/// A machine without GPU that joined with the image.
+struct Joined(Option<String>);
+
 fn check(case: &Case) -> Opinion {
     let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
     let Some(ami) = class.status.amis.iter().find(|a| a.id == claim.status.image_id) else { return Opinion::Silent };
@@ -32,10 +36,12 @@ fn check(case: &Case) -> Opinion {
     if let Some(gpus) = claim.metadata.label(GPUS) {
         return Opinion::RuledOut(format!("the image {} is for NVIDIA GPUs, and the machine has {gpus}", ami.name));
     }
-    let same_machine =
-        |s: &&crate::foreign::NodeClaim| s.status.image_id == ami.id && s.metadata.label(GPUS).is_none() && s.is_true("Registered");
-    if let Some(joined) = case.siblings().find(same_machine) {
-        return Opinion::RuledOut(format!("NodeClaim {} has joined with the image {} and no GPU", joined.name(), ami.name));
+    let joined = case.world.once(&format!("{}/{} {}", class.kind, class.name(), ami.id), || {
+        let without_gpu = |s: &&NodeClaim| s.status.image_id == ami.id && s.metadata.label(GPUS).is_none();
+        Joined(case.joined_siblings().find(without_gpu).map(|s| s.name().to_owned()))
+    });
+    if let Some(joined) = &joined.0 {
+        return Opinion::RuledOut(format!("NodeClaim {joined} has joined with the image {} and no GPU", ami.name));
     }
     let name = class.name();
     let object = format!("{}/{name}", class.kind);

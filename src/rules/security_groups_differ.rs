@@ -5,7 +5,7 @@ use super::unknown::ask_the_instance;
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, Opinion, saw};
-use crate::foreign::{Node, NodeClass, SecurityGroup};
+use crate::foreign::{Node, NodeClaim, NodeClass, SecurityGroup};
 use crate::input::Input;
 use std::collections::BTreeSet;
 
@@ -89,6 +89,8 @@ fn is_clusters(group: &SecurityGroup) -> bool {
 }
 
 fn joins(case: &Case, class: &NodeClass) -> bool {
+    struct Joins(bool);
     let world = case.world;
-    world.joined_of_class(&class.kind, class.name()).any(|c| world.nodes_with_provider_id(&c.status.provider_id).any(Node::is_ready))
+    let is_ready = |c: &NodeClaim| world.nodes_with_provider_id(&c.status.provider_id).any(Node::is_ready);
+    world.once(&format!("{}/{}", class.kind, class.name()), || Joins(world.joined_of_class(&class.kind, class.name()).any(is_ready))).0
 }

@@ -32,7 +32,7 @@ fn check(case: &Case) -> Opinion {
     let Some(trace) = traces.iter().max_by_key(|t| t.certain) else {
         return Opinion::RuledOut("no Node of an earlier machine has come back to life since the launch".to_owned());
     };
-    let waiting = case.siblings().any(|s| s.is_true("Launched") && !s.is_true("Registered"));
+    let waiting = case.peers().is_some_and(|peers| peers.launched_in_vain().any(|(_, name)| name != claim.name()));
     let confidence = match (trace.certain, traces.len() > 1 || waiting) {
         (true, _) => Confidence::Certain,
         (false, false) => Confidence::Likely,

@@ -65,14 +65,19 @@ fn by_user_data(class: &NodeClass, text: &str, named: &Located<String>, own: &st
 
 /// Karpenter writes its own cluster's name and endpoint into every machine's user data; after a cluster was made anew they may be the
 /// old one's. Who else in the cluster knows them: the VPC CNI as the EKS add-on, and Nodes that eksctl made.
+struct ByEksctl(Option<String>);
+
 fn by_settings(case: &Case, deployment: &str, name: Option<&str>, endpoint: Option<&str>) -> Option<Finding> {
     let cni = case.world.daemon_sets().find(|d| d.metadata.name == "aws-node")?;
     let containers = &cni.spec.template.spec.containers;
     let env = |key: &str| containers.iter().flat_map(|c| &c.env).find(|e| e.name == key && !e.value.is_empty()).map(|e| e.value.as_str());
-    let eksctl = || case.world.nodes().find_map(|n| n.metadata.label("alpha.eksctl.io/cluster-name"));
+    let eksctl = case.world.once("", || {
+        let label = case.world.nodes().find_map(|n| n.metadata.label("alpha.eksctl.io/cluster-name"));
+        ByEksctl(label.map(str::to_owned))
+    });
     let by_name =
         name.zip(env("CLUSTER_NAME")).filter(|(ours, theirs)| ours != theirs).map(|(o, t)| ("CLUSTER_NAME", o, t, "DaemonSet/aws-node"));
-    let by_label = || name.zip(eksctl()).filter(|(ours, theirs)| ours != theirs).map(|(o, t)| ("CLUSTER_NAME", o, t, "Nodes"));
+    let by_label = || name.zip(eksctl.0.as_deref()).filter(|(ours, theirs)| ours != theirs).map(|(o, t)| ("CLUSTER_NAME", o, t, "Nodes"));
     // The add-on's template has been published with its placeholder: amazon-vpc-cni-k8s#2327.
     let by_endpoint = || {
         let theirs = env("CLUSTER_ENDPOINT").filter(|e| e.starts_with("https://"))?;

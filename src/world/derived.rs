@@ -4,15 +4,34 @@
 
 use super::World;
 use crate::word::Word;
-use std::sync::OnceLock;
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 #[derive(Debug, Default)]
 pub(super) struct Derived {
     left_over: OnceLock<Vec<Word>>,
     without_node: OnceLock<Vec<String>>,
+    answers: Mutex<HashMap<TypeId, HashMap<String, Answer>>>,
 }
 
+type Answer = Arc<dyn Any + Send + Sync>;
+
 impl World {
+    /// What a rule works out of many objects, once for all machines that ask until something changes. The type of the answer says what the
+    /// question is, `about` what it is asked of.
+    pub fn once<T: Send + Sync + 'static>(&self, about: &str, work_out: impl FnOnce() -> T) -> Arc<T> {
+        let answers = || self.derived.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = answers().get(&TypeId::of::<T>()).and_then(|of_type| of_type.get(about)).cloned();
+        if let Some(answer) = known.and_then(|answer| answer.downcast::<T>().ok()) {
+            return answer;
+        }
+        // The lock is not held meanwhile: one answer may need another.
+        let answer = Arc::new(work_out());
+        answers().entry(TypeId::of::<T>()).or_default().insert(about.to_owned(), Arc::clone(&answer) as Answer);
+        answer
+    }
+
     /// Names of the Nodes that Karpenter made and that no NodeClaim has.
     pub(super) fn left_over(&self) -> &[Word] {
         self.derived.left_over.get_or_init(|| {

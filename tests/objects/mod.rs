@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each suite uses its part")]
 
 pub mod fleet;
+pub mod incident;
 
 use serde_json::Value;
 use std::collections::BTreeMap;
