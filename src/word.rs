@@ -1,6 +1,6 @@
 //! A string that is stored once however many objects hold it.
 //!
-//! Ten thousand Nodes say the same thirty labels and the same six conditions. With [`Word`]s a Node and its NodeClaim take a sixth of
+//! Ten thousand Nodes say the same thirty labels and the same six conditions. With [`Word`]s a Node and its NodeClaim take an eighth of
 //! what they take with `String`s (tests/budget.rs).
 
 use arcstr::ArcStr;
