@@ -74,7 +74,7 @@ async fn read(client: &kube::Client, path: &str, n: usize) -> usize {
             .split_once(r#""items":"#)
             .map_or(("", ""), |(before, items)| (before, items.rsplit_once(']').map_or("", |(_, after)| after)));
         let token = [first, last].into_iter().find_map(|metadata| metadata.split_once(r#""continue":""#));
-        next = token.and_then(|(_, rest)| Some(rest.split_once('"')?.0.to_owned()));
+        next = token.and_then(|(_, rest)| Some(rest.split_once('"')?.0.to_owned())).filter(|token| !token.is_empty());
     }
     length
 }
