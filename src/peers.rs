@@ -136,6 +136,7 @@ impl Peers {
     }
 
     fn count(&mut self, claim: &NodeClaim, change: impl Fn(&mut u32)) {
+        // In a dump cut by hand one may have joined and not say that it was launched.
         if !claim.is_true("Launched") && !claim.is_true("Registered") {
             return;
         }

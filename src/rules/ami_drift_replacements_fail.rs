@@ -44,7 +44,7 @@ struct Drifted {
 
 fn drifted(case: &Case, class: &NodeClass, arch: Option<&str>) -> Arc<Drifted> {
     case.world.once(&format!("{}/{} {}", class.kind, class.name(), arch.unwrap_or_default()), || {
-        let mut drifted = case.image_drifted_siblings().filter(|claim| is_of(claim, arch));
+        let mut drifted = case.image_drifted_siblings().filter(|claim| is_of(claim, arch) && !claim.status.image_id.is_empty());
         let first = drifted.next().map(|claim| claim.name().to_owned());
         Drifted { count: usize::from(first.is_some()) + drifted.count(), first }
     })
