@@ -19,7 +19,7 @@ type Answer = Arc<dyn Any + Send + Sync>;
 
 impl World {
     /// What a rule works out of many objects, once for all machines that ask until something changes. The type of the answer says what the
-    /// question is, `about` what it is asked of.
+    /// question is, `about` what it is asked of. It must not depend on the machine that happens to ask first.
     pub fn once<T: Send + Sync + 'static>(&self, about: &str, work_out: impl FnOnce() -> T) -> Arc<T> {
         let answers = || self.derived.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let known = answers().get(&TypeId::of::<T>()).and_then(|of_type| of_type.get(about)).cloned();
