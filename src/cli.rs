@@ -217,7 +217,7 @@ pub fn main() -> ExitCode {
             #[cfg(feature = "aws")]
             &aws,
         ),
-        Command::Run { options, thresholds } => match block_on_threads(ONE, run::run(options, (&thresholds).into())) {
+        Command::Run { options, thresholds } => match block_on_threads(OPERATORS_THREADS, run::run(options, (&thresholds).into())) {
             Ok(Ok(())) => ExitCode::SUCCESS,
             Ok(Err(error)) => fail(&error, NO_CLUSTER),
             Err(error) => fail(&error, NO_CLUSTER),
@@ -235,10 +235,12 @@ pub fn main() -> ExitCode {
 
 /// The operator waits far more than it computes, and a second thread is mostly woken to find the work done: a fifth of its processor
 /// time (ARCHITECTURE.md).
-const ONE: usize = 1;
+const OPERATORS_THREADS: usize = 1;
+/// Commands read two large lists side by side.
+const COMMANDS_THREADS: usize = 2;
 
 fn block_on<F: Future>(future: F) -> std::io::Result<F::Output> {
-    block_on_threads(2, future)
+    block_on_threads(COMMANDS_THREADS, future)
 }
 
 fn block_on_threads<F: Future>(threads: usize, future: F) -> std::io::Result<F::Output> {

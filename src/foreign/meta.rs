@@ -1,4 +1,4 @@
-//! What every kind shares: metadata, conditions, taints, quantities.
+//! What every kind shares: metadata, conditions, taints.
 
 use super::{Pairs, nullable};
 use crate::word::Word;

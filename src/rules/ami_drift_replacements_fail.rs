@@ -79,7 +79,8 @@ fn check(case: &Case) -> Opinion {
     let Some(new) = new.filter(|id| *id != old.status.image_id) else {
         return Opinion::RuledOut("the machine has the image that works elsewhere".to_owned());
     };
-    if case.sibling_joined_with("image", new).is_some() {
+    let joined_with = |image: &str| case.peers().map_or(0, |peers| peers.joined_with("image", image));
+    if joined_with(new) > 0 {
         return Opinion::RuledOut(format!("another NodeClaim with the image {new} has joined"));
     }
     let named = class.status.amis.iter().find(|a| a.id == new).map_or_else(|| new.to_owned(), |a| format!("{new} ({})", a.name));
@@ -92,7 +93,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     let failing = failing(case, class, arch, if refused { "" } else { new });
-    let joined = case.peers().map_or(0, |peers| peers.joined_with("image", &old.status.image_id));
+    let joined = joined_with(&old.status.image_id);
     let what = if refused { "cannot be launched" } else { "launch and never join" };
     let confidence = if refused { Confidence::Certain } else { Confidence::Likely };
     let summary = format!(

@@ -8,7 +8,6 @@ use super::unknown::ask_the_instance;
 use crate::api::{Confidence, Evidence, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, saw};
-use crate::foreign::NodeClaim;
 use crate::karpenter::CLASS_HASH;
 use crate::peers::{Dimension, Tally};
 use std::collections::BTreeMap;
@@ -88,10 +87,10 @@ pub fn suspicion<'w>(case: &Case<'w>, what: &str, also: &[&str]) -> Option<(Spli
     }
     // The same text of the class: what an edit changed is not the fault of one value.
     case.same_spec_sibling_joined()?;
-    let hash = |c: &NodeClaim| c.metadata.annotation(CLASS_HASH).map(str::to_owned);
+    let hash = claim.metadata.annotation(CLASS_HASH);
     let since = claim.true_since("Launched")?;
     let mut later = peers.joined_after(since).filter_map(|name| case.world.claim(name));
-    let confidence = match (later.any(|c| hash(c) == hash(claim)), rivals) {
+    let confidence = match (later.any(|c| c.metadata.annotation(CLASS_HASH) == hash), rivals) {
         (true, false) => Confidence::Likely,
         (true, true) => Confidence::Possible,
         (false, false) if split.failed >= MANY && split.joined >= MANY => Confidence::Possible,

@@ -60,7 +60,7 @@ fn check(case: &Case) -> Opinion {
 fn swapping(case: &Case, claim: &NodeClaim) -> Option<Finding> {
     let type_ = claim.metadata.label(TYPE)?;
     let old = ["c1.", "m1.", "m2."].iter().any(|family| type_.starts_with(family));
-    if !old || case.sibling_joined_with("instance type", type_).is_some() {
+    if !old || case.peers().is_some_and(|peers| peers.joined_with("instance type", type_) > 0) {
         return None;
     }
     let summary = format!(

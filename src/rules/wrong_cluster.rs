@@ -63,10 +63,11 @@ fn by_user_data(class: &NodeClass, text: &str, named: &Located<String>, own: &st
     .step(Risk::Mutating, "Correct the name", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())))
 }
 
-/// Karpenter writes its own cluster's name and endpoint into every machine's user data; after a cluster was made anew they may be the
-/// old one's. Who else in the cluster knows them: the VPC CNI as the EKS add-on, and Nodes that eksctl made.
+/// The cluster's name as the labels of Nodes have it that eksctl made.
 struct ByEksctl(Option<String>);
 
+/// Karpenter writes its own cluster's name and endpoint into every machine's user data; after a cluster was made anew they may be the
+/// old one's. Who else in the cluster knows them: the VPC CNI as the EKS add-on, and Nodes that eksctl made.
 fn by_settings(case: &Case, deployment: &str, name: Option<&str>, endpoint: Option<&str>) -> Option<Finding> {
     let cni = case.world.daemon_sets().find(|d| d.metadata.name == "aws-node")?;
     let containers = &cni.spec.template.spec.containers;
