@@ -3,13 +3,10 @@
 mod objects;
 
 use nodewhy::diagnose::diagnose;
-use nodewhy::dump::{Summary, load_bytes};
 use nodewhy::gate::Thresholds;
 use nodewhy::input::{Input, Object};
-use nodewhy::world::World;
+use objects::cluster;
 use objects::fleet::{Fate, claim, node, now};
-use objects::over_cluster;
-use serde_json::json;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
 
@@ -26,9 +23,7 @@ fn object(input: Input, value: &serde_json::Value) -> Object {
 /// One test: the counters are the process's, and tests of one binary run side by side.
 #[test]
 fn a_machine_stays_within_its_budget() {
-    let (mut world, mut summary) = (World::default(), Summary::default());
-    let cluster = json!({"apiVersion": "v1", "kind": "List", "items": over_cluster("")});
-    load_bytes("the cluster", cluster.to_string().as_bytes(), &mut world, &mut summary);
+    let mut world = cluster("");
     let texts: Vec<(Input, serde_json::Value)> =
         (0..MACHINES).flat_map(|n| [(Input::Nodes, node(n)), (Input::NodeClaims, claim(n, Fate::Healthy))]).collect();
 

@@ -1,17 +1,15 @@
 //! The engine alone: the whole fleet at once, and one change after the other.
 
 use crate::measure::{Row, timed};
+use crate::objects::cluster;
 use crate::objects::fleet::{Fate, claim, node, now};
 use crate::objects::incident;
-use crate::objects::over_cluster;
 use nodewhy::diagnose::diagnose;
-use nodewhy::dump::{Summary, load_bytes};
 use nodewhy::gate::Thresholds;
 use nodewhy::input::{Input, Object};
 use nodewhy::triage::{Keep, Triage};
 use nodewhy::watch::Change;
-use nodewhy::world::World;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Ten times as many machines.
 pub fn judge(n: usize) -> Vec<Row> {
@@ -24,9 +22,7 @@ pub fn judge(n: usize) -> Vec<Row> {
     ];
     for (even, odd, what) in fleets {
         let fate = |machine: usize| if machine.is_multiple_of(2) { even } else { odd };
-        let (mut world, mut summary) = (World::default(), Summary::default());
-        let cluster = json!({"apiVersion": "v1", "kind": "List", "items": over_cluster("")});
-        load_bytes("the cluster", cluster.to_string().as_bytes(), &mut world, &mut summary);
+        let mut world = cluster("");
         for machine in 0..10 * n {
             if fate(machine) == Fate::Healthy {
                 world.apply(Object::from_value(Input::Nodes, node(machine)).expect("a Node"), now());

@@ -35,7 +35,7 @@ fn node_name(n: usize) -> String {
     format!("ip-10-{}-{}-{}.eu-west-1.compute.internal", n / 65_536 % 256, n / 256 % 256, n % 256)
 }
 
-fn claim_name(n: usize) -> String {
+pub fn claim_name(n: usize) -> String {
     format!("general-{n:05x}")
 }
 

@@ -1,8 +1,7 @@
 //! Incidents that hold up thousands of machines of a fleet at once, each by one cause.
 
+use super::cluster;
 use super::fleet::{Fate, claim, node, now};
-use super::over_cluster;
-use nodewhy::dump::{Summary, load_bytes};
 use nodewhy::input::{Input, Object};
 use nodewhy::world::World;
 use serde_json::{Value, json};
@@ -14,7 +13,9 @@ pub struct Incident {
     /// Documents over the healthy cluster.
     pub cluster: &'static str,
     is_stuck: fn(usize) -> bool,
-    /// What differs from a machine that fares as `is_stuck` says: of its Node, of its NodeClaim.
+    /// Whether those had joined before, or never do.
+    had_joined: bool,
+    /// What else differs from a healthy machine, or from one that never joins: of its Node, of its NodeClaim.
     changes: fn(usize) -> (Value, Value),
 }
 
@@ -24,10 +25,11 @@ pub const ALL: [Incident; 6] = [
         cause: "AmiDriftReplacementsFail",
         cluster: NEW_IMAGE,
         is_stuck: |n| n % 2 == 1,
+        had_joined: false,
         changes: |n| {
             let old = json!({
                 "metadata": {"annotations": {"karpenter.k8s.aws/ec2nodeclass-hash": "1"}},
-                "status": {"imageID": "ami-0aaa0000000000000", "conditions": with(n, Fate::Healthy, &condition("Drifted", "True", "AMIDrift", "AMIDrift"))}
+                "status": {"imageID": "ami-0aaa0000000000000", "conditions": with(n, &condition("Drifted", "True", "AMIDrift", "AMIDrift"))}
             });
             (
                 json!({}),
@@ -40,6 +42,7 @@ pub const ALL: [Incident; 6] = [
         cause: "ZoneNeverJoins",
         cluster: "",
         is_stuck: |n| n.is_multiple_of(3),
+        had_joined: false,
         changes: |_| (json!({}), json!({})),
     },
     Incident {
@@ -47,6 +50,7 @@ pub const ALL: [Incident; 6] = [
         cause: "KubeletFlagRemoved",
         cluster: REMOVED_FLAG,
         is_stuck: |n| n % 2 == 1,
+        had_joined: false,
         changes: |n| (json!({}), if n.is_multiple_of(2) { json!({"status": {"imageID": "ami-0bbb0000000000001"}}) } else { json!({}) }),
     },
     Incident {
@@ -54,13 +58,10 @@ pub const ALL: [Incident; 6] = [
         cause: "CloudControllerNeverInitialized",
         cluster: "",
         is_stuck: |_| true,
+        had_joined: true,
         changes: |n| {
-            let waits = condition(
-                "Initialized",
-                "Unknown",
-                "KnownEphemeralTaintsExist",
-                r#"KnownEphemeralTaint "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule" still exists"#,
-            );
+            let why = r#"KnownEphemeralTaint "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule" still exists"#;
+            let waits = uninitialized(n, "KnownEphemeralTaintsExist", why);
             let gone = [
                 "beta.kubernetes.io/arch",
                 "beta.kubernetes.io/instance-type",
@@ -75,7 +76,7 @@ pub const ALL: [Incident; 6] = [
                 "spec": {"taints": [taint]},
                 "status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]}
             });
-            (node, json!({"status": {"conditions": with(n, Fate::Healthy, &waits)}}))
+            (node, json!({"status": {"conditions": waits}}))
         },
     },
     Incident {
@@ -83,6 +84,7 @@ pub const ALL: [Incident; 6] = [
         cause: "AwsAuthLostItsNodes",
         cluster: OVERWRITTEN,
         is_stuck: |_| true,
+        had_joined: true,
         changes: |_| {
             (
                 json!({"status": {"conditions": [condition("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")]}}),
@@ -95,14 +97,10 @@ pub const ALL: [Incident; 6] = [
         cause: "ExtendedResourceMissing",
         cluster: "",
         is_stuck: |_| true,
+        had_joined: true,
         changes: |n| {
-            let waits = condition(
-                "Initialized",
-                "Unknown",
-                "ResourceNotRegistered",
-                r#"Resource "nvidia.com/gpu" was requested but not registered"#,
-            );
-            let claim = json!({"spec": {"resources": {"requests": {"nvidia.com/gpu": "1"}}}, "status": {"conditions": with(n, Fate::Healthy, &waits)}});
+            let waits = uninitialized(n, "ResourceNotRegistered", r#"Resource "nvidia.com/gpu" was requested but not registered"#);
+            let claim = json!({"spec": {"resources": {"requests": {"nvidia.com/gpu": "1"}}}, "status": {"conditions": waits}});
             (json!({"metadata": {"labels": {"karpenter.sh/initialized": null}}}), claim)
         },
     },
@@ -147,9 +145,14 @@ fn condition(type_: &str, status: &str, reason: &str, message: &str) -> Value {
     json!({"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": "2026-01-15T11:40:00Z"})
 }
 
-/// The conditions of a claim, with this one among them.
-fn with(n: usize, fate: Fate, other: &Value) -> Value {
-    let mut conditions = claim(n, fate)["status"]["conditions"].as_array().cloned().unwrap_or_default();
+/// The conditions of a claim that is registered and waits for the end of its initialisation.
+fn uninitialized(n: usize, reason: &str, message: &str) -> Value {
+    with(n, &condition("Initialized", "Unknown", reason, message))
+}
+
+/// The conditions of a healthy claim, with this one among them.
+fn with(n: usize, other: &Value) -> Value {
+    let mut conditions = claim(n, Fate::Healthy)["status"]["conditions"].as_array().cloned().unwrap_or_default();
     conditions.retain(|c| c["type"] != other["type"]);
     conditions.push(other.clone());
     conditions.into()
@@ -162,9 +165,7 @@ impl Incident {
 
     /// A fleet of so many machines.
     pub fn fleet(&self, machines: usize) -> World {
-        let (mut world, mut summary) = (World::default(), Summary::default());
-        let cluster = json!({"apiVersion": "v1", "kind": "List", "items": over_cluster(self.cluster)});
-        load_bytes("the cluster", cluster.to_string().as_bytes(), &mut world, &mut summary);
+        let mut world = cluster(self.cluster);
         for (input, object) in (0..machines).flat_map(|n| self.machine(n)) {
             world.apply(Object::from_value(input, object).expect("an object"), now());
         }
@@ -173,7 +174,7 @@ impl Incident {
 
     fn machine(&self, n: usize) -> Vec<(Input, Value)> {
         let (of_node, of_claim) = (self.changes)(n);
-        let never_joined = self.is_stuck(n) && matches!(self.cause, "AmiDriftReplacementsFail" | "ZoneNeverJoins" | "KubeletFlagRemoved");
+        let never_joined = self.is_stuck(n) && !self.had_joined;
         let mut claim = claim(n, if never_joined { Fate::Stuck } else { Fate::Healthy });
         json_patch::merge(&mut claim, &of_claim);
         let mut objects = vec![(Input::NodeClaims, claim)];

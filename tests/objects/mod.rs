@@ -5,7 +5,9 @@
 pub mod fleet;
 pub mod incident;
 
-use serde_json::Value;
+use nodewhy::dump::{Summary, load_bytes};
+use nodewhy::world::World;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -30,6 +32,14 @@ pub fn over_cluster(text: &str) -> Vec<Value> {
         }
     }
     cluster
+}
+
+/// That cluster, read.
+pub fn cluster(text: &str) -> World {
+    let (mut world, mut summary) = (World::default(), Summary::default());
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": over_cluster(text)});
+    load_bytes("the cluster", list.to_string().as_bytes(), &mut world, &mut summary);
+    world
 }
 
 /// The folders of the real cases, in order.
