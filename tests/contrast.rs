@@ -5,11 +5,8 @@ mod objects;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use nodewhy::api::{Evidence, NodeDiagnosis};
 use nodewhy::diagnose::diagnose;
-use nodewhy::dump::{Summary, load_bytes};
 use nodewhy::gate::Thresholds;
-use nodewhy::world::World;
-use objects::over_cluster;
-use serde_json::json;
+use objects::cluster;
 
 fn now() -> DateTime<Utc> {
     "2026-01-15T12:00:00Z".parse().expect("a time")
@@ -54,11 +51,7 @@ fn class_written(minutes: i64, subresource: &str) -> String {
 }
 
 fn evidence(objects: &str) -> Vec<Evidence> {
-    let (mut world, mut summary) = (World::default(), Summary::default());
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": over_cluster(objects)});
-    load_bytes("the fleet", list.to_string().as_bytes(), &mut world, &mut summary);
-    assert!(summary.complaints.is_empty(), "{:?}", summary.complaints);
-    let diagnoses: Vec<NodeDiagnosis> = diagnose(&world, now(), &Thresholds::default());
+    let diagnoses: Vec<NodeDiagnosis> = diagnose(&cluster(objects), now(), &Thresholds::default());
     diagnoses.into_iter().find(|d| d.spec.subject.name == "sick1").and_then(|d| d.status).expect("sick1 is diagnosed").evidence
 }
 

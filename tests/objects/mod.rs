@@ -39,6 +39,7 @@ pub fn cluster(text: &str) -> World {
     let (mut world, mut summary) = (World::default(), Summary::default());
     let list = json!({"apiVersion": "v1", "kind": "List", "items": over_cluster(text)});
     load_bytes("the cluster", list.to_string().as_bytes(), &mut world, &mut summary);
+    assert!(summary.complaints.is_empty(), "{:?}", summary.complaints);
     world
 }
 
