@@ -9,7 +9,6 @@ use crate::case::{Case, duration, nodes_of};
 use crate::ending;
 use crate::finding::{Finding, Opinion};
 use crate::gate::{self, Thresholds};
-use crate::input::Input;
 use crate::rules::{self, Rule};
 use crate::world::{Subject, World};
 use chrono::{DateTime, Utc};
@@ -81,14 +80,10 @@ struct Heard {
     look_again: Option<DateTime<Utc>>,
 }
 
-/// The rules that know a gate.
-fn rules_of(stage: Stage) -> impl Iterator<Item = &'static Rule> {
-    rules::ALL.iter().copied().filter(move |rule| rule.stages.contains(&stage))
-}
-
 fn hear(case: &Case) -> Heard {
-    let mut heard = Heard { findings: Vec::new(), ruled_out: Vec::new(), look_again: None };
-    for rule in rules_of(case.stage()) {
+    // Most rules that say anything rule themselves out.
+    let mut heard = Heard { findings: Vec::new(), ruled_out: Vec::with_capacity(16), look_again: None };
+    for &rule in rules::of_stage(case.stage()).map_or(&[][..], |of_stage| &of_stage.rules) {
         match (rule.check)(case) {
             Opinion::Silent => {}
             Opinion::RuledOut(because) => heard.ruled_out.push(RuledOut { cause: rule.cause.to_owned(), because }),
@@ -103,9 +98,8 @@ fn hear(case: &Case) -> Heard {
 
 /// The inputs that a rule for this gate would have read. Only an open verdict names them, so they are not looked for rule by rule.
 fn missing(case: &Case) -> impl Iterator<Item = Unknown> {
-    let missing = Input::ALL.into_iter().filter_map(|input| Some((input, case.world.missing(input)?)));
-    let wanted = missing.filter(|(input, _)| rules_of(case.stage()).any(|rule| rule.reads.contains(input)));
-    wanted.map(|(input, why)| Unknown {
+    let wanted = rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| &of_stage.reads);
+    wanted.filter_map(|input| Some((input, case.world.missing(*input)?))).map(|(input, why)| Unknown {
         question: format!("What do the {} say? They could not be read: {why}.", input.name()),
         command: input.command().to_owned(),
     })

@@ -86,6 +86,8 @@ use crate::case::Case;
 use crate::finding::Opinion;
 use crate::identity::Identity;
 use crate::input::Input;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 /// One root cause.
 #[derive(Debug)]
@@ -172,6 +174,33 @@ pub const ALL: &[&Rule] = &[
     &node_class_not_ready::RULE,
     &node_pool_not_ready::RULE,
 ];
+
+/// The rules that know a gate, and all that they read.
+#[derive(Debug, Default)]
+pub struct OfStage {
+    /// In the order of [`ALL`].
+    pub rules: Vec<&'static Rule>,
+    pub reads: BTreeSet<Input>,
+}
+
+/// Sorted once: every judgement asks.
+static OF_STAGE: LazyLock<BTreeMap<Stage, OfStage>> = LazyLock::new(|| {
+    let mut of_stage: BTreeMap<Stage, OfStage> = BTreeMap::new();
+    for rule in ALL {
+        for stage in rule.stages {
+            let of_stage = of_stage.entry(*stage).or_default();
+            of_stage.rules.push(rule);
+            of_stage.reads.extend(rule.reads);
+        }
+    }
+    of_stage
+});
+
+/// The rules that know this gate; `None` where none does.
+#[must_use]
+pub fn of_stage(stage: Stage) -> Option<&'static OfStage> {
+    OF_STAGE.get(&stage)
+}
 
 /// Of whom only the API server can say whether the machine's kubelet may create its Node.
 #[must_use]

@@ -732,7 +732,7 @@ fn ask<K: Ord>(asked: &mut BTreeMap<K, Asked>, what: K, now: DateTime<Utc>, fres
 
 /// Whether any rule for this gate reads pods.
 fn reads_pods(stage: Stage) -> bool {
-    rules::ALL.iter().any(|rule| rule.stages.contains(&stage) && rule.reads.contains(&Input::Pods))
+    rules::of_stage(stage).is_some_and(|of_stage| of_stage.reads.contains(&Input::Pods))
 }
 
 /// Whether the last verdict says more than the one that stands.

@@ -5,10 +5,15 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt::{self, Write};
 
-/// Texts in the order of their keys. Each is stored with its key as one word, `team=platform`, for most pairs are many machines'; no key
+/// Texts by their keys. Each is stored with its key as one word, `team=platform`, for most pairs are many machines'; no key
 /// holds an equals sign. Source: kubernetes staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go `IsQualifiedName` (v1.36).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pairs(Box<[Word]>);
+
+/// The key and its equals sign, by which pairs are ordered: what begins a pair is found without looking where its key ends.
+fn start(pair: &Word) -> &str {
+    pair.split_inclusive('=').next().unwrap_or_default()
+}
 
 fn split(pair: &Word) -> (&str, &str) {
     pair.split_once('=').unwrap_or((pair, ""))
@@ -17,8 +22,11 @@ fn split(pair: &Word) -> (&str, &str) {
 impl Pairs {
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
-        let found = self.0.binary_search_by(|pair| split(pair).0.cmp(key)).ok()?;
-        self.0.get(found).map(|pair| split(pair).1)
+        let found = self.0.binary_search_by(|pair| {
+            let (start, rest) = pair.as_bytes().split_at(key.len().min(pair.len()));
+            start.cmp(key.as_bytes()).then_with(|| rest.first().cmp(&Some(&b'=')))
+        });
+        self.0.get(found.ok()?)?.get(key.len() + 1..)
     }
 
     /// Keys and texts.
@@ -29,9 +37,9 @@ impl Pairs {
     /// The last of equal keys counts.
     fn of(mut pairs: Vec<Word>) -> Self {
         // As the API server writes them they are in order and differ, and nothing is moved.
-        pairs.sort_by(|a, b| split(a).0.cmp(split(b).0));
+        pairs.sort_by(|a, b| start(a).cmp(start(b)));
         pairs.dedup_by(|later, earlier| {
-            let equal = split(later).0 == split(earlier).0;
+            let equal = start(later) == start(earlier);
             if equal {
                 std::mem::swap(later, earlier);
             }

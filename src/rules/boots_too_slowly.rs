@@ -37,10 +37,19 @@ fn boot(claim: &NodeClaim) -> Option<TimeDelta> {
     Some(claim.true_since("Registered")? - claim.true_since("Launched")?)
 }
 
+/// How long the slowest machine of the class took, of those that joined, and its name.
+struct Slowest(Option<(TimeDelta, String)>);
+
 /// Machines of the class that joined took long, so this one may only be on its way.
 fn like_its_siblings(case: &Case) -> Opinion {
-    let slowest = case.joined_siblings().take(SAMPLE).filter_map(|c| Some((boot(c)?, c))).max_by_key(|(took, c)| (*took, c.name()));
-    let Some((took, slowest)) = slowest else { return Opinion::Silent };
+    let Some(of_class) = case.class_object() else { return Opinion::Silent };
+    // Whoever asks has not joined, and is none of them.
+    let slowest = case.world.once(&of_class, || {
+        let took = case.joined_siblings().take(SAMPLE).filter_map(|c| Some((boot(c)?, c.name())));
+        Slowest(took.max().map(|(took, name)| (took, name.to_owned())))
+    });
+    let Some((took, slowest)) = &slowest.0 else { return Opinion::Silent };
+    let took = *took;
     // As long as the others took, and no longer than leaves time to read a verdict.
     let expected = case.wait.since.checked_add_signed(SLOW.min(took + TimeDelta::minutes(1)));
     if let Some(at) = expected.filter(|at| took >= case.wait.patience && case.now < *at) {
@@ -49,15 +58,14 @@ fn like_its_siblings(case: &Case) -> Opinion {
     if took < SLOW {
         return Opinion::RuledOut(format!("machines of the class join within {}", duration(took)));
     }
-    let class = case.class_object().unwrap_or_default();
     let summary = format!(
         "The machines of {} take up to {} to boot and join, and Karpenter deletes a machine that has not joined after {}: this one is most likely too slow.",
-        class.replacen('/', " ", 1),
+        of_class.replacen('/', " ", 1),
         duration(took),
         duration(REGISTRATION_TIMEOUT)
     );
     let evidence = saw(
-        format!("NodeClaim/{}", slowest.name()),
+        format!("NodeClaim/{slowest}"),
         r#"status.conditions[?(@.type=="Registered")]"#,
         format!("{} after the launch", duration(took)),
         "a machine of the same class that did join",

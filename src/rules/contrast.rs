@@ -9,7 +9,7 @@ use crate::api::{Confidence, Evidence, Stage};
 use crate::case::Case;
 use crate::finding::{Finding, saw};
 use crate::karpenter::CLASS_HASH;
-use crate::peers::{Dimension, Tally};
+use crate::peers::{Dimension, Peers, Tally};
 use std::collections::BTreeMap;
 
 /// A value that this machine shares with machines that fail, and with none that joined.
@@ -26,15 +26,13 @@ pub struct Split<'w> {
 }
 
 /// The dimensions whose value this machine shares with no machine that joined.
-#[must_use]
-pub fn splits<'w>(case: &Case<'w>) -> Vec<Split<'w>> {
-    let (Some(claim), Some(peers)) = (case.claim, case.peers()) else { return Vec::new() };
+pub fn splits<'w>(case: &Case<'w>) -> impl Iterator<Item = Split<'w>> {
     // Where none joined there is nothing to compare with.
-    if !matches!(case.stage(), Stage::Join | Stage::Register) || peers.joined().is_empty() {
-        return Vec::new();
-    }
-    let split = |(dimension, tallies): (&'static Dimension, &'w BTreeMap<String, Tally>)| {
-        let value = dimension.value(claim)?;
+    let compares = matches!(case.stage(), Stage::Join | Stage::Register);
+    let peers = case.peers().filter(|peers| compares && !peers.joined().is_empty());
+    let claim = case.claim;
+    let split = move |(dimension, tallies): (&'static Dimension, &'w BTreeMap<String, Tally>)| {
+        let value = dimension.value(claim?)?;
         let own = tallies.get(value)?;
         // One machine is no pattern.
         if own.joined > 0 || own.not_joined < 2 {
@@ -45,7 +43,7 @@ pub fn splits<'w>(case: &Case<'w>) -> Vec<Split<'w>> {
         let (elsewhere, _) = others.max_by_key(|(_, t)| t.joined)?;
         (joined >= 2 && failed == 0).then_some(Split { dimension, value, failed: own.not_joined, elsewhere, joined })
     };
-    peers.tallies().filter_map(split).collect()
+    peers.into_iter().flat_map(Peers::tallies).filter_map(split)
 }
 
 impl Split<'_> {
@@ -64,7 +62,7 @@ impl Split<'_> {
 /// Every split, for whoever looks.
 #[must_use]
 pub fn evidence(case: &Case) -> Vec<Evidence> {
-    splits(case).iter().map(|split| split.evidence(case)).collect()
+    splits(case).map(|split| split.evidence(case)).collect()
 }
 
 /// How far a split by `what` suggests a cause, where it does.
@@ -74,10 +72,9 @@ pub fn evidence(case: &Case) -> Vec<Evidence> {
 #[must_use]
 pub fn suspicion<'w>(case: &Case<'w>, what: &str, also: &[&str]) -> Option<(Split<'w>, Confidence)> {
     const MANY: u32 = 3;
-    let (of_what, others): (Vec<_>, Vec<_>) = splits(case).into_iter().partition(|s| s.dimension.what == what);
-    let split = of_what.into_iter().next()?;
+    let split = splits(case).find(|s| s.dimension.what == what)?;
     // What was edited between the successes and the failures may be it just as well.
-    let rivals = others.iter().any(|s| !also.contains(&s.dimension.what)) || !change::evidence(case).is_empty();
+    let rivals = splits(case).any(|s| s.dimension.what != what && !also.contains(&s.dimension.what)) || !change::evidence(case).is_empty();
     // The second machine may only be booting.
     let (claim, peers) = (case.claim?, case.peers()?);
     let overdue = peers.launched_in_vain().take_while(|(at, _)| case.now - *at >= case.wait.patience);

@@ -32,7 +32,7 @@ fn check(case: &Case) -> Opinion {
         let Some((split, confidence)) = widest else { return Opinion::Silent };
         // Of a family or architecture only one type may have been tried.
         let type_ = claim.metadata.label(TYPE).filter(|type_| *type_ != split.value);
-        let all = type_.filter(|type_| contrast::splits(case).iter().any(|s| s.value == *type_ && s.failed == split.failed));
+        let all = type_.filter(|type_| contrast::splits(case).any(|s| s.value == *type_ && s.failed == split.failed));
         let tried = all.map_or_else(String::new, |type_| format!(", all of type {type_}"));
         let summary = format!(
             "No machine of {} {} with {} {} has joined (0 of {}{tried}), all {} others have: the image or user data most likely does not suit it.",

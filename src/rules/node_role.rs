@@ -39,10 +39,11 @@ pub(super) fn ask<'w>(case: &Case<'w>) -> Result<Question<'w>, Opinion> {
     }
     let (Some(class), Some(auth)) = (case.class(), case.world.aws_auth()) else { return Err(Opinion::Silent) };
     let Some(role) = identity(class) else { return Err(Opinion::Silent) };
-    if let Some(proof) = works(case, role) {
+    let running = running(case, role);
+    if let Some(proof) = works(case, &running) {
         return Err(Opinion::RuledOut(format!("the node role {role} is let in: {proof}")));
     }
-    let ran_before = running(case, role).any;
+    let ran_before = running.any;
     let named = name(case);
     let profile_only = named.is_none();
     let role = named.unwrap_or_else(|| role.rsplit('/').next().unwrap_or(role));
@@ -77,7 +78,7 @@ pub(super) fn profile<'w>(case: &Case<'w>) -> Option<&'w InstanceProfile> {
 
 /// What shows that the node role is let in, by whatever way.
 pub(super) fn is_let_in(case: &Case) -> Option<String> {
-    works(case, identity(case.class()?)?)
+    works(case, &running(case, identity(case.class()?)?))
 }
 
 /// What the class says of who its machines are.
@@ -129,9 +130,8 @@ fn ready_claims<'w>(case: &Case<'w>, role: &str) -> impl Iterator<Item = (&'w No
 }
 
 /// What shows that kubelets with this role get in, by aws-auth or by an access entry.
-fn works(case: &Case, role: &str) -> Option<String> {
+fn works(case: &Case, running: &Running) -> Option<String> {
     // A removed mapping also ends running kubelets within minutes, so a Ready Node of the role speaks for now.
-    let running = running(case, role);
     if let Some((claim, node)) = &running.unchanged {
         return Some(format!("Node {node} of NodeClaim {claim} has it and is Ready"));
     }

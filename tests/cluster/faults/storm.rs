@@ -18,7 +18,10 @@ async fn refusals_are_told_do_not_become_a_storm_of_our_own_and_pass() {
     for code in [429, 500] {
         proxy.set(Traffic::Refused(code));
         proxy.cut();
-        wait_until(SOON, || said_of(&nodewhy, "nodeclaims").contains(&code.to_string()).then_some(()));
+        // Each watch says it for itself, one after the other.
+        for input in ["nodeclaims", "nodes"] {
+            wait_until(SOON, || said_of(&nodewhy, input).contains(&code.to_string()).then_some(()));
+        }
         assert!(!is_up(&nodewhy, "nodes") && is_ready(&nodewhy) && is_alive(&nodewhy), "{}", nodewhy.get("/readyz"));
     }
     refuse(&client, &["general-meanwhile".to_owned()]).await;
