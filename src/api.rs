@@ -9,6 +9,10 @@ use chrono::{DateTime, Utc};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// A text that is most often the program's own, which is stored in no verdict.
+pub type Text = Cow<'static, str>;
 
 /// The label that carries the cause, so that `kubectl get ndx -l nodewhy.dev/cause=…` works.
 pub const CAUSE_LABEL: &str = "nodewhy.dev/cause";
@@ -101,7 +105,7 @@ pub struct NodeDiagnosisStatus {
     pub stage: Stage,
     /// Stable CamelCase identifier of the root cause; Unknown where nothing fits.
     #[schemars(regex(pattern = r"^[A-Z][A-Za-z0-9]*$"), length(max = 63))]
-    pub cause: String,
+    pub cause: Text,
     /// How sure the verdict is.
     pub confidence: Confidence,
     /// One sentence that says what is wrong, with the real names in it.
@@ -109,7 +113,7 @@ pub struct NodeDiagnosisStatus {
     pub summary: String,
     /// The object to change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blame: Option<Blame>,
+    pub blame: Option<Box<Blame>>,
     /// What was seen, where, and why it matters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = limits::EVIDENCE))]
@@ -242,23 +246,23 @@ pub struct Evidence {
     /// Kind and name, for example NodeClaim/general-7xk2p.
     pub object: String,
     /// Field of that object as a JSONPath without the braces, for example status.conditions[?(@.type=="Registered")].
-    pub field: String,
+    pub field: Text,
     /// What stands there.
     #[schemars(length(max = limits::SENTENCE))]
     pub observed: String,
     /// Why it matters.
     #[schemars(length(max = limits::SENTENCE))]
-    pub because: String,
+    pub because: Text,
 }
 
 /// A cause that does not explain this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuledOut {
     /// The cause.
-    pub cause: String,
+    pub cause: Text,
     /// What excludes it.
     #[schemars(length(max = limits::SENTENCE))]
-    pub because: String,
+    pub because: Text,
 }
 
 /// A question that the Kubernetes API cannot answer.
@@ -266,17 +270,17 @@ pub struct RuledOut {
 pub struct Unknown {
     /// The question.
     #[schemars(length(max = limits::SENTENCE))]
-    pub question: String,
+    pub question: Text,
     /// The command that answers it.
     #[schemars(length(max = limits::SENTENCE))]
-    pub command: String,
+    pub command: Text,
 }
 
 /// A weaker explanation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Alternative {
     /// The cause.
-    pub cause: String,
+    pub cause: Text,
     /// How sure it is.
     pub confidence: Confidence,
     /// What it would mean.
@@ -289,7 +293,7 @@ pub struct Alternative {
 pub struct Fix {
     /// One sentence.
     #[schemars(length(max = limits::SENTENCE))]
-    pub summary: String,
+    pub summary: Text,
     /// Steps in order, each with its risk.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = limits::STEPS))]
@@ -303,7 +307,7 @@ pub struct Fix {
 pub struct FixStep {
     /// What to do.
     #[schemars(length(max = limits::SENTENCE))]
-    pub text: String,
+    pub text: Text,
     /// The command that does it, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::SENTENCE))]
@@ -331,13 +335,13 @@ pub enum Risk {
 pub struct Condition {
     /// Type of the condition.
     #[serde(rename = "type")]
-    pub type_: String,
+    pub type_: Text,
     /// True, False or Unknown.
-    pub status: String,
+    pub status: Text,
     /// When the status last changed.
     pub last_transition_time: DateTime<Utc>,
     /// CamelCase reason.
-    pub reason: String,
+    pub reason: Text,
     /// One sentence.
     pub message: String,
     /// The generation of the NodeDiagnosis that the condition was set for.

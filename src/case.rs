@@ -1,7 +1,7 @@
 //! Everything known about one machine at one instant. Rules read this and nothing else.
 
 use crate::api::{Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
-use crate::foreign::{Condition, Event, Node, NodeClaim, NodeClass, NodePool, Pod};
+use crate::foreign::{Condition, Event, Meta, Node, NodeClaim, NodeClass, NodePool, Pod};
 use crate::gate::{self, Thresholds, Wait};
 use crate::input::Input;
 use crate::karpenter::{CLASS_HASH, Karpenter, Provider};
@@ -20,7 +20,15 @@ pub struct Case<'w> {
     pub pool: Option<&'w NodePool>,
     pub class: Option<&'w ClassFacts>,
     pub wait: Wait,
-    subject: ObjectRef,
+    subject: About<'w>,
+}
+
+/// The object that a case is about.
+#[derive(Debug, Clone, Copy)]
+struct About<'w> {
+    api_version: &'w str,
+    kind: &'w str,
+    meta: &'w Meta,
 }
 
 impl<'w> Case<'w> {
@@ -43,7 +51,7 @@ impl<'w> Case<'w> {
                 let class = class_of(world, &pool.spec.template.spec.node_class_ref);
                 let (events, claims) = (world.claim_events_of_pool(name), world.claims_of_pool(name));
                 let wait = gate::pool_wait(pool, class.map(|c| &c.class), events, claims, now, thresholds)?;
-                let subject = reference("karpenter.sh/v1", "NodePool", &pool.metadata);
+                let subject = About { api_version: "karpenter.sh/v1", kind: "NodePool", meta: &pool.metadata };
                 Some(Self { now, world, claim: None, node: None, pool: Some(pool), class, wait, subject })
             }
             Subject::Class(kind, name) => {
@@ -57,7 +65,7 @@ impl<'w> Case<'w> {
                 if pool.is_none() && world.missing(Input::NodePools).is_none() && world.claims_of_class(kind, name).next().is_none() {
                     return None;
                 }
-                let subject = reference(&class.class.api_version, kind, &class.class.metadata);
+                let subject = About { api_version: &class.class.api_version, kind: &class.class.kind, meta: &class.class.metadata };
                 Some(Self { now, world, claim: None, node: None, pool, class: Some(class), wait, subject })
             }
         }
@@ -71,7 +79,8 @@ impl<'w> Case<'w> {
         }
         let pool = node.metadata.label("karpenter.sh/nodepool").and_then(|p| world.pool(p));
         let class = pool.and_then(|p| class_of(world, &p.spec.template.spec.node_class_ref));
-        Some(Self { now, world, claim: None, node: Some(node), pool, class, wait, subject: reference("v1", "Node", &node.metadata) })
+        let subject = About { api_version: "v1", kind: "Node", meta: &node.metadata };
+        Some(Self { now, world, claim: None, node: Some(node), pool, class, wait, subject })
     }
 
     fn of_claim(world: &'w World, claim: &'w NodeClaim, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
@@ -88,14 +97,14 @@ impl<'w> Case<'w> {
         let wait = vanished().or_else(|| gate::claim_wait(claim, &nodes, changed, thresholds)).or_else(refused)?;
         let pool = claim.node_pool().and_then(|p| world.pool(p));
         let class = class_of(world, &claim.spec.node_class_ref);
-        let subject = reference("karpenter.sh/v1", "NodeClaim", &claim.metadata);
+        let subject = About { api_version: "karpenter.sh/v1", kind: "NodeClaim", meta: &claim.metadata };
         Some(Self { now, world, claim: Some(claim), node: nodes.first().copied(), pool, class, wait, subject })
     }
 
     /// What the diagnosis is about, in the form that outlives the objects.
     #[must_use]
     pub fn spec(&self) -> NodeDiagnosisSpec {
-        let named = |meta: &crate::foreign::Meta| NamedUid { name: meta.name.to_string(), uid: meta.uid.to_string() };
+        let named = |meta: &Meta| NamedUid { name: meta.name.to_string(), uid: meta.uid.to_string() };
         let label = |key: &str| self.node.and_then(|n| n.metadata.label(key)).map(str::to_owned);
         let pool = self
             .claim
@@ -103,8 +112,14 @@ impl<'w> Case<'w> {
             .or_else(|| self.pool.map(|p| p.name().to_owned()))
             .or_else(|| label("karpenter.sh/nodepool"));
         let class = self.claim.map(|c| c.spec.node_class_ref.name.to_string()).or_else(|| self.class.map(|c| c.class.name().to_owned()));
+        let About { api_version, kind, meta } = self.subject;
         NodeDiagnosisSpec {
-            subject: self.subject.clone(),
+            subject: ObjectRef {
+                api_version: api_version.to_owned(),
+                kind: kind.to_owned(),
+                name: meta.name.to_string(),
+                uid: meta.uid.to_string(),
+            },
             node_claim: self.claim.map(|c| named(&c.metadata)),
             node: self.node.map(|n| named(&n.metadata)),
             node_pool: pool.map(|name| Named { name }),
@@ -115,9 +130,9 @@ impl<'w> Case<'w> {
     /// The name that a NodeDiagnosis of this case has.
     #[must_use]
     pub fn diagnosis_name(&self) -> String {
-        match self.subject.kind.as_str() {
-            "NodeClaim" | "Node" => self.subject.name.clone(),
-            kind => format!("{}-{}", kind.to_ascii_lowercase(), self.subject.name),
+        match self.subject.kind {
+            "NodeClaim" | "Node" => self.subject.meta.name.to_string(),
+            kind => format!("{}-{}", kind.to_ascii_lowercase(), self.subject.meta.name),
         }
     }
 
@@ -129,7 +144,7 @@ impl<'w> Case<'w> {
     /// `Kind/name` of the subject, for evidence.
     #[must_use]
     pub fn subject(&self) -> String {
-        format!("{}/{}", self.subject.kind, self.subject.name)
+        format!("{}/{}", self.subject.kind, self.subject.meta.name)
     }
 
     /// The node class object, EC2 or other.
@@ -303,10 +318,6 @@ pub(crate) fn nodes_of<'w>(world: &'w World, claim: &NodeClaim) -> Vec<&'w Node>
 
 fn class_of<'w>(world: &'w World, reference: &crate::foreign::NodeClassRef) -> Option<&'w ClassFacts> {
     world.class(&reference.kind, &reference.name)
-}
-
-fn reference(api_version: &str, kind: &str, meta: &crate::foreign::Meta) -> ObjectRef {
-    ObjectRef { api_version: api_version.to_owned(), kind: kind.to_owned(), name: meta.name.to_string(), uid: meta.uid.to_string() }
 }
 
 #[cfg(test)]

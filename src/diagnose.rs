@@ -28,13 +28,15 @@ pub enum Judgement {
 /// Every diagnosis of this world at this time, in the order of [`Case::all`].
 #[must_use]
 pub fn diagnose(world: &World, now: DateTime<Utc>, thresholds: &Thresholds) -> Vec<NodeDiagnosis> {
-    let sick = |case: Case| match judge_case(&case, thresholds) {
-        Judgement::Sick(diagnosis, _) => Some(diagnosis),
-        Judgement::Healthy | Judgement::Waiting(_) => None,
-    };
-    // A diagnosis is large: only pointers are moved while the list grows.
-    let sick = Case::all(world, now, thresholds).filter_map(sick).collect::<Vec<_>>();
-    sick.into_iter().map(|diagnosis| *diagnosis).collect()
+    // A diagnosis is large, and a list that grows is copied. Room that is not used is never touched, and takes no memory.
+    let mut found = Vec::with_capacity(world.claims().size_hint().0);
+    for case in Case::all(world, now, thresholds) {
+        if let Judgement::Sick(diagnosis, _) = judge_case(&case, thresholds) {
+            found.push(*diagnosis);
+        }
+    }
+    found.shrink_to_fit();
+    found
 }
 
 /// Judges one subject.
@@ -86,7 +88,7 @@ fn hear(case: &Case) -> Heard {
     for &rule in rules::of_stage(case.stage()).map_or(&[][..], |of_stage| &of_stage.rules) {
         match (rule.check)(case) {
             Opinion::Silent => {}
-            Opinion::RuledOut(because) => heard.ruled_out.push(RuledOut { cause: rule.cause.to_owned(), because }),
+            Opinion::RuledOut(because) => heard.ruled_out.push(RuledOut { cause: rule.cause.into(), because }),
             Opinion::LookAgain(at) => heard.look_again = heard.look_again.into_iter().chain([at]).min(),
             Opinion::Found(finding) => heard.findings.push((rule, *finding)),
         }
@@ -100,8 +102,8 @@ fn hear(case: &Case) -> Heard {
 fn missing(case: &Case) -> impl Iterator<Item = Unknown> {
     let wanted = rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| &of_stage.reads);
     wanted.filter_map(|input| Some((input, case.world.missing(*input)?))).map(|(input, why)| Unknown {
-        question: format!("What do the {} say? They could not be read: {why}.", input.name()),
-        command: input.command().to_owned(),
+        question: format!("What do the {} say? They could not be read: {why}.", input.name()).into(),
+        command: input.command().into(),
     })
 }
 
@@ -132,7 +134,7 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
     // What is proven needs no weaker explanation beside it.
     let alternatives = findings
         .filter(|(_, other)| finding.confidence != Confidence::Certain || other.confidence == Confidence::Certain)
-        .map(|(rule, f)| Alternative { cause: rule.cause.to_owned(), confidence: f.confidence, summary: f.summary })
+        .map(|(rule, f)| Alternative { cause: rule.cause.into(), confidence: f.confidence, summary: f.summary })
         .collect();
     let mut unknowns = finding.unknowns;
     if finding.confidence != Confidence::Certain {
@@ -140,8 +142,8 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
         for denial in rules::told_by_aws::denials(case) {
             if !unknowns.iter().any(|unknown| unknown.question.contains(&denial.action)) {
                 unknowns.push(Unknown {
-                    question: format!("What would {} tell? ({denial}.)", denial.action),
-                    command: "aws sts get-caller-identity".to_owned(),
+                    question: format!("What would {} tell? ({denial}.)", denial.action).into(),
+                    command: "aws sts get-caller-identity".into(),
                 });
             }
         }
@@ -159,23 +161,28 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
             evidence.push(report);
         }
     }
+    // Kept as long as the machine is stuck: without room for more.
+    let mut ruled_out = heard.ruled_out;
+    ruled_out.shrink_to_fit();
+    unknowns.shrink_to_fit();
+    evidence.shrink_to_fit();
     let known = rule.is_some();
     let condition = Condition {
-        type_: "Diagnosed".to_owned(),
-        status: if known { "True" } else { "False" }.to_owned(),
+        type_: "Diagnosed".into(),
+        status: if known { "True" } else { "False" }.into(),
         last_transition_time: case.wait.since,
-        reason: if known { cause } else { "CauseUnknown" }.to_owned(),
+        reason: if known { cause } else { "CauseUnknown" }.into(),
         message: finding.summary.clone(),
         observed_generation: None,
     };
     let status = NodeDiagnosisStatus {
         stage: case.stage(),
-        cause: cause.to_owned(),
+        cause: cause.into(),
         confidence: finding.confidence,
         summary: finding.summary,
         blame: finding.blame,
         evidence,
-        ruled_out: heard.ruled_out,
+        ruled_out,
         unknowns,
         alternatives,
         fix: Some(Fix { summary: finding.fix, steps: finding.steps, documentation: rules::documentation(cause) }),
@@ -188,7 +195,8 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
     }
     .within_limits();
     let mut diagnosis = NodeDiagnosis::new(&case.diagnosis_name(), case.spec());
-    let mut labels = BTreeMap::from([(CAUSE_LABEL.to_owned(), cause.to_owned())]);
+    let mut labels = BTreeMap::new();
+    labels.insert(CAUSE_LABEL.to_owned(), cause.to_owned());
     if let Some(pool) = &diagnosis.spec.node_pool {
         labels.insert("karpenter.sh/nodepool".to_owned(), pool.name.clone());
     }
@@ -227,10 +235,10 @@ pub fn close(diagnosis: &mut NodeDiagnosis, outcome: Outcome, at: DateTime<Utc>,
         status.ended_at = Some(at);
         status.conditions.retain(|c| c.type_ != "Ended");
         status.conditions.push(Condition {
-            type_: "Ended".to_owned(),
-            status: "True".to_owned(),
+            type_: "Ended".into(),
+            status: "True".into(),
             last_transition_time: at,
-            reason: reason.to_owned(),
+            reason: reason.into(),
             message: how,
             observed_generation: None,
         });

@@ -1,6 +1,6 @@
 //! What a rule says: nothing, an exclusion, or a finding with its evidence.
 
-use crate::api::{Blame, Confidence, Evidence, FixStep, Risk, Unknown};
+use crate::api::{Blame, Confidence, Evidence, FixStep, Risk, Text, Unknown};
 use crate::text::{self, Span};
 use chrono::{DateTime, Utc};
 
@@ -10,10 +10,17 @@ pub enum Opinion {
     /// The rule has nothing to say here.
     Silent,
     /// The rule looked at what it needs, and the cause is not this one.
-    RuledOut(String),
+    RuledOut(Text),
     /// Too early to tell; look again at this time.
     LookAgain(DateTime<Utc>),
     Found(Box<Finding>),
+}
+
+impl Opinion {
+    #[must_use]
+    pub fn ruled_out(because: impl Into<Text>) -> Self {
+        Self::RuledOut(because.into())
+    }
 }
 
 impl From<Finding> for Opinion {
@@ -28,8 +35,8 @@ pub struct Finding {
     pub confidence: Confidence,
     pub summary: String,
     pub evidence: Vec<Evidence>,
-    pub blame: Option<Blame>,
-    pub fix: String,
+    pub blame: Option<Box<Blame>>,
+    pub fix: Text,
     pub steps: Vec<FixStep>,
     pub unknowns: Vec<Unknown>,
     /// Earlier machines that failed the same way and are gone.
@@ -45,7 +52,7 @@ impl Finding {
             summary: summary.into(),
             evidence: vec![evidence],
             blame: None,
-            fix: String::new(),
+            fix: Text::default(),
             steps: Vec::new(),
             unknowns: Vec::new(),
             recurrences: 0,
@@ -66,24 +73,24 @@ impl Finding {
 
     #[must_use]
     pub fn blaming(mut self, blame: Blame) -> Self {
-        self.blame = Some(blame);
+        self.blame = Some(Box::new(blame));
         self
     }
 
     #[must_use]
-    pub fn fix(mut self, summary: impl Into<String>) -> Self {
+    pub fn fix(mut self, summary: impl Into<Text>) -> Self {
         self.fix = summary.into();
         self
     }
 
     #[must_use]
-    pub fn step(mut self, risk: Risk, text: impl Into<String>, command: impl Into<Option<String>>) -> Self {
+    pub fn step(mut self, risk: Risk, text: impl Into<Text>, command: impl Into<Option<String>>) -> Self {
         self.steps.push(FixStep { text: text.into(), command: command.into(), risk });
         self
     }
 
     #[must_use]
-    pub fn unknown(mut self, question: impl Into<String>, command: impl Into<String>) -> Self {
+    pub fn unknown(mut self, question: impl Into<Text>, command: impl Into<Text>) -> Self {
         self.unknowns.push(Unknown { question: question.into(), command: command.into() });
         self
     }
@@ -91,7 +98,7 @@ impl Finding {
 
 /// One observation.
 #[must_use]
-pub fn saw(object: impl Into<String>, field: impl Into<String>, observed: impl Into<String>, because: impl Into<String>) -> Evidence {
+pub fn saw(object: impl Into<String>, field: impl Into<Text>, observed: impl Into<String>, because: impl Into<Text>) -> Evidence {
     Evidence { object: object.into(), field: field.into(), observed: observed.into(), because: because.into() }
 }
 

@@ -419,14 +419,14 @@ fn by_rules(case: &Case) -> Vec<Mistake> {
             Confidence::Likely => Level::Warning,
             Confidence::Possible => return None,
         };
-        let fix = Some(finding.fix).filter(|fix| !fix.is_empty());
+        let fix = Some(finding.fix.into_owned()).filter(|fix| !fix.is_empty());
         Some(Mistake {
             level,
             cause: rule.cause.to_owned(),
             message: finding.summary + unless,
             fix,
             documented: true,
-            blame,
+            blame: *blame,
             grave: level == Level::Error,
         })
     })

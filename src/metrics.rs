@@ -216,7 +216,7 @@ impl Metrics {
     #[allow(clippy::cast_precision_loss, reason = "seconds of a wait")]
     pub fn diagnosed(&self, diagnosis: &NodeDiagnosis, first: bool, now: DateTime<Utc>) {
         if let Some(status) = &diagnosis.status {
-            self.diagnosed.get_or_create(&Cause { cause: status.cause.clone() }).inc();
+            self.diagnosed.get_or_create(&Cause { cause: status.cause.to_string() }).inc();
             if first {
                 self.time_to_diagnosis.observe((now - status.first_observed_at).num_seconds().max(0) as f64);
             }
@@ -268,7 +268,7 @@ impl Metrics {
         for diagnosis in diagnoses {
             let Some(status) = &diagnosis.status else { continue };
             let labels = Diagnosis {
-                cause: status.cause.clone(),
+                cause: status.cause.to_string(),
                 stage: format!("{:?}", status.stage),
                 confidence: format!("{:?}", status.confidence),
                 nodepool: diagnosis.spec.node_pool.as_ref().map(|p| p.name.clone()).unwrap_or_default(),
@@ -375,7 +375,7 @@ mod tests {
         let mut diagnosis = NodeDiagnosis::new(&name, spec);
         diagnosis.status = Some(NodeDiagnosisStatus {
             stage: Stage::Register,
-            cause: cause.to_owned(),
+            cause: cause.to_owned().into(),
             confidence: Confidence::Likely,
             summary: String::new(),
             blame: None,

@@ -250,7 +250,7 @@ impl Remediation {
         for diagnosis in diagnoses.clone() {
             let Some(name) = diagnosis.metadata.name.as_deref() else { continue };
             let Some(node) = node_of(world, diagnosis) else { continue };
-            let said = remediated(diagnosis).map(|c| c.reason.as_str());
+            let said = remediated(diagnosis).map(|c| &*c.reason);
             if said == Some(REMOVED) {
                 steps.extend(self.came_back(name, node));
                 continue;
@@ -304,7 +304,7 @@ impl Remediation {
             let Some(said) = remediated(diagnosis) else { continue };
             let waits = said.reason != REMOVED && is_open(diagnosis) && self.limits.asked(diagnosis).is_some();
             if waits || breaker::holds(said, now) {
-                *kept.entry(said.reason.clone()).or_insert(0) += 1;
+                *kept.entry(said.reason.to_string()).or_insert(0) += 1;
             }
         }
         kept
@@ -438,7 +438,7 @@ pub fn remediated(diagnosis: &NodeDiagnosis) -> Option<&Condition> {
 /// Whether the budget or the breaker may still count on what a diagnosis says.
 #[must_use]
 pub fn needs(diagnosis: &NodeDiagnosis, now: DateTime<Utc>) -> bool {
-    let acted = |c: &&Condition| c.status != "False" || [REMOVING, PUT_BACK].contains(&c.reason.as_str());
+    let acted = |c: &&Condition| c.status != "False" || [REMOVING, PUT_BACK].contains(&&*c.reason);
     remediated(diagnosis).filter(acted).is_some_and(|c| now - c.last_transition_time < breaker::HOLD)
 }
 

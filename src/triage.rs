@@ -203,10 +203,10 @@ impl Triage {
         let verdict = diagnosis.status.as_mut()?;
         verdict.conditions.retain(|c| c.type_ != remediate::CONDITION);
         verdict.conditions.push(Condition {
-            type_: remediate::CONDITION.to_owned(),
-            status: status.to_owned(),
+            type_: remediate::CONDITION.into(),
+            status: status.into(),
             last_transition_time: since,
-            reason: remark.reason.to_owned(),
+            reason: remark.reason.into(),
             message: remark.message.clone(),
             observed_generation: None,
         });
@@ -775,7 +775,7 @@ fn outcome(diagnosis: &NodeDiagnosis) -> Option<Outcome> {
 }
 
 fn cause(diagnosis: &NodeDiagnosis) -> Option<&str> {
-    diagnosis.status.as_ref().map(|s| s.cause.as_str())
+    diagnosis.status.as_ref().map(|s| &*s.cause)
 }
 
 /// Objects without UID come from hands and tests: they are the same if their names are.

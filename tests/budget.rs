@@ -49,4 +49,18 @@ fn a_machine_stays_within_its_budget() {
     assert_eq!(diagnose(&world, now(), &Thresholds::default()), [], "a fleet that grows");
     let judged = (region.change().allocations - judged) / YOUNG;
     assert!(judged <= 100, "{judged} allocations to judge a young machine");
+
+    let mut world = cluster("");
+    for n in 0..MACHINES {
+        world.apply(object(Input::NodeClaims, &claim(n, Fate::Stuck)), now());
+    }
+    let region = Region::new(ALLOCATOR);
+    let diagnoses = diagnose(&world, now(), &Thresholds::default());
+    let change = region.change();
+    assert_eq!(diagnoses.len(), MACHINES);
+    let kept = (change.bytes_allocated - change.bytes_deallocated) / MACHINES;
+    let made = (change.allocations + change.reallocations) / MACHINES;
+    eprintln!("{kept} bytes for a verdict, {made} allocations");
+    assert!(kept <= 5_200, "{kept} bytes for a verdict");
+    assert!(made <= 70, "{made} allocations to make a verdict");
 }

@@ -53,7 +53,7 @@ fn faults(folder: &Path) -> Vec<String> {
         }
         let stated = format!("{} {}", status.cause, status.summary).to_lowercase();
         let fix = status.fix.as_ref().map_or_else(String::new, |f| {
-            f.steps.iter().fold(f.summary.clone(), |all, s| format!("{all} {} {}", s.text, s.command.as_deref().unwrap_or_default()))
+            f.steps.iter().fold(f.summary.to_string(), |all, s| format!("{all} {} {}", s.text, s.command.as_deref().unwrap_or_default()))
         });
         let all = format!("{stated} {}", fix.to_lowercase());
         if expect.observable == "full" {

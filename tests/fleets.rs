@@ -749,7 +749,7 @@ fn what_holds_up_many_machines_at_once_is_named_on_each_of_them_and_on_no_other(
     for incident in &incident::ALL {
         let world = incident.fleet(60);
         let found = diagnose(&world, fleet::now(), &Thresholds::default());
-        let told = found.iter().filter_map(|d| Some((d.spec.node_claim.as_ref()?.name.clone(), d.status.as_ref()?.cause.clone())));
+        let told = found.iter().filter_map(|d| Some((d.spec.node_claim.as_ref()?.name.clone(), d.status.as_ref()?.cause.to_string())));
         let stuck = (0..60).filter(|n| incident.is_stuck(*n)).map(|n| (fleet::claim_name(n), incident.cause.to_owned()));
         assert_eq!(told.collect::<Vec<_>>(), stuck.collect::<Vec<_>>(), "{}", incident.what);
     }

@@ -278,7 +278,7 @@ fn real_cases_have_the_cause_under_lint_that_they_have_under_diagnose() {
         let diagnosed: BTreeSet<(String, String)> = diagnose(&world, now, &Thresholds::default())
             .into_iter()
             .filter_map(|d| d.status)
-            .filter_map(|s| s.blame.filter(blamed).map(|blame| (s.cause, blame.object)))
+            .filter_map(|s| s.blame.filter(|b| blamed(b)).map(|blame| (s.cause.into_owned(), blame.object)))
             .filter(|(_, object)| *object == expect["object_to_fix"])
             .collect();
         let mut linted: BTreeSet<(String, String)> = lint(files, None).findings.into_iter().map(|f| (f.cause, f.blame.object)).collect();
@@ -323,8 +323,8 @@ fn pages_have_the_cause_under_lint_that_they_have_under_diagnose() {
             let diagnosed: BTreeSet<String> = diagnose(&world, now, &Thresholds::default())
                 .into_iter()
                 .filter_map(|d| d.status)
-                .filter(|s| s.blame.as_ref().is_some_and(written))
-                .map(|s| s.cause)
+                .filter(|s| s.blame.as_deref().is_some_and(written))
+                .map(|s| s.cause.into_owned())
                 .filter(by_text)
                 .collect();
             let mut linted: BTreeSet<String> = found_in("page", &text).into_iter().map(|f| f.cause).filter(by_text).collect();

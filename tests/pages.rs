@@ -31,7 +31,7 @@ fn shown(diagnosis: &NodeDiagnosis) -> BTreeMap<String, String> {
     let mut shown = BTreeMap::from([
         ("subject".to_owned(), format!("{}/{}", subject.kind, subject.name)),
         ("stage".to_owned(), format!("{:?}", status.stage)),
-        ("cause".to_owned(), status.cause.clone()),
+        ("cause".to_owned(), status.cause.to_string()),
         ("confidence".to_owned(), format!("{:?}", status.confidence)),
         ("summary".to_owned(), status.summary.clone()),
     ]);

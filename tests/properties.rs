@@ -88,7 +88,7 @@ fn bytes(diagnoses: &[NodeDiagnosis]) -> String {
 fn verdicts(diagnoses: &[NodeDiagnosis]) -> BTreeMap<String, (String, Confidence)> {
     let verdict = |d: &NodeDiagnosis| {
         let status = d.status.as_ref().expect("a status");
-        (format!("{}/{}", d.spec.subject.kind, d.spec.subject.name), (status.cause.clone(), status.confidence))
+        (format!("{}/{}", d.spec.subject.kind, d.spec.subject.name), (status.cause.to_string(), status.confidence))
     };
     diagnoses.iter().map(verdict).collect()
 }

@@ -1,7 +1,7 @@
 //! The schema's limits, kept. The API server refuses an object that breaks one of them, and the whole verdict with it, while what
 //! conditions and Events say has no bound.
 
-use super::{Evidence, NodeDiagnosisStatus};
+use super::{Evidence, NodeDiagnosisStatus, Text};
 
 /// Characters of a sentence or a command: the API server counts characters, not bytes.
 pub const SENTENCE: usize = 1024;
@@ -25,22 +25,22 @@ impl NodeDiagnosisStatus {
         self.evidence = self.evidence.into_iter().map(Evidence::within_limits).collect();
         self.ruled_out.truncate(RULED_OUT);
         for ruled_out in &mut self.ruled_out {
-            cut(&mut ruled_out.because, SENTENCE);
+            cut_text(&mut ruled_out.because, SENTENCE);
         }
         self.unknowns.truncate(UNKNOWNS);
         for unknown in &mut self.unknowns {
-            cut(&mut unknown.question, SENTENCE);
-            cut(&mut unknown.command, SENTENCE);
+            cut_text(&mut unknown.question, SENTENCE);
+            cut_text(&mut unknown.command, SENTENCE);
         }
         self.alternatives.truncate(ALTERNATIVES);
         for alternative in &mut self.alternatives {
             cut(&mut alternative.summary, SENTENCE);
         }
         if let Some(fix) = &mut self.fix {
-            cut(&mut fix.summary, SENTENCE);
+            cut_text(&mut fix.summary, SENTENCE);
             fix.steps.truncate(STEPS);
             for step in &mut fix.steps {
-                cut(&mut step.text, SENTENCE);
+                cut_text(&mut step.text, SENTENCE);
                 if let Some(command) = &mut step.command {
                     cut(command, SENTENCE);
                 }
@@ -59,8 +59,15 @@ impl Evidence {
     #[must_use]
     pub fn within_limits(mut self) -> Self {
         cut(&mut self.observed, SENTENCE);
-        cut(&mut self.because, SENTENCE);
+        cut_text(&mut self.because, SENTENCE);
         self
+    }
+}
+
+/// The program's own texts are copied only where they are cut.
+fn cut_text(text: &mut Text, most: usize) {
+    if text.len() > most {
+        cut(text.to_mut(), most);
     }
 }
 

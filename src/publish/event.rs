@@ -58,7 +58,7 @@ pub(super) async fn announce(recorder: &Recorder, diagnosis: &NodeDiagnosis) -> 
     let Some(status) = &diagnosis.status else { return Ok(()) };
     let event = Event {
         type_: EventType::Warning,
-        reason: status.cause.clone(),
+        reason: status.cause.to_string(),
         note: Some(cut(&status.summary).to_owned()),
         action: ACTION.to_owned(),
         secondary: None,

@@ -148,10 +148,10 @@ fn say(diagnosis: &mut NodeDiagnosis, status: &str, reason: &str, minute: i64) {
     let conditions = &mut diagnosis.status.as_mut().unwrap().conditions;
     conditions.retain(|c| c.type_ != CONDITION);
     conditions.push(Condition {
-        type_: CONDITION.to_owned(),
-        status: status.to_owned(),
+        type_: CONDITION.into(),
+        status: status.to_owned().into(),
         last_transition_time: at(minute),
-        reason: reason.to_owned(),
+        reason: reason.to_owned().into(),
         message: format!("said {reason}"),
         observed_generation: None,
     });
@@ -337,7 +337,7 @@ fn nothing_is_done_or_said_where_it_is_off_or_the_cause_is_another() {
     let mut ended = good().diagnosis();
     ended.status.as_mut().unwrap().outcome = Some(Ending::Recovered);
     let mut other = good().diagnosis();
-    other.status.as_mut().unwrap().cause = "KubeletNotReady".to_owned();
+    other.status.as_mut().unwrap().cause = "KubeletNotReady".into();
     let mut elsewhere = good().diagnosis();
     elsewhere.spec.node.as_mut().unwrap().uid = "an earlier Node of the name".to_owned();
     assert_eq!(good().look(&[ended, other, elsewhere]), []);
@@ -535,8 +535,8 @@ fn what_was_done_outlives_a_verdict_and_what_was_refused_goes_with_its_cause() {
     let shown = |triage: &Triage| {
         let diagnosis = triage.diagnoses().next().unwrap();
         let status = diagnosis.status.as_ref().unwrap();
-        let done = remediated(diagnosis).map(|c| (c.status.clone(), c.reason.clone(), c.last_transition_time));
-        (status.cause.clone(), status.outcome, done)
+        let done = remediated(diagnosis).map(|c| (c.status.to_string(), c.reason.to_string(), c.last_transition_time));
+        (status.cause.to_string(), status.outcome, done)
     };
     let remark = |result, reason| Remark { diagnosis: CLAIM.to_owned(), result, reason, message: String::new() };
     told(&mut triage, &cluster, 0);

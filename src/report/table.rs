@@ -33,7 +33,7 @@ fn row(diagnosis: &NodeDiagnosis, now: DateTime<Utc>) -> Option<Vec<String>> {
     };
     Some(vec![
         diagnosis.spec.subject.name.clone(),
-        status.cause.clone(),
+        status.cause.to_string(),
         format!("{:?}", status.stage),
         format!("{:?}", status.confidence),
         or_none(diagnosis.spec.node_pool.as_ref().map(|p| p.name.clone())),

@@ -37,7 +37,7 @@ fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
     let Some(broken) = node.condition("AcceleratedHardwareReady") else { return Opinion::Silent };
     if !broken.is_false() {
-        return Opinion::RuledOut(format!("the node monitoring agent reports no fault of the accelerator of Node {}", node.name()));
+        return Opinion::ruled_out(format!("the node monitoring agent reports no fault of the accelerator of Node {}", node.name()));
     }
     // A Node that waits for something else has that as its cause.
     let lacks_devices =

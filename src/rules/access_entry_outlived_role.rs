@@ -23,12 +23,12 @@ fn check(case: &Case) -> Opinion {
     let (entry, role_created, at) = match access_entry::of(case, role) {
         Entrance::Outlived { entry, role_created, at } => (entry, role_created, at),
         Entrance::Fits(entry) if node_role::profile(case).is_some_and(|p| p.role_created.is_some()) => {
-            return Opinion::RuledOut(format!("the access entry of {} is younger than the role", entry.principal_arn));
+            return Opinion::ruled_out(format!("the access entry of {} is younger than the role", entry.principal_arn));
         }
         _ => return Opinion::Silent,
     };
     if let Some(proof) = node_role::is_let_in(case) {
-        return Opinion::RuledOut(format!("the node role {role} is let in: {proof}"));
+        return Opinion::ruled_out(format!("the node role {role} is let in: {proof}"));
     }
     let (arn, type_) = (&entry.principal_arn, &entry.type_);
     let created = entry.created.map(|at| timestamp(at).to_string()).unwrap_or_default();

@@ -22,11 +22,11 @@ fn check(case: &Case) -> Opinion {
     let (Some(role), Some(cluster)) = (node_role::name(case), case.cluster_name()) else { return Opinion::Silent };
     let (entry, at) = match access_entry::of(case, role) {
         Entrance::WrongType { entry, at } => (entry, at),
-        Entrance::Fits(entry) => return Opinion::RuledOut(format!("the access entry of {role} is of type {}", entry.type_)),
+        Entrance::Fits(entry) => return Opinion::ruled_out(format!("the access entry of {role} is of type {}", entry.type_)),
         _ => return Opinion::Silent,
     };
     if let Some(proof) = node_role::is_let_in(case) {
-        return Opinion::RuledOut(format!("the node role {role} is let in: {proof}"));
+        return Opinion::ruled_out(format!("the node role {role} is let in: {proof}"));
     }
     let wanted = access_entry::type_for(case);
     let (arn, type_) = (&entry.principal_arn, &entry.type_);

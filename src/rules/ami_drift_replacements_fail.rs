@@ -67,7 +67,7 @@ fn check(case: &Case) -> Opinion {
     let arch = claim.fixed("kubernetes.io/arch");
     let drifted = drifted(case, class, arch);
     let Some(old) = drifted.first.as_deref().and_then(|name| case.world.claim(name)) else {
-        return Opinion::RuledOut(format!("no NodeClaim of {} {} is drifted by its image", class.kind, class.name()));
+        return Opinion::ruled_out(format!("no NodeClaim of {} {} is drifted by its image", class.kind, class.name()));
     };
     let Some(launched) = claim.condition("Launched") else { return Opinion::Silent };
     // The replacement's image: its own once launched, else the newest that the class selects, which Karpenter takes first.
@@ -77,11 +77,11 @@ fn check(case: &Case) -> Opinion {
         Some(claim.status.image_id.as_str())
     };
     let Some(new) = new.filter(|id| *id != old.status.image_id) else {
-        return Opinion::RuledOut("the machine has the image that works elsewhere".to_owned());
+        return Opinion::ruled_out("the machine has the image that works elsewhere");
     };
     let joined_with = |image: &str| case.peers().map_or(0, |peers| peers.joined_with("image", image));
     if joined_with(new) > 0 {
-        return Opinion::RuledOut(format!("another NodeClaim with the image {new} has joined"));
+        return Opinion::ruled_out(format!("another NodeClaim with the image {new} has joined"));
     }
     let named = class.status.amis.iter().find(|a| a.id == new).map_or_else(|| new.to_owned(), |a| format!("{new} ({})", a.name));
     let refused = !launched.is_true()
@@ -118,7 +118,7 @@ fn check(case: &Case) -> Opinion {
     finding = or_ask(
         finding,
         case.world.aws().image(new),
-        &format!("Is the image {new} available, or still pending?"),
+        format!("Is the image {new} available, or still pending?"),
         format!("aws ec2 describe-images --image-ids {new} --query 'Images[].State'"),
         |image, at| {
             Some(saw(

@@ -52,11 +52,11 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     if family == built_for {
-        return Opinion::RuledOut(format!("the image {} is one of {os}, which fits the class", ami.name));
+        return Opinion::ruled_out(format!("the image {} is one of {os}, which fits the class", ami.name));
     }
     // A name is only a name: a machine that joined with this image and this class knows better.
     if let Some(joined) = case.same_spec_siblings_joined().find(|s| s.status.image_id == ami.id) {
-        return Opinion::RuledOut(format!("NodeClaim {} has joined with the image {}", joined.name(), ami.name));
+        return Opinion::ruled_out(format!("NodeClaim {} has joined with the image {}", joined.name(), ami.name));
     }
     let written = class.family_name();
     let summary = format!(

@@ -18,6 +18,9 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
+    if let Some(role) = node_role::mapped(case) {
+        return Opinion::ruled_out(format!("the ARN of {role} in aws-auth has the form that matches"));
+    }
     let question = match node_role::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,
@@ -30,7 +33,7 @@ fn check(case: &Case) -> Opinion {
         // Of the role behind a profile only this mistake is known: its own ARN may stand elsewhere.
         Verdict::NearMiss { miss, .. } if question.profile_only && miss != Miss::InstanceProfileArn => return Opinion::Silent,
         Verdict::NearMiss { entry, miss } => (entry, miss),
-        _ => return Opinion::RuledOut(format!("the ARN of {role} in aws-auth has the form that matches")),
+        _ => return Opinion::ruled_out(format!("the ARN of {role} in aws-auth has the form that matches")),
     };
     let why = match miss {
         Miss::PathInArn => "has an IAM path in it, and STS reports the role without its path".to_owned(),

@@ -43,6 +43,9 @@ fn may_be_bound(entry: &RoleMapping) -> bool {
 }
 
 fn check(case: &Case) -> Opinion {
+    if let Some(role) = node_role::mapped(case) {
+        return Opinion::ruled_out(format!("aws-auth maps {role} to a node's username and to {NODES_GROUP}"));
+    }
     let question = match node_role::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,
@@ -51,7 +54,7 @@ fn check(case: &Case) -> Opinion {
     let text = &question.auth.map_roles;
     let verdict = question.auth.read.judge(role);
     let (span, why, because) = match &verdict {
-        Verdict::Mapped(_) => return Opinion::RuledOut(format!("aws-auth maps {role} to a node's username and to {NODES_GROUP}")),
+        Verdict::Mapped(_) => return Opinion::ruled_out(format!("aws-auth maps {role} to a node's username and to {NODES_GROUP}")),
         Verdict::MissingGroups { entry, missing } => (
             entry.groups_span.unwrap_or(entry.span),
             format!("lacks the {} {}", if missing.len() > 1 { "groups" } else { "group" }, missing.join(" and ")),
@@ -89,11 +92,11 @@ fn check(case: &Case) -> Opinion {
         match case.world.access(&identity) {
             _ if identity.is_node() => {}
             _ if identity.may_do_everything() => {
-                return Opinion::RuledOut(format!("the entry of {role} {why}, but its groups may do everything, creating Nodes included"));
+                return Opinion::ruled_out(format!("the entry of {role} {why}, but its groups may do everything, creating Nodes included"));
             }
             Some(ReviewStatus { allowed: true, reason, .. }) => {
                 let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-                return Opinion::RuledOut(format!("the entry of {role} {why}, but the API server lets {identity} create Nodes{reason}"));
+                return Opinion::ruled_out(format!("the entry of {role} {why}, but the API server lets {identity} create Nodes{reason}"));
             }
             Some(denied) => {
                 let said = ["false", &denied.reason, &denied.evaluation_error].into_iter().filter(|text| !text.is_empty());

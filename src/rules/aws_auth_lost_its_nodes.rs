@@ -43,7 +43,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     if let Some(entry) = read.roles.iter().find(|r| r.has_group(NODES_GROUP)) {
-        return Opinion::RuledOut(format!("aws-auth maps {} as a node role", entry.role_arn));
+        return Opinion::ruled_out(format!("aws-auth maps {} as a node role", entry.role_arn));
     }
     let cluster = case.world.once("", || {
         let ready = case.world.nodes().find(|n| n.is_ready()).map(|n| n.name().to_owned());
@@ -52,10 +52,10 @@ fn check(case: &Case) -> Opinion {
         Cluster { ready, stopped }
     });
     if let Some(ready) = &cluster.ready {
-        return Opinion::RuledOut(format!("Node {ready} is Ready although aws-auth maps no node role: access entries are in use"));
+        return Opinion::ruled_out(format!("Node {ready} is Ready although aws-auth maps no node role: access entries are in use"));
     }
     if node_role::by_entries(case) {
-        return Opinion::RuledOut("a Node came by an access entry".to_owned());
+        return Opinion::ruled_out("a Node came by an access entry");
     }
     let before = cluster.stopped.partition_point(|at| silent - *at > TOGETHER);
     // Without this one.

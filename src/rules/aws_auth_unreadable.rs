@@ -19,12 +19,15 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
+    if let Some(role) = node_role::mapped(case) {
+        return Opinion::ruled_out(format!("mapRoles of aws-auth can be read, and maps {role}"));
+    }
     let question = match node_role::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,
     };
     let Verdict::Broken(broken) = question.auth.read.judge(question.role) else {
-        return Opinion::RuledOut("mapRoles of aws-auth can be read".to_owned());
+        return Opinion::ruled_out("mapRoles of aws-auth can be read");
     };
     let text = &question.auth.map_roles;
     let place = text::position(text, broken.span.start);

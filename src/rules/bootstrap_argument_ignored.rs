@@ -25,7 +25,7 @@ fn check(case: &Case) -> Opinion {
     };
     let (Some((user_data, text)), Some(class)) = (case.user_data(), case.class()) else { return Opinion::Silent };
     if untainted::registered(user_data).is_some_and(|taints| question.covered_by(&taints)) {
-        return Opinion::RuledOut("the needed taints reach the kubelet".to_owned());
+        return Opinion::ruled_out("the needed taints reach the kubelet");
     }
     let would_help = |a: &&Argument| {
         a.name() == "register-with-taints" && kubelet_flags::parse_taints(&a.value).is_ok_and(|taints| question.covered_by(&taints))
@@ -34,7 +34,7 @@ fn check(case: &Case) -> Opinion {
         Fate::Lost(loss) => Some((a, loss)),
         _ => None,
     }) else {
-        return Opinion::RuledOut("no taint in userData is lost on its way to the kubelet".to_owned());
+        return Opinion::ruled_out("no taint in userData is lost on its way to the kubelet");
     };
     let place = text::position(text, argument.span.start);
     let name = class.name();

@@ -21,7 +21,7 @@ fn check(case: &Case) -> Opinion {
     let Some(id) = case.instance_id() else { return Opinion::Silent };
     let Some((console, at)) = case.world.aws().console(id).known() else { return Opinion::Silent };
     let Some(line) = console.lines.last() else {
-        return if console.bytes > 0 { Opinion::RuledOut("the console holds no line that says so".to_owned()) } else { Opinion::Silent };
+        return if console.bytes > 0 { Opinion::ruled_out("the console holds no line that says so") } else { Opinion::Silent };
     };
     // A script that fails under cloud-init need not be the one that starts the kubelet.
     let confidence = if line.program == "cloud-init" { Confidence::Likely } else { Confidence::Certain };

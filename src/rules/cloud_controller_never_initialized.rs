@@ -37,10 +37,10 @@ struct Cluster {
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
     let Some(taint) = node.taint(UNINITIALIZED_TAINT) else {
-        return Opinion::RuledOut(format!("Node {} does not carry {UNINITIALIZED_TAINT}", node.name()));
+        return Opinion::ruled_out(format!("Node {} does not carry {UNINITIALIZED_TAINT}", node.name()));
     };
     if !cloud_controller::traces(case.world, node).is_empty() {
-        return Opinion::RuledOut(format!("the cloud controller has left its traces on Node {}", node.name()));
+        return Opinion::ruled_out(format!("the cloud controller has left its traces on Node {}", node.name()));
     }
     let Some(created) = node.metadata.creation_timestamp else { return Opinion::Silent };
     let name = node.name();

@@ -27,8 +27,8 @@ fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
     let Some(ready) = cni::not_ready(node) else {
         return match node.condition("Ready") {
-            Some(c) if c.is_true() => Opinion::RuledOut(format!("Node {} is Ready, so its network plugin is set up", node.name())),
-            Some(c) if c.is_false() => Opinion::RuledOut(format!("Node {} is NotReady for another reason: {}", node.name(), c.message)),
+            Some(c) if c.is_true() => Opinion::ruled_out(format!("Node {} is Ready, so its network plugin is set up", node.name())),
+            Some(c) if c.is_false() => Opinion::ruled_out(format!("Node {} is NotReady for another reason: {}", node.name(), c.message)),
             _ => Opinion::Silent,
         };
     };

@@ -46,7 +46,7 @@ fn check(case: &Case) -> Opinion {
     let Some(set) = custom_networking(case) else { return Opinion::Silent };
     let (name, from) = wanted(set, node);
     if case.world.has_eni_config(name) {
-        return Opinion::RuledOut(format!("ENIConfig {name}, which the VPC CNI takes for Node {}, exists", node.name()));
+        return Opinion::ruled_out(format!("ENIConfig {name}, which the VPC CNI takes for Node {}, exists", node.name()));
     }
     let unread = case.world.missing(Input::EniConfigs);
     // A name that something gives the Node may well exist where nobody has looked.

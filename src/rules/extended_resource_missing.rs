@@ -137,7 +137,7 @@ fn check(case: &Case) -> Opinion {
     let (Some(node), Some(claim)) = (case.node, case.claim) else { return Opinion::Silent };
     let missing = missing(claim, node);
     let Some(&first) = missing.iter().find(|name| SOURCES.iter().any(|s| s.resource == **name)).or(missing.first()) else {
-        return Opinion::RuledOut(format!("Node {} offers every resource that NodeClaim {} asked for", node.name(), claim.name()));
+        return Opinion::ruled_out(format!("Node {} offers every resource that NodeClaim {} asked for", node.name(), claim.name()));
     };
     // cpu and memory are missing only where the kubelet has not reported at all.
     if !node.is_ready() || missing.contains(&"cpu") || missing.contains(&"memory") {

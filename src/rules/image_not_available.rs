@@ -25,7 +25,9 @@ fn check(case: &Case) -> Opinion {
     let Some(id) = image(case) else { return Opinion::Silent };
     let aws = case.world.aws();
     let (state, image, at) = match aws.image(id) {
-        Told::Is(image, _) if image.state == "available" => return Opinion::RuledOut(format!("EC2 says that the image {id} is available")),
+        Told::Is(image, _) if image.state == "available" => {
+            return Opinion::ruled_out(format!("EC2 says that the image {id} is available"));
+        }
         Told::Is(image, at) => (image.state.as_str(), Some(image), at),
         Told::Absent(at) => ("not known to EC2: deregistered, or not shared with this account", None, at),
         Told::Nothing | Told::Refused(_) => return Opinion::Silent,

@@ -56,7 +56,7 @@ fn check(case: &Case) -> Opinion {
     }
     let Some(ended) = ended(case) else {
         return match case.world.aws().instance(id).known() {
-            Some((instance, _)) if instance.state == "running" => Opinion::RuledOut(format!("EC2 says that {id} runs")),
+            Some((instance, _)) if instance.state == "running" => Opinion::ruled_out(format!("EC2 says that {id} runs")),
             _ => Opinion::Silent,
         };
     };

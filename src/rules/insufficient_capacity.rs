@@ -27,7 +27,7 @@ fn check(case: &Case) -> Opinion {
         None => case.world.claim_events_of_pool(pool).filter(refused).max_by_key(|e| e.last_seen()),
     };
     let Some(event) = own else {
-        return Opinion::RuledOut("no InsufficientCapacityError event".to_owned());
+        return Opinion::ruled_out("no InsufficientCapacityError event");
     };
     let message = &event.message;
     // An empty class reference also ends here; the node class rules speak of it.
@@ -43,7 +43,7 @@ fn check(case: &Case) -> Opinion {
         .collect();
     // A single refusal is everyday life: Karpenter asks for another offering at once.
     if case.claim.is_some() && earlier.is_empty() && event.times() < 2 {
-        return Opinion::RuledOut("EC2 refused one NodeClaim only, and Karpenter asks again".to_owned());
+        return Opinion::ruled_out("EC2 refused one NodeClaim only, and Karpenter asks again");
     }
     let wanted = wanted(case);
     // All of these end as InsufficientCapacityError: karpenter-provider-aws v1.14.1 pkg/errors/errors.go

@@ -27,7 +27,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::LookAgain(at);
     }
     let Some(waits) = waits_for_karpenter(case) else {
-        return Opinion::RuledOut("Karpenter does not run, but has done its part here".to_owned());
+        return Opinion::ruled_out("Karpenter does not run, but has done its part here");
     };
     let (namespace, name) = karpenter.deployment.split_once('/').unwrap_or(("", &karpenter.deployment));
     let how = match stopped {

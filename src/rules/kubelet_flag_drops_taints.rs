@@ -29,11 +29,11 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     let Some(argument) = user_data.effective("register-with-taints").filter(|a| matches!(a.setting, Setting::Flag(_))) else {
-        return Opinion::RuledOut("userData passes no --register-with-taints to the kubelet".to_owned());
+        return Opinion::ruled_out("userData passes no --register-with-taints to the kubelet");
     };
     let Some(taints) = untainted::registered(user_data) else { return Opinion::Silent };
     if question.covered_by(&taints) {
-        return Opinion::RuledOut("the taints in userData's --register-with-taints are the ones that are needed".to_owned());
+        return Opinion::ruled_out("the taints in userData's --register-with-taints are the ones that are needed");
     }
     let place = text::position(text, argument.span.start);
     let name = class.name();

@@ -30,11 +30,11 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     };
     let Some((argument, since)) = user_data.removed_flags(minor).next() else {
-        return Opinion::RuledOut(format!("userData passes no flag that the kubelet of Kubernetes 1.{minor} does not know"));
+        return Opinion::ruled_out(format!("userData passes no flag that the kubelet of Kubernetes 1.{minor} does not know"));
     };
     // A machine that joined with this text only tells of its own kubelet, which may be the one before the upgrade.
     if let Some(sibling) = &joined_since(case, class, since).0 {
-        return Opinion::RuledOut(format!("NodeClaim {sibling} joined with the same userData"));
+        return Opinion::ruled_out(format!("NodeClaim {sibling} joined with the same userData"));
     }
     let (flag, span, exact) = (argument.name(), argument.span, argument.exact);
     let place = text::position(text, span.start);

@@ -21,10 +21,10 @@ fn check(case: &Case) -> Opinion {
     let (Some((user_data, text)), Some(class)) = (case.user_data(), case.class()) else { return Opinion::Silent };
     let refused = user_data.refused_labels();
     let Some((key, span)) = refused.first() else {
-        return Opinion::RuledOut("userData passes no label that the kubelet refuses".to_owned());
+        return Opinion::ruled_out("userData passes no label that the kubelet refuses");
     };
     if let Some(sibling) = case.same_spec_sibling_joined() {
-        return Opinion::RuledOut(format!("NodeClaim {} joined with the same userData", sibling.name()));
+        return Opinion::ruled_out(format!("NodeClaim {} joined with the same userData", sibling.name()));
     }
     let place = text::position(text, span.start);
     let name = class.name();

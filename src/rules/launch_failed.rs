@@ -25,7 +25,7 @@ fn check(case: &Case) -> Opinion {
     let Some(launched) = claim.condition("Launched").filter(|c| !c.is_true()) else { return Opinion::Silent };
     // NodeClassReadinessUnknown is the class's own affair.
     if matches!(launched.reason.as_str(), "AwaitingReconciliation" | "" | "Launched" | "NodeClassReadinessUnknown") {
-        return Opinion::RuledOut("Karpenter reports no launch error".to_owned());
+        return Opinion::ruled_out("Karpenter reports no launch error");
     }
     // A reason of Karpenter's own is surer than words in a message, but "Unauthorized" has variants that only the message tells apart.
     let by_reason = launch_error::named(&launched.reason);

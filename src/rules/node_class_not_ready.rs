@@ -23,7 +23,7 @@ fn check(case: &Case) -> Opinion {
     let Some(class) = case.class() else { return Opinion::Silent };
     let Some(ready) = class.condition("Ready") else { return Opinion::Silent };
     if ready.is_true() {
-        return Opinion::RuledOut(format!("{} {} is Ready", class.kind, class.name()));
+        return Opinion::ruled_out(format!("{} {} is Ready", class.kind, class.name()));
     }
     // The dependents say why; ValidationSucceeded "DependenciesNotReady" only repeats them. What is False is known, what is Unknown is not.
     // Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass_status.go, pkg/controllers/nodeclass/*.go.
@@ -40,7 +40,7 @@ fn check(case: &Case) -> Opinion {
         saw(&object, format!(r#"status.conditions[?(@.type=="{}")]"#, c.type_), c.shown(), "Karpenter launches nothing until this is True")
     };
     let mut finding = Finding::new(confidence, summary, evidence(ready)).with_all(failing.iter().map(|c| evidence(c)));
-    finding.blame = blame(class, &failing);
+    finding.blame = blame(class, &failing).map(Box::new);
     let advice = failing.first().and_then(|c| advice(c));
     let fix = match (advice, failing.first().and_then(|c| launch_error::named(&c.message))) {
         // What a dry run was refused for stands in the message, from 1.13.0 on.

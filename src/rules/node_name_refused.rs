@@ -83,7 +83,7 @@ fn check(case: &Case) -> Opinion {
     let Some(claim) = case.claim else { return Opinion::Silent };
     let Some(launched) = claim.true_since("Launched") else { return Opinion::Silent };
     let Some((name, event, whose)) = of_this_machine(case, launched) else {
-        return Opinion::RuledOut("no kubelet reports under a name without a Node since the launch".to_owned());
+        return Opinion::ruled_out("no kubelet reports under a name without a Node since the launch");
     };
     // Where requests for certificates were not read, the Node may have existed.
     let requests_read = case.world.missing(Input::CertificateSigningRequests).is_none();

@@ -24,7 +24,7 @@ fn check(case: &Case) -> Opinion {
         .filter_map(|t| pool.condition(t))
         .find(|c| c.is_false() && matches!(c.reason.as_str(), "NodePoolValidationFailed" | "NodeClassNotFound" | "NodeClassTerminating"));
     let Some(condition) = failing else {
-        return Opinion::RuledOut(format!("NodePool {} is valid, and its node class exists", pool.name()));
+        return Opinion::ruled_out(format!("NodePool {} is valid, and its node class exists", pool.name()));
     };
     let name = pool.name();
     let reference = &pool.spec.template.spec.node_class_ref;

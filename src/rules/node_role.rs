@@ -3,7 +3,7 @@
 use super::access_entry::{self, Entrance};
 use super::node_name_refused::{self, Whose};
 use crate::api::{Confidence, Stage};
-use crate::aws_auth::BOOTSTRAPPERS_GROUP;
+use crate::aws_auth::{BOOTSTRAPPERS_GROUP, Verdict};
 use crate::case::Case;
 use crate::finding::Opinion;
 use crate::foreign::{InstanceProfile, Node, NodeClaim, NodeClass};
@@ -32,6 +32,14 @@ impl Question<'_> {
     }
 }
 
+/// The node role, where aws-auth makes a node of whoever has it: then no flaw of aws-auth is the cause, whatever else lets the role in.
+pub(super) fn mapped<'w>(case: &Case<'w>) -> Option<&'w str> {
+    struct Mapped(bool);
+    let (role, auth) = (name(case)?, case.world.aws_auth()?);
+    let mapped = case.world.once(role, || Mapped(matches!(auth.read.judge(role), Verdict::Mapped(_))));
+    mapped.0.then_some(role)
+}
+
 /// `Err` is the rule's answer where the question does not arise.
 pub(super) fn ask<'w>(case: &Case<'w>) -> Result<Question<'w>, Opinion> {
     if case.stage() != Stage::Join {
@@ -41,7 +49,7 @@ pub(super) fn ask<'w>(case: &Case<'w>) -> Result<Question<'w>, Opinion> {
     let Some(role) = identity(class) else { return Err(Opinion::Silent) };
     let running = running(case, role);
     if let Some(proof) = works(case, &running) {
-        return Err(Opinion::RuledOut(format!("the node role {role} is let in: {proof}")));
+        return Err(Opinion::ruled_out(format!("the node role {role} is let in: {proof}")));
     }
     let ran_before = running.any;
     let named = name(case);
@@ -49,10 +57,10 @@ pub(super) fn ask<'w>(case: &Case<'w>) -> Result<Question<'w>, Opinion> {
     let role = named.unwrap_or_else(|| role.rsplit('/').next().unwrap_or(role));
     let has_no_entry = match access_entry::of(case, role) {
         Entrance::Fits(entry) => {
-            return Err(Opinion::RuledOut(format!("the access entry of {} is of type {}", entry.principal_arn, entry.type_)));
+            return Err(Opinion::ruled_out(format!("the access entry of {} is of type {}", entry.principal_arn, entry.type_)));
         }
         Entrance::Missing { mode, .. } if !mode.reads_aws_auth() => {
-            return Err(Opinion::RuledOut("the cluster's authentication mode is API: aws-auth lets nobody in".to_owned()));
+            return Err(Opinion::ruled_out("the cluster's authentication mode is API: aws-auth lets nobody in"));
         }
         // An entry beats aws-auth, and this one has its own rule.
         Entrance::WrongType { .. } | Entrance::Outlived { .. } => return Err(Opinion::Silent),

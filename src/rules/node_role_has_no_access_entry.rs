@@ -23,15 +23,15 @@ fn check(case: &Case) -> Opinion {
     let (at, mode) = match access_entry::of(case, role) {
         Entrance::Missing { at, mode } => (at, mode),
         Entrance::WrongType { entry, .. } | Entrance::Outlived { entry, .. } | Entrance::Fits(entry) => {
-            return Opinion::RuledOut(format!("{} has an access entry", entry.principal_arn));
+            return Opinion::ruled_out(format!("{} has an access entry", entry.principal_arn));
         }
         Entrance::NotRead => {
-            return Opinion::RuledOut(format!("the authentication mode of {cluster} is CONFIG_MAP: it reads no access entries"));
+            return Opinion::ruled_out(format!("the authentication mode of {cluster} is CONFIG_MAP: it reads no access entries"));
         }
         Entrance::Unseen => return Opinion::Silent,
     };
     if let Some(proof) = node_role::is_let_in(case) {
-        return Opinion::RuledOut(format!("the node role {role} is let in: {proof}"));
+        return Opinion::ruled_out(format!("the node role {role} is let in: {proof}"));
     }
     let confidence = match (mode.reads_aws_auth(), case.world.aws_auth(), case.world.missing(Input::AwsAuth)) {
         // What aws-auth says of the role has rules of its own.

@@ -20,6 +20,9 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
+    if let Some(role) = node_role::mapped(case) {
+        return Opinion::ruled_out(format!("aws-auth has an entry for {role}"));
+    }
     let question = match node_role::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,
@@ -34,7 +37,7 @@ fn check(case: &Case) -> Opinion {
         Verdict::Unmapped => None,
         Verdict::NearMiss { entry, miss: Miss::Similar { .. } } => Some(entry),
         Verdict::Broken(_) | Verdict::Dropped { .. } | Verdict::NearMiss { .. } => return Opinion::Silent,
-        _ => return Opinion::RuledOut(format!("aws-auth has an entry for {role}")),
+        _ => return Opinion::ruled_out(format!("aws-auth has an entry for {role}")),
     };
     let node_entries: Vec<_> = auth.roles.iter().filter(|r| r.has_group(NODES_GROUP)).collect();
     // No node goes by aws-auth here: access entries are in use, and whether one fits cannot be seen.
@@ -86,7 +89,7 @@ fn check(case: &Case) -> Opinion {
         _ => or_ask(
             finding,
             case.world.aws().access_entry(cluster, role),
-            &format!("Does an access entry exist for {role}? Where the cluster uses access entries, aws-auth need not have it."),
+            format!("Does an access entry exist for {role}? Where the cluster uses access entries, aws-auth need not have it."),
             format!("aws eks list-access-entries --cluster-name {cluster} --output text"),
             |_, _| None,
         ),

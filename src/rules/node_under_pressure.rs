@@ -20,7 +20,7 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node.filter(|n| n.is_ready()) else { return Opinion::Silent };
     let Some(pressed) = PRESSURES.iter().find_map(|type_| node.condition(type_).filter(|c| c.is_true())) else {
-        return Opinion::RuledOut(format!("Node {} reports no pressure", node.name()));
+        return Opinion::ruled_out(format!("Node {} reports no pressure", node.name()));
     };
     let volume = case.class().and_then(|c| {
         let size = c.spec.block_device_mappings.iter().find_map(|m| m.ebs.as_ref()?.volume_size.as_deref())?;

@@ -34,14 +34,14 @@ fn check(case: &Case) -> Opinion {
     }
     let Some(family) = claim.metadata.label(FAMILY) else { return Opinion::Silent };
     if let Some(gpus) = claim.metadata.label(GPUS) {
-        return Opinion::RuledOut(format!("the image {} is for NVIDIA GPUs, and the machine has {gpus}", ami.name));
+        return Opinion::ruled_out(format!("the image {} is for NVIDIA GPUs, and the machine has {gpus}", ami.name));
     }
     let joined = case.world.once(&format!("{}/{} {}", class.kind, class.name(), ami.id), || {
         let without_gpu = |s: &&NodeClaim| s.status.image_id == ami.id && s.metadata.label(GPUS).is_none();
         Joined(case.joined_siblings().find(without_gpu).map(|s| s.name().to_owned()))
     });
     if let Some(joined) = &joined.0 {
-        return Opinion::RuledOut(format!("NodeClaim {joined} has joined with the image {} and no GPU", ami.name));
+        return Opinion::ruled_out(format!("NodeClaim {joined} has joined with the image {} and no GPU", ami.name));
     }
     let name = class.name();
     let object = format!("{}/{name}", class.kind);

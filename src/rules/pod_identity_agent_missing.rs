@@ -30,7 +30,7 @@ fn check(case: &Case) -> Opinion {
     }
     let agent = case.pods().find(|p| p.daemon_set() == Some(AGENT));
     if agent.is_some_and(Pod::is_ready) {
-        return Opinion::RuledOut(format!("the Pod Identity agent runs on Node {}", node.name()));
+        return Opinion::ruled_out(format!("the Pod Identity agent runs on Node {}", node.name()));
     }
     let set = case.world.daemon_sets().find(|d| d.metadata.name == AGENT);
     let blame = Blame::object("apps/v1", "DaemonSet", AGENT).namespace("kube-system");

@@ -38,7 +38,7 @@ fn check(case: &Case) -> Opinion {
     let missing: Vec<&SecurityGroup> =
         first.status.security_groups.iter().filter(|group| !has(class, group) && joining.iter().all(|c| has(c, group))).collect();
     let Some(group) = missing.iter().find(|g| is_clusters(g)).or(missing.first()) else {
-        return Opinion::RuledOut(format!(
+        return Opinion::ruled_out(format!(
             "{} {} has the security groups of {}, whose machines join",
             class.kind,
             class.name(),

@@ -24,11 +24,11 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
     let Some(taint) = node.taint(UNINITIALIZED_TAINT) else {
-        return Opinion::RuledOut(format!("Node {} does not carry {UNINITIALIZED_TAINT}", node.name()));
+        return Opinion::ruled_out(format!("Node {} does not carry {UNINITIALIZED_TAINT}", node.name()));
     };
     let traces = cloud_controller::traces(case.world, node);
     if traces.is_empty() {
-        return Opinion::RuledOut(format!(
+        return Opinion::ruled_out(format!(
             "Node {} shows no trace of the cloud controller: its taint is not stale, it was never processed",
             node.name()
         ));

@@ -30,7 +30,7 @@ fn check(case: &Case) -> Opinion {
     let orphans = case.world.nodes_left_over().filter(|n| n.metadata.creation_timestamp < Some(launched));
     let traces: Vec<Trace> = orphans.filter_map(|node| trace(case, claim, node)).collect();
     let Some(trace) = traces.iter().max_by_key(|t| t.certain) else {
-        return Opinion::RuledOut("no Node of an earlier machine has come back to life since the launch".to_owned());
+        return Opinion::ruled_out("no Node of an earlier machine has come back to life since the launch");
     };
     let waiting = case.peers().is_some_and(|peers| peers.launched_in_vain().any(|(_, name)| name != claim.name()));
     let confidence = match (trace.certain, traces.len() > 1 || waiting) {

@@ -42,7 +42,7 @@ pub(super) fn pod_of<'c>(case: &Case<'c>, owner: &startup_taint::Owner) -> Optio
 fn check(case: &Case) -> Opinion {
     let (Some(node), Some(claim)) = (case.node, case.claim) else { return Opinion::Silent };
     let Some((first, all)) = staying(case) else {
-        return Opinion::RuledOut(format!("no startup taint of NodeClaim {} is left on Node {}", claim.name(), node.name()));
+        return Opinion::ruled_out(format!("no startup taint of NodeClaim {} is left on Node {}", claim.name(), node.name()));
     };
     // A Node that is not Ready cannot run the pod that removes the taint: the reason for NotReady comes first.
     if !node.is_ready() {
@@ -51,7 +51,7 @@ fn check(case: &Case) -> Opinion {
     let finding = match startup_taint::owner(first) {
         None => unowned(case, claim, first),
         Some(owner) if owner.remover.is_none() && pod_of(case, owner).is_some_and(Pod::is_ready) => {
-            return Opinion::RuledOut(format!("{} runs on the Node and has done its part", owner.name));
+            return Opinion::ruled_out(format!("{} runs on the Node and has done its part", owner.name));
         }
         Some(owner) => owned(case, claim, first, owner),
     };

@@ -1,7 +1,7 @@
 //! What only AWS knows: evidence where it was asked and answered, else the question, with why there is no answer.
 
 use super::{image_not_available, node_role};
-use crate::api::{Confidence, Evidence, NodeDiagnosisStatus};
+use crate::api::{Confidence, Evidence, NodeDiagnosisStatus, Text};
 use crate::case::{Case, timestamp};
 use crate::finding::Finding;
 use crate::foreign::Refusal;
@@ -17,10 +17,11 @@ pub(super) fn seen(at: Option<DateTime<Utc>>) -> String {
 pub(super) fn or_ask<T>(
     finding: Finding,
     told: Told<'_, T>,
-    question: &str,
+    question: impl Into<Text>,
     command: String,
     evidence: impl FnOnce(&T, Option<DateTime<Utc>>) -> Option<Evidence>,
 ) -> Finding {
+    let question = question.into();
     match told {
         Told::Nothing => finding.unknown(question, command),
         Told::Refused(refusal) => finding.unknown(format!("{question} ({refusal}.)"), command),

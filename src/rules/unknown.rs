@@ -132,7 +132,7 @@ pub(super) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
         Some(role) => or_ask(
             finding,
             aws.access_entry(cluster, role),
-            &format!("Is there an access entry of type EC2_LINUX (or EC2_WINDOWS) for the role {role}?"),
+            format!("Is there an access entry of type EC2_LINUX (or EC2_WINDOWS) for the role {role}?"),
             format!("aws eks list-access-entries --cluster-name {cluster} --output text | grep {role}"),
             |entry, at| {
                 Some(saw(

@@ -23,7 +23,7 @@ pub fn ask<'w>(case: &Case<'w>) -> Result<Untainted<'w>, Opinion> {
     if let Some(registered) = claim.condition("Registered").filter(|c| c.is_false()) {
         // core v1.0.5 pkg/controllers/nodeclaim/lifecycle/registration.go; the condition itself proves that this version blocks.
         if registered.reason != "UnregisteredTaintNotFound" {
-            return Err(Opinion::RuledOut(format!("Karpenter found {UNREGISTERED_TAINT} on the Node")));
+            return Err(Opinion::ruled_out(format!("Karpenter found {UNREGISTERED_TAINT} on the Node")));
         }
         return Ok(Untainted { claim, node: case.node, refused: true, missing: Vec::new() });
     }

@@ -23,23 +23,24 @@ fn check(case: &Case) -> Opinion {
     let (Some((user_data, text)), Some(class)) = (case.user_data(), case.class()) else { return Opinion::Silent };
     let fatal = |kind: DefectKind| kind != DefectKind::RefusedLabel;
     let Some(defect) = user_data.defects.iter().find(|d| d.consequence(user_data.family) == Consequence::NoJoin && fatal(d.kind)) else {
-        return Opinion::RuledOut("userData holds no mistake that would keep the kubelet from starting".to_owned());
+        return Opinion::ruled_out("userData holds no mistake that would keep the kubelet from starting");
     };
     if let Some(sibling) = case.same_spec_sibling_joined() {
-        return Opinion::RuledOut(format!("NodeClaim {} joined with the same userData", sibling.name()));
+        return Opinion::ruled_out(format!("NodeClaim {} joined with the same userData", sibling.name()));
     }
     let place = text::position(text, defect.span.start);
     let name = class.name();
     let confidence = if user_data.unread_from.is_none() { Confidence::Certain } else { Confidence::Likely };
     let message = text::mask(defect.message.trim_end_matches('.'));
+    let summary = format!("The machine cannot join because of userData of {} {name}, line {}: {message}.", class.kind, place.line);
     let finding = Finding::new(
         confidence,
-        format!("The machine cannot join because of userData of {} {name}, line {}: {message}.", class.kind, place.line),
+        summary,
         saw(
             format!("{}/{name}", class.kind),
             format!("spec.userData:{}:{}", place.line, place.column),
             text::mask(defect.span.of(text).lines().next().unwrap_or_default()),
-            message.as_str(),
+            message,
         ),
     )
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, defect.span))

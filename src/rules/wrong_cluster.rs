@@ -28,14 +28,14 @@ fn check(case: &Case) -> Opinion {
         Some((text, named, own))
     });
     if let Some(sibling) = case.same_spec_sibling_joined() {
-        return Opinion::RuledOut(format!("NodeClaim {} joined with the same node class", sibling.name()));
+        return Opinion::ruled_out(format!("NodeClaim {} joined with the same node class", sibling.name()));
     }
     if let Some((text, named, own)) = elsewhere {
         return by_user_data(class, text, named, own).into();
     }
     match by_settings(case, &karpenter.deployment, name, endpoint) {
         Some(finding) => finding.into(),
-        None => Opinion::RuledOut("neither userData nor Karpenter's settings name another cluster".to_owned()),
+        None => Opinion::ruled_out("neither userData nor Karpenter's settings name another cluster"),
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn keep(new: &mut NodeDiagnosis, old: &NodeDiagnosis) {
 pub(super) fn keep_remediation(new: &mut NodeDiagnosis, old: &NodeDiagnosis) {
     let (Some(verdict), Some(before), Some(done)) = (&mut new.status, &old.status, remediated(old)) else { return };
     let stands = before.outcome.is_none() && before.cause == verdict.cause;
-    if stands || done.status != "False" || [PUT_BACK, REMOVING].contains(&done.reason.as_str()) {
+    if stands || done.status != "False" || [PUT_BACK, REMOVING].contains(&&*done.reason) {
         verdict.conditions.push(done.clone());
     }
 }

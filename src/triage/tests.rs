@@ -265,7 +265,7 @@ fn answer(identity: &Identity, allowed: bool) -> Change {
 
 fn said(orders: Vec<Order>) -> Vec<(String, Confidence)> {
     let statuses = writes(orders).into_iter().filter_map(|write| write.diagnosis.status);
-    statuses.map(|status| (status.cause, status.confidence)).collect()
+    statuses.map(|status| (status.cause.into_owned(), status.confidence)).collect()
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn who_may_not_ask_says_so_once_and_is_no_surer_than_likely() {
     triage.take(refused(), at(5, 1));
     let [write] = &writes(triage.look(at(5, 1)))[..] else { panic!("one verdict") };
     let status = write.diagnosis.status.as_ref().unwrap();
-    assert_eq!((status.cause.as_str(), status.confidence), ("AwsAuthEntryIncomplete", Confidence::Likely));
+    assert_eq!((&*status.cause, status.confidence), ("AwsAuthEntryIncomplete", Confidence::Likely));
     let unknown = &status.unknowns[0];
     assert!(unknown.question.contains("not permitted: create subjectaccessreviews"), "{unknown:?}");
     assert_eq!(unknown.command, "kubectl auth can-i create nodes --as=system:node:nodewhy-asks --as-group=our-nodes");
@@ -343,7 +343,7 @@ fn a_node_without_provider_id_is_news_for_every_claim_that_waits_for_one() {
     assert_eq!(cause(&mut triage, at(7, 0)), None, "the cloud controller may only be about to set it");
     let said: Vec<_> =
         writes(triage.look(at(10, 0))).into_iter().map(|w| (w.diagnosis.spec.subject.kind, w.diagnosis.status.unwrap().cause)).collect();
-    assert!(said.contains(&("NodeClaim".to_owned(), "NodeWithoutProviderID".to_owned())), "{said:?}");
+    assert!(said.contains(&("NodeClaim".to_owned(), "NodeWithoutProviderID".into())), "{said:?}");
 }
 
 #[test]
@@ -473,10 +473,10 @@ fn what_the_budget_of_removals_counts_on_is_not_forgotten_for_being_one_too_many
             // The oldest, and the next but one: one removal an hour ago, one that was refused.
             if let Some(reason) = [Some("Removed"), None, Some("Cordoned")].get(n as usize).copied().flatten() {
                 status.conditions.push(crate::api::Condition {
-                    type_: remediate::CONDITION.to_owned(),
-                    status: if reason == "Removed" { "True" } else { "False" }.to_owned(),
+                    type_: remediate::CONDITION.into(),
+                    status: if reason == "Removed" { "True" } else { "False" }.into(),
                     last_transition_time: at(1, 0),
-                    reason: reason.to_owned(),
+                    reason: reason.into(),
                     message: String::new(),
                     observed_generation: None,
                 });

@@ -5,14 +5,14 @@
 use super::World;
 use crate::word::Word;
 use std::any::{Any, TypeId};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 #[derive(Debug, Default)]
 pub(super) struct Derived {
     left_over: OnceLock<Vec<Word>>,
     without_node: OnceLock<Vec<String>>,
-    answers: Mutex<HashMap<TypeId, HashMap<String, Answer>>>,
+    answers: Mutex<BTreeMap<TypeId, BTreeMap<String, Answer>>>,
 }
 
 type Answer = Arc<dyn Any + Send + Sync>;
