@@ -66,8 +66,10 @@ impl Evidence {
 
 /// The program's own texts are copied only where they are cut.
 fn cut_text(text: &mut Text, most: usize) {
-    if text.len() > most {
-        cut(text.to_mut(), most);
+    match text {
+        Text::Owned(text) => cut(text, most),
+        Text::Borrowed(borrowed) if borrowed.len() > most => cut(text.to_mut(), most),
+        Text::Borrowed(_) => {}
     }
 }
 
@@ -75,6 +77,8 @@ fn cut_text(text: &mut Text, most: usize) {
 fn cut(text: &mut String, most: usize) {
     // Not more bytes are not more characters.
     if text.len() <= most {
+        // `format!` reserves twice its own words.
+        text.shrink_to_fit();
         return;
     }
     let mut last = text.char_indices().map(|(at, _)| at).skip(most.saturating_sub(1));
