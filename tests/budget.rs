@@ -50,6 +50,7 @@ fn a_machine_stays_within_its_budget() {
     let judged = (region.change().allocations - judged) / YOUNG;
     assert!(judged <= 100, "{judged} allocations to judge a young machine");
 
+    // Of a fleet that nothing explains: the longest verdict of those that come in thousands.
     let mut world = cluster("");
     for n in 0..MACHINES {
         world.apply(object(Input::NodeClaims, &claim(n, Fate::Stuck)), now());

@@ -27,6 +27,11 @@ pub struct Split<'w> {
 
 /// The dimensions whose value this machine shares with no machine that joined.
 pub fn splits<'w>(case: &Case<'w>) -> impl Iterator<Item = Split<'w>> {
+    splits_by(case, |_| true)
+}
+
+/// Those of certain dimensions.
+fn splits_by<'w>(case: &Case<'w>, of: impl Fn(&str) -> bool) -> impl Iterator<Item = Split<'w>> {
     // Where none joined there is nothing to compare with.
     let compares = matches!(case.stage(), Stage::Join | Stage::Register);
     let peers = case.peers().filter(|peers| compares && !peers.joined().is_empty());
@@ -43,7 +48,7 @@ pub fn splits<'w>(case: &Case<'w>) -> impl Iterator<Item = Split<'w>> {
         let (elsewhere, _) = others.max_by_key(|(_, t)| t.joined)?;
         (joined >= 2 && failed == 0).then_some(Split { dimension, value, failed: own.not_joined, elsewhere, joined })
     };
-    peers.into_iter().flat_map(Peers::tallies).filter_map(split)
+    peers.into_iter().flat_map(Peers::tallies).filter(move |(dimension, _)| of(dimension.what)).filter_map(split)
 }
 
 impl Split<'_> {
@@ -72,9 +77,10 @@ pub fn evidence(case: &Case) -> Vec<Evidence> {
 #[must_use]
 pub fn suspicion<'w>(case: &Case<'w>, what: &str, also: &[&str]) -> Option<(Split<'w>, Confidence)> {
     const MANY: u32 = 3;
-    let split = splits(case).find(|s| s.dimension.what == what)?;
+    let split = splits_by(case, |dimension| dimension == what).next()?;
     // What was edited between the successes and the failures may be it just as well.
-    let rivals = splits(case).any(|s| s.dimension.what != what && !also.contains(&s.dimension.what)) || !change::evidence(case).is_empty();
+    let rivals =
+        splits_by(case, |dimension| dimension != what && !also.contains(&dimension)).next().is_some() || !change::evidence(case).is_empty();
     // The second machine may only be booting.
     let (claim, peers) = (case.claim?, case.peers()?);
     let overdue = peers.launched_in_vain().take_while(|(at, _)| case.now - *at >= case.wait.patience);
