@@ -85,7 +85,7 @@ struct Heard {
 fn hear(case: &Case) -> Heard {
     // Most rules that say anything rule themselves out.
     let mut heard = Heard { findings: Vec::new(), ruled_out: Vec::with_capacity(16), look_again: None };
-    for &rule in rules::of_stage(case.stage()).map_or(&[][..], |of_stage| &of_stage.rules) {
+    for &rule in rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| &of_stage.rules) {
         match (rule.check)(case) {
             Opinion::Silent => {}
             Opinion::RuledOut(because) => heard.ruled_out.push(RuledOut { cause: rule.cause.into(), because }),
@@ -161,11 +161,6 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
             evidence.push(report);
         }
     }
-    // Kept as long as the machine is stuck: without room for more.
-    let mut ruled_out = heard.ruled_out;
-    ruled_out.shrink_to_fit();
-    unknowns.shrink_to_fit();
-    evidence.shrink_to_fit();
     let known = rule.is_some();
     let condition = Condition {
         type_: "Diagnosed".into(),
@@ -182,7 +177,7 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
         summary: finding.summary,
         blame: finding.blame,
         evidence,
-        ruled_out,
+        ruled_out: heard.ruled_out,
         unknowns,
         alternatives,
         fix: Some(Fix { summary: finding.fix, steps: finding.steps, documentation: rules::documentation(cause) }),
@@ -195,8 +190,7 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
     }
     .within_limits();
     let mut diagnosis = NodeDiagnosis::new(&case.diagnosis_name(), case.spec());
-    let mut labels = BTreeMap::new();
-    labels.insert(CAUSE_LABEL.to_owned(), cause.to_owned());
+    let mut labels = BTreeMap::from([(CAUSE_LABEL.to_owned(), cause.to_owned())]);
     if let Some(pool) = &diagnosis.spec.node_pool {
         labels.insert("karpenter.sh/nodepool".to_owned(), pool.name.clone());
     }

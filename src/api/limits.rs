@@ -14,7 +14,8 @@ pub const ALTERNATIVES: usize = 16;
 pub const STEPS: usize = 16;
 
 impl NodeDiagnosisStatus {
-    /// Cuts what is longer than the schema permits. Of lists the first stay, which are the strongest.
+    /// Cuts what is longer than the schema permits. Of lists the first stay, which are the strongest. Room that is not used is given back:
+    /// a verdict is kept for as long as its machine is stuck.
     #[must_use]
     pub fn within_limits(mut self) -> Self {
         cut(&mut self.summary, SENTENCE);
@@ -23,11 +24,14 @@ impl NodeDiagnosisStatus {
         }
         self.evidence.truncate(EVIDENCE);
         self.evidence = self.evidence.into_iter().map(Evidence::within_limits).collect();
+        self.evidence.shrink_to_fit();
         self.ruled_out.truncate(RULED_OUT);
+        self.ruled_out.shrink_to_fit();
         for ruled_out in &mut self.ruled_out {
             cut_text(&mut ruled_out.because, SENTENCE);
         }
         self.unknowns.truncate(UNKNOWNS);
+        self.unknowns.shrink_to_fit();
         for unknown in &mut self.unknowns {
             cut_text(&mut unknown.question, SENTENCE);
             cut_text(&mut unknown.command, SENTENCE);

@@ -42,10 +42,10 @@ struct Slowest(Option<(TimeDelta, String)>);
 
 /// Machines of the class that joined took long, so this one may only be on its way.
 fn like_its_siblings(case: &Case) -> Opinion {
-    let Some(of_class) = case.class_object() else { return Opinion::Silent };
+    let (Some(class), Some(of_class)) = (case.class(), case.class_object()) else { return Opinion::Silent };
     // Whoever asks has not joined, and is none of them.
     let slowest = case.world.once(&of_class, || {
-        let took = case.joined_siblings().take(SAMPLE).filter_map(|c| Some((boot(c)?, c.name())));
+        let took = case.world.joined_of_class(&class.kind, class.name()).take(SAMPLE).filter_map(|c| Some((boot(c)?, c.name())));
         Slowest(took.max().map(|(took, name)| (took, name.to_owned())))
     });
     let Some((took, slowest)) = &slowest.0 else { return Opinion::Silent };
@@ -70,14 +70,9 @@ fn like_its_siblings(case: &Case) -> Opinion {
         format!("{} after the launch", duration(took)),
         "a machine of the same class that did join",
     );
-    let finding = advise(Finding::new(Confidence::Likely, summary, evidence));
-    let finding = match case.class() {
-        Some(class) => {
-            let field = if class.spec.user_data.is_some() { "spec.userData" } else { "spec.amiSelectorTerms" };
-            finding.blaming(Blame::object(&class.api_version, &class.kind, class.name()).field(field))
-        }
-        None => finding,
-    };
+    let field = if class.spec.user_data.is_some() { "spec.userData" } else { "spec.amiSelectorTerms" };
+    let finding = advise(Finding::new(Confidence::Likely, summary, evidence))
+        .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field(field));
     ask_the_instance(case, finding).into()
 }
 
