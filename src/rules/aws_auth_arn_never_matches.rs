@@ -18,9 +18,6 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
-    if let Some(role) = node_role::mapped(case) {
-        return Opinion::ruled_out(format!("the ARN of {role} in aws-auth has the form that matches"));
-    }
     let question = match node_role::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,

@@ -43,9 +43,6 @@ fn may_be_bound(entry: &RoleMapping) -> bool {
 }
 
 fn check(case: &Case) -> Opinion {
-    if let Some(role) = node_role::mapped(case) {
-        return Opinion::ruled_out(format!("aws-auth maps {role} to a node's username and to {NODES_GROUP}"));
-    }
     let question = match node_role::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,

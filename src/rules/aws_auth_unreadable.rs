@@ -19,9 +19,6 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
-    if let Some(role) = node_role::mapped(case) {
-        return Opinion::ruled_out(format!("mapRoles of aws-auth can be read, and maps {role}"));
-    }
     let question = match node_role::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,

@@ -3,7 +3,7 @@
 use super::access_entry::{self, Entrance};
 use super::node_name_refused::{self, Whose};
 use crate::api::{Confidence, Stage};
-use crate::aws_auth::{BOOTSTRAPPERS_GROUP, Verdict};
+use crate::aws_auth::{BOOTSTRAPPERS_GROUP, NODES_GROUP, Verdict};
 use crate::case::Case;
 use crate::finding::Opinion;
 use crate::foreign::{InstanceProfile, Node, NodeClaim, NodeClass};
@@ -33,7 +33,7 @@ impl Question<'_> {
 }
 
 /// The node role, where aws-auth makes a node of whoever has it: then no flaw of aws-auth is the cause, whatever else lets the role in.
-pub(super) fn mapped<'w>(case: &Case<'w>) -> Option<&'w str> {
+fn mapped<'w>(case: &Case<'w>) -> Option<&'w str> {
     struct Mapped(bool);
     let (role, auth) = (name(case)?, case.world.aws_auth()?);
     let mapped = case.world.once(role, || Mapped(matches!(auth.read.judge(role), Verdict::Mapped(_))));
@@ -44,6 +44,9 @@ pub(super) fn mapped<'w>(case: &Case<'w>) -> Option<&'w str> {
 pub(super) fn ask<'w>(case: &Case<'w>) -> Result<Question<'w>, Opinion> {
     if case.stage() != Stage::Join {
         return Err(Opinion::Silent);
+    }
+    if let Some(role) = mapped(case) {
+        return Err(Opinion::ruled_out(format!("aws-auth maps {role} to a node's username and to {NODES_GROUP}")));
     }
     let (Some(class), Some(auth)) = (case.class(), case.world.aws_auth()) else { return Err(Opinion::Silent) };
     let Some(role) = identity(class) else { return Err(Opinion::Silent) };

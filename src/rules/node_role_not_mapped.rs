@@ -20,9 +20,6 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
-    if let Some(role) = node_role::mapped(case) {
-        return Opinion::ruled_out(format!("aws-auth has an entry for {role}"));
-    }
     let question = match node_role::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,
