@@ -14,6 +14,7 @@ mod node_claim;
 mod node_class;
 mod node_pool;
 mod pairs;
+mod passing;
 mod workload;
 
 pub use affinity::{Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm};
@@ -29,6 +30,7 @@ pub use node_class::{
 };
 pub use node_pool::{NodePool, NodePoolSpec, NodePoolStatus, Template, TemplateSpec};
 pub use pairs::Pairs;
+pub use passing::Passing;
 pub use workload::{
     Container, ContainerState, ContainerStatus, DaemonSet, DaemonSetStatus, Deployment, EnvVar, Pod, PodSpec, PodStatus, PodTemplate,
     Terminated, Toleration, Waiting, Workload,

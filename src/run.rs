@@ -20,6 +20,7 @@ use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use remedies::Remedies;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
@@ -33,6 +34,8 @@ const CHANGES: usize = 1024;
 const BATCH: usize = 256;
 /// The loop comes by at least so often.
 const TURN: Duration = Duration::from_secs(10);
+/// Tokio's clock is no finer.
+const MOMENT: Duration = Duration::from_millis(1);
 /// What is still to be written at the end has so long.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 
@@ -208,8 +211,13 @@ impl Operator<'_> {
         let mut batch = Vec::with_capacity(BATCH);
         let mut started = false;
         let mut counted = None;
+        let mut alarm = pin!(tokio::time::sleep(Duration::ZERO));
         loop {
-            let wait = self.wait(started);
+            // One that rings in vain is cheaper than one that is set anew for each change: that wakes the thread which waits for events.
+            let wake = tokio::time::Instant::now() + self.wait(started);
+            if alarm.is_elapsed() || wake + MOMENT < alarm.deadline() {
+                alarm.as_mut().reset(wake);
+            }
             tokio::select! {
                 received = changed.recv_many(&mut batch, BATCH) => if received == 0 { return Err(Error::Died("no watch is left".to_owned())) },
                 Ok(()) = self.leads.changed() => {}
@@ -217,7 +225,7 @@ impl Operator<'_> {
                     let now = self.now();
                     self.remedies.heard(&removal, answer, &mut self.triage, now).await;
                 }
-                () = tokio::time::sleep(wait) => {}
+                () = &mut alarm => {}
                 error = self.watches.died() => return Err(Error::Died(error.to_string())),
             }
             self.health.turn();

@@ -108,10 +108,11 @@ pub struct World {
 }
 
 impl World {
-    /// Takes in an object as seen at `now`.
+    /// Takes in an object as seen at `now`. One that says nothing new touches nothing.
     pub fn apply(&mut self, object: Object, now: DateTime<Utc>) -> Touched {
-        self.derived = Derived::default();
         self.availability.insert(object.input(), Availability::Read);
+        let Some(object) = self.news(object) else { return Touched::Subjects(Vec::new()) };
+        self.derived = Derived::default();
         match object {
             Object::NodeClaim(claim) => self.apply_claim(claim, now),
             Object::Node(node) => self.apply_node(node),
@@ -190,8 +191,34 @@ impl World {
         }
     }
 
-    fn apply_claim(&mut self, mut claim: NodeClaim, now: DateTime<Utc>) -> Touched {
-        claim.drop_repetitions();
+    /// The object, unless it is as it was but for what passes: kubelets report every five minutes, Karpenter counts the resources of a
+    /// NodePool with each Node, and a new list shows everything once more.
+    fn news(&mut self, object: Object) -> Option<Object> {
+        fn new<T: PartialEq>(known: Option<&mut T>, object: T) -> Option<T> {
+            match known {
+                Some(known) if *known == object => {
+                    *known = object;
+                    None
+                }
+                _ => Some(object),
+            }
+        }
+        match object {
+            Object::Node(node) => new(self.nodes.get_mut(&node.metadata.name).map(AsMut::as_mut), node).map(Object::Node),
+            Object::NodeClaim(mut claim) => {
+                claim.drop_repetitions();
+                new(self.claims.get_mut(&claim.metadata.name).map(AsMut::as_mut), claim).map(Object::NodeClaim)
+            }
+            Object::NodePool(pool) => new(self.pools.get_mut(&*pool.metadata.name), pool).map(Object::NodePool),
+            Object::NodeClass(class) => {
+                let known = self.classes.get_mut(&class.kind).and_then(|of_kind| of_kind.get_mut(&*class.metadata.name));
+                new(known.map(|facts| &mut facts.class), class).map(Object::NodeClass)
+            }
+            other => Some(other),
+        }
+    }
+
+    fn apply_claim(&mut self, claim: NodeClaim, now: DateTime<Utc>) -> Touched {
         let name = claim.metadata.name.clone();
         if let Some(old) = self.claims.remove(&name) {
             for condition in &claim.status.conditions {
@@ -621,7 +648,7 @@ impl World {
                 .flatten()
         });
         let nodes = self.nodes.values().flat_map(|n| {
-            let conditions = n.status.conditions.iter().flat_map(|c| [c.last_transition_time, c.last_heartbeat_time]);
+            let conditions = n.status.conditions.iter().flat_map(|c| [c.last_transition_time, *c.last_heartbeat_time]);
             conditions.chain([n.metadata.creation_timestamp]).flatten()
         });
         let events = self.events.all().filter_map(Event::last_seen);

@@ -14,7 +14,7 @@ use std::time::Instant;
 /// Requests that make the cluster, at once.
 pub const AT_ONCE: usize = 32;
 /// Beyond it kubectl and popeye would need more than most machines have.
-const PEERS_UP_TO: usize = 20_000;
+pub const PEERS_UP_TO: usize = 20_000;
 
 pub fn cluster(n: usize) -> Vec<Row> {
     // What the API server holds of 40,000 Nodes and NodeClaims takes 9 GB. Without its cache it reads them from etcd each time.
@@ -55,7 +55,7 @@ pub fn cluster(n: usize) -> Vec<Row> {
         kubectl.args(["get", "nodes", "-o", "name"]).env("KUBECONFIG", &kubeconfig);
         rows.push(whole("kubectl get nodes -o name", &[0], &mut kubectl));
         rows.push(peers::popeye(&kubeconfig));
-        rows.push(peers::kube_state_metrics(&control_plane, n));
+        rows.push(peers::kube_state_metrics(&control_plane, n).0);
     }
     rows.extend(operator::rows(&control_plane, &rights, &runtime, &client, n));
     rows

@@ -1,11 +1,11 @@
 //! `nodewhy run` beside that cluster: until its verdicts are complete, while kubelets report, while machines turn sick.
 
 use crate::control_plane::{ControlPlane, Nodewhy};
-use crate::fate;
 use crate::incident::incident;
-use crate::live::{claims, diagnoses, nodes, refuse};
+use crate::live::{PEERS_UP_TO, claims, diagnoses, nodes, refuse};
 use crate::measure::{OWN, Row, cpu, percentile};
 use crate::objects::fleet::{Fate, node};
+use crate::{fate, peers};
 use futures::StreamExt;
 use kube::api::{ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use serde_json::json;
@@ -34,6 +34,13 @@ pub fn rows(control_plane: &ControlPlane, rights: &Path, runtime: &Runtime, clie
     sleep(Duration::from_mins(1));
     rows.push(Row::of("nodewhy run, a minute in which only kubelets report", begun, spent() - spent_before, process.id()));
     assert_eq!(runtime.block_on(newest_write(client)), written, "a NodeDiagnosis was written though nothing had changed");
+    if n <= PEERS_UP_TO {
+        let (_, peer) = peers::kube_state_metrics(control_plane, n);
+        let (spent_before, begun) = (cpu(peer.id(), OWN), Instant::now());
+        sleep(Duration::from_mins(1));
+        let spent = cpu(peer.id(), OWN) - spent_before;
+        rows.push(Row::of("kube-state-metrics, Nodes only, another such minute", begun, spent, peer.id()));
+    }
 
     let mut delays = runtime.block_on(turn_sick(client, n));
     for (percent, name) in [(50, "half of them"), (99, "99 of 100")] {

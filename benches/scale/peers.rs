@@ -1,7 +1,7 @@
 //! What a user would take instead, in the versions that the modules beside this file pin.
 
 use crate::control_plane::nodewhy::get;
-use crate::control_plane::{ControlPlane, binaries, free_ports};
+use crate::control_plane::{ControlPlane, Process, binaries, free_ports};
 use crate::measure::{OWN, Row, cpu, whole};
 use crate::operator::healthy;
 use std::path::{Path, PathBuf};
@@ -21,8 +21,8 @@ pub fn popeye(kubeconfig: &Path) -> Row {
     whole("popeye 0.22.1, Nodes only", &[0], &mut command)
 }
 
-/// Counts Nodes only.
-pub fn kube_state_metrics(control_plane: &ControlPlane, n: usize) -> Row {
+/// Counts Nodes only. It runs as long as the process is held.
+pub fn kube_state_metrics(control_plane: &ControlPlane, n: usize) -> (Row, Process) {
     let [port, own_port] = free_ports();
     let mut command = Command::new(program("kube-state-metrics"));
     command.arg("--kubeconfig").arg(control_plane.kubeconfig()).args([
@@ -40,5 +40,6 @@ pub fn kube_state_metrics(control_plane: &ControlPlane, n: usize) -> Row {
     }
     let (started, spent) = (begun.elapsed(), cpu(process.id(), OWN));
     sleep(Duration::from_secs(30));
-    Row { time: started, ..Row::of("kube-state-metrics 2.20.0, Nodes only, until it shows them", begun, spent, process.id()) }
+    let what = "kube-state-metrics 2.20.0, Nodes only, until it shows them";
+    (Row { time: started, ..Row::of(what, begun, spent, process.id()) }, process)
 }

@@ -1,6 +1,6 @@
 //! What every kind shares: metadata, conditions, taints.
 
-use super::{Pairs, nullable};
+use super::{Pairs, Passing, nullable};
 use crate::word::Word;
 use chrono::{DateTime, Utc};
 use serde::de::IgnoredAny;
@@ -16,7 +16,7 @@ pub struct Meta {
     pub namespace: Option<Word>,
     #[serde(deserialize_with = "nullable")]
     pub uid: Box<str>,
-    pub resource_version: Option<Box<str>>,
+    pub resource_version: Passing<Option<Box<str>>>,
     pub creation_timestamp: Option<DateTime<Utc>>,
     pub deletion_timestamp: Option<DateTime<Utc>>,
     #[serde(deserialize_with = "nullable")]
@@ -135,7 +135,7 @@ pub struct Condition {
     #[serde(deserialize_with = "nullable")]
     pub message: Word,
     pub last_transition_time: Option<DateTime<Utc>>,
-    pub last_heartbeat_time: Option<DateTime<Utc>>,
+    pub last_heartbeat_time: Passing<Option<DateTime<Utc>>>,
 }
 
 impl Condition {

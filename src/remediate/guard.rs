@@ -217,7 +217,7 @@ fn ready(scene: &Scene) -> Result<(), String> {
 }
 
 fn heartbeat(scene: &Scene) -> Result<(), String> {
-    match scene.node.condition("Ready").and_then(|c| c.last_heartbeat_time) {
+    match scene.node.condition("Ready").and_then(|c| *c.last_heartbeat_time) {
         Some(at) if scene.now - at <= HEARTBEAT_WITHIN => Ok(()),
         Some(at) => Err(format!("the kubelet reported last at {}", stamp(at))),
         None => Err("the Node's Ready condition carries no heartbeat".to_owned()),

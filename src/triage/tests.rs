@@ -94,9 +94,46 @@ fn nothing_is_said_about_half_a_world() {
 fn time_alone_writes_nothing() {
     let (mut triage, _) = sick();
     for minute in 2..14 {
-        triage.take(applied(Input::NodeClaims, refused(None)), at(minute, 0));
+        triage.touch(Touched::Everything);
+        assert!(!triage.touched.is_empty());
         assert_eq!(writes(triage.look(at(minute, 0))), []);
     }
+}
+
+#[test]
+fn what_says_nothing_new_is_kept_and_nothing_is_judged_for_it() {
+    let mut triage = started(Vec::new());
+    let report = |version: &str, heartbeat: DateTime<Utc>, ready: &str| {
+        let mut node = node(ready);
+        node["metadata"]["resourceVersion"] = json!(version);
+        node["status"]["conditions"][0]["lastHeartbeatTime"] = json!(heartbeat);
+        applied(Input::Nodes, node)
+    };
+    let claim = || applied(Input::NodeClaims, claim(&[condition("Ready", "True", "Ready")], None));
+    let pool = |nodes: u32| applied(Input::NodePools, json!({"metadata": {"name": "general"}, "status": {"resources": {"nodes": nodes}}}));
+    let mut judged = |change: Change, minute: i64| {
+        triage.world.once("", || at(minute, 0));
+        triage.take(change, at(minute, 0));
+        let judged = triage.touched.len();
+        triage.look(at(minute, 0));
+        let node =
+            triage.world.node("ip-10-0-0-1").map(|n| (n.metadata.resource_version.clone(), *n.status.conditions[0].last_heartbeat_time));
+        (
+            judged,
+            *triage.world.once("", || at(minute, 1)),
+            node.and_then(|(version, heartbeat)| Some((version.as_deref()?.to_owned(), heartbeat?))),
+        )
+    };
+    let seen = |version: &str, heartbeat| Some((version.to_owned(), heartbeat));
+    assert_eq!(judged(report("7", at(1, 0), "True"), 1), (1, at(1, 1), seen("7", at(1, 0))));
+    assert_eq!(judged(claim(), 2), (3, at(2, 1), seen("7", at(1, 0))));
+    assert_eq!(judged(pool(1), 3), (2, at(3, 1), seen("7", at(1, 0))));
+    // What was worked out before is still known after these.
+    assert_eq!(judged(report("8", at(6, 0), "True"), 6), (0, at(3, 1), seen("8", at(6, 0))));
+    assert_eq!(judged(claim(), 7), (0, at(3, 1), seen("8", at(6, 0))));
+    assert_eq!(judged(pool(2), 8), (0, at(3, 1), seen("8", at(6, 0))));
+    // The kubelet says something else.
+    assert_eq!(judged(report("9", at(11, 0), "False"), 11), (2, at(11, 1), seen("9", at(11, 0))));
 }
 
 #[test]
