@@ -48,8 +48,8 @@ pub fn incidents(n: usize) -> Vec<Row> {
     rows
 }
 
-/// Heartbeats that change nothing, from their text to the end of the look, in fleets of different sizes.
-pub fn heartbeats(n: usize) -> Vec<Row> {
+/// Reports of kubelets, from their text to the end of the look, in fleets of different sizes: such as say nothing new, and such as do.
+pub fn reports(n: usize) -> Vec<Row> {
     const EVENTS: usize = 20_000;
     let mut rows = Vec::new();
     for n in [n / 10, n, 10 * n] {
@@ -63,15 +63,22 @@ pub fn heartbeats(n: usize) -> Vec<Row> {
         triage.lead();
         triage.look(now());
         // Kubelets far from each other: neither their texts nor their facts are at hand when they are wanted.
-        let texts: Vec<String> = (0..n.min(1_000)).map(|kubelet| node(kubelet * n.div_ceil(1_000) % n).to_string()).collect();
-        let what = format!("engine: {EVENTS} heartbeats of {n} Nodes, one look each");
-        timed(&what, &mut rows, || {
-            for text in texts.iter().cycle().take(EVENTS) {
-                let node = Object::read(Input::Nodes, &mut serde_json::Deserializer::from_str(text)).expect("a Node");
-                triage.take(Change::Applied(Box::new(node)), now());
-                assert_eq!(triage.look(now()), []);
-            }
-        });
+        let kubelets = || (0..n.min(1_000)).map(|kubelet| node(kubelet * n.div_ceil(1_000) % n));
+        let with_message = |mut node: Value| {
+            node["status"]["conditions"][0]["message"] = "something else".into();
+            node.to_string()
+        };
+        let heartbeats: Vec<String> = kubelets().map(|node| node.to_string()).collect();
+        let news = kubelets().map(with_message).chain(heartbeats.iter().cloned()).collect();
+        for (texts, what) in [(heartbeats, "heartbeats"), (news, "other messages of a condition")] {
+            timed(&format!("engine: {EVENTS} {what} of {n} Nodes, one look each"), &mut rows, || {
+                for text in texts.iter().cycle().take(EVENTS) {
+                    let node = Object::read(Input::Nodes, &mut serde_json::Deserializer::from_str(text)).expect("a Node");
+                    triage.take(Change::Applied(Box::new(node)), now());
+                    assert_eq!(triage.look(now()), []);
+                }
+            });
+        }
     }
     rows
 }

@@ -37,7 +37,7 @@ fn main() {
     let parts = [
         ("engine", engine::judge as fn(usize) -> Vec<Row>),
         ("engine", engine::incidents),
-        ("engine", engine::heartbeats),
+        ("engine", engine::reports),
         ("offline", offline::dumps),
         ("live", live::cluster),
     ];
