@@ -49,7 +49,7 @@ pub fn cluster(n: usize) -> Vec<Row> {
     let kubeconfig = control_plane.kubeconfig();
     let mut diagnose = Command::new(env!("CARGO_BIN_EXE_nodewhy"));
     diagnose.arg("diagnose").env("KUBECONFIG", &kubeconfig);
-    rows.push(whole("nodewhy diagnose, live", &[0, 1], &mut diagnose));
+    rows.push(whole("nodewhy diagnose, live", &[0], &mut diagnose));
     if n <= PEERS_UP_TO {
         let mut kubectl = Command::new(binaries::control_plane("kubectl"));
         kubectl.args(["get", "nodes", "-o", "name"]).env("KUBECONFIG", &kubeconfig);

@@ -26,7 +26,7 @@ pub fn dumps(n: usize) -> Vec<Row> {
         let name = file.extension().unwrap_or_default().to_string_lossy().into_owned();
         let mut command = Command::new(env!("CARGO_BIN_EXE_nodewhy"));
         command.arg("diagnose").arg("--now=2026-01-15T12:00:00Z").arg("-f").arg(&file);
-        rows.push(whole(&format!("nodewhy diagnose -f, {size} MiB of {name}"), &[1], &mut command));
+        rows.push(whole(&format!("nodewhy diagnose -f, {size} MiB of {name}"), &[0], &mut command));
     }
     rows
 }
