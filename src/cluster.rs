@@ -39,7 +39,10 @@ pub enum Error {
 impl Cluster {
     /// A client for this cluster. Nothing is asked of it yet.
     pub async fn client(&self) -> Result<Client, Error> {
-        Ok(Client::try_from(self.config().await?)?)
+        let mut config = self.config().await?;
+        config.read_timeout = Some(SILENCE);
+        config.reset_reader_on_write = true;
+        Ok(Client::try_from(config)?)
     }
 
     /// A client for one who stays: it gives up on an answer that does not come, leaves it to the caller to try again, and tells the
@@ -48,8 +51,6 @@ impl Cluster {
         let mut config = self.config().await?;
         // kube's own retries wait for minutes, and meanwhile nobody is told.
         config.default_retry = false;
-        // hyper-timeout, which this sets, wakes the thread once more for all that is read: a tenth of what a quiet watch costs.
-        config.read_timeout = None;
         let client = Client::try_from(config)?;
         let namespace = client.default_namespace().to_owned();
         let service = tower::service_fn(move |request| {
@@ -59,6 +60,7 @@ impl Cluster {
                 let answer =
                     timeout(ANSWER, client.send(request)).await.map_err(|_| kube::Error::Service("no answer in time".into()))??;
                 clock.hear(answer.headers(), asked);
+                // Not `read_timeout`: hyper-timeout wakes the thread once more for all that is read, a tenth of what a quiet watch costs.
                 Ok::<_, kube::Error>(answer.map(|body| TimeoutBody::new(SILENCE, body)))
             }
         });
@@ -67,13 +69,10 @@ impl Cluster {
 
     async fn config(&self) -> Result<Config, Error> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-        let mut config = match (&self.kubeconfig, &self.context) {
+        Ok(match (&self.kubeconfig, &self.context) {
             (Some(file), _) => Config::from_custom_kubeconfig(Kubeconfig::read_from(file)?, &options).await?,
             (None, Some(_)) => Config::from_kubeconfig(&options).await?,
             (None, None) => Config::infer().await?,
-        };
-        config.read_timeout = Some(SILENCE);
-        config.reset_reader_on_write = true;
-        Ok(config)
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! What many judgements ask of all objects: worked out when first asked for, forgotten with the next change.
+//! What many judgements ask of all objects: worked out when first asked for, forgotten with the next object that says something new.
 //!
 //! Where all machines are judged, the world does not change: it is looked through once, not for each of them.
 
