@@ -1,19 +1,26 @@
 //! One way in: what `kubectl get … -o yaml` or `-o json` printed, in files, directories or on standard input.
 //!
 //! Each document, and each item of a `List`, is read on its own: what cannot be read is reported with file, document and line,
-//! and never hides its neighbours.
+//! and never hides its neighbours. A list is read block by block, so it may be larger than the memory.
 
 mod abreast;
-mod cut;
+mod json;
+mod list;
+mod narrow;
+#[cfg(test)]
+mod tests;
+mod text;
+mod yaml;
 
 use crate::input::{Input, Object, Reading, TypeMeta};
 use crate::world::World;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use std::fmt;
+use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use text::Text;
 
 /// Something in a dump that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,10 +75,13 @@ pub trait Sink {
     /// Takes an object.
     fn object(&mut self, object: Object, source: Source<'_>);
 
-    /// Takes a whole file as something else than Kubernetes objects; false leaves it to be read as such.
-    fn file(&mut self, _file: &str, _text: &str) -> bool {
+    /// Whether a file that begins like this is wanted whole, as something else than Kubernetes objects.
+    fn wants_file(&self, _file: &str, _begins: &str) -> bool {
         false
     }
+
+    /// Takes a file that was wanted whole.
+    fn file(&mut self, _file: &str, _text: &str) {}
 
     /// Whether a document that is no Kubernetes object is worth a complaint.
     fn expects_only_objects(&self) -> bool {
@@ -100,12 +110,7 @@ pub fn load(paths: &[PathBuf], sink: &mut dyn Sink) -> Summary {
 fn load_path(path: &Path, sink: &mut dyn Sink, summary: &mut Summary) {
     let name = path.display().to_string();
     if path.as_os_str() == "-" {
-        let mut bytes = Vec::new();
-        match std::io::stdin().lock().read_to_end(&mut bytes) {
-            Ok(_) => load_bytes("standard input", &bytes, sink, summary),
-            Err(error) => summary.complaints.push(of_file("standard input", format!("cannot be read: {error}"))),
-        }
-        return;
+        return load_from("standard input", std::io::stdin().lock(), sink, summary);
     }
     if path.is_dir() {
         match files_of(path) {
@@ -117,8 +122,8 @@ fn load_path(path: &Path, sink: &mut dyn Sink, summary: &mut Summary) {
         }
         return;
     }
-    match std::fs::read(path) {
-        Ok(bytes) => load_bytes(&name, &bytes, sink, summary),
+    match File::open(path) {
+        Ok(file) => load_from(&name, file, sink, summary),
         Err(error) => summary.complaints.push(of_file(&name, format!("cannot be read: {error}"))),
     }
 }
@@ -142,52 +147,80 @@ fn of_file(file: &str, message: String) -> Complaint {
 
 /// Reads one file's text.
 pub fn load_bytes(file: &str, bytes: &[u8], sink: &mut dyn Sink, summary: &mut Summary) {
-    let mut reader = Reader { file, document: 0, item: 0, sink, summary };
-    if bytes.starts_with(&[0x1f, 0x8b]) {
-        return reader.complain_of_file("this is gzip; unpack it first, for example with zcat FILE | nodewhy diagnose -f -");
+    load_from(file, bytes, sink, summary);
+}
+
+/// Reads a text that may be larger than the memory.
+pub fn load_from(file: &str, from: impl Read, sink: &mut dyn Sink, summary: &mut Summary) {
+    /// Enough for some hundred Nodes, few enough to be held.
+    const BLOCK: usize = 4 << 20;
+    load_in_blocks(BLOCK, file, from, sink, summary);
+}
+
+fn load_in_blocks(block: usize, file: &str, mut from: impl Read, sink: &mut dyn Sink, summary: &mut Summary) {
+    /// Enough to tell text from what is none, in bytes.
+    const HEAD: u64 = 8_192;
+    let mut reader = Reader { file, document: 0, item: 0, complaints: 0, sink, summary };
+    let mut head = Vec::new();
+    if let Err(error) = from.by_ref().take(HEAD).read_to_end(&mut head)
+        && head.is_empty()
+    {
+        return reader.complain_of_file(format!("cannot be read: {error}"));
     }
-    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        return reader
-            .complain_of_file("this is UTF-16, as PowerShell's > writes it; save it as UTF-8, for example with | Out-File -Encoding utf8");
+    if let Some(what) = no_text(&head) {
+        return reader.complain_of_file(what.to_owned());
     }
-    if bytes.contains(&0) {
-        return reader.complain_of_file("this is no text; expected what kubectl get -o yaml or -o json prints");
-    }
-    let text = String::from_utf8_lossy(bytes);
-    let text = text.trim_start_matches('\u{feff}');
-    if text.trim().is_empty() {
-        return reader.complain_of_file("the file is empty; expected what kubectl get -o yaml or -o json prints");
-    }
-    if reader.sink.file(file, text) {
-        return;
-    }
-    if text.trim_start().starts_with(['{', '[']) {
-        reader.json(text);
+    let mut from = head.chain(from);
+    let mut text = Text::new(&mut from, block);
+    let begins = text.rest().trim_start();
+    if !begins.is_empty() && reader.sink.wants_file(file, begins) {
+        while !text.is_whole() {
+            text.more();
+        }
+        reader.sink.file(file, text.rest());
     } else {
-        reader.yaml(text);
+        if begins.starts_with(['{', '[']) {
+            reader.json(&mut text);
+        } else {
+            reader.yaml(&mut text);
+        }
+        if reader.document == 0 {
+            reader.complain_of_file(
+                "the file is empty, but for comments at most; expected what kubectl get -o yaml or -o json prints".to_owned(),
+            );
+        }
     }
-    if reader.document == 0 {
-        reader.complain_of_file("the file is empty but for comments; expected what kubectl get -o yaml or -o json prints");
+    if let Some(error) = text.error() {
+        reader.complain_of_file(format!("cannot be read to its end: {error}"));
+    }
+    if let Some(more @ 1..) = reader.complaints.checked_sub(MOST_COMPLAINTS) {
+        reader.complain_of_file(format!("{more} more of its documents and items cannot be used"));
     }
 }
+
+/// What a file is that begins like this and is no text.
+fn no_text(head: &[u8]) -> Option<&'static str> {
+    if head.starts_with(&[0x1f, 0x8b]) {
+        Some("this is gzip; unpack it first, for example with zcat FILE | nodewhy diagnose -f -")
+    } else if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
+        Some("this is UTF-16, as PowerShell's > writes it; save it as UTF-8, for example with | Out-File -Encoding utf8")
+    } else if head.contains(&0) {
+        Some("this is no text; expected what kubectl get -o yaml or -o json prints")
+    } else {
+        None
+    }
+}
+
+/// Of a file that is something else nobody reads a complaint of each line.
+const MOST_COMPLAINTS: usize = 100;
 
 struct Reader<'r> {
     file: &'r str,
     document: usize,
     item: usize,
+    complaints: usize,
     sink: &'r mut dyn Sink,
     summary: &'r mut Summary,
-}
-
-/// A JSON document, its items not yet read.
-#[derive(Deserialize)]
-struct JsonEnvelope<'t> {
-    #[serde(rename = "apiVersion", default)]
-    api_version: String,
-    #[serde(default)]
-    kind: String,
-    #[serde(borrow)]
-    items: Option<Vec<&'t RawValue>>,
 }
 
 /// What a piece of text gave. Nothing but the text was looked at, so that pieces can be read side by side.
@@ -196,20 +229,26 @@ enum Piece {
     /// A kind that no rule reads.
     Ignored,
     /// Valid, and nothing of Kubernetes.
-    NoObject(String),
+    NoObject,
     /// It cannot be used, and why; so many lines into the piece.
     Bad(usize, String),
+    /// It does not say its kind.
+    Untyped,
     /// A list in the list.
     List(serde_json::Value),
 }
 
 impl Reader<'_> {
-    fn complain_of_file(&mut self, message: &str) {
-        self.summary.complaints.push(of_file(self.file, message.to_owned()));
+    fn complain_of_file(&mut self, message: String) {
+        self.summary.complaints.push(of_file(self.file, message));
     }
 
     fn complain(&mut self, line: usize, message: String) {
-        self.summary.complaints.push(Complaint { file: self.file.to_owned(), document: self.document, item: self.item, line, message });
+        self.complaints += 1;
+        if self.complaints <= MOST_COMPLAINTS {
+            let Self { document, item, .. } = *self;
+            self.summary.complaints.push(Complaint { file: self.file.to_owned(), document, item, line, message });
+        }
     }
 
     fn take(&mut self, piece: Piece, source: Source<'_>) {
@@ -219,127 +258,22 @@ impl Reader<'_> {
                 self.sink.object(*object, source);
             }
             Piece::Ignored => self.summary.ignored += 1,
-            Piece::NoObject(_) if !self.sink.expects_only_objects() => self.summary.ignored += 1,
-            Piece::NoObject(message) => self.complain(source.line, message),
+            Piece::Untyped | Piece::NoObject if !self.sink.expects_only_objects() => self.summary.ignored += 1,
+            Piece::Untyped => self.complain(source.line, format!("{NO_OBJECT}: it has no kind")),
+            Piece::NoObject => self.complain(source.line, format!("{NO_OBJECT}: expected what kubectl get -o yaml or -o json prints")),
             Piece::Bad(lines, message) => self.complain(source.line + lines, message),
-            Piece::List(value) => self.yaml_list(value, source, &mut Vec::new()),
+            Piece::List(list) => self.nested_list(list, source, &mut Vec::new()),
         }
     }
 
-    fn json(&mut self, text: &str) {
-        let mut lines = Lines::new(text);
-        // Nearly always one large list: then it is looked through once, not once for itself and once for its items.
-        if let Ok(JsonEnvelope { api_version, kind, items: Some(items) }) = serde_json::from_str::<JsonEnvelope>(text) {
-            self.document += 1;
-            return self.json_items(&items, &type_of_items(&api_version, &kind), &mut lines);
-        }
-        let mut from = 0;
-        while let Some(rest) = text.get(from..) {
-            let mut documents = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
-            let Some(broken) = documents.by_ref().find_map(|document| {
-                self.document += 1;
-                match document {
-                    Ok(raw) => self.json_document(raw.get(), &mut lines),
-                    Err(error) => return Some(error),
-                }
-                None
-            }) else {
-                return;
-            };
-            // Broken here; kubectl begins each object on a line of its own.
-            let line = lines.at(from) + broken.line().saturating_sub(1);
-            self.complain(line, format!("this is no JSON: {}", without_place(&broken.to_string())));
-            let at = rest.split_inclusive('\n').take(broken.line().saturating_sub(1)).map(str::len).sum::<usize>();
-            let Some(next) = rest.get(at..).and_then(|after| after.find("\n{")) else { return };
-            from += at + next + 1;
-        }
-    }
-
-    fn json_document(&mut self, text: &str, lines: &mut Lines) {
-        let line = lines.of(text);
-        if !text.starts_with('[') {
-            return self.json_object(text, lines);
-        }
-        match serde_json::from_str::<Vec<&RawValue>>(text) {
-            Ok(items) => self.json_items(&items, &TypeMeta::default(), lines),
-            Err(error) => self.complain(line, format!("this is no JSON: {}", without_place(&error.to_string()))),
-        }
-    }
-
-    fn json_object(&mut self, text: &str, lines: &mut Lines) {
-        let line = lines.of(text);
-        match serde_json::from_str::<JsonEnvelope>(text) {
-            Err(error) => self.complain(line, format!("{NO_OBJECT}: {}", without_place(&error.to_string()))),
-            Ok(JsonEnvelope { api_version, kind, items: Some(items) }) => {
-                self.json_items(&items, &type_of_items(&api_version, &kind), lines);
-            }
-            Ok(JsonEnvelope { api_version, kind, items: None }) => {
-                let piece = read_json(text, &TypeMeta { api_version, kind });
-                self.json_take(text, piece, lines);
-            }
-        }
-    }
-
-    fn json_items(&mut self, items: &[&RawValue], item_type: &TypeMeta, lines: &mut Lines) {
-        let read = |item: &&RawValue| {
-            let own = TypeMeta::of_json(item.get());
-            (own.kind != "List").then(|| read_json(item.get(), if own.kind.is_empty() { item_type } else { &own }))
-        };
-        let mut number = 0;
-        abreast::read(items, read, |item, piece| {
-            number += 1;
-            self.item = number;
-            match piece {
-                Some(piece) => self.json_take(item.get(), piece, lines),
-                None => self.json_object(item.get(), lines),
-            }
-        });
-        self.item = 0;
-    }
-
-    fn json_take(&mut self, text: &str, piece: Piece, lines: &mut Lines) {
-        let line = lines.of(text);
-        self.take(piece, Source { file: self.file, text, line, column: lines.column, items: &[] });
-    }
-
-    fn yaml(&mut self, text: &str) {
-        for (line, document) in cut::documents(text) {
-            let body = document.strip_prefix("---").map_or(document, |rest| rest.split_once('\n').map_or("", |(_, body)| body));
-            let line = if body.len() < document.len() { line + 1 } else { line };
-            if body.lines().all(|l| l.trim().is_empty() || l.trim_start().starts_with('#') || l == "...") {
-                continue;
-            }
-            self.document += 1;
-            match cut::list_items(body) {
-                Some((type_, items)) => {
-                    let read = |(_, item): &(usize, &str)| {
-                        // Without the lines that are left out a message would name the wrong one.
-                        match read_yaml(&cut::narrow(item), Some(&type_)) {
-                            Piece::Bad(..) => read_yaml(&cut::whole(item), Some(&type_)),
-                            piece => piece,
-                        }
-                    };
-                    let mut number = 0;
-                    abreast::read(&items, read, |(offset, text), piece| {
-                        number += 1;
-                        self.item = number;
-                        self.take(piece, Source { file: self.file, text, line: line + offset, column: 1, items: &[] });
-                    });
-                    self.item = 0;
-                }
-                None => self.take(read_yaml(body, None), Source { file: self.file, text: body, line, column: 1, items: &[] }),
-            }
-        }
-    }
-
-    fn yaml_list(&mut self, mut value: serde_json::Value, source: Source<'_>, items: &mut Vec<usize>) {
+    fn nested_list(&mut self, mut value: serde_json::Value, source: Source<'_>, items: &mut Vec<usize>) {
         let own = TypeMeta::deserialize(&value).unwrap_or_default();
-        let item_type = type_of_items(&own.api_version, &own.kind);
+        let type_of_items = type_of_items(&own);
         let Some(list) = value.get_mut("items").and_then(serde_json::Value::as_array_mut) else { return };
         for (number, item) in std::mem::take(list).into_iter().enumerate() {
             items.push(number);
-            match read_value(item, Some(&item_type)) {
-                Piece::List(list) => self.yaml_list(list, source, items),
+            match read_value(item, &type_of_items) {
+                Piece::List(list) => self.nested_list(list, source, items),
                 piece => self.take(piece, Source { items, ..source }),
             }
             items.pop();
@@ -347,35 +281,21 @@ impl Reader<'_> {
     }
 }
 
-fn read_json(text: &str, type_: &TypeMeta) -> Piece {
-    read(type_, |input| Object::read(input, &mut serde_json::Deserializer::from_str(text)).map_err(|e| e.to_string()))
-}
-
-fn read_yaml(text: &str, item_type: Option<&TypeMeta>) -> Piece {
-    match serde_saphyr::from_str_with_options::<serde_json::Value>(text, yaml_options()) {
-        Ok(value) => read_value(value, item_type),
-        Err(error) => {
-            let lines = error.location().map_or(0, |l| usize::try_from(l.line()).unwrap_or(1).saturating_sub(1));
-            Piece::Bad(lines, format!("this is no YAML: {}", without_place(&error.to_string())))
-        }
-    }
-}
-
-fn read_value(value: serde_json::Value, item_type: Option<&TypeMeta>) -> Piece {
+fn read_value(value: serde_json::Value, type_of_items: &TypeMeta) -> Piece {
     if !value.is_object() {
-        return Piece::NoObject(format!("{NO_OBJECT}: expected what kubectl get -o yaml or -o json prints"));
+        return Piece::NoObject;
     }
     let own = TypeMeta::deserialize(&value).unwrap_or_default();
     if own.kind.ends_with("List") && value.get("items").is_some_and(serde_json::Value::is_array) {
         return Piece::List(value);
     }
-    let type_ = if own.kind.is_empty() { item_type.cloned().unwrap_or_default() } else { own };
-    read(&type_, |input| Object::from_value(input, value).map_err(|e| e.to_string()))
+    let type_ = if own.kind.is_empty() { type_of_items } else { &own };
+    read(type_, |input| Object::from_value(input, value).map_err(|e| e.to_string()))
 }
 
 fn read(type_: &TypeMeta, read: impl FnOnce(Input) -> Result<Object, String>) -> Piece {
     if type_.kind.is_empty() {
-        return Piece::NoObject(format!("{NO_OBJECT}: it has no kind"));
+        return Piece::Untyped;
     }
     // A stranger's text, of any length. Kubernetes has no kind longer than a label, nor a version.
     let told = |name: &str| crate::text::mask(name).chars().take(63).collect::<String>();
@@ -399,25 +319,8 @@ fn read(type_: &TypeMeta, read: impl FnOnce(Input) -> Result<Object, String>) ->
 }
 
 /// `NodeList` holds Nodes that do not say so themselves.
-fn type_of_items(api_version: &str, kind: &str) -> TypeMeta {
-    TypeMeta { api_version: api_version.to_owned(), kind: kind.strip_suffix("List").unwrap_or(kind).to_owned() }
-}
-
-/// A dump may be large and deep; anchors that blow up may not.
-fn yaml_options() -> serde_saphyr::Options {
-    serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_reader_input_bytes: None,
-            max_documents: usize::MAX,
-            max_nodes: usize::MAX,
-            max_events: usize::MAX,
-            max_total_scalar_bytes: usize::MAX,
-            max_depth: 200,
-            max_aliases: 10_000,
-            max_anchors: 10_000,
-        },
-        with_snippet: false,
-    }
+fn type_of_items(list: &TypeMeta) -> TypeMeta {
+    TypeMeta { api_version: list.api_version.clone(), kind: list.kind.strip_suffix("List").unwrap_or(&list.kind).to_owned() }
 }
 
 const NO_OBJECT: &str = "this is no Kubernetes object";
@@ -437,36 +340,4 @@ fn without_place(message: &str) -> String {
         _ => crate::text::mask(said),
     };
     said.chars().take(LONGEST).collect()
-}
-
-/// Line numbers of places in a text that are asked for from front to back, so that the text is read once.
-struct Lines<'t> {
-    text: &'t str,
-    offset: usize,
-    line: usize,
-    /// The column of the last place that was asked for.
-    column: usize,
-}
-
-impl<'t> Lines<'t> {
-    const fn new(text: &'t str) -> Self {
-        Self { text, offset: 0, line: 1, column: 1 }
-    }
-
-    fn at(&mut self, offset: usize) -> usize {
-        if let Some(passed) = self.text.get(self.offset..offset) {
-            self.line += passed.bytes().filter(|&b| b == b'\n').count();
-            self.column = match passed.rsplit_once('\n') {
-                Some((_, last)) => last.chars().count() + 1,
-                None => self.column + passed.chars().count(),
-            };
-            self.offset = offset;
-        }
-        self.line
-    }
-
-    /// The line on which a part of the text begins.
-    fn of(&mut self, part: &str) -> usize {
-        self.at(part.as_ptr().addr().saturating_sub(self.text.as_ptr().addr()))
-    }
 }

@@ -98,12 +98,12 @@ impl Sink for Files {
         }
     }
 
-    fn file(&mut self, file: &str, text: &str) -> bool {
-        let is_user_data = named(file, &["sh", "toml", "ps1", "mime"]) || guess(text).is_some();
-        if is_user_data {
-            self.user_data.push((file.to_owned(), text.to_owned()));
-        }
-        is_user_data
+    fn wants_file(&self, file: &str, begins: &str) -> bool {
+        named(file, &["sh", "toml", "ps1", "mime"]) || guess(begins).is_some()
+    }
+
+    fn file(&mut self, file: &str, text: &str) {
+        self.user_data.push((file.to_owned(), text.to_owned()));
     }
 
     fn expects_only_objects(&self) -> bool {

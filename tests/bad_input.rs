@@ -208,6 +208,14 @@ fn a_json_list_with_one_bad_item() {
 }
 
 #[test]
+fn a_list_that_is_cut_off_is_judged_as_far_as_it_goes() {
+    let cut_off = format!("{{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n{STUCK_JSON},\n{{\"apiVersion\": \"v1\", \"ki");
+    Dump::judge_as("dump.json", cut_off).complains(&["dump.json:4: document 1, item 2: this is no JSON: EOF"]).judges_the_rest();
+    let cut_off = format!("apiVersion: v1\nitems:\n- {}", STUCK.trim_end().replace('\n', "\n  "));
+    Dump::judge(cut_off).complains(&["dump.yaml:3: document 1: this list does not say its kind", "cut off"]).judges_the_rest();
+}
+
+#[test]
 fn a_yaml_list_with_one_broken_item() {
     let items: String = STUCK.lines().enumerate().fold(String::new(), |mut out, (i, line)| {
         let _ = writeln!(out, "{}{line}", if i == 0 { "- " } else { "  " });
@@ -247,6 +255,14 @@ fn an_object_without_kind_or_name() {
 fn what_kubectl_prints_without_o_yaml_is_recognised() {
     let table = "NAME            TYPE        CAPACITY    ZONE         NODE   READY     AGE\ngeneral-7xk2p   m6i.large   on-demand   eu-west-1a          Unknown   9m\n";
     Dump::judge(table).complains(&["dump.yaml:1", "-o yaml"]);
+}
+
+#[test]
+fn of_another_kind_of_file_not_every_line_is_named() {
+    let log = r#"{"level": "info", "message": "launched nodeclaim"}"#;
+    let answer = Dump::judge_as("karpenter.json", format!("{}{STUCK_JSON}", format!("{log}\n").repeat(2_000)));
+    answer.complains(&["karpenter.json:100: document 100: this is no Kubernetes object", "karpenter.json: 1900 more"]).judges_the_rest();
+    assert!(!answer.err.contains("document 101"));
 }
 
 #[test]

@@ -3,12 +3,15 @@
 mod objects;
 
 use nodewhy::diagnose::diagnose;
+use nodewhy::dump::{Summary, load_from};
 use nodewhy::gate::Thresholds;
 use nodewhy::input::{Input, Object};
+use nodewhy::world::World;
 use objects::cluster;
 use objects::fleet::{Fate, claim, node, now};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
+use std::io::{self, Cursor, Read};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -22,7 +25,12 @@ fn object(input: Input, value: &serde_json::Value) -> Object {
 
 /// One test: the counters are the process's, and tests of one binary run side by side.
 #[test]
-fn a_machine_stays_within_its_budget() {
+fn all_stay_within_their_budget() {
+    a_machine();
+    a_dump();
+}
+
+fn a_machine() {
     let mut world = cluster("");
     let texts: Vec<(Input, serde_json::Value)> =
         (0..MACHINES).flat_map(|n| [(Input::Nodes, node(n)), (Input::NodeClaims, claim(n, Fate::Healthy))]).collect();
@@ -64,4 +72,54 @@ fn a_machine_stays_within_its_budget() {
     eprintln!("{kept} bytes for a verdict, {made} allocations and reallocations");
     assert!(kept <= 4_700, "{kept} bytes for a verdict");
     assert!(made <= 85, "{made} allocations and reallocations to make a verdict");
+}
+
+/// Reads a list of one item again and again, and sees how many bytes are held meanwhile.
+struct Endless {
+    begin: Cursor<&'static str>,
+    item: Cursor<String>,
+    times: usize,
+    end: Cursor<&'static str>,
+    most: usize,
+}
+
+impl Read for Endless {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let now = ALLOCATOR.stats();
+        self.most = self.most.max(now.bytes_allocated - now.bytes_deallocated);
+        loop {
+            let read = match self.begin.read(into)? {
+                0 if self.times == 0 => return self.end.read(into),
+                0 => self.item.read(into)?,
+                read => return Ok(read),
+            };
+            if read > 0 {
+                return Ok(read);
+            }
+            self.times -= 1;
+            self.item.set_position(0);
+        }
+    }
+}
+
+fn a_dump() {
+    const MIB: usize = 1 << 20;
+    let node = node(1);
+    let json = format!("{node},\n");
+    let yaml = serde_saphyr::to_string(&node).expect("YAML").trim_end().replace('\n', "\n  ");
+    for (begin, item, end) in [
+        (r#"{"apiVersion": "v1", "items": ["#, json, r#"], "kind": "List"}"#),
+        ("apiVersion: v1\nitems:\n", format!("- {yaml}\n"), "kind: List\n"),
+    ] {
+        let times = 48 * MIB / item.len();
+        let before = ALLOCATOR.stats();
+        let held_before = before.bytes_allocated - before.bytes_deallocated;
+        let mut text = Endless { begin: Cursor::new(begin), item: Cursor::new(item), times, end: Cursor::new(end), most: 0 };
+        let (mut world, mut summary) = (World::default(), Summary::default());
+        load_from("dump", &mut text, &mut world, &mut summary);
+        assert_eq!((summary.objects, summary.complaints), (times, vec![]));
+        let held = (text.most - held_before) / MIB;
+        eprintln!("{held} MiB to read a dump of 48");
+        assert!(held <= 20, "{held} MiB to read a dump of 48");
+    }
 }
