@@ -4,6 +4,7 @@ use crate::fate;
 use crate::measure::{Row, whole};
 use crate::objects::fleet::{Fate, claim, node};
 use crate::objects::over_cluster;
+use crate::peers;
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -27,6 +28,9 @@ pub fn dumps(n: usize) -> Vec<Row> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nodewhy"));
         command.arg("diagnose").arg("--now=2026-01-15T12:00:00Z").arg("-f").arg(&file);
         rows.push(whole(&format!("nodewhy diagnose -f, {size} MiB of {name}"), &[0], &mut command));
+        if name == "json" {
+            rows.extend(peers::jq(&file));
+        }
     }
     rows
 }

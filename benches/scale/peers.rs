@@ -21,6 +21,13 @@ pub fn popeye(kubeconfig: &Path) -> Row {
     whole("popeye 0.22.1, Nodes only", &[0], &mut command)
 }
 
+/// Counts the items of a dump, and nothing else. `None` where the PATH has no jq.
+pub fn jq(dump: &Path) -> Option<Row> {
+    let mut command = Command::new("jq");
+    let there = command.arg("--version").output().is_ok();
+    there.then(|| whole("jq '.items | length' of the same", &[0], Command::new("jq").arg(".items | length").arg(dump)))
+}
+
 /// Counts Nodes only. It runs as long as the process is held.
 pub fn kube_state_metrics(control_plane: &ControlPlane, n: usize) -> (Row, Process) {
     let [port, own_port] = free_ports();

@@ -27,14 +27,25 @@ impl Notation for Json {
                 }
                 // A number that ends where the text does may go on.
                 Ok(_) => break Stop::More,
-                Err(error) => break stop(&error, whole),
+                Err(error) => break stop(&error, 0, whole),
             }
         };
         (text.len() - rest.len(), stop)
     }
 
     fn fields(text: &str, whole: bool, type_: &mut TypeMeta) -> (usize, Stop) {
-        fields(text, type_).unwrap_or_else(|error| (0, stop(&error, whole)))
+        let mut rest = text.trim_start_matches(BETWEEN);
+        while !rest.starts_with('}') {
+            match field(rest, type_) {
+                Ok((length, Stop::Items)) => return (text.len() - rest.len() + length, Stop::Items),
+                Ok((length, _)) => rest = rest[length..].trim_start_matches(BETWEEN),
+                Err((at, error)) => {
+                    let before = text[..text.len() - rest.len() + at].matches('\n').count();
+                    return (0, stop(&error, before, whole));
+                }
+            }
+        }
+        (text.len() - rest.len() + 1, Stop::End)
     }
 
     fn read(item: &str, type_of_items: &TypeMeta) -> Piece {
@@ -55,29 +66,45 @@ fn value(text: &str) -> serde_json::Result<&str> {
     <&RawValue>::deserialize(&mut serde_json::Deserializer::from_str(text)).map(RawValue::get)
 }
 
-/// Goes over the fields of an object, from behind its brace, a field or its items.
-fn fields(text: &str, type_: &mut TypeMeta) -> serde_json::Result<(usize, Stop)> {
-    let mut rest = text.trim_start_matches(BETWEEN);
-    while !rest.starts_with('}') {
-        let quoted = value(rest)?;
-        let name: String = serde_json::from_str(quoted)?;
-        let field = rest[quoted.len()..].trim_start_matches(BETWEEN);
-        if let Some(items) = field.strip_prefix('[').filter(|_| name == "items") {
-            return Ok((text.len() - items.len(), Stop::Items));
-        }
-        let said = value(field)?;
-        match name.as_str() {
-            "apiVersion" => type_.api_version = serde_json::from_str(said).unwrap_or_default(),
-            "kind" => type_.kind = serde_json::from_str(said).unwrap_or_default(),
-            _ => {}
-        }
-        rest = field[said.len()..].trim_start_matches(BETWEEN);
+/// The field at the beginning of a text: its length, or as far as its first item. An error comes with the place of what is broken.
+fn field(text: &str, type_: &mut TypeMeta) -> Result<(usize, Stop), (usize, serde_json::Error)> {
+    let quoted = value(text).map_err(|error| (0, error))?;
+    let name: String = serde_json::from_str(quoted).map_err(|error| (0, error))?;
+    let at = text.len() - text[quoted.len()..].trim_start_matches(BETWEEN).len();
+    if name == "items" && text[at..].starts_with('[') {
+        return Ok((at + 1, Stop::Items));
     }
-    Ok((text.len() - rest.len() + 1, Stop::End))
+    let said = value(&text[at..]).map_err(|error| (at, error))?;
+    match name.as_str() {
+        "apiVersion" => type_.api_version = serde_json::from_str(said).unwrap_or_default(),
+        "kind" => type_.kind = serde_json::from_str(said).unwrap_or_default(),
+        _ => {}
+    }
+    Ok((at + said.len(), Stop::End))
 }
 
-fn stop(error: &serde_json::Error, whole: bool) -> Stop {
-    if error.is_eof() && !whole { Stop::More } else { Stop::Broken(error.line().saturating_sub(1), no_json(error)) }
+/// Goes over the document at the beginning of a text, to its items or its end, and tells how many bytes it went.
+fn document(text: &str, whole: bool, type_: &mut TypeMeta) -> (usize, Stop) {
+    if text.starts_with('[') {
+        return (1, Stop::Items);
+    }
+    if let Some(behind) = text.strip_prefix('{') {
+        match Json::fields(behind, whole, type_) {
+            (bytes, Stop::Items) => return (1 + bytes, Stop::Items),
+            (_, Stop::End) => {}
+            stopped => return stopped,
+        }
+    }
+    match value(text) {
+        Ok(value) if whole || value.len() < text.len() => (value.len(), Stop::End),
+        Ok(_) => (0, Stop::More),
+        Err(error) => (0, stop(&error, 0, whole)),
+    }
+}
+
+/// Why reading stops, so many lines below where it began.
+fn stop(error: &serde_json::Error, lines: usize, whole: bool) -> Stop {
+    if error.is_eof() && !whole { Stop::More } else { Stop::Broken(lines + error.line().saturating_sub(1), no_json(error)) }
 }
 
 fn no_json(error: &serde_json::Error) -> String {
@@ -94,32 +121,26 @@ impl Reader<'_> {
 
     fn json_document(&mut self, text: &mut Text<'_>) {
         loop {
-            let (rest, whole) = (text.rest(), text.is_whole());
+            let rest = text.rest();
             let mut type_ = TypeMeta::default();
-            if rest.starts_with('[') {
-                text.pass(1);
-                self.list::<Json>(text, type_, false);
-                return;
-            }
-            if let Some(Ok((bytes, Stop::Items))) = rest.strip_prefix('{').map(|behind| fields(behind, &mut type_)) {
-                text.pass(1 + bytes);
-                self.list::<Json>(text, type_, true);
-                return;
-            }
-            let stop = match value(rest) {
-                Ok(document) if whole || document.len() < rest.len() => {
-                    let bytes = document.len();
+            match document(rest, text.is_whole(), &mut type_) {
+                (_, Stop::More) => text.more(),
+                (bytes, Stop::Items) => {
+                    let in_object = rest.starts_with('{');
+                    text.pass(bytes);
+                    self.list::<Json>(text, type_, in_object);
+                    return;
+                }
+                (bytes, Stop::End) => {
+                    let document = &rest[..bytes];
                     self.take(Json::read(document, &TypeMeta::default()), text.source(self.file, document));
                     return text.pass(bytes);
                 }
-                Ok(_) => Stop::More,
-                Err(error) => stop(&error, whole),
-            };
-            if let Stop::Broken(lines, message) = stop {
-                self.complain(text.line() + lines, message);
-                return text.pass_broken(lines);
+                (_, Stop::Broken(lines, message)) => {
+                    self.complain(text.line() + lines, message);
+                    return text.pass_broken(lines);
+                }
             }
-            text.more();
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A dump means the same in blocks of any size.
 
 use super::{Object, Sink, Source, Summary, load_in_blocks};
+use proptest::prelude::*;
 use std::io::{self, Read};
 
 /// Longer than any text here.
@@ -146,6 +147,9 @@ fn broken_json_costs_what_is_broken() {
     let (a, b, c) = (node("a"), node("b"), node("c"));
     let list = pretty(&[&a, r#""kind": "Node" "metadata": {}"#, &b]);
     is(&found(format!("{list}{{{c}}}")), &["a at 4:9", "b at 10:9", "c at 16:1"], &["dump:8: document 1, item 2: this is no JSON"]);
+    // The same behind the items.
+    let broken = pretty(&[&a]).replace("\"kind\": \"List\"", "\"kind\":\n    \"Li");
+    is(&found(format!("{broken}{{{c}}}")), &["a at 4:9", "c at 11:1"], &["dump:9: document 1: this is no JSON: control character"]);
     // An item that does not end, and a list.
     let list = pretty(&[&a, r#""kind": {"#, &b]);
     is(&found(format!("{list}{{{c}}}")), &["a at 4:9", "b at 10:9", "c at 16:1"], &["dump:10: document 1, item 2: this is no JSON"]);
@@ -179,5 +183,23 @@ fn what_comes_before_a_failing_read_is_taken_in() {
         let [cut_off, error] = &summary.complaints[..] else { panic!("{summary:?}") };
         assert_eq!((seen.0.len(), cut_off.line), (2, 5));
         assert_eq!(error.to_string(), "dump: cannot be read to its end: the disk is gone");
+    }
+}
+
+proptest! {
+    /// What is broken somewhere means the same in all blocks, too.
+    #[test]
+    fn broken_texts(at in any::<proptest::sample::Index>(), lost in 0_usize..40, put in "[-{}\\[\\]\",:# \n\u{0}é]{0,3}", block in 1_usize..200, form in 0..4) {
+        let (a, b) = (node("a"), node("b"));
+        let text = match form {
+            0 => YAML.to_owned(),
+            1 => format!("{}{{{a}}}\n{{{b}}}\n", pretty(&[&a, &b])),
+            2 => format!("{{{a}}}\n{{{b}}}\n[{{{b}}},\n{{{a}}}]"),
+            _ => pretty(&[&a, &b]).split_whitespace().collect(),
+        };
+        let from = at.index(text.len());
+        let to = (from + lost).min(text.len());
+        let text = [&text.as_bytes()[..from], put.as_bytes(), &text.as_bytes()[to..]].concat();
+        prop_assert_eq!(read(&text, block), read(&text, WHOLE));
     }
 }
