@@ -51,7 +51,8 @@ impl Notation for Json {
     fn read(item: &str, type_of_items: &TypeMeta) -> Piece {
         let own = TypeMeta::of_json(item);
         if own.kind == "List" {
-            return serde_json::from_str(item).map_or_else(|error| Piece::Bad(error.line() - 1, no_json(&error)), Piece::List);
+            return serde_json::from_str(item)
+                .map_or_else(|error| Piece::Bad(error.line().saturating_sub(1), no_json(&error)), Piece::List);
         }
         let type_ = if own.kind.is_empty() { type_of_items } else { &own };
         read(type_, |input| Object::read(input, &mut serde_json::Deserializer::from_str(item)).map_err(|e| e.to_string()))

@@ -94,7 +94,8 @@ fn list(document: &str) -> Option<(TypeMeta, Vec<&str>)> {
 fn first_says_its_kind(text: &str, whole: bool) -> Option<bool> {
     let mut cut = Vec::new();
     Yaml::items(text, whole, &mut cut);
-    Some(cut.first()?.lines().any(|line| line.starts_with("- kind:") || line.starts_with("  kind:")))
+    let mut fields = cut.first()?.lines().filter_map(|line| line.strip_prefix("- ").or_else(|| line.strip_prefix("  ")));
+    Some(fields.any(|field| field.split(':').next() == Some("kind")))
 }
 
 /// Where the document at the beginning of a text ends; `None` where it may go on.
