@@ -28,6 +28,7 @@ pub use ledger::Keep;
 use ledger::{Incident, Ledger};
 use same::same;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// How long a verdict waits for what is asked on its behalf: the pods of its Node, the rights of its kubelet.
 const ANSWER_WITHIN: TimeDelta = TimeDelta::seconds(10);
@@ -67,7 +68,7 @@ pub struct Summary {
 /// A NodeDiagnosis to write.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Write {
-    pub diagnosis: NodeDiagnosis,
+    pub diagnosis: Arc<NodeDiagnosis>,
     /// An object of the same name stands for an earlier machine, and its subject cannot change: delete it first.
     pub replaces: bool,
     /// The cause is news: say it in an Event.
@@ -192,7 +193,7 @@ impl Triage {
     }
 
     /// Notes in a diagnosis what remediation did or refused; `None` where it says so already.
-    pub fn note(&mut self, remark: &Remark, now: DateTime<Utc>) -> Option<NodeDiagnosis> {
+    pub fn note(&mut self, remark: &Remark, now: DateTime<Utc>) -> Option<Arc<NodeDiagnosis>> {
         let mut diagnosis = self.diagnoses.get(&remark.diagnosis)?.clone();
         let before = remediated(&diagnosis);
         if before.is_some_and(|c| c.reason == remark.reason) {
@@ -210,9 +211,10 @@ impl Triage {
             message: remark.message.clone(),
             observed_generation: None,
         });
-        self.diagnoses.insert(diagnosis.clone());
+        let diagnosis = Arc::new(diagnosis);
+        self.diagnoses.insert(Arc::clone(&diagnosis));
         // The story of a machine that has ended is not told a second time.
-        self.hand_over(Write { diagnosis: diagnosis.clone(), replaces: false, announces: false, first: false, ends: None });
+        self.hand_over(Write { diagnosis: Arc::clone(&diagnosis), replaces: false, announces: false, first: false, ends: None });
         Some(diagnosis)
     }
 
@@ -320,7 +322,7 @@ impl Triage {
         }
         self.pending.remove(&name);
         self.touched.extend(subject_of(&shown.spec.subject).filter(|_| is_open(&shown)));
-        self.diagnoses.insert(shown);
+        self.diagnoses.insert(Arc::new(shown));
     }
 
     /// Whether a replica that follows takes what the cluster shows instead of what it concluded itself.
@@ -363,7 +365,7 @@ impl Triage {
 
     /// Deletes what is no longer kept.
     fn forget(&mut self, now: DateTime<Utc>) {
-        for name in self.diagnoses.forget(now).into_iter().filter_map(|d| d.metadata.name) {
+        for name in self.diagnoses.forget(now).into_iter().filter_map(|d| d.metadata.name.clone()) {
             self.delete(name);
         }
     }
@@ -614,7 +616,8 @@ impl Triage {
             self.joined.insert(Incident::of(&diagnosis));
         }
         let first = announces && self.diagnoses.get(&name).is_none_or(|before| !is_open(before));
-        self.diagnoses.insert(diagnosis.clone());
+        let diagnosis = Arc::new(diagnosis);
+        self.diagnoses.insert(Arc::clone(&diagnosis));
         self.hand_over(Write { diagnosis, replaces, announces, first, ends });
     }
 

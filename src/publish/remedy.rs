@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::events::{Event, EventType, Recorder};
 use kube::{Client, ResourceExt};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -29,7 +30,7 @@ const QUEUE: usize = 256;
 pub enum Remedy {
     Remove(Box<Removal>),
     /// Say it in an Event on the subject of the diagnosis and on its Node.
-    Tell(Box<NodeDiagnosis>, Remark),
+    Tell(Arc<NodeDiagnosis>, Remark),
 }
 
 /// Starts to carry out remedies. The answers to removals come back by the second channel.

@@ -60,7 +60,7 @@ impl Remedies {
             Outcome::Announced | Outcome::Removed | Outcome::DryRun => tracing::info!(name, ?result, reason, message, "remediation"),
             _ => tracing::warn!(name, ?result, reason, message, "remediation"),
         }
-        self.order(Remedy::Tell(Box::new(diagnosis), remark)).await;
+        self.order(Remedy::Tell(diagnosis, remark)).await;
     }
 
     async fn order(&self, remedy: Remedy) {

@@ -5,6 +5,7 @@ use crate::api::NodeDiagnosis;
 use crate::remediate;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// How much of the past is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +54,8 @@ struct Members {
 #[derive(Debug)]
 pub(super) struct Ledger {
     keep: Keep,
-    by_name: BTreeMap<String, NodeDiagnosis>,
+    /// Shared with what is still to be written: in an incident that is all of them.
+    by_name: BTreeMap<String, Arc<NodeDiagnosis>>,
     incidents: BTreeMap<Incident, Members>,
     by_end: BTreeSet<(DateTime<Utc>, String)>,
     /// Incidents that may hold more than is kept.
@@ -68,7 +70,7 @@ impl Ledger {
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&NodeDiagnosis> {
-        self.by_name.get(name)
+        self.by_name.get(name).map(Arc::as_ref)
     }
 
     /// Differs whenever something else was said.
@@ -78,11 +80,11 @@ impl Ledger {
 
     /// Ended ones too.
     pub(super) fn all(&self) -> impl Iterator<Item = &NodeDiagnosis> + Clone {
-        self.by_name.values()
+        self.by_name.values().map(Arc::as_ref)
     }
 
     pub(super) fn open(&self) -> impl Iterator<Item = &NodeDiagnosis> {
-        self.incidents.values().flat_map(|members| &members.open).filter_map(|name| self.by_name.get(name))
+        self.incidents.values().flat_map(|members| &members.open).filter_map(|name| self.get(name))
     }
 
     /// Open diagnoses of an incident.
@@ -98,7 +100,7 @@ impl Ledger {
     /// All diagnoses of an incident, ended ones too.
     pub(super) fn of(&self, incident: &Incident) -> impl Iterator<Item = &NodeDiagnosis> {
         let names = self.incidents.get(incident).into_iter().flat_map(|m| m.open.iter().chain(m.ended.iter().map(|(_, _, name)| name)));
-        names.filter_map(|name| self.by_name.get(name))
+        names.filter_map(|name| self.get(name))
     }
 
     /// Earlier machines of an incident.
@@ -106,7 +108,7 @@ impl Ledger {
         self.incidents.get(incident).map_or(0, |members| members.machines)
     }
 
-    pub(super) fn insert(&mut self, diagnosis: NodeDiagnosis) {
+    pub(super) fn insert(&mut self, diagnosis: Arc<NodeDiagnosis>) {
         let Some(name) = diagnosis.metadata.name.clone() else { return };
         let incident = Incident::of(&diagnosis);
         // Counted before it is taken out: it may be the only member.
@@ -127,7 +129,7 @@ impl Ledger {
         self.revision += 1;
     }
 
-    pub(super) fn remove(&mut self, name: &str) -> Option<NodeDiagnosis> {
+    pub(super) fn remove(&mut self, name: &str) -> Option<Arc<NodeDiagnosis>> {
         let diagnosis = self.by_name.remove(name)?;
         self.revision += 1;
         if let Some(at) = ended_at(&diagnosis) {
@@ -151,12 +153,12 @@ impl Ledger {
 
     /// Takes out what is no longer kept: too old, or too many of one incident, those that fell ill first. What remediation must not forget
     /// stays beyond that number; its budget bounds it.
-    pub(super) fn forget(&mut self, now: DateTime<Utc>) -> Vec<NodeDiagnosis> {
+    pub(super) fn forget(&mut self, now: DateTime<Utc>) -> Vec<Arc<NodeDiagnosis>> {
         let mut names = Vec::new();
         for incident in std::mem::take(&mut self.grown) {
             let Some(members) = self.incidents.get(&incident) else { continue };
             let surplus = members.ended.len().saturating_sub(self.keep.history);
-            let forgettable = |name: &&String| !self.by_name.get(*name).is_some_and(|diagnosis| remediate::needs(diagnosis, now));
+            let forgettable = |name: &&String| !self.get(name).is_some_and(|diagnosis| remediate::needs(diagnosis, now));
             names.extend(members.ended.iter().map(|(_, _, name)| name).filter(forgettable).take(surplus).cloned());
         }
         let old = self.by_end.iter().take_while(|(at, _)| at.checked_add_signed(self.keep.retention).is_some_and(|end| end <= now));

@@ -70,13 +70,17 @@ fn writes(orders: Vec<Order>) -> Vec<Write> {
     orders.into_iter().filter_map(|order| if let Order::Write(write) = order { Some(*write) } else { None }).collect()
 }
 
+fn diagnosis(write: Write) -> NodeDiagnosis {
+    Arc::unwrap_or_clone(write.diagnosis)
+}
+
 /// A triage with an open diagnosis, and that diagnosis.
 fn sick() -> (Triage, NodeDiagnosis) {
     let mut triage = started(Vec::new());
     triage.take(applied(Input::NodeClaims, refused(None)), at(1, 0));
     let mut written = writes(triage.look(at(1, 0)));
     assert_eq!(written.len(), 1);
-    (triage, written.remove(0).diagnosis)
+    (triage, diagnosis(written.remove(0)))
 }
 
 #[test]
@@ -301,7 +305,7 @@ fn answer(identity: &Identity, allowed: bool) -> Change {
 }
 
 fn said(orders: Vec<Order>) -> Vec<(String, Confidence)> {
-    let statuses = writes(orders).into_iter().filter_map(|write| write.diagnosis.status);
+    let statuses = writes(orders).into_iter().filter_map(|write| diagnosis(write).status);
     statuses.map(|status| (status.cause.into_owned(), status.confidence)).collect()
 }
 
@@ -378,8 +382,10 @@ fn a_node_without_provider_id_is_news_for_every_claim_that_waits_for_one() {
     let anonymous = json!({ "metadata": { "name": "ip-10-0-0-1", "uid": "2", "creationTimestamp": at(7, 0) }, "spec": {} });
     triage.take(applied(Input::Nodes, anonymous), at(7, 0));
     assert_eq!(cause(&mut triage, at(7, 0)), None, "the cloud controller may only be about to set it");
-    let said: Vec<_> =
-        writes(triage.look(at(10, 0))).into_iter().map(|w| (w.diagnosis.spec.subject.kind, w.diagnosis.status.unwrap().cause)).collect();
+    let said: Vec<_> = writes(triage.look(at(10, 0)))
+        .into_iter()
+        .map(|w| (w.diagnosis.spec.subject.kind.clone(), w.diagnosis.status.as_ref().unwrap().cause.clone()))
+        .collect();
     assert!(said.contains(&("NodeClaim".to_owned(), "NodeWithoutProviderID".into())), "{said:?}");
 }
 
@@ -461,7 +467,7 @@ fn carry_out(triage: &mut Triage, orders: Vec<Order>, cluster: &mut BTreeMap<Str
         match order {
             Order::Write(write) => {
                 let name = write.diagnosis.metadata.name.clone().unwrap();
-                let mut diagnosis = write.diagnosis;
+                let mut diagnosis = diagnosis(*write);
                 diagnosis.metadata.uid = Some(format!("of-{name}"));
                 cluster.insert(name, diagnosis.clone());
                 triage.take(shown(diagnosis), now);
@@ -487,7 +493,7 @@ fn a_diagnosis_that_a_user_deletes_comes_back_while_the_machine_is_stuck() {
     // What ended and is deleted stays away.
     triage.take(shown(known), at(2, 0));
     triage.take(removed(None), at(3, 0));
-    let ended = writes(triage.look(at(3, 0))).remove(0).diagnosis;
+    let ended = diagnosis(writes(triage.look(at(3, 0))).remove(0));
     triage.take(shown(ended), at(3, 0));
     triage.take(Change::DiagnosisGone("general-a".to_owned()), at(4, 0));
     assert_eq!(triage.look(at(4, 0)), []);
@@ -500,7 +506,7 @@ fn what_the_budget_of_removals_counts_on_is_not_forgotten_for_being_one_too_many
     triage.look(at(0, 0));
     let last = Box::new(Object::from_value(Input::NodeClaims, other("general-00", None)).unwrap());
     triage.take(Change::Removed { input: Input::NodeClaims, namespace: None, name: "general-00".to_owned(), last: Some(last) }, at(1, 0));
-    let ended = writes(triage.look(at(1, 0))).remove(0).diagnosis;
+    let ended = diagnosis(writes(triage.look(at(1, 0))).remove(0));
     let history: Vec<_> = (0..12)
         .map(|n| {
             let mut diagnosis = ended.clone();
@@ -580,7 +586,7 @@ fn a_post_mortem_holds_what_claim_node_and_events_said_last() {
     });
     triage.take(applied(Input::Events, event), at(9, 0));
     triage.take(applied(Input::NodeClaims, refused(Some(at(15, 1)))), at(15, 1));
-    let written = writes(triage.look(at(15, 1))).remove(0).diagnosis;
+    let written = diagnosis(writes(triage.look(at(15, 1))).remove(0));
     let told: Vec<_> = written.status.unwrap().evidence.into_iter().map(|e| format!("{} {} {}", e.object, e.field, e.observed)).collect();
     let tells = |words: &str| assert!(told.iter().any(|line| line.contains(words)), "{words} is not in {told:#?}");
     tells("NodeClaim/general-a status.conditions[?(@.type==\"Registered\")] False UnregisteredTaintNotFound");
@@ -693,7 +699,7 @@ fn a_restart_summarizes_nothing_anew() {
     triage.take(applied(Input::NodeClaims, refused(None)), at(1, 0));
     let orders = triage.look(at(1, 0));
     assert_eq!(summaries(&orders).len(), 1);
-    let known = writes(orders).into_iter().map(|write| write.diagnosis);
+    let known = writes(orders).into_iter().map(diagnosis);
     let mut triage = fresh(known.collect());
     pool_and_class(&mut triage);
     triage.take(applied(Input::NodeClaims, refused(None)), at(9, 0));
