@@ -145,12 +145,7 @@ fn of_file(file: &str, message: String) -> Complaint {
     Complaint { file: file.to_owned(), document: 0, item: 0, line: 0, message }
 }
 
-/// Reads one file's text.
-pub fn load_bytes(file: &str, bytes: &[u8], sink: &mut dyn Sink, summary: &mut Summary) {
-    load_from(file, bytes, sink, summary);
-}
-
-/// Reads a text that may be larger than the memory.
+/// Reads one file's text, which may be larger than the memory.
 pub fn load_from(file: &str, from: impl Read, sink: &mut dyn Sink, summary: &mut Summary) {
     /// Enough for some hundred Nodes, few enough to be held.
     const BLOCK: usize = 4 << 20;
@@ -168,7 +163,7 @@ fn load_in_blocks(block: usize, file: &str, mut from: impl Read, sink: &mut dyn 
         return reader.complain_of_file(format!("cannot be read: {error}"));
     }
     if let Some(what) = no_text(&head) {
-        return reader.complain_of_file(what.to_owned());
+        return reader.complain_of_file(what);
     }
     let mut from = head.chain(from);
     let mut text = Text::new(&mut from, block);
@@ -185,9 +180,7 @@ fn load_in_blocks(block: usize, file: &str, mut from: impl Read, sink: &mut dyn 
             reader.yaml(&mut text);
         }
         if reader.document == 0 {
-            reader.complain_of_file(
-                "the file is empty, but for comments at most; expected what kubectl get -o yaml or -o json prints".to_owned(),
-            );
+            reader.complain_of_file("the file is empty, but for comments at most; expected what kubectl get -o yaml or -o json prints");
         }
     }
     if let Some(error) = text.error() {
@@ -239,8 +232,8 @@ enum Piece {
 }
 
 impl Reader<'_> {
-    fn complain_of_file(&mut self, message: String) {
-        self.summary.complaints.push(of_file(self.file, message));
+    fn complain_of_file(&mut self, message: impl Into<String>) {
+        self.summary.complaints.push(of_file(self.file, message.into()));
     }
 
     fn complain(&mut self, line: usize, message: String) {

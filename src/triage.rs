@@ -212,7 +212,6 @@ impl Triage {
             observed_generation: None,
         });
         let diagnosis = Arc::new(diagnosis);
-        self.diagnoses.insert(Arc::clone(&diagnosis));
         // The story of a machine that has ended is not told a second time.
         self.hand_over(Write { diagnosis: Arc::clone(&diagnosis), replaces: false, announces: false, first: false, ends: None });
         Some(diagnosis)
@@ -616,13 +615,13 @@ impl Triage {
             self.joined.insert(Incident::of(&diagnosis));
         }
         let first = announces && self.diagnoses.get(&name).is_none_or(|before| !is_open(before));
-        let diagnosis = Arc::new(diagnosis);
-        self.diagnoses.insert(Arc::clone(&diagnosis));
-        self.hand_over(Write { diagnosis, replaces, announces, first, ends });
+        self.hand_over(Write { diagnosis: Arc::new(diagnosis), replaces, announces, first, ends });
     }
 
+    /// Records it as said, and orders it to be written.
     fn hand_over(&mut self, mut write: Write) {
         let Some(name) = write.diagnosis.metadata.name.clone() else { return };
+        self.diagnoses.insert(Arc::clone(&write.diagnosis));
         if self.leads {
             self.orders.push(Order::Write(Box::new(write.clone())));
         }

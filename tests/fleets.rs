@@ -7,7 +7,7 @@ mod objects;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use nodewhy::diagnose::diagnose;
-use nodewhy::dump::{Summary, load_bytes};
+use nodewhy::dump::{Summary, load_from};
 use nodewhy::gate::Thresholds;
 use nodewhy::lint::{Files, lint};
 use nodewhy::world::World;
@@ -228,8 +228,8 @@ fn found(objects: Vec<Value>, now: i64) -> Vec<String> {
             beat(&mut object, now);
         }
         let text = object.to_string();
-        load_bytes("fleet", text.as_bytes(), &mut world, &mut summary);
-        load_bytes("fleet", text.as_bytes(), &mut files, &mut Summary::default());
+        load_from("fleet", text.as_bytes(), &mut world, &mut summary);
+        load_from("fleet", text.as_bytes(), &mut files, &mut Summary::default());
     }
     assert!(summary.complaints.iter().all(|c| c.message.contains("is not judged")), "{:?}", summary.complaints);
     let diagnoses = diagnose(&world, at(now), &Thresholds::default());

@@ -4,7 +4,7 @@ mod objects;
 
 use assert_cmd::Command;
 use nodewhy::diagnose::diagnose;
-use nodewhy::dump::{self, Summary, load_bytes};
+use nodewhy::dump::{self, Summary, load_from};
 use nodewhy::gate::Thresholds;
 use nodewhy::lint::{BY_TEXT, Files, Finding, lint};
 use nodewhy::rules;
@@ -15,7 +15,7 @@ use std::fmt::Write;
 
 fn found_in(file: &str, text: &str) -> Vec<Finding> {
     let (mut files, mut summary) = (Files::default(), Summary::default());
-    load_bytes(file, text.as_bytes(), &mut files, &mut summary);
+    load_from(file, text.as_bytes(), &mut files, &mut summary);
     assert_eq!(summary.complaints, [], "{text}");
     lint(files, None).findings
 }
@@ -318,7 +318,7 @@ fn pages_have_the_cause_under_lint_that_they_have_under_diagnose() {
         for example in examples(rule.page) {
             let text = over_cluster(&example.objects).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
             let mut world = World::default();
-            load_bytes("page", text.as_bytes(), &mut world, &mut Summary::default());
+            load_from("page", text.as_bytes(), &mut world, &mut Summary::default());
             let written = |blame: &nodewhy::api::Blame| matches!(blame.kind.as_str(), "EC2NodeClass" | "NodePool" | "ConfigMap");
             let diagnosed: BTreeSet<String> = diagnose(&world, now, &Thresholds::default())
                 .into_iter()

@@ -4,7 +4,7 @@ mod objects;
 
 use nodewhy::api::NodeDiagnosis;
 use nodewhy::diagnose::diagnose;
-use nodewhy::dump::{Summary, load_bytes};
+use nodewhy::dump::{Summary, load_from};
 use nodewhy::gate::Thresholds;
 use nodewhy::rules;
 use nodewhy::world::World;
@@ -19,7 +19,7 @@ fn world_of(objects: &str) -> World {
     let cluster = over_cluster(objects);
     let (mut world, mut summary) = (World::default(), Summary::default());
     for object in cluster {
-        load_bytes("page", object.to_string().as_bytes(), &mut world, &mut summary);
+        load_from("page", object.to_string().as_bytes(), &mut world, &mut summary);
     }
     assert_eq!(summary.complaints, [], "an object of the example cannot be read");
     world

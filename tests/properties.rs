@@ -5,7 +5,7 @@ mod objects;
 use chrono::{DateTime, Utc};
 use nodewhy::api::{Confidence, NodeDiagnosis};
 use nodewhy::diagnose::{Judgement, diagnose, judge};
-use nodewhy::dump::{Summary, load_bytes};
+use nodewhy::dump::{Summary, load_from};
 use nodewhy::gate::Thresholds;
 use nodewhy::rules;
 use nodewhy::world::{Subject, World};
@@ -59,7 +59,7 @@ fn of_cases() -> Vec<Scene> {
 fn world_of<'o>(objects: impl IntoIterator<Item = &'o Value>) -> World {
     let (mut world, mut summary) = (World::default(), Summary::default());
     for object in objects {
-        load_bytes("scene", object.to_string().as_bytes(), &mut world, &mut summary);
+        load_from("scene", object.to_string().as_bytes(), &mut world, &mut summary);
     }
     world
 }
@@ -273,13 +273,13 @@ proptest! {
     #[test]
     fn no_text_is_so_wrong_that_it_panics(text in "[\\PC\n\t{}\\[\\]:\"'#&*|>-]{0,400}", bytes in proptest::collection::vec(any::<u8>(), 0..200), scene in scene(), cut in any::<Index>()) {
         let (mut world, mut summary) = (World::default(), Summary::default());
-        load_bytes("text", text.as_bytes(), &mut world, &mut summary);
-        load_bytes("bytes", &bytes, &mut world, &mut summary);
+        load_from("text", text.as_bytes(), &mut world, &mut summary);
+        load_from("bytes", &bytes[..], &mut world, &mut summary);
         let whole = cut.get(&scene.objects).to_string();
         let cut = cut.index(whole.len());
-        load_bytes("cut", &whole.as_bytes()[..cut], &mut world, &mut summary);
+        load_from("cut", &whole.as_bytes()[..cut], &mut world, &mut summary);
         let yaml = serde_saphyr::to_string(&scene.objects[0]).expect("YAML");
-        load_bytes("yaml", &yaml.as_bytes()[..cut.min(yaml.len())], &mut world, &mut summary);
+        load_from("yaml", &yaml.as_bytes()[..cut.min(yaml.len())], &mut world, &mut summary);
         let _ = diagnose(&world, scene.now, &Thresholds::default());
     }
 }

@@ -1,7 +1,7 @@
 //! What stands in user data may be secret: no output of any command shows it, not even where the blamed line holds it.
 
 use assert_cmd::Command;
-use nodewhy::dump::{Summary, load_bytes};
+use nodewhy::dump::{Summary, load_from};
 use nodewhy::report::lint::Format;
 use nodewhy::{lint, report};
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ fn outputs(objects: &[Value]) -> String {
 /// What `nodewhy lint` prints about a text, in every format.
 fn linted(input: &str) -> String {
     let (mut files, mut summary) = (lint::Files::default(), Summary::default());
-    load_bytes("input", input.as_bytes(), &mut files, &mut summary);
+    load_from("input", input.as_bytes(), &mut files, &mut summary);
     let report = lint::lint(files, None);
     let shown = |format| report::lint::render(&report.findings, format, false).expect("text");
     let complaints = summary.complaints.iter().map(ToString::to_string).chain(report.notes.iter().cloned());

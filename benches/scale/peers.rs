@@ -23,8 +23,7 @@ pub fn popeye(kubeconfig: &Path) -> Row {
 
 /// Counts the items of a dump, and nothing else. `None` where the PATH has no jq.
 pub fn jq(dump: &Path) -> Option<Row> {
-    let mut command = Command::new("jq");
-    let there = command.arg("--version").output().is_ok();
+    let there = Command::new("jq").arg("--version").output().is_ok();
     there.then(|| whole("jq '.items | length' of the same", &[0], Command::new("jq").arg(".items | length").arg(dump)))
 }
 

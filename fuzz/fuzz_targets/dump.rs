@@ -10,5 +10,5 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     }
     let (mut world, mut summary) = (World::default(), dump::Summary::default());
-    dump::load_bytes("dump", bytes, &mut world, &mut summary);
+    dump::load_from("dump", bytes, &mut world, &mut summary);
 });

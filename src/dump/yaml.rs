@@ -90,12 +90,18 @@ fn list(document: &str) -> Option<(TypeMeta, Vec<&str>)> {
     (type_.kind.ends_with("List") && !items.is_empty()).then_some((type_, items))
 }
 
-/// Whether the first item says its kind itself, as kubectl prints it; `None` where it is not held to its end.
+/// Whether the first item says its kind itself, as kubectl prints it; `None` where it may still come.
 fn first_says_its_kind(text: &str, whole: bool) -> Option<bool> {
-    let mut cut = Vec::new();
-    Yaml::items(text, whole, &mut cut);
-    let mut fields = cut.first()?.lines().filter_map(|line| line.strip_prefix("- ").or_else(|| line.strip_prefix("  ")));
-    Some(fields.any(|field| field.split(':').next() == Some("kind")))
+    for (at, line) in lines(text, whole) {
+        if at > 0 && !goes_on(line) {
+            return Some(false);
+        }
+        let field = line.strip_prefix("- ").or_else(|| line.strip_prefix("  "));
+        if field.is_some_and(|field| field.split(':').next() == Some("kind")) {
+            return Some(true);
+        }
+    }
+    whole.then_some(false)
 }
 
 /// Where the document at the beginning of a text ends; `None` where it may go on.

@@ -13,7 +13,7 @@ mod watched;
 use chrono::{DateTime, Utc};
 use fastrand::Rng;
 use nodewhy::diagnose::diagnose;
-use nodewhy::dump::{Summary, load_bytes};
+use nodewhy::dump::{Summary, load_from};
 use nodewhy::gate::Thresholds;
 use nodewhy::input::{Input, Reading, TypeMeta};
 use nodewhy::world::World;
@@ -137,7 +137,7 @@ fn odd_objects_in_a_dump_hide_nothing_and_each_is_accounted_for() {
             ];
             for (file, text) in written {
                 let (mut world, mut summary) = (World::default(), Summary::default());
-                load_bytes(file, mutation::finish(&text).as_bytes(), &mut world, &mut summary);
+                load_from(file, mutation::finish(&text).as_bytes(), &mut world, &mut summary);
                 let said = || format!("seed {seed}, {} in {file}: {done:#?}\n{:#?}", input.name(), summary.complaints);
                 for number in 0..ODD {
                     assert!(world.claim(&format!("neighbour-{number}")).is_some(), "neighbour-{number} is hidden; {}", said());

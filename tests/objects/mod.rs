@@ -5,7 +5,7 @@
 pub mod fleet;
 pub mod incident;
 
-use nodewhy::dump::{Summary, load_bytes};
+use nodewhy::dump::{Summary, load_from};
 use nodewhy::world::World;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub fn over_cluster(text: &str) -> Vec<Value> {
 pub fn cluster(text: &str) -> World {
     let (mut world, mut summary) = (World::default(), Summary::default());
     let list = json!({"apiVersion": "v1", "kind": "List", "items": over_cluster(text)});
-    load_bytes("the cluster", list.to_string().as_bytes(), &mut world, &mut summary);
+    load_from("the cluster", list.to_string().as_bytes(), &mut world, &mut summary);
     assert!(summary.complaints.is_empty(), "{:?}", summary.complaints);
     world
 }
