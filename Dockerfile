@@ -4,6 +4,7 @@ RUN apk add --no-cache make=~4.4 musl-dev=~1.2
 WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY .cargo .cargo
+COPY crates crates
 COPY src src
 COPY docs/causes docs/causes
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \

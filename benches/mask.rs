@@ -3,7 +3,7 @@
 //! `cargo bench --bench mask`.
 
 use divan::{Bencher, counter::BytesCount};
-use nodewhy::text::mask;
+use readers::source_text::mask;
 
 fn main() {
     divan::main();

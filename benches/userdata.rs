@@ -3,9 +3,9 @@
 //! `cargo bench --bench userdata`. `bash -n`, which only parses, stands beside for comparison; half of its time is starting a process.
 
 use divan::Bencher;
-use nodewhy::effective::{Cluster, Machine, resolve};
-use nodewhy::foreign::NodeClass;
-use nodewhy::userdata::Family;
+use engine::effective::{Cluster, Machine, resolve};
+use engine::objects::NodeClass;
+use readers::userdata::Family;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 

@@ -6,9 +6,9 @@ mod table;
 mod text;
 pub mod userdata;
 
-use crate::api::{NodeDiagnosis, NodeDiagnosisList};
 use chrono::{DateTime, Utc};
 use clap::ValueEnum;
+use engine::api::{NodeDiagnosis, NodeDiagnosisList};
 
 /// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]

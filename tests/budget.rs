@@ -2,11 +2,11 @@
 
 mod objects;
 
-use nodewhy::diagnose::diagnose;
-use nodewhy::dump::{Summary, load_from};
-use nodewhy::gate::Thresholds;
-use nodewhy::input::{Input, Object};
-use nodewhy::world::World;
+use engine::case::stage::Thresholds;
+use engine::cluster_state::World;
+use engine::diagnose::diagnose;
+use engine::objects::input::{Input, Object};
+use nodewhy::ingest::dump::{Summary, load_from};
 use objects::cluster;
 use objects::fleet::{Fate, claim, node, now};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};

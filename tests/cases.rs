@@ -2,11 +2,11 @@
 
 mod objects;
 
-use nodewhy::api::{Confidence, NodeDiagnosis};
-use nodewhy::diagnose::diagnose;
-use nodewhy::dump;
-use nodewhy::gate::Thresholds;
-use nodewhy::world::World;
+use engine::api::{Confidence, NodeDiagnosis};
+use engine::case::stage::Thresholds;
+use engine::cluster_state::World;
+use engine::diagnose::diagnose;
+use nodewhy::ingest::dump;
 use objects::case_folders;
 use serde::Deserialize;
 use std::collections::BTreeSet;

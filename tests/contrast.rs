@@ -3,9 +3,9 @@
 mod objects;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-use nodewhy::api::{Evidence, NodeDiagnosis};
-use nodewhy::diagnose::diagnose;
-use nodewhy::gate::Thresholds;
+use engine::api::{Evidence, NodeDiagnosis};
+use engine::case::stage::Thresholds;
+use engine::diagnose::diagnose;
 use objects::cluster;
 
 fn now() -> DateTime<Utc> {

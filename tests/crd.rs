@@ -1,6 +1,6 @@
 //! The CustomResourceDefinition in `crds/` is the one that the Rust types make.
 
-use nodewhy::crd::crd_yaml;
+use engine::api::crd::crd_yaml;
 
 #[test]
 fn the_crd_in_the_repository_is_up_to_date() {

@@ -6,11 +6,11 @@
 mod objects;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-use nodewhy::diagnose::diagnose;
-use nodewhy::dump::{Summary, load_from};
-use nodewhy::gate::Thresholds;
-use nodewhy::lint::{Files, lint};
-use nodewhy::world::World;
+use engine::case::stage::Thresholds;
+use engine::cluster_state::World;
+use engine::diagnose::diagnose;
+use engine::lint::{Files, lint};
+use nodewhy::ingest::dump::{Summary, load_from};
 use objects::{CLUSTER, documents, fleet, incident};
 use serde_json::{Value, json};
 use std::fmt::Write;

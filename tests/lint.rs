@@ -3,12 +3,12 @@
 mod objects;
 
 use assert_cmd::Command;
-use nodewhy::diagnose::diagnose;
-use nodewhy::dump::{self, Summary, load_from};
-use nodewhy::gate::Thresholds;
-use nodewhy::lint::{BY_TEXT, Files, Finding, lint};
-use nodewhy::rules;
-use nodewhy::world::World;
+use engine::case::stage::Thresholds;
+use engine::cluster_state::World;
+use engine::diagnose::diagnose;
+use engine::lint::{BY_TEXT, Files, Finding, lint};
+use engine::rules;
+use nodewhy::ingest::dump::{self, Summary, load_from};
 use objects::{case_folders, examples, over_cluster};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -274,7 +274,7 @@ fn real_cases_have_the_cause_under_lint_that_they_have_under_diagnose() {
         dump::load(&[folder.join("cluster.yaml")], &mut world);
         dump::load(&[folder.join("cluster.yaml")], &mut files);
         let now = serde_json::from_value(expect["now"].clone()).expect("a time");
-        let blamed = |blame: &nodewhy::api::Blame| matches!(blame.kind.as_str(), "EC2NodeClass" | "NodePool" | "ConfigMap");
+        let blamed = |blame: &engine::api::Blame| matches!(blame.kind.as_str(), "EC2NodeClass" | "NodePool" | "ConfigMap");
         let diagnosed: BTreeSet<(String, String)> = diagnose(&world, now, &Thresholds::default())
             .into_iter()
             .filter_map(|d| d.status)
@@ -319,7 +319,7 @@ fn pages_have_the_cause_under_lint_that_they_have_under_diagnose() {
             let text = over_cluster(&example.objects).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
             let mut world = World::default();
             load_from("page", text.as_bytes(), &mut world, &mut Summary::default());
-            let written = |blame: &nodewhy::api::Blame| matches!(blame.kind.as_str(), "EC2NodeClass" | "NodePool" | "ConfigMap");
+            let written = |blame: &engine::api::Blame| matches!(blame.kind.as_str(), "EC2NodeClass" | "NodePool" | "ConfigMap");
             let diagnosed: BTreeSet<String> = diagnose(&world, now, &Thresholds::default())
                 .into_iter()
                 .filter_map(|d| d.status)

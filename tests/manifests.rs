@@ -3,7 +3,7 @@
 #[path = "rights/mod.rs"]
 mod rights;
 
-use nodewhy::publish::remedy;
+use nodewhy::operator::publish::remedy;
 use rights::{Right, needed, needed_for_the_lease};
 use serde_json::Value;
 use std::collections::BTreeSet;

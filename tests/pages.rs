@@ -2,12 +2,12 @@
 
 mod objects;
 
-use nodewhy::api::NodeDiagnosis;
-use nodewhy::diagnose::diagnose;
-use nodewhy::dump::{Summary, load_from};
-use nodewhy::gate::Thresholds;
-use nodewhy::rules;
-use nodewhy::world::World;
+use engine::api::NodeDiagnosis;
+use engine::case::stage::Thresholds;
+use engine::cluster_state::World;
+use engine::diagnose::diagnose;
+use engine::rules;
+use nodewhy::ingest::dump::{Summary, load_from};
 use objects::{Example, examples, over_cluster};
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -3,12 +3,12 @@
 mod objects;
 
 use chrono::{DateTime, Utc};
-use nodewhy::api::{Confidence, NodeDiagnosis};
-use nodewhy::diagnose::{Judgement, diagnose, judge};
-use nodewhy::dump::{Summary, load_from};
-use nodewhy::gate::Thresholds;
-use nodewhy::rules;
-use nodewhy::world::{Subject, World};
+use engine::api::{Confidence, NodeDiagnosis};
+use engine::case::stage::Thresholds;
+use engine::cluster_state::{Subject, World};
+use engine::diagnose::{Judgement, diagnose, judge};
+use engine::rules;
+use nodewhy::ingest::dump::{Summary, load_from};
 use objects::{case_folders, documents, over_cluster};
 use proptest::prelude::*;
 use proptest::sample::Index;

@@ -1,9 +1,10 @@
 //! What stands in user data may be secret: no output of any command shows it, not even where the blamed line holds it.
 
 use assert_cmd::Command;
-use nodewhy::dump::{Summary, load_from};
+use engine::lint;
+use nodewhy::ingest::dump::{Summary, load_from};
+use nodewhy::report;
 use nodewhy::report::lint::Format;
-use nodewhy::{lint, report};
 use serde_json::{Value, json};
 
 /// Lines as people write them, each with the value that must not be seen.

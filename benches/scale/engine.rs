@@ -4,11 +4,11 @@ use crate::measure::{Row, timed};
 use crate::objects::cluster;
 use crate::objects::fleet::{Fate, claim, node, now};
 use crate::objects::incident;
-use nodewhy::diagnose::diagnose;
-use nodewhy::gate::Thresholds;
-use nodewhy::input::{Input, Object};
-use nodewhy::triage::{Keep, Triage};
-use nodewhy::watch::Change;
+use engine::case::stage::Thresholds;
+use engine::diagnose::diagnose;
+use engine::objects::input::{Input, Object};
+use engine::triage::change::Change;
+use engine::triage::{Keep, Triage};
 use serde_json::Value;
 
 /// Ten times as many machines.

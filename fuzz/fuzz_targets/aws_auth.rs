@@ -1,7 +1,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nodewhy::aws_auth;
+use readers::aws_auth;
 use nodewhy_fuzz::lies_in;
 
 /// A `ConfigMap` may be larger, but slow readers show here too.

@@ -1,7 +1,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nodewhy::{dump, world::World};
+use engine::cluster_state::World;
+use nodewhy::ingest::dump;
 
 const LIMIT: usize = 64 * 1024;
 

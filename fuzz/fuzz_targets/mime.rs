@@ -1,7 +1,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nodewhy::userdata::mime;
+use readers::userdata::mime;
 use nodewhy_fuzz::{USER_DATA_LIMIT, lies_in};
 
 fuzz_target!(|text: &str| {

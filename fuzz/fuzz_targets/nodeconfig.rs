@@ -2,7 +2,8 @@
 //! nodeadm's `NodeConfig`, and with it the YAML below.
 
 use libfuzzer_sys::fuzz_target;
-use nodewhy::{text::Span, userdata::nodeconfig};
+use readers::source_text::Span;
+use readers::userdata::nodeconfig;
 use nodewhy_fuzz::{USER_DATA_LIMIT, lies_in};
 
 fuzz_target!(|text: &str| {

@@ -1,7 +1,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nodewhy::userdata::{
+use readers::userdata::{
     systemd::{Generation, environment, environment_file, words},
     traced::Traced,
 };

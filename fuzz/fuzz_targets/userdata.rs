@@ -2,7 +2,7 @@
 //! The whole way of the text, for every family of images.
 
 use libfuzzer_sys::fuzz_target;
-use nodewhy::userdata::{Family, read};
+use readers::userdata::{Family, read};
 use nodewhy_fuzz::{USER_DATA_LIMIT, lies_in};
 
 const FAMILIES: [Family; 5] = [Family::Al2, Family::Al2023, Family::Bottlerocket, Family::Windows, Family::Custom];

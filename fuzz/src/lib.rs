@@ -1,6 +1,6 @@
 //! What every target demands of a reader: it returns, and its places lie in the text.
 
-use nodewhy::text::{Span, excerpt};
+use readers::source_text::{Span, excerpt};
 
 /// EC2 takes no more user data than this.
 pub const USER_DATA_LIMIT: usize = 16 * 1024;

@@ -1,20 +1,23 @@
 //! `nodewhy userdata`: what the machines of a node class will really run.
 
 use super::{BAD_INPUT, Color, NO_CLUSTER, block_on, chain, colour, complain, fail, print};
-use crate::cluster;
-use crate::dump;
-use crate::effective::{self, Cluster, Machine};
-use crate::foreign::{NodeClass, NodePool};
-use crate::input::Input;
-use crate::karpenter::Version;
-use crate::live;
+use crate::ingest::dump;
+use crate::ingest::list;
+use crate::kube_client;
 use crate::report::userdata::{self as report, Page};
-use crate::userdata::{Consequence, Family};
-use crate::world::World;
 use chrono::Utc;
 use clap::{Args, ValueEnum};
+use engine::cluster_state::World;
+use engine::effective::{self, Cluster, Machine};
+use engine::objects::input::Input;
+use engine::objects::{NodeClass, NodePool};
+use engine::upstream::karpenter::Version;
+use readers::userdata::{Consequence, Family};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+pub const EXIT_CODES: &str =
+    "Exit codes: 0 read; 1 something is lost or stops the machine (with --fail-on); 2 bad usage or input; 3 the cluster could not be read.";
 
 #[derive(Debug, Args)]
 pub struct UserData {
@@ -36,7 +39,7 @@ pub struct UserData {
     #[arg(long, value_name = "VERSION")]
     kubernetes: Option<String>,
     #[command(flatten)]
-    cluster: cluster::Cluster,
+    cluster: kube_client::Cluster,
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
     /// Exit with 1 where user data keeps the machine from joining (stop), or also where something of it is lost (lost)
@@ -179,12 +182,12 @@ fn bare_class(family: &str, text: String) -> NodeClass {
 }
 
 /// Reads the node classes, the NodePools and Karpenter's Deployment, nothing else.
-fn load(cluster: &cluster::Cluster, world: &mut World) -> Result<(), String> {
+fn load(cluster: &kube_client::Cluster, world: &mut World) -> Result<(), String> {
     const INPUTS: [Input; 3] = [Input::NodeClasses, Input::NodePools, Input::Deployments];
     let loaded = block_on(async {
         let client = cluster.client().await.map_err(|e| e.to_string())?;
         let unanswered = |e: kube::Error| format!("the cluster does not answer: {}", chain(&e));
-        live::load_only(&client, world, Utc::now(), &INPUTS).await.map_err(unanswered)
+        list::load_only(&client, world, Utc::now(), &INPUTS).await.map_err(unanswered)
     });
     loaded.map_err(|e| e.to_string())??.iter().for_each(|complaint| complain(complaint));
     world.missing(Input::NodeClasses).map_or(Ok(()), |why| Err(format!("nothing to read: EC2NodeClasses cannot be read ({why})")))

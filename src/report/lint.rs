@@ -2,8 +2,8 @@
 
 use super::snippet;
 use super::text::{WIDTH, wrap};
-use crate::lint::{Finding, Level};
 use clap::ValueEnum;
+use engine::lint::{Finding, Level};
 use serde_json::json;
 use std::fmt::Write;
 

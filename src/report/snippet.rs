@@ -1,7 +1,7 @@
 //! The line of a user's text that a verdict is about, with a caret under the place.
 
-use crate::api::Blame;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, renderer::DecorStyle};
+use engine::api::Blame;
 
 /// The excerpt of `blame` as line `line`, drawn as compilers do, two blanks in.
 pub fn render(blame: &Blame, excerpt: &str, line: usize, colour: bool) -> String {

@@ -1,8 +1,8 @@
 //! One line a machine, in columns like kubectl's.
 
-use crate::api::NodeDiagnosis;
-use crate::case::duration;
 use chrono::{DateTime, Utc};
+use engine::api::NodeDiagnosis;
+use engine::case::duration;
 
 const HEAD: [&str; 9] = ["NAME", "CAUSE", "STAGE", "CONFIDENCE", "NODEPOOL", "NODE", "TERMINATES", "BLAME", "SUMMARY"];
 

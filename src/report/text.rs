@@ -1,9 +1,9 @@
 //! For people: a verdict as a good compiler would print it, machines with the same cause folded into one.
 
-use crate::api::{Blame, NodeDiagnosis, NodeDiagnosisStatus, Outcome};
-use crate::case::duration;
 use crate::report::snippet;
 use chrono::{DateTime, SecondsFormat, Utc};
+use engine::api::{Blame, NodeDiagnosis, NodeDiagnosisStatus, Outcome};
+use engine::case::duration;
 use std::fmt::Write;
 
 /// Characters that text is wrapped at.

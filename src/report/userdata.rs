@@ -2,10 +2,10 @@
 
 use super::snippet;
 use super::text::wrap;
-use crate::api::Blame;
-use crate::effective::{Effective, Kind, Machine, Origin, Outcome, Value};
-use crate::text::{self, Span};
-use crate::userdata::{Consequence, Defect, LARGEST};
+use engine::api::Blame;
+use engine::effective::{Effective, Kind, Machine, Origin, Outcome, Value};
+use readers::source_text::{self, Span};
+use readers::userdata::{Consequence, Defect, LARGEST};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 
@@ -36,8 +36,8 @@ impl Page<'_> {
         self.machine.class.spec.user_data.as_deref().unwrap_or_default()
     }
 
-    fn place(&self, span: Span) -> text::Position {
-        text::position(self.user_data(), span.start)
+    fn place(&self, span: Span) -> source_text::Position {
+        source_text::position(self.user_data(), span.start)
     }
 
     fn json(&self) -> Json {
@@ -51,13 +51,13 @@ impl Page<'_> {
                 "consequence": format!("{:?}", defect.consequence(self.machine.family)),
                 "line": self.place(defect.span).line,
                 "column": self.place(defect.span).column,
-                "message": text::mask(&defect.message),
-                "excerpt": text::excerpt(self.user_data(), defect.span).shown,
+                "message": source_text::mask(&defect.message),
+                "excerpt": source_text::excerpt(self.user_data(), defect.span).shown,
             })
         };
         json!({
             "nodeClass": Some(self.machine.class.name()).filter(|name| !name.is_empty()),
-            "nodePool": self.machine.pool.map(crate::foreign::NodePool::name),
+            "nodePool": self.machine.pool.map(engine::objects::NodePool::name),
             "source": self.source,
             "family": self.machine.family.to_string(),
             "karpenter": self.machine.karpenter.map(|version| version.to_string()),
@@ -79,7 +79,7 @@ impl Page<'_> {
         };
         json!({
             "kind": kind(value.kind),
-            "name": text::mask(&value.name),
+            "name": source_text::mask(&value.name),
             "value": masked(value),
             "literal": value.literal,
             "exact": value.exact,
@@ -194,7 +194,7 @@ impl Page<'_> {
             Outcome::Overridden { by, because } => format!("overridden by {}: {because}", self.said(by)),
             Outcome::Lost(because) => format!("lost: {because}"),
         };
-        [text::mask(&name), shown, self.said(&value.origin), fate]
+        [source_text::mask(&name), shown, self.said(&value.origin), fate]
     }
 
     fn defect(&self, out: &mut String, defect: &Defect, colour: bool) {
@@ -204,7 +204,7 @@ impl Page<'_> {
             Consequence::Unknown => "note",
         };
         let level = if colour { format!("\x1b[1m{level}\x1b[0m") } else { level.to_owned() };
-        let message = text::mask(&defect.message);
+        let message = source_text::mask(&defect.message);
         for (at, part) in wrap(&format!("{level}: {message}"), 110).into_iter().enumerate() {
             let _ = writeln!(out, "{}{part}", if at == 0 { "\n  " } else { "    " });
         }
@@ -228,6 +228,6 @@ const fn kind(kind: Kind) -> &'static str {
 /// The value as it may be shown: its own name may be what makes it a secret.
 fn masked(value: &Value) -> String {
     let prefix = format!("{}=", value.name);
-    let shown = text::mask(&format!("{prefix}{}", value.value));
-    shown.strip_prefix(&text::mask(&prefix)).map_or_else(|| "***".to_owned(), str::to_owned)
+    let shown = source_text::mask(&format!("{prefix}{}", value.value));
+    shown.strip_prefix(&source_text::mask(&prefix)).map_or_else(|| "***".to_owned(), str::to_owned)
 }

@@ -6,8 +6,8 @@ mod objects;
 mod moto;
 
 use assert_cmd::Command;
+use aws::questions;
 use moto::{Moto, moto};
-use nodewhy::aws::questions;
 use objects::over_cluster;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -505,25 +505,5 @@ fn the_manual_has_the_policy_of_the_code() {
     assert_eq!(serde_json::from_str::<Value>(written).expect("JSON"), questions::policy());
     for call in questions::Call::ALL {
         assert!(manual.matches(call.action()).count() >= 2, "{} is not explained", call.action());
-    }
-}
-
-/// What is shipped is built without the feature, and then nothing of it is there.
-#[test]
-fn without_the_feature_nothing_of_it_is_built() {
-    let tree = |features: &[&str]| {
-        let arguments = ["tree", "--locked", "--offline", "--edges=normal", "--prefix=none", "--format={lib}"];
-        let output = std::process::Command::new(env!("CARGO"))
-            .args(arguments)
-            .args(features)
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .output()
-            .expect("cargo");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    };
-    for name in ["reqsign_core", "reqsign_aws_v4", "quick_xml"] {
-        assert!(!tree(&[]).contains(name), "{name}");
-        assert!(tree(&["--features=aws"]).contains(name), "{name}");
     }
 }

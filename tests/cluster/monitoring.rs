@@ -4,7 +4,7 @@ use crate::control_plane::ControlPlane;
 use crate::control_plane::recipes::{backdate_registration, heartbeat, nodeclaim, wait_until};
 use crate::operator::{install, one_refused_one_healthy};
 use crate::prometheus::{Prometheus, promtool, shipped};
-use nodewhy::rules;
+use engine::rules;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -11,12 +11,12 @@ mod schema;
 mod watched;
 
 use chrono::{DateTime, Utc};
+use engine::case::stage::Thresholds;
+use engine::cluster_state::World;
+use engine::diagnose::diagnose;
+use engine::objects::input::{Input, Reading, TypeMeta};
 use fastrand::Rng;
-use nodewhy::diagnose::diagnose;
-use nodewhy::dump::{Summary, load_from};
-use nodewhy::gate::Thresholds;
-use nodewhy::input::{Input, Reading, TypeMeta};
-use nodewhy::world::World;
+use nodewhy::ingest::dump::{Summary, load_from};
 use objects::{CLUSTER, case_folders, documents, examples};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! What nodewhy reads of a kind, asked of its own types: a deserializer that answers whatever it is asked for and writes down the question.
 //! So a field that is read tomorrow is mutated tomorrow.
 
-use nodewhy::input::{Input, Object};
+use engine::objects::input::{Input, Object};
 use serde::de::value::{Error, StrDeserializer};
 use serde::de::{DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};

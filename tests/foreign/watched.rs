@@ -2,15 +2,16 @@
 
 use super::{ODD, corpus, mutation, neighbour, now, odd_object, schema, seeds};
 use axum::body::Body as Answer;
+use engine::case::stage::Thresholds;
+use engine::objects::input::{Input, Object, Source};
+use engine::triage::change::{Change, Watched};
+use engine::triage::{Keep, Order, Triage};
 use fastrand::Rng;
 use futures::{StreamExt, stream};
 use kube::Client;
 use kube::client::Body;
-use nodewhy::gate::Thresholds;
-use nodewhy::input::{Input, Object, Source};
-use nodewhy::metrics::Metrics;
-use nodewhy::triage::{Keep, Order, Triage};
-use nodewhy::watch::{Change, Pods, Watched, Watches};
+use nodewhy::operator::metrics::Metrics;
+use nodewhy::operator::watch::{Pods, Watches};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! A cluster in memory: the objects that nodewhy reads, as watches show them, and an API server for what it writes, with faults.
 
 use chrono::{DateTime, Utc};
+use engine::api::NodeDiagnosis;
+use engine::objects::input::{Input, Object, Reading, TypeMeta};
+use engine::triage::change::Change;
 use fastrand::Rng;
 use kube::client::Body;
-use nodewhy::api::NodeDiagnosis;
-use nodewhy::input::{Input, Object, Reading, TypeMeta};
-use nodewhy::watch::Change;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -2,7 +2,7 @@
 
 use crate::cluster::{Cluster, name_of, stamp};
 use chrono::{DateTime, TimeDelta, Utc};
-use nodewhy::input::Input;
+use engine::objects::input::Input;
 use serde_json::{Value, json};
 
 /// So many machines live side by side; a name is given again.

@@ -2,8 +2,8 @@
 
 use super::cluster;
 use super::fleet::{Fate, claim, node, now};
-use nodewhy::input::{Input, Object};
-use nodewhy::world::World;
+use engine::cluster_state::World;
+use engine::objects::input::{Input, Object};
 use serde_json::{Value, json};
 
 pub struct Incident {

@@ -5,8 +5,8 @@
 pub mod fleet;
 pub mod incident;
 
-use nodewhy::dump::{Summary, load_from};
-use nodewhy::world::World;
+use engine::cluster_state::World;
+use nodewhy::ingest::dump::{Summary, load_from};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, process::Command};
 
-use nodewhy::userdata::{
+use readers::userdata::{
     shell::{self, Runs},
     traced::Traced,
 };

@@ -8,7 +8,7 @@ use brush_parser::{
     ast::{Command, CommandPrefixOrSuffixItem as Item, CompoundCommand as Compound, CompoundList, SimpleCommand},
     word::{self, WordPiece as Piece, WordPieceWithSource},
 };
-use nodewhy::userdata::{shell, traced::Traced};
+use readers::userdata::{shell, traced::Traced};
 
 use crate::{compare::compare, scripts::scripts};
 

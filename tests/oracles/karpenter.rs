@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use nodewhy::userdata::{Consequence, Family, mime, nodeconfig, read};
+use readers::userdata::{Consequence, Family, mime, nodeconfig, read};
 use serde::{Deserialize, Serialize};
 
 use crate::{

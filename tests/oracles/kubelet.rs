@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
-use nodewhy::userdata::{
+use readers::userdata::{
     kubelet_flags::{Flag, command_line, invalid_label, parse_labels, parse_taints, refused_labels},
     traced::Traced,
 };

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
-use nodewhy::userdata::{DefectKind, Family, Fate, Setting, read};
+use readers::userdata::{DefectKind, Family, Fate, Setting, read};
 use serde::Deserialize;
 use serde_json::Value;
 

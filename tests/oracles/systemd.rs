@@ -9,7 +9,7 @@ use std::{
     sync::OnceLock,
 };
 
-use nodewhy::userdata::{
+use readers::userdata::{
     systemd::{Generation, environment, environment_file, words},
     traced::Traced,
 };

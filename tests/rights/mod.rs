@@ -1,8 +1,8 @@
 //! What the code does to a cluster, as its own tables say it: RBAC is compared with this.
 
-use nodewhy::input::Input;
-use nodewhy::lease;
-use nodewhy::publish::WRITES;
+use engine::objects::input::Input;
+use nodewhy::operator::lease;
+use nodewhy::operator::publish::WRITES;
 use std::collections::BTreeSet;
 
 /// Namespace (none for the whole cluster), group, resource, name of the one object, verb.

@@ -23,10 +23,13 @@ fn entries(table: &Table) -> impl Iterator<Item = (Kind, &Entry)> {
     looked_up.chain(others).flat_map(|(kind, entries)| entries.iter().map(|entry| (*kind, entry)))
 }
 
-/// The Rust files below `folder`, but for those of tests.
-fn rust_files(folder: &str) -> Vec<(String, String)> {
+/// What is built into the program.
+const SHIPPED: [&str; 4] = ["src", "crates/aws/src", "crates/engine/src", "crates/readers/src"];
+
+/// The Rust files below these folders, but for those of tests.
+fn rust_files(folders: &[&str]) -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (mut waiting, mut found) = (vec![root.join(folder)], Vec::new());
+    let (mut waiting, mut found) = (folders.iter().map(|folder| root.join(folder)).collect::<Vec<_>>(), Vec::new());
     while let Some(path) = waiting.pop() {
         if path.is_dir() {
             waiting.extend(fs::read_dir(&path).expect("it is a folder").map(|entry| entry.expect("it can be read").path()));
@@ -100,11 +103,11 @@ fn every_name_in_the_source_that_looks_like_upstreams_is_in_the_table() {
     let table = Table::read();
     let mut known: BTreeSet<&str> = entries(&table).map(|(_, entry)| entry.text()).collect();
     known.extend(table.own.iter().flat_map(|own| &own.names).map(String::as_str));
-    known.extend(nodewhy::remediate::guard::ALL.iter().map(|guard| guard.reason));
+    known.extend(engine::remediation::guard::ALL.iter().map(|guard| guard.reason));
     // A cause is called as upstream calls its reason where there is one; then the table has it from another place.
-    known.extend(nodewhy::rules::ALL.iter().map(|rule| rule.cause));
+    known.extend(engine::rules::ALL.iter().map(|rule| rule.cause));
     let mut unknown = Vec::new();
-    for (file, source) in rust_files("src") {
+    for (file, source) in rust_files(&SHIPPED) {
         for literal in literals::of(&source) {
             unknown.extend(names(&literal).into_iter().filter(|name| !known.contains(name)).map(|name| format!("{file}: {name:?}")));
         }
@@ -115,14 +118,14 @@ fn every_name_in_the_source_that_looks_like_upstreams_is_in_the_table() {
 #[test]
 fn every_entry_of_the_table_is_used() {
     let table = Table::read();
-    let files = rust_files("src");
+    let files = rust_files(&SHIPPED);
     let literals: Vec<Literal> = files.iter().flat_map(|(_, source)| literals::of(source)).collect();
     let named: BTreeSet<&str> = literals.iter().flat_map(names).collect();
     let said: BTreeSet<&str> = literals.iter().map(|literal| literal.text.as_str()).chain(named.iter().copied()).collect();
     let is_written = |here: &str| files.iter().any(|(_, source)| source.contains(here));
     let stale = entries(&table).filter(|(_, entry)| !entry.here().map_or_else(|| said.contains(entry.text()), is_written));
     let stale: Vec<String> = stale.map(|(kind, entry)| format!("{kind:?} {:?}", entry.here().unwrap_or(entry.text()))).collect();
-    assert_eq!(stale, [""; 0], "nothing in src/ has these; take them out of tests/upstream/table.toml");
+    assert_eq!(stale, [""; 0], "nothing that is shipped has these; take them out of tests/upstream/table.toml");
     let idle: Vec<&String> = table.own.iter().flat_map(|own| &own.names).filter(|name| !named.contains(name.as_str())).collect();
     assert_eq!(idle, [""; 0], "exceptions that nothing needs");
 }
@@ -144,7 +147,7 @@ fn the_pins_are_those_of_the_control_plane() {
             assert!(pinned.iter().any(|pin| pin == version), "go.mod has {module} {version}, the table {pinned:?}");
         }
     }
-    for (file, source) in rust_files("tests") {
+    for (file, source) in rust_files(&["tests"]) {
         // Those are versions of Karpenter: `.karpenter("1.0.5")`, and lists of them.
         let numbers = literals::of(&source).into_iter().map(|literal| literal.text).filter(|text| is_version(text));
         for version in numbers.filter(|_| file.starts_with("tests/cluster/")).map(|number| format!("v{number}")) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nodewhy::karpenter::Version;
+use engine::upstream::karpenter::Version;
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]

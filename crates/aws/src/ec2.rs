@@ -1,0 +1,266 @@
+//! EC2: images, instances, their checks and their consoles. Query in, XML out.
+
+use super::console;
+use super::questions::Call;
+use super::transport::{Failure, Service, Transport, Unsigned, encode};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use chrono::{DateTime, NaiveDateTime, Utc};
+use engine::objects::{AmiTerm, Answer, Checks, Image, Instance};
+use http::Method;
+use readers::source_text;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+
+/// aws-sdk-go-v2 service/ec2: its one API version.
+const VERSION: &str = "2016-11-15";
+/// Values that one filter takes. Source: EC2 API reference, "Filter".
+pub const BATCH: usize = 100;
+
+async fn call<T: DeserializeOwned>(transport: &mut Transport, call: Call, parameters: &[(String, &str)]) -> Result<T, Failure> {
+    let action = call.action().rsplit(':').next().unwrap_or_default();
+    let parameters = parameters.iter().map(|(name, value)| format!("&{name}={}", encode(value)));
+    let form = parameters.fold(format!("Action={action}&Version={VERSION}"), |form, parameter| form + &parameter);
+    let unsigned = Unsigned { call, service: Service::Ec2, method: Method::POST, path: "/".to_owned(), form };
+    read(&transport.send(&unsigned).await?)
+}
+
+fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Failure> {
+    let text = std::str::from_utf8(answer).map_err(|_| Failure::Unanswered("the answer is no text".to_owned()))?;
+    quick_xml::de::from_str(text).map_err(|error| Failure::Unanswered(format!("the answer cannot be read: {error}")))
+}
+
+fn filter<'v>(name: &'v str, values: &'v [&str]) -> Vec<(String, &'v str)> {
+    let values = values.iter().enumerate().map(|(n, value)| (format!("Filter.1.Value.{}", n + 1), *value));
+    [("Filter.1.Name".to_owned(), name)].into_iter().chain(values).collect()
+}
+
+/// Answers for those of the things that EC2 showed; the rest it does not know.
+fn answers(asked: &[&str], mut shown: BTreeMap<String, Answer>) -> Vec<(String, Answer)> {
+    asked.iter().map(|id| ((*id).to_owned(), shown.remove(*id).unwrap_or(Answer::Absent))).collect()
+}
+
+/// Deprecated and disabled ones too: only these flags show them.
+pub async fn images(transport: &mut Transport, ids: &[&str]) -> Result<Vec<(String, Answer)>, Failure> {
+    let mut parameters = filter("image-id", ids);
+    parameters.extend([("IncludeDeprecated".to_owned(), "true"), ("IncludeDisabled".to_owned(), "true")]);
+    let found: Images = call(transport, Call::DescribeImages, &parameters).await?;
+    Ok(answers(ids, found.images_set.item.into_iter().map(|image| (image.image_id.clone(), Answer::Image(image.into()))).collect()))
+}
+
+/// The newest image that a selector term takes, were it available.
+/// Source: karpenter-provider-aws v1.14.1 pkg/providers/amifamily/ami.go `DescribeImageQueries`, which adds `state=available`.
+pub async fn newest(transport: &mut Transport, term: &AmiTerm) -> Result<Option<(String, Image)>, Failure> {
+    let mut parameters = vec![("IncludeDeprecated".to_owned(), "true")];
+    match term.owner.as_ref().and_then(serde_json::Value::as_str) {
+        Some(owner) => parameters.push(("Owner.1".to_owned(), owner)),
+        // Anybody may call an image as ours.
+        None if term.name.is_some() => parameters.extend([("Owner.1".to_owned(), "self"), ("Owner.2".to_owned(), "amazon")]),
+        None => {}
+    }
+    let name = term.name.iter().map(|name| ("name".to_owned(), name.as_str()));
+    let tags = term.tags.iter().map(|(key, value)| match value.as_str() {
+        "*" => ("tag-key".to_owned(), key.as_str()),
+        value => (format!("tag:{key}"), value),
+    });
+    let filters: Vec<(String, &str)> = name.chain(tags).collect();
+    for (n, (name, value)) in filters.iter().enumerate() {
+        parameters.push((format!("Filter.{}.Name", n + 1), name));
+        parameters.push((format!("Filter.{}.Value.1", n + 1), value));
+    }
+    let found: Images = call(transport, Call::DescribeImages, &parameters).await?;
+    let newest = found.images_set.item.into_iter().max_by(|a, b| a.creation_date.cmp(&b.creation_date));
+    Ok(newest.map(|image| (image.image_id.clone(), image.into())))
+}
+
+pub async fn instances(transport: &mut Transport, ids: &[&str]) -> Result<Vec<(String, Answer)>, Failure> {
+    let found: Instances = call(transport, Call::DescribeInstances, &filter("instance-id", ids)).await?;
+    let instances = found.reservation_set.item.into_iter().flat_map(|reservation| reservation.instances_set.item);
+    Ok(answers(ids, instances.map(|i| (i.instance_id.clone(), Answer::Instance(Box::new(i.into())))).collect()))
+}
+
+/// Of instances that are known to run.
+pub async fn checks(transport: &mut Transport, ids: &[&str]) -> Result<Vec<(String, Answer)>, Failure> {
+    let parameters: Vec<(String, &str)> = ids.iter().enumerate().map(|(n, id)| (format!("InstanceId.{}", n + 1), *id)).collect();
+    let found: Statuses = call(transport, Call::DescribeInstanceStatus, &parameters).await?;
+    let checks = |s: StatusItem| Answer::Checks(Checks { system: s.system_status.status, instance: s.instance_status.status });
+    Ok(answers(ids, found.instance_status_set.item.into_iter().map(|s| (s.instance_id.clone(), checks(s))).collect()))
+}
+
+pub async fn console(transport: &mut Transport, id: &str) -> Result<Answer, Failure> {
+    // `Latest` is for Nitro only, and others refuse it: what was posted after the boot is enough.
+    let output: Output = call(transport, Call::GetConsoleOutput, &[("InstanceId".to_owned(), id)]).await?;
+    let base64: String = output.output.split_whitespace().collect();
+    let text = STANDARD.decode(base64).map_err(|_| Failure::Unanswered("the console is no base64".to_owned()))?;
+    Ok(Answer::Console(console::read(&text)))
+}
+
+/// EC2's lists are `<item>`s.
+#[derive(Debug, Deserialize)]
+#[serde(bound = "T: DeserializeOwned")]
+struct Items<T> {
+    #[serde(default = "Vec::new")]
+    item: Vec<T>,
+}
+
+impl<T> Default for Items<T> {
+    fn default() -> Self {
+        Self { item: Vec::new() }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Images {
+    images_set: Items<ImageItem>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ImageItem {
+    image_id: String,
+    image_state: String,
+    name: String,
+    creation_date: String,
+    deprecation_time: String,
+    state_reason: Reason,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Reason {
+    code: String,
+    message: String,
+}
+
+impl From<ImageItem> for Image {
+    fn from(item: ImageItem) -> Self {
+        let time = |text: &str| text.parse::<DateTime<Utc>>().ok();
+        Self {
+            state: item.image_state,
+            state_reason: Some(source_text::mask(&item.state_reason.message)).filter(|reason| !reason.is_empty()),
+            created: time(&item.creation_date),
+            deprecated_at: time(&item.deprecation_time),
+            name: item.name,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Instances {
+    reservation_set: Items<Reservation>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Reservation {
+    #[serde(default)]
+    instances_set: Items<InstanceItem>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct InstanceItem {
+    instance_id: String,
+    image_id: String,
+    instance_state: State,
+    private_dns_name: String,
+    /// `User initiated (2026-01-15 12:05:10 GMT)`, for stops and terminations by call.
+    reason: String,
+    state_reason: Reason,
+    iam_instance_profile: Profile,
+    subnet_id: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct State {
+    name: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Profile {
+    arn: String,
+}
+
+impl From<InstanceItem> for Instance {
+    fn from(item: InstanceItem) -> Self {
+        let said = |text: String| Some(text).filter(|text| !text.is_empty());
+        Self {
+            state: item.instance_state.name,
+            since: since(&item.reason),
+            reason: said(item.state_reason.code),
+            message: said(source_text::mask(&item.state_reason.message)),
+            image: said(item.image_id),
+            private_dns_name: said(item.private_dns_name),
+            profile: said(item.iam_instance_profile.arn),
+            subnet: said(item.subnet_id),
+        }
+    }
+}
+
+fn since(reason: &str) -> Option<DateTime<Utc>> {
+    let (_, time) = reason.rsplit_once('(')?;
+    let time = time.trim_end_matches(')').trim_end_matches(" GMT").trim_end_matches(" UTC");
+    NaiveDateTime::parse_from_str(time, "%Y-%m-%d %H:%M:%S").ok().map(|time| time.and_utc())
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Statuses {
+    instance_status_set: Items<StatusItem>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct StatusItem {
+    instance_id: String,
+    system_status: Summary,
+    instance_status: Summary,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Summary {
+    status: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Output {
+    #[serde(default)]
+    output: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_is_read_as_ec2_writes_it() {
+        // The form is that of the EC2 API reference, DescribeInstances, cut down.
+        let xml = r#"<?xml version="1.0" encoding="UTF-8"?>
+            <DescribeInstancesResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>x</requestId><reservationSet><item><reservationId>r-1</reservationId><groupSet/>
+            <instancesSet><item><instanceId>i-0abc</instanceId><imageId>ami-1</imageId><instanceState><code>48</code><name>terminated</name></instanceState>
+            <privateDnsName/><dnsName/><reason>User initiated (2026-01-15 12:05:10 GMT)</reason><tagSet><item><key>a</key><value>b</value></item></tagSet>
+            <stateReason><code>Client.InternalError</code><message>Client.InternalError: Client error on launch</message></stateReason></item></instancesSet></item></reservationSet></DescribeInstancesResponse>"#;
+        let found: Instances = read(xml.as_bytes()).unwrap();
+        let instance: Instance = found.reservation_set.item.into_iter().flat_map(|r| r.instances_set.item).next().unwrap().into();
+        assert_eq!(instance.state, "terminated");
+        assert_eq!(instance.reason.as_deref(), Some("Client.InternalError"));
+        assert_eq!(instance.since, "2026-01-15T12:05:10Z".parse().ok());
+        assert_eq!(instance.private_dns_name, None);
+    }
+
+    #[test]
+    fn what_ec2_does_not_show_is_absent_and_what_is_no_answer_is_none() {
+        let empty: Images = read(b"<DescribeImagesResponse><imagesSet/></DescribeImagesResponse>").unwrap();
+        assert_eq!(empty.images_set.item.len(), 0);
+        assert_eq!(answers(&["ami-1"], BTreeMap::new()), [("ami-1".to_owned(), Answer::Absent)]);
+        for broken in [&b""[..], b"<html>", b"\xff\xfe", b"<DescribeImagesResponse/>", b"{}"] {
+            assert!(matches!(read::<Images>(broken), Err(Failure::Unanswered(_))), "{broken:?}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! EKS: the cluster and its access entries. REST and JSON.
+
+use super::questions::Call;
+use super::transport::{Failure, Service, Transport, Unsigned, encode};
+use chrono::{DateTime, Utc};
+use engine::objects::{AccessEntry, Answer, EksCluster};
+use http::Method;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+/// Pages of access entries that are read, of 100 each.
+const PAGES: usize = 20;
+
+async fn get<T: DeserializeOwned>(transport: &mut Transport, call: Call, path: String) -> Result<T, Failure> {
+    let unsigned = Unsigned { call, service: Service::Eks, method: Method::GET, path, form: String::new() };
+    let answer = transport.send(&unsigned).await?;
+    serde_json::from_slice(&answer).map_err(|error| Failure::Unanswered(format!("the answer cannot be read: {error}")))
+}
+
+pub async fn cluster(transport: &mut Transport, name: &str) -> Result<Answer, Failure> {
+    let found: Result<Described, _> = get(transport, Call::DescribeCluster, format!("/clusters/{}", encode(name))).await;
+    let Described { cluster } = match found {
+        Err(Failure::Absent(_)) => return Ok(Answer::Absent),
+        found => found?,
+    };
+    Ok(Answer::Cluster(EksCluster {
+        // Clusters from before access entries have none, which means CONFIG_MAP.
+        authentication_mode: Some(cluster.access_config.and_then(|c| c.authentication_mode).unwrap_or_else(|| "CONFIG_MAP".to_owned())),
+        version: cluster.version,
+        endpoint_public: cluster.resources_vpc_config.as_ref().and_then(|c| c.endpoint_public_access),
+        endpoint_private: cluster.resources_vpc_config.as_ref().and_then(|c| c.endpoint_private_access),
+    }))
+}
+
+/// The entry of a role by its name: the role that EC2's machines have is of the cluster's own account, so the name is enough. The call
+/// that failed comes with the failure.
+pub async fn access_entry(transport: &mut Transport, cluster: &str, role: &str) -> Result<Answer, (Call, Failure)> {
+    let entries = format!("/clusters/{}/access-entries", encode(cluster));
+    let mut token = String::new();
+    for _ in 0..PAGES {
+        let page: Listed =
+            get(transport, Call::ListAccessEntries, format!("{entries}?maxResults=100{token}")).await.map_err(|failure| match failure {
+                // It is the cluster that is not there.
+                Failure::Absent(why) => (Call::ListAccessEntries, Failure::Unanswered(why)),
+                failure => (Call::ListAccessEntries, failure),
+            })?;
+        let of_role = |arn: &&String| arn.split_once(":role/").is_some_and(|(_, path)| path.rsplit('/').next() == Some(role));
+        if let Some(arn) = page.access_entries.iter().find(of_role) {
+            let found = get::<DescribedEntry>(transport, Call::DescribeAccessEntry, format!("{entries}/{}", encode(arn))).await;
+            let entry = match found {
+                Err(Failure::Absent(_)) => return Ok(Answer::Absent),
+                found => found.map_err(|failure| (Call::DescribeAccessEntry, failure))?.access_entry,
+            };
+            return Ok(Answer::AccessEntry(AccessEntry {
+                principal_arn: entry.principal_arn,
+                type_: entry.type_,
+                created: entry.created_at.and_then(time),
+            }));
+        }
+        match page.next_token.filter(|next| !next.is_empty()) {
+            Some(next) => token = format!("&nextToken={}", encode(&next)),
+            None => return Ok(Answer::Absent),
+        }
+    }
+    Err((Call::ListAccessEntries, Failure::Unanswered(format!("the cluster has more than {} access entries", PAGES * 100))))
+}
+
+/// EKS writes seconds since 1970, with a fraction.
+#[expect(clippy::cast_possible_truncation, reason = "seconds of a date, and a cast saturates")]
+fn time(seconds: f64) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(seconds as i64, 0)
+}
+
+#[derive(Debug, Deserialize)]
+struct Described {
+    cluster: ClusterItem,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ClusterItem {
+    version: Option<String>,
+    access_config: Option<AccessConfig>,
+    resources_vpc_config: Option<VpcConfig>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AccessConfig {
+    authentication_mode: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct VpcConfig {
+    endpoint_public_access: Option<bool>,
+    endpoint_private_access: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    access_entries: Vec<String>,
+    next_token: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DescribedEntry {
+    access_entry: EntryItem,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct EntryItem {
+    principal_arn: String,
+    #[serde(rename = "type")]
+    type_: String,
+    created_at: Option<f64>,
+}

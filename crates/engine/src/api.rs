@@ -1,0 +1,372 @@
+//! The contract: the `NodeDiagnosis` kind that nodewhy writes and prints.
+//!
+//! The engine makes these very types, so what `kubectl` shows, what `-o json` prints and what the tests compare are one thing.
+//! EKS ships a kind called `NodeDiagnostic`; that one captures logs and has nothing to do with this.
+
+pub mod crd;
+pub mod limits;
+
+use chrono::{DateTime, Utc};
+use kube_derive::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// A text that is most often the program's own, which is stored in no verdict.
+pub type Text = Cow<'static, str>;
+
+/// The field manager of every write, and the reporter of every Event.
+pub const FIELD_MANAGER: &str = "nodewhy";
+
+/// The label that carries the cause, so that `kubectl get ndx -l nodewhy.dev/cause=…` works.
+pub const CAUSE_LABEL: &str = "nodewhy.dev/cause";
+
+#[allow(clippy::duplicated_attributes, reason = "every printcolumn has the same keys")]
+/// Which machine (or NodePool, or node class) a diagnosis is about.
+#[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[kube(
+    group = "nodewhy.dev",
+    version = "v1alpha1",
+    kind = "NodeDiagnosis",
+    plural = "nodediagnoses",
+    shortname = "ndx",
+    category = "nodewhy",
+    status = "NodeDiagnosisStatus",
+    doc = "Why a node never became usable: one machine, one verdict, with its evidence.",
+    derive = "PartialEq",
+    crates(kube_core = "kube_core"),
+    printcolumn(name = "Cause", type_ = "string", json_path = ".status.cause", description = "The root cause"),
+    printcolumn(name = "Stage", type_ = "string", json_path = ".status.stage", description = "The gate the machine waits at"),
+    printcolumn(name = "NodePool", type_ = "string", json_path = ".spec.nodePool.name"),
+    printcolumn(name = "Node", type_ = "string", json_path = ".spec.node.name"),
+    printcolumn(
+        name = "Terminates",
+        type_ = "string",
+        json_path = ".status.terminatesAt",
+        description = "When Karpenter deletes the machine and with it the evidence"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Outcome", type_ = "string", json_path = ".status.outcome", priority = 1, description = "How it ended"),
+    printcolumn(name = "Confidence", type_ = "string", json_path = ".status.confidence", priority = 1),
+    printcolumn(name = "Blame", type_ = "string", json_path = ".status.blame.object", priority = 1),
+    printcolumn(name = "Summary", type_ = "string", json_path = ".status.summary", priority = 1)
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(crates(kube_core = "kube_core"))]
+#[x_kube(validation = Rule::new("self.subject == oldSelf.subject").message("the subject of a diagnosis never changes; delete the NodeDiagnosis instead"))]
+pub struct NodeDiagnosisSpec {
+    /// The object that is diagnosed: a NodeClaim, a Node without NodeClaim, or the NodePool or node class where nothing can launch.
+    pub subject: ObjectRef,
+    /// The machine's NodeClaim, where one exists or existed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_claim: Option<NamedUid>,
+    /// The machine's Node, where one exists or existed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NamedUid>,
+    /// The NodePool that the machine belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_pool: Option<Named>,
+    /// The node class (an EC2NodeClass on EKS) that describes the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_class: Option<Named>,
+}
+
+/// A reference that survives the object it names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectRef {
+    /// Group and version, for example karpenter.sh/v1.
+    pub api_version: String,
+    /// Kind, for example NodeClaim.
+    pub kind: String,
+    /// Name of the object.
+    pub name: String,
+    /// UID of the object, so that a new object of the same name is not mistaken for it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+}
+
+/// A name and the UID it stood for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NamedUid {
+    /// Name of the object.
+    pub name: String,
+    /// UID of the object.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+}
+
+/// A name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Named {
+    /// Name of the object.
+    pub name: String,
+}
+
+/// The verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeDiagnosisStatus {
+    /// The gate that the machine waits at, or died at.
+    pub stage: Stage,
+    /// Stable CamelCase identifier of the root cause; Unknown where nothing fits.
+    #[schemars(regex(pattern = r"^[A-Z][A-Za-z0-9]*$"), length(max = 63))]
+    pub cause: Text,
+    /// How sure the verdict is.
+    pub confidence: Confidence,
+    /// One sentence that says what is wrong, with the real names in it.
+    #[schemars(length(max = limits::SENTENCE))]
+    pub summary: String,
+    /// The object to change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blame: Option<Box<Blame>>,
+    /// What was seen, where, and why it matters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = limits::EVIDENCE))]
+    pub evidence: Vec<Evidence>,
+    /// Causes that were considered and excluded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = limits::RULED_OUT))]
+    pub ruled_out: Vec<RuledOut>,
+    /// What cannot be seen from the Kubernetes API, and how to see it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = limits::UNKNOWNS))]
+    pub unknowns: Vec<Unknown>,
+    /// Weaker explanations that also fit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = limits::ALTERNATIVES))]
+    pub alternatives: Vec<Alternative>,
+    /// How to mend it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<Fix>,
+    /// Since when the machine has been waiting at this gate.
+    pub first_observed_at: DateTime<Utc>,
+    /// When Karpenter deletes the machine; absent where no timeout applies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminates_at: Option<DateTime<Utc>>,
+    /// When the machine recovered or went away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<DateTime<Utc>>,
+    /// How it ended; absent while the machine is stuck.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// Earlier machines of the same NodePool and node class with the same cause.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(with = "i32", range(min = 0))]
+    pub recurrences: u32,
+    /// Conditions after the Kubernetes conventions: Diagnosed (True once a cause other than Unknown is named), Ended, and Remediated
+    /// (True once nodewhy has removed a cloud-provider taint; the reason says what it did or why it did not).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+/// The gates of a machine's life, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Stage {
+    /// The cloud has not started an instance.
+    Launch,
+    /// The instance runs, but no Node has appeared.
+    Join,
+    /// A Node is there, but Karpenter does not accept it.
+    Register,
+    /// The Node is registered, but not initialised.
+    Initialize,
+    /// The Node was usable, or has no gates before, and is not Ready.
+    Ready,
+    /// The machine is going away.
+    Terminate,
+}
+
+/// How sure a verdict is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Confidence {
+    /// One of several explanations.
+    Possible,
+    /// The best explanation; something that cannot be seen from here could contradict it.
+    Likely,
+    /// The objects prove it.
+    Certain,
+}
+
+/// How a diagnosed machine ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Outcome {
+    /// It became usable.
+    Recovered,
+    /// Karpenter's registration or launch timeout deleted it.
+    Terminated,
+    /// It was deleted for another reason.
+    Deleted,
+}
+
+/// The object to change, down to the character where there is one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Blame {
+    /// Kind and name in one word, for example EC2NodeClass/default.
+    pub object: String,
+    /// Group and version; empty for things that live in AWS.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub api_version: String,
+    /// Kind, for example EC2NodeClass; EC2Tags, IAMRole and the like for what lives in AWS.
+    pub kind: String,
+    /// Namespace of a namespaced object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Name of the object.
+    pub name: String,
+    /// Field, for example spec.userData.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// Line in the field's text, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<i32>", range(min = 1))]
+    pub line: Option<u32>,
+    /// Column in that line, in characters from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<i32>", range(min = 1))]
+    pub column: Option<u32>,
+    /// Length of the place in characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<i32>", range(min = 1))]
+    pub length: Option<u32>,
+    /// Column of the place in the excerpt, which differs where a value is masked or a long line is cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<i32>", range(min = 1))]
+    pub caret: Option<u32>,
+    /// That line, with secret-looking values masked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::EXCERPT))]
+    pub excerpt: Option<String>,
+}
+
+/// One observation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Evidence {
+    /// Kind and name, for example NodeClaim/general-7xk2p.
+    pub object: String,
+    /// Field of that object as a JSONPath without the braces, for example status.conditions[?(@.type=="Registered")].
+    pub field: Text,
+    /// What stands there.
+    #[schemars(length(max = limits::SENTENCE))]
+    pub observed: String,
+    /// Why it matters.
+    #[schemars(length(max = limits::SENTENCE))]
+    pub because: Text,
+}
+
+/// A cause that does not explain this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RuledOut {
+    /// The cause.
+    pub cause: Text,
+    /// What excludes it.
+    #[schemars(length(max = limits::SENTENCE))]
+    pub because: Text,
+}
+
+/// A question that the Kubernetes API cannot answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Unknown {
+    /// The question.
+    #[schemars(length(max = limits::SENTENCE))]
+    pub question: Text,
+    /// The command that answers it.
+    #[schemars(length(max = limits::SENTENCE))]
+    pub command: Text,
+}
+
+/// A weaker explanation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Alternative {
+    /// The cause.
+    pub cause: Text,
+    /// How sure it is.
+    pub confidence: Confidence,
+    /// What it would mean.
+    #[schemars(length(max = limits::SENTENCE))]
+    pub summary: String,
+}
+
+/// How to mend it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Fix {
+    /// One sentence.
+    #[schemars(length(max = limits::SENTENCE))]
+    pub summary: Text,
+    /// Steps in order, each with its risk.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = limits::STEPS))]
+    pub steps: Vec<FixStep>,
+    /// The page that explains the cause.
+    pub documentation: String,
+}
+
+/// One step of a fix.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FixStep {
+    /// What to do.
+    #[schemars(length(max = limits::SENTENCE))]
+    pub text: Text,
+    /// The command that does it, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::SENTENCE))]
+    pub command: Option<String>,
+    /// What the step can do to the cluster.
+    pub risk: Risk,
+}
+
+/// What a step can do to the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Risk {
+    /// Reads only.
+    Inspect,
+    /// Changes something that running workloads do not depend on.
+    LowRisk,
+    /// Changes something that running workloads depend on.
+    Mutating,
+    /// Deletes or replaces machines.
+    Destructive,
+}
+
+/// A condition after the Kubernetes API conventions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// Type of the condition.
+    #[serde(rename = "type")]
+    pub type_: Text,
+    /// True, False or Unknown.
+    pub status: Text,
+    /// When the status last changed.
+    pub last_transition_time: DateTime<Utc>,
+    /// CamelCase reason.
+    pub reason: Text,
+    /// One sentence.
+    pub message: String,
+    /// The generation of the NodeDiagnosis that the condition was set for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+}
+
+/// What `nodewhy diagnose -o json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeDiagnosisList {
+    pub api_version: String,
+    pub kind: String,
+    pub items: Vec<NodeDiagnosis>,
+}
+
+impl NodeDiagnosisList {
+    #[must_use]
+    pub fn new(items: Vec<NodeDiagnosis>) -> Self {
+        Self { api_version: "nodewhy.dev/v1alpha1".into(), kind: "NodeDiagnosisList".into(), items }
+    }
+}

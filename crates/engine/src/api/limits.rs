@@ -1,0 +1,188 @@
+//! The schema's limits, kept. The API server refuses an object that breaks one of them, and the whole verdict with it, while what
+//! conditions and Events say has no bound.
+
+use super::{Evidence, NodeDiagnosisStatus, Text};
+
+/// Characters of a sentence or a command: the API server counts characters, not bytes.
+pub const SENTENCE: usize = 1024;
+/// Characters of a user's line.
+pub const EXCERPT: usize = 512;
+pub const EVIDENCE: usize = 32;
+pub const RULED_OUT: usize = 100;
+pub const UNKNOWNS: usize = 32;
+pub const ALTERNATIVES: usize = 16;
+pub const STEPS: usize = 16;
+
+impl NodeDiagnosisStatus {
+    /// Cuts what is longer than the schema permits. Of lists the first stay, which are the strongest. Room that is not used is given back:
+    /// a verdict is kept for as long as its machine is stuck.
+    #[must_use]
+    pub fn within_limits(mut self) -> Self {
+        cut(&mut self.summary, SENTENCE);
+        if let Some(excerpt) = self.blame.as_mut().and_then(|blame| blame.excerpt.as_mut()) {
+            cut(excerpt, EXCERPT);
+        }
+        self.evidence.truncate(EVIDENCE);
+        self.evidence = self.evidence.into_iter().map(Evidence::within_limits).collect();
+        self.evidence.shrink_to_fit();
+        self.ruled_out.truncate(RULED_OUT);
+        self.ruled_out.shrink_to_fit();
+        for ruled_out in &mut self.ruled_out {
+            cut_text(&mut ruled_out.because, SENTENCE);
+        }
+        self.unknowns.truncate(UNKNOWNS);
+        self.unknowns.shrink_to_fit();
+        for unknown in &mut self.unknowns {
+            cut_text(&mut unknown.question, SENTENCE);
+            cut_text(&mut unknown.command, SENTENCE);
+        }
+        self.alternatives.truncate(ALTERNATIVES);
+        for alternative in &mut self.alternatives {
+            cut(&mut alternative.summary, SENTENCE);
+        }
+        if let Some(fix) = &mut self.fix {
+            cut_text(&mut fix.summary, SENTENCE);
+            fix.steps.truncate(STEPS);
+            for step in &mut fix.steps {
+                cut_text(&mut step.text, SENTENCE);
+                if let Some(command) = &mut step.command {
+                    cut(command, SENTENCE);
+                }
+            }
+        }
+        // No limit of the schema's, but the summary once more.
+        for condition in &mut self.conditions {
+            cut(&mut condition.message, SENTENCE);
+        }
+        self
+    }
+}
+
+impl Evidence {
+    /// The same for one observation.
+    #[must_use]
+    pub fn within_limits(mut self) -> Self {
+        cut(&mut self.observed, SENTENCE);
+        cut_text(&mut self.because, SENTENCE);
+        self
+    }
+}
+
+/// The program's own texts are copied only where they are cut.
+fn cut_text(text: &mut Text, most: usize) {
+    match text {
+        Text::Owned(text) => cut(text, most),
+        Text::Borrowed(borrowed) if borrowed.len() > most => cut(text.to_mut(), most),
+        Text::Borrowed(_) => {}
+    }
+}
+
+/// Ends a text that is too long with an ellipsis.
+fn cut(text: &mut String, most: usize) {
+    // Not more bytes are not more characters.
+    if text.len() <= most {
+        // `format!` reserves twice its own words.
+        text.shrink_to_fit();
+        return;
+    }
+    let mut last = text.char_indices().map(|(at, _)| at).skip(most.saturating_sub(1));
+    if let (Some(at), Some(_)) = (last.next(), last.next()) {
+        text.truncate(at);
+        text.push('…');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+    use crate::api::{NodeDiagnosis, NodeDiagnosisStatus};
+    use crate::case::stage::Thresholds;
+    use crate::cluster_state::World;
+    use crate::diagnose::diagnose;
+    use crate::objects::input::{Input, Object};
+    use kube_core::CustomResourceExt;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_text_is_cut_between_characters_and_only_where_it_is_too_long() {
+        for (text, kept) in [("", ""), ("äöü", "äöü"), ("äöüß", "äö…"), ("a\u{1F980}bc", "a\u{1F980}…")] {
+            let mut text = text.to_owned();
+            cut(&mut text, 3);
+            assert_eq!(text, kept);
+        }
+    }
+
+    fn schema() -> Value {
+        let crd = serde_json::to_value(NodeDiagnosis::crd()).unwrap();
+        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"].clone()
+    }
+
+    /// The fields that the API server would refuse, counted as it counts.
+    fn refused(schema: &Value, value: &Value, path: &str) -> Vec<String> {
+        let longer = |limit: &str, length: Option<usize>| schema[limit].as_u64().zip(length).is_some_and(|(most, has)| has as u64 > most);
+        let mut refused = Vec::new();
+        if longer("maxLength", value.as_str().map(|text| text.chars().count())) || longer("maxItems", value.as_array().map(Vec::len)) {
+            refused.push(path.to_owned());
+        }
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            refused.extend(self::refused(field, &value[name], &format!("{path}.{name}")));
+        }
+        for item in value.as_array().into_iter().flatten() {
+            refused.extend(self::refused(&schema["items"], item, &format!("{path}[]")));
+        }
+        refused.sort();
+        refused.dedup();
+        refused
+    }
+
+    /// A status that is too long wherever the schema lets it be.
+    fn overlong(schema: &Value) -> Value {
+        match schema["type"].as_str() {
+            Some("object") => {
+                schema["properties"].as_object().unwrap().iter().map(|(name, field)| (name.clone(), overlong(field))).collect()
+            }
+            Some("array") => vec![overlong(&schema["items"]); 200].into(),
+            Some("integer") => 1.into(),
+            _ => match (schema["enum"].get(0), schema["format"].as_str()) {
+                (Some(first), _) => first.clone(),
+                (None, Some("date-time")) => "2026-01-15T12:00:00Z".into(),
+                // A cause is an identifier, and never made of what somebody else says.
+                (None, _) => {
+                    if schema["pattern"].is_string() {
+                        "Unknown".into()
+                    } else {
+                        "ä".repeat(5000).into()
+                    }
+                }
+            },
+        }
+    }
+
+    #[test]
+    fn every_limit_of_the_schema_is_kept() {
+        let (schema, overlong) = (schema(), overlong(&schema()));
+        assert!(refused(&schema, &overlong, "").len() > 15, "{:?}", refused(&schema, &overlong, ""));
+        let status: NodeDiagnosisStatus = serde_json::from_value(overlong).unwrap();
+        assert_eq!(refused(&schema, &serde_json::to_value(status.within_limits()).unwrap(), ""), [""; 0]);
+    }
+
+    #[test]
+    fn a_condition_of_five_thousand_characters_makes_a_verdict_that_can_be_written() {
+        let said = "kubelet is posting ".to_owned() + &"ä".repeat(5000);
+        let node = json!({
+            "metadata": { "name": "ip-10-0-0-1", "uid": "2", "creationTimestamp": "2026-01-15T10:00:00Z" },
+            "spec": { "providerID": "aws:///eu-west-1a/i-0a" },
+            "status": { "conditions": [
+                { "type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": said, "lastTransitionTime": "2026-01-15T11:00:00Z" },
+            ] },
+        });
+        let now = "2026-01-15T12:00:00Z".parse().unwrap();
+        let mut world = World::default();
+        world.apply(Object::from_value(Input::Nodes, node).unwrap(), now);
+        let found = diagnose(&world, now, &Thresholds::default());
+        let status = serde_json::to_value(found[0].status.as_ref().unwrap()).unwrap();
+        assert!(status["evidence"].to_string().contains("kubelet is posting ää"), "{status:#}");
+        assert!(status["evidence"].to_string().contains('…'), "{status:#}");
+        assert_eq!(refused(&schema(), &status, ""), [""; 0]);
+    }
+}

@@ -1,0 +1,341 @@
+//! Everything known about one machine at one instant. Rules read this and nothing else.
+
+pub mod deletion_reason;
+pub mod finding;
+pub mod stage;
+
+use crate::api::{Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
+use crate::case::stage::{Thresholds, Wait};
+use crate::cluster_state::class_members::{DIMENSIONS, Peers};
+use crate::cluster_state::{ClassFacts, Subject, World};
+use crate::objects::input::Input;
+use crate::objects::{Condition, Event, Meta, Node, NodeClaim, NodeClass, NodePool, Pod};
+use crate::upstream::karpenter::{CLASS_HASH, Karpenter, Provider};
+use chrono::{DateTime, SubsecRound, Utc};
+use readers::userdata::UserData;
+
+/// One machine at one instant: its objects, the gate it waits at, and the world around it.
+#[derive(Debug)]
+pub struct Case<'w> {
+    pub now: DateTime<Utc>,
+    pub world: &'w World,
+    pub claim: Option<&'w NodeClaim>,
+    pub node: Option<&'w Node>,
+    pub pool: Option<&'w NodePool>,
+    pub class: Option<&'w ClassFacts>,
+    pub wait: Wait,
+    subject: About<'w>,
+}
+
+/// The object that a case is about.
+#[derive(Debug, Clone, Copy)]
+struct About<'w> {
+    api_version: &'w str,
+    kind: &'w str,
+    meta: &'w Meta,
+}
+
+impl<'w> Case<'w> {
+    /// Every case of the world: machines first, each kind in the order of names.
+    pub fn all(world: &'w World, now: DateTime<Utc>, thresholds: &'w Thresholds) -> impl Iterator<Item = Self> {
+        let claims = world.claims().filter_map(move |claim| Self::of_claim(world, claim, now, thresholds));
+        let nodes = world.nodes().filter_map(move |node| Self::of_node(world, node, now, thresholds));
+        let others = world.classes_and_pools().filter_map(move |subject| Self::of(world, &subject, now, thresholds));
+        claims.chain(nodes).chain(others)
+    }
+
+    /// The case of a subject that waits at a gate; `None` where it does not wait, or does not exist.
+    #[must_use]
+    pub fn of(world: &'w World, subject: &Subject, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
+        match subject {
+            Subject::Claim(name) => Self::of_claim(world, world.claim(name)?, now, thresholds),
+            Subject::Node(name) => Self::of_node(world, world.node(name)?, now, thresholds),
+            Subject::Pool(name) => {
+                let pool = world.pool(name)?;
+                let class = class_of(world, &pool.spec.template.spec.node_class_ref);
+                let (events, claims) = (world.claim_events_of_pool(name), world.claims_of_pool(name));
+                let wait = stage::pool_wait(pool, class.map(|c| &c.class), events, claims, now, thresholds)?;
+                let subject = About { api_version: "karpenter.sh/v1", kind: "NodePool", meta: &pool.metadata };
+                Some(Self { now, world, claim: None, node: None, pool: Some(pool), class, wait, subject })
+            }
+            Subject::Class(kind, name) => {
+                let class = world.class(kind, name)?;
+                let wait = stage::class_wait(&class.class, thresholds)?;
+                let pool = world.pools().find(|p| {
+                    let reference = &p.spec.template.spec.node_class_ref;
+                    reference.kind == *kind && reference.name == *name
+                });
+                // A class that nobody launches from holds nothing up.
+                if pool.is_none() && world.missing(Input::NodePools).is_none() && world.claims_of_class(kind, name).next().is_none() {
+                    return None;
+                }
+                let subject = About { api_version: &class.class.api_version, kind: &class.class.kind, meta: &class.class.metadata };
+                Some(Self { now, world, claim: None, node: None, pool, class: Some(class), wait, subject })
+            }
+        }
+    }
+
+    fn of_node(world: &'w World, node: &'w Node, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
+        let refused = || stage::refused_pods_wait(node, world.pod_events_on(node.name()), now, thresholds);
+        let wait = stage::node_wait(node, thresholds).or_else(refused)?;
+        if world.claim_of_node(node).is_some() {
+            return None;
+        }
+        let pool = node.metadata.label("karpenter.sh/nodepool").and_then(|p| world.pool(p));
+        let class = pool.and_then(|p| class_of(world, &p.spec.template.spec.node_class_ref));
+        let subject = About { api_version: "v1", kind: "Node", meta: &node.metadata };
+        Some(Self { now, world, claim: None, node: Some(node), pool, class, wait, subject })
+    }
+
+    fn of_claim(world: &'w World, claim: &'w NodeClaim, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
+        let nodes = nodes_of(world, claim);
+        let changed = |c: &Condition| world.reason_changed_at(claim.name(), &c.type_, &c.reason);
+        let refused = || {
+            let node = nodes.first().filter(|_| claim.is_true("Initialized") && claim.metadata.deletion_timestamp.is_none())?;
+            stage::refused_pods_wait(node, world.pod_events_on(node.name()), now, thresholds)
+        };
+        let vanished = || {
+            let gone = nodes.is_empty() && world.missing(Input::Nodes).is_none();
+            if gone { stage::vanished_wait(claim, world.events("Node", &claim.status.node_name), thresholds) } else { None }
+        };
+        let wait = vanished().or_else(|| stage::claim_wait(claim, &nodes, changed, thresholds)).or_else(refused)?;
+        let pool = claim.node_pool().and_then(|p| world.pool(p));
+        let class = class_of(world, &claim.spec.node_class_ref);
+        let subject = About { api_version: "karpenter.sh/v1", kind: "NodeClaim", meta: &claim.metadata };
+        Some(Self { now, world, claim: Some(claim), node: nodes.first().copied(), pool, class, wait, subject })
+    }
+
+    /// What the diagnosis is about, in the form that outlives the objects.
+    #[must_use]
+    pub fn spec(&self) -> NodeDiagnosisSpec {
+        let named = |meta: &Meta| NamedUid { name: meta.name.to_string(), uid: meta.uid.to_string() };
+        let label = |key: &str| self.node.and_then(|n| n.metadata.label(key)).map(str::to_owned);
+        let pool = self
+            .claim
+            .and_then(|c| c.node_pool().map(str::to_owned))
+            .or_else(|| self.pool.map(|p| p.name().to_owned()))
+            .or_else(|| label("karpenter.sh/nodepool"));
+        let class = self.claim.map(|c| c.spec.node_class_ref.name.to_string()).or_else(|| self.class.map(|c| c.class.name().to_owned()));
+        let About { api_version, kind, meta } = self.subject;
+        NodeDiagnosisSpec {
+            subject: ObjectRef {
+                api_version: api_version.to_owned(),
+                kind: kind.to_owned(),
+                name: meta.name.to_string(),
+                uid: meta.uid.to_string(),
+            },
+            node_claim: self.claim.map(|c| named(&c.metadata)),
+            node: self.node.map(|n| named(&n.metadata)),
+            node_pool: pool.map(|name| Named { name }),
+            node_class: class.filter(|name| !name.is_empty()).map(|name| Named { name }),
+        }
+    }
+
+    /// The name that a NodeDiagnosis of this case has.
+    #[must_use]
+    pub fn diagnosis_name(&self) -> String {
+        match self.subject.kind {
+            "NodeClaim" | "Node" => self.subject.meta.name.to_string(),
+            kind => format!("{}-{}", kind.to_ascii_lowercase(), self.subject.meta.name),
+        }
+    }
+
+    #[must_use]
+    pub fn stage(&self) -> Stage {
+        self.wait.stage
+    }
+
+    /// `Kind/name` of the subject, for evidence.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        format!("{}/{}", self.subject.kind, self.subject.meta.name)
+    }
+
+    /// The node class object, EC2 or other.
+    #[must_use]
+    pub fn class(&self) -> Option<&'w NodeClass> {
+        self.class.map(|c| &c.class)
+    }
+
+    /// `EC2NodeClass/default`.
+    #[must_use]
+    pub fn class_object(&self) -> Option<String> {
+        self.class().map(|c| format!("{}/{}", c.kind, c.name()))
+    }
+
+    /// The class's user data as the machine reads it, with its text.
+    #[must_use]
+    pub fn user_data(&self) -> Option<(&'w UserData, &'w str)> {
+        let facts = self.class?;
+        Some((facts.user_data.as_ref()?, facts.class.spec.user_data.as_deref()?))
+    }
+
+    /// The Karpenter that runs here.
+    #[must_use]
+    pub fn karpenter(&self) -> Option<&'w Karpenter> {
+        self.world.karpenter()
+    }
+
+    /// The EC2 instance.
+    #[must_use]
+    pub fn instance_id(&self) -> Option<&'w str> {
+        self.claim.and_then(|c| c.instance_id()).or_else(|| self.node.and_then(|n| n.instance_id()))
+    }
+
+    /// The EKS cluster, as Karpenter is told.
+    #[must_use]
+    pub fn cluster_name(&self) -> Option<&'w str> {
+        self.karpenter().and_then(|k| k.cluster_name.as_deref()).filter(|name| !name.is_empty())
+    }
+
+    /// Whose patch numbers Karpenter's image tag has.
+    #[must_use]
+    pub fn provider(&self) -> Provider {
+        match self.claim.map(|c| c.spec.node_class_ref.kind.as_str()) {
+            Some("EC2NodeClass") => Provider::Aws,
+            Some(_) => Provider::Core,
+            None => self.class().map_or(Provider::Aws, |c| if c.is_ec2() { Provider::Aws } else { Provider::Core }),
+        }
+    }
+
+    /// Other NodeClaims of the same node class.
+    pub fn siblings(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
+        let own = self.claim.map(NodeClaim::name);
+        self.class().into_iter().flat_map(|c| self.world.claims_of_class(&c.kind, c.name())).filter(move |c| Some(c.name()) != own)
+    }
+
+    /// The siblings that are registered.
+    pub fn joined_siblings(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
+        let own = self.claim.map(NodeClaim::name);
+        self.class().into_iter().flat_map(|c| self.world.joined_of_class(&c.kind, c.name())).filter(move |c| Some(c.name()) != own)
+    }
+
+    /// The machines of the same node class, counted.
+    #[must_use]
+    pub fn peers(&self) -> Option<&'w Peers> {
+        self.class().and_then(|c| self.world.peers(&c.kind, c.name()))
+    }
+
+    /// The siblings that are registered and that Karpenter will replace for another image.
+    pub fn image_drifted_siblings(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
+        let own = self.claim.map(NodeClaim::name);
+        let names = self.peers().into_iter().flat_map(Peers::image_drifted);
+        names.filter_map(|name| self.world.claim(name)).filter(move |c| Some(c.name()) != own)
+    }
+
+    /// The siblings that are not initialized and may have begun to wait by this time.
+    pub fn unfinished_siblings(&self, by: DateTime<Utc>) -> impl Iterator<Item = &'w NodeClaim> + '_ {
+        let own = self.claim.map(NodeClaim::name);
+        let names = self.peers().into_iter().flat_map(move |peers| peers.unfinished(by));
+        names.filter_map(|name| self.world.claim(name)).filter(move |c| Some(c.name()) != own)
+    }
+
+    /// Whether a sibling registered after this time: whatever all machines of the class share works.
+    #[must_use]
+    pub fn sibling_joined_since(&self, time: DateTime<Utc>) -> bool {
+        let own = self.claim.map(NodeClaim::name);
+        self.peers().is_some_and(|peers| peers.joined_after(time).any(|name| Some(name.as_str()) != own))
+    }
+
+    /// A sibling that registered and was made from the same text of the node class.
+    /// Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/labels.go `AnnotationEC2NodeClassHash`.
+    #[must_use]
+    pub fn same_spec_sibling_joined(&self) -> Option<&'w NodeClaim> {
+        self.same_spec_siblings_joined().next()
+    }
+
+    /// All of them.
+    pub fn same_spec_siblings_joined(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
+        let (name, text) = (self.claim.map(NodeClaim::name), self.claim.and_then(|c| c.metadata.annotation(CLASS_HASH)));
+        // After an edit of the class there are many siblings, and none of this text.
+        let names = self.peers().into_iter().flat_map(move |peers| peers.joined_of_text(text));
+        let siblings = names.filter_map(|name| self.world.claim(name)).filter(move |c| Some(c.name()) != name);
+        siblings.filter(move |c| c.metadata.annotation(CLASS_HASH) == text)
+    }
+
+    /// A sibling that registered with this value.
+    #[must_use]
+    pub fn sibling_joined_with(&self, what: &str, value: &str) -> Option<&'w NodeClaim> {
+        let dimension = DIMENSIONS.iter().find(|dimension| dimension.what == what)?;
+        let any = self.peers().is_some_and(|peers| peers.joined_with(what, value) > 0);
+        any.then(|| self.joined_siblings().find(|c| dimension.value(c) == Some(value)))?
+    }
+
+    /// Events about the claim and its Node.
+    pub fn events(&self) -> impl Iterator<Item = &'w Event> + '_ {
+        let claim = self.claim.into_iter().flat_map(|c| self.world.events("NodeClaim", c.name()));
+        let node = self.node.into_iter().flat_map(|n| self.world.events("Node", n.name()));
+        claim.chain(node)
+    }
+
+    /// The newest event of this reason about the claim or its Node.
+    #[must_use]
+    pub fn event(&self, reason: &str) -> Option<&'w Event> {
+        self.events().filter(|e| e.reason == reason).max_by_key(|e| e.last_seen())
+    }
+
+    /// Pods on the Node.
+    pub fn pods(&self) -> impl Iterator<Item = &'w Pod> + '_ {
+        self.node.into_iter().flat_map(|n| self.world.pods_on(n.name()))
+    }
+
+    /// Whether it has waited for longer than is normal: before that, what still fails may only be starting.
+    #[must_use]
+    pub fn is_overdue(&self) -> bool {
+        self.now - self.wait.since >= self.wait.patience
+    }
+
+    /// When the machine began to wait, for sentences: a duration would be wrong a minute after it was written down.
+    #[must_use]
+    pub fn since(&self) -> String {
+        timestamp(self.wait.since).to_string()
+    }
+}
+
+/// `2026-01-15 11:58:00Z`, for sentences.
+pub fn timestamp(at: DateTime<Utc>) -> impl std::fmt::Display {
+    // A pattern would be parsed each time.
+    std::fmt::from_fn(move |f| write!(f, "{}Z", at.trunc_subsecs(0).naive_utc()))
+}
+
+/// `7m 30s`, `2h 5m`, `3d 4h`: the two largest units.
+#[must_use]
+pub fn duration(delta: chrono::TimeDelta) -> String {
+    let seconds = delta.num_seconds().max(0);
+    match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60) {
+        (0, 0, 0, s) => format!("{s}s"),
+        (0, 0, m, 0) => format!("{m}m"),
+        (0, 0, m, s) => format!("{m}m {s}s"),
+        (0, h, 0, _) => format!("{h}h"),
+        (0, h, m, _) => format!("{h}h {m}m"),
+        (d, 0, ..) => format!("{d}d"),
+        (d, h, ..) => format!("{d}d {h}h"),
+    }
+}
+
+/// The Nodes of a claim: by providerID, else the one that it names.
+pub(crate) fn nodes_of<'w>(world: &'w World, claim: &NodeClaim) -> Vec<&'w Node> {
+    let id = &claim.status.provider_id;
+    let by_id: Vec<_> = if id.is_empty() { Vec::new() } else { world.nodes_with_provider_id(id).collect() };
+    if by_id.is_empty() { world.node(&claim.status.node_name).into_iter().collect() } else { by_id }
+}
+
+fn class_of<'w>(world: &'w World, reference: &crate::objects::NodeClassRef) -> Option<&'w ClassFacts> {
+    world.class(&reference.kind, &reference.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::timestamp;
+    use chrono::{DateTime, Utc};
+
+    #[test]
+    fn an_instant_is_written_as_its_pattern_says() {
+        for at in ["2026-01-15T11:58:00Z", "2026-01-15T11:58:00.999999999Z", "2016-12-31T23:59:60.5Z", "0042-01-01T00:00:00Z"] {
+            let at: DateTime<Utc> = at.parse().unwrap();
+            assert_eq!(timestamp(at).to_string(), at.format("%Y-%m-%d %H:%M:%SZ").to_string());
+        }
+        let far = [DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC];
+        assert!(far.iter().all(|at| timestamp(*at).to_string() == at.format("%Y-%m-%d %H:%M:%SZ").to_string()));
+    }
+}

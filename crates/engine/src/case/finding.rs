@@ -1,0 +1,149 @@
+//! What a rule says: nothing, an exclusion, or a finding with its evidence.
+
+use crate::api::{Blame, Confidence, Evidence, FixStep, Risk, Text, Unknown};
+use chrono::{DateTime, Utc};
+use readers::source_text::{self, Span};
+
+/// A rule's answer for one case.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Opinion {
+    /// The rule has nothing to say here.
+    Silent,
+    /// The rule looked at what it needs, and the cause is not this one.
+    RuledOut(Text),
+    /// Too early to tell; look again at this time.
+    LookAgain(DateTime<Utc>),
+    Found(Box<Finding>),
+}
+
+impl Opinion {
+    #[must_use]
+    pub fn ruled_out(because: impl Into<Text>) -> Self {
+        Self::RuledOut(because.into())
+    }
+}
+
+impl From<Finding> for Opinion {
+    fn from(finding: Finding) -> Self {
+        Self::Found(Box::new(finding))
+    }
+}
+
+/// A cause that explains the machine, with what proves it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    pub confidence: Confidence,
+    pub summary: String,
+    pub evidence: Vec<Evidence>,
+    pub blame: Option<Box<Blame>>,
+    pub fix: Text,
+    pub steps: Vec<FixStep>,
+    pub unknowns: Vec<Unknown>,
+    /// Earlier machines that failed the same way and are gone.
+    pub recurrences: u32,
+}
+
+impl Finding {
+    /// No finding without evidence: the first piece is part of the constructor.
+    #[must_use]
+    pub fn new(confidence: Confidence, summary: impl Into<String>, evidence: Evidence) -> Self {
+        Self {
+            confidence,
+            summary: summary.into(),
+            evidence: vec![evidence],
+            blame: None,
+            fix: Text::default(),
+            steps: Vec::new(),
+            unknowns: Vec::new(),
+            recurrences: 0,
+        }
+    }
+
+    #[must_use]
+    pub fn with(mut self, evidence: Evidence) -> Self {
+        self.evidence.push(evidence);
+        self
+    }
+
+    #[must_use]
+    pub fn with_all(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
+        self.evidence.extend(evidence);
+        self
+    }
+
+    #[must_use]
+    pub fn blaming(mut self, blame: Blame) -> Self {
+        self.blame = Some(Box::new(blame));
+        self
+    }
+
+    #[must_use]
+    pub fn fix(mut self, summary: impl Into<Text>) -> Self {
+        self.fix = summary.into();
+        self
+    }
+
+    #[must_use]
+    pub fn step(mut self, risk: Risk, text: impl Into<Text>, command: impl Into<Option<String>>) -> Self {
+        self.steps.push(FixStep { text: text.into(), command: command.into(), risk });
+        self
+    }
+
+    #[must_use]
+    pub fn unknown(mut self, question: impl Into<Text>, command: impl Into<Text>) -> Self {
+        self.unknowns.push(Unknown { question: question.into(), command: command.into() });
+        self
+    }
+}
+
+/// One observation.
+#[must_use]
+pub fn saw(object: impl Into<String>, field: impl Into<Text>, observed: impl Into<String>, because: impl Into<Text>) -> Evidence {
+    Evidence { object: object.into(), field: field.into(), observed: observed.into(), because: because.into() }
+}
+
+impl Blame {
+    /// An object as a whole.
+    #[must_use]
+    pub fn object(api_version: &str, kind: &str, name: &str) -> Self {
+        Self {
+            object: format!("{kind}/{name}"),
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: None,
+            name: name.to_owned(),
+            field: None,
+            line: None,
+            column: None,
+            length: None,
+            caret: None,
+            excerpt: None,
+        }
+    }
+
+    #[must_use]
+    pub fn namespace(mut self, namespace: &str) -> Self {
+        self.namespace = Some(namespace.to_owned());
+        self
+    }
+
+    #[must_use]
+    pub fn field(mut self, field: impl Into<String>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
+
+    /// A place in the field's text, with its one masked line.
+    #[must_use]
+    pub fn at(mut self, text: &str, span: Span) -> Self {
+        let place = source_text::position(text, span.start);
+        let excerpt = source_text::excerpt(text, span);
+        let on_line = span.of(text).lines().next().unwrap_or_default().chars().count().max(1);
+        self.line = Some(place.line);
+        self.column = Some(place.column);
+        self.length = u32::try_from(on_line).ok();
+        self.caret = excerpt.caret;
+        self.excerpt = Some(excerpt.shown);
+        self
+    }
+}

@@ -1,0 +1,560 @@
+//! The gates of a machine's life, and whether it waits at one for too long.
+//!
+//! A rule only ever explains a machine that is stuck here. A machine that passes its gates in time has no diagnosis, whatever
+//! conditions, taints or noisy events it carries.
+
+use crate::api::{Evidence, Stage};
+use crate::case::finding::saw;
+use crate::objects::{Condition, Event, Node, NodeClaim, NodeClass, NodePool, Taint};
+use crate::upstream::cloud_controller;
+use crate::upstream::karpenter::{self, UNINITIALIZED_TAINT, UNREGISTERED_TAINT};
+use crate::upstream::startup_taint;
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// How long a machine may wait at a gate before it counts as stuck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Thresholds {
+    /// Created, but no instance.
+    pub launch: TimeDelta,
+    /// Instance launched, but no Node. Counted from the launch, not from the claim's creation.
+    pub join: TimeDelta,
+    /// Node there, but not registered by Karpenter.
+    pub register: TimeDelta,
+    /// Registered, but not initialised.
+    pub initialize: TimeDelta,
+    /// The same where device plugins or drivers are awaited.
+    pub devices: TimeDelta,
+    /// Ready before, not Ready now.
+    pub ready: TimeDelta,
+    /// Deleted, and still there.
+    pub terminate: TimeDelta,
+    /// The least wait at any gate: enough where the cause is proven, or where an older machine of the same class is stuck there.
+    pub proven: TimeDelta,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self {
+            launch: TimeDelta::minutes(2),
+            join: TimeDelta::minutes(5),
+            register: TimeDelta::minutes(2),
+            initialize: TimeDelta::minutes(5),
+            devices: TimeDelta::minutes(10),
+            ready: TimeDelta::minutes(5),
+            terminate: TimeDelta::hours(1),
+            proven: TimeDelta::minutes(2),
+        }
+    }
+}
+
+/// The gate that a machine waits at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wait {
+    pub stage: Stage,
+    /// Since when, as the objects tell it.
+    pub since: DateTime<Utc>,
+    /// How long is normal.
+    pub patience: TimeDelta,
+    /// How long is normal where the cause is proven.
+    pub proven: TimeDelta,
+    /// What shows that it waits.
+    pub evidence: Evidence,
+}
+
+impl Wait {
+    fn new(stage: Stage, since: DateTime<Utc>, patience: TimeDelta, thresholds: &Thresholds, evidence: Evidence) -> Self {
+        Self { stage, since, patience, proven: thresholds.proven.min(patience), evidence }
+    }
+
+    /// Worth a diagnosis only where something proves why.
+    fn only_with_proof(mut self) -> Self {
+        self.patience = TimeDelta::MAX;
+        self
+    }
+
+    /// For machines that are going away anyway: they will not wait any longer.
+    fn leaving(mut self) -> Self {
+        self.proven = TimeDelta::zero();
+        self.only_with_proof()
+    }
+
+    /// For states that no time heals.
+    fn settled(mut self) -> Self {
+        self.patience = TimeDelta::zero();
+        self.proven = TimeDelta::zero();
+        self
+    }
+}
+
+/// The gate that a machine with a NodeClaim waits at; `None` for one that passed them all or is going away by design.
+#[must_use]
+pub fn claim_wait(
+    claim: &NodeClaim,
+    nodes: &[&Node],
+    changed: impl Fn(&Condition) -> Option<DateTime<Utc>>,
+    t: &Thresholds,
+) -> Option<Wait> {
+    let created = claim.metadata.creation_timestamp?;
+    if let Some(deleted) = claim.metadata.deletion_timestamp
+        && !timed_out(claim, deleted)
+        && !never_launched(claim)
+    {
+        return terminate_wait(claim, deleted, t);
+    }
+    let name = || format!("NodeClaim/{}", claim.name());
+    let field = |type_: &str| format!(r#"status.conditions[?(@.type=="{type_}")]"#);
+    let shown = |type_: &str| claim.condition(type_).map_or_else(|| "absent".to_owned(), Condition::shown);
+
+    if !claim.is_true("Launched") {
+        let since = claim.condition("Launched").and_then(&changed).unwrap_or(created).max(created);
+        let evidence = saw(name(), field("Launched"), shown("Launched"), "no instance has been launched for this NodeClaim");
+        let wait = Wait::new(Stage::Launch, since, t.launch, t, evidence);
+        return Some(if claim.metadata.deletion_timestamp.is_some() { wait.leaving() } else { wait });
+    }
+    let launched = claim.true_since("Launched").unwrap_or(created);
+    if !claim.is_true("Registered") {
+        let registered = claim.condition("Registered");
+        if let Some(refused) = registered.filter(|c| c.is_false()) {
+            let since = refused.last_transition_time.unwrap_or(launched);
+            let evidence = saw(name(), field("Registered"), refused.shown(), "Karpenter refused the Node, and does not look at it again");
+            return Some(Wait::new(Stage::Register, since, t.register, t, evidence).settled());
+        }
+        if let Some(node) = nodes.first() {
+            let since = node.metadata.creation_timestamp.unwrap_or(launched).max(launched);
+            let evidence =
+                saw(name(), field("Registered"), shown("Registered"), format!("Node {} exists, but is not registered", node.name()));
+            return Some(Wait::new(Stage::Register, since, t.register, t, evidence));
+        }
+        let because = "the instance was launched, but no Node with its providerID has appeared";
+        let patience = if boots_slowly(claim) { t.join * 2 } else { t.join };
+        return Some(Wait::new(Stage::Join, launched, patience, t, saw(name(), field("Registered"), shown("Registered"), because)));
+    }
+    if !claim.is_true("Initialized") {
+        let registered = claim.true_since("Registered").unwrap_or(launched);
+        let initialized = claim.condition("Initialized");
+        let since = initialized.and_then(&changed).unwrap_or(registered).max(registered);
+        let patience = match initialized.map(|c| c.reason.as_str()) {
+            Some("ResourceNotRegistered" | "DRADriverPoolsNotPublished") => t.devices,
+            _ => t.initialize,
+        };
+        let evidence =
+            saw(name(), field("Initialized"), shown("Initialized"), "the Node is registered, but Karpenter does not call it usable");
+        return Some(Wait::new(Stage::Initialize, since, patience, t, evidence));
+    }
+    let initialized = claim.true_since("Initialized").unwrap_or(launched);
+    // What is proven comes first: a Node without the NodePool's taints may also carry an agent's.
+    nodes
+        .iter()
+        .find_map(|node| ready_wait(node, t))
+        .or_else(|| taints_wait(claim, nodes.first()?, t))
+        .or_else(|| agent_taint_wait(nodes.first()?, &claim.spec.taints, initialized, t))
+        .or_else(|| pressure_wait(nodes.first()?, t))
+        .or_else(|| hardware_wait(nodes.first()?, t))
+}
+
+/// The least that any machine is given at a gate before it counts as stuck.
+#[must_use]
+pub fn least_patience(stage: Stage, t: &Thresholds) -> TimeDelta {
+    match stage {
+        Stage::Launch => t.launch,
+        Stage::Join => t.join,
+        Stage::Initialize => t.initialize.min(t.devices),
+        // Those that Karpenter refused are stuck at once, and so is broken hardware.
+        Stage::Register | Stage::Ready => TimeDelta::zero(),
+        Stage::Terminate => TimeDelta::MAX,
+    }
+}
+
+/// A registered machine that goes away by design, and has not gone for long. Draining takes as long as its pods and their budgets
+/// want: worth a diagnosis only where something proves that no pod is waited for.
+fn terminate_wait(claim: &NodeClaim, deleted: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+    if !claim.is_true("Registered") {
+        return None;
+    }
+    // Each step takes its own time.
+    let steps = ["Drained", "VolumesDetached", "InstanceTerminating"].into_iter().filter_map(|step| claim.true_since(step));
+    let since = steps.chain([deleted]).max()?;
+    let because = "the NodeClaim was deleted, and Karpenter's finalizer still holds it";
+    let object = format!("NodeClaim/{}", claim.name());
+    let evidence = saw(object, "metadata.deletionTimestamp", deleted.format("%Y-%m-%dT%H:%M:%SZ").to_string(), because);
+    let wait = Wait::new(Stage::Terminate, since, t.terminate, t, evidence);
+    Some(Wait { proven: wait.patience, ..wait }.only_with_proof())
+}
+
+/// A Ready Node that is short of memory, disk or process ids: the kubelet evicts, and nothing new is scheduled there.
+///
+/// It comes and goes as the kubelet cleans up, so it is given twice the time.
+fn pressure_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
+    if is_out_of_service(node) {
+        return None;
+    }
+    let pressed = PRESSURES.iter().find_map(|type_| node.condition(type_).filter(|c| c.is_true()))?;
+    let field = format!(r#"status.conditions[?(@.type=="{}")]"#, pressed.type_);
+    let because = "nothing that does not tolerate the pressure taint is scheduled there, and the kubelet evicts what runs";
+    let evidence = saw(format!("Node/{}", node.name()), field, pressed.shown(), because);
+    let wait = Wait::new(Stage::Ready, pressed.last_transition_time?, t.ready * 2, t, evidence);
+    Some(Wait { proven: wait.patience, ..wait })
+}
+
+/// A Ready Node that cannot start the pods it is given, for long and still.
+///
+/// The kubelet tries again every few seconds and says so every time, or every five minutes once its events are throttled
+/// (kubernetes v1.36.3 client-go tools/record/events_cache.go). A pod that waits for a warm address is served within seconds.
+#[must_use]
+pub fn refused_pods_wait<'e>(node: &Node, pod_events: impl Iterator<Item = &'e Event>, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+    if !node.is_ready() || is_out_of_service(node) {
+        return None;
+    }
+    let refusals: Vec<&Event> = pod_events.filter(|e| refused_sandbox(e).is_some()).collect();
+    let newest = refusals.iter().filter(|e| e.last_seen().is_some_and(|at| now - at <= STILL_REFUSED)).max_by_key(|e| e.last_seen())?;
+    let first = refusals.iter().filter_map(|e| e.first_timestamp.or(e.last_seen())).min()?;
+    let because = "the Node is Ready, and its kubelet cannot start the pods that are scheduled there";
+    let object = format!("Event Pod/{}", newest.involved_object.name);
+    let wait = Wait::new(Stage::Ready, first, t.ready * 2, t, saw(object, "message", newest.said(), because));
+    Some(Wait { proven: wait.patience, ..wait })
+}
+
+/// A registered machine whose Node the cloud controller has deleted, though its NodeClaim lives on.
+///
+/// Where the instance is gone as well, Karpenter deletes the claim within minutes.
+/// Sources: k8s.io/cloud-provider v0.36.3 controllers/nodelifecycle; core pkg/controllers/nodeclaim/garbagecollection (v1.14.3), every 2 min.
+#[must_use]
+pub fn vanished_wait<'e>(claim: &NodeClaim, mut node_events: impl Iterator<Item = &'e Event>, t: &Thresholds) -> Option<Wait> {
+    if !claim.is_true("Registered") || claim.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let deleting = node_events.find(|e| deletes_node(e))?;
+    let because = "the cloud controller did not find the Node's instance, and deleted the Node";
+    let evidence = saw(format!("Event/{}", deleting.metadata.name), "message", deleting.said(), because);
+    Some(Wait::new(Stage::Ready, deleting.last_seen()?, t.ready, t, evidence))
+}
+
+/// Whether the cloud controller says that it deletes a Node whose instance it does not find.
+#[must_use]
+pub fn deletes_node(event: &Event) -> bool {
+    event.reason == "DeletingNode" && event.message.contains("does not exist in the cloud provider")
+}
+
+/// For so long after its last message a refusal counts as lasting.
+const STILL_REFUSED: TimeDelta = TimeDelta::minutes(10);
+
+/// What a kubelet lacks to start a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sandbox {
+    /// An address.
+    Address,
+    /// The image of the pause container.
+    Image,
+}
+
+/// Why the sandbox of a pod could not be made, where it is the Node's affair.
+#[must_use]
+pub fn refused_sandbox(event: &Event) -> Option<Sandbox> {
+    if event.reason != "FailedCreatePodSandBox" {
+        return None;
+    }
+    // amazon-vpc-cni-k8s v1.20.4 cmd/routed-eni-cni-plugin/cni.go `add`
+    if event.message.contains("failed to assign an IP address to container") {
+        return Some(Sandbox::Address);
+    }
+    // containerd v2.1 internal/cri/server/podsandbox/sandbox_run.go
+    event.message.contains("sandbox image").then_some(Sandbox::Image)
+}
+
+/// Hardware that the EKS node monitoring agent calls broken on a Node in service.
+///
+/// Only AcceleratedHardwareReady: what the agent says of kernel, network and runtime it reads from logs, once and for good, also where
+/// the fault has long passed (aws/eks-node-monitoring-agent#215). A fault of the device stays, and versions before v1.6.0 set its time anew
+/// with each report where there are two (#39), so its age tells nothing. `DCGMError` is about the agent's own connection, and is not taken
+/// back either when that works again (#266): alone it makes no Node sick. The fabric manager may only be starting.
+fn hardware_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
+    if is_out_of_service(node) {
+        return None;
+    }
+    let broken = node.condition("AcceleratedHardwareReady").filter(|c| c.is_false())?;
+    let field = r#"status.conditions[?(@.type=="AcceleratedHardwareReady")]"#;
+    let because = "the node monitoring agent calls the accelerator broken";
+    let evidence = saw(format!("Node/{}", node.name()), field, broken.shown(), because);
+    let wait = Wait::new(Stage::Ready, broken.last_transition_time?, t.ready, t, evidence);
+    Some(match broken.reason.as_str() {
+        "DCGMError" => wait.only_with_proof(),
+        reason if reason.contains("FabricManager") => wait,
+        _ => wait.settled(),
+    })
+}
+
+/// kubernetes v1.36.3 pkg/kubelet/nodestatus/setters.go.
+pub const PRESSURES: [&str; 3] = ["DiskPressure", "MemoryPressure", "PIDPressure"];
+
+/// A Ready Node that is called usable, and that a taint of some agent keeps empty: only its own taints are meant to stay.
+fn agent_taint_wait(node: &Node, own: &[Taint], initialized: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+    if is_out_of_service(node) {
+        return None;
+    }
+    let meant = |taint: &Taint| own.iter().any(|own| own.matches(taint));
+    // The Node Readiness Controller may also guard Nodes in service: then its taint says what it is meant to say.
+    let of_agent = |taint: &Taint| startup_taint::owner(taint).is_some_and(|owner| !owner.has_rules());
+    let agents = |taint: &&Taint| of_agent(taint) || taint.key == UNREGISTERED_TAINT;
+    let taint = node.spec.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule" && !meant(taint)).find(agents)?;
+    // An agent that restarts may put its taint back for a while: count from when the list was last written, where that is known.
+    let written = cloud_controller::last_taint_writer(node).and_then(|w| w.time);
+    let since = [Some(initialized), taint.time_added, written].into_iter().flatten().max().unwrap_or(initialized);
+    let because = "the Node is Ready, and nothing that does not tolerate this taint is scheduled there";
+    let evidence = saw(format!("Node/{}", node.name()), "spec.taints", taint.to_string(), because);
+    Some(Wait::new(Stage::Ready, since, t.ready, t, evidence))
+}
+
+/// Windows prepares itself after the first boot, and bare metal takes minutes to come up at all.
+/// Source: <https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-type-specifications.html> (`.metal` sizes).
+fn boots_slowly(claim: &NodeClaim) -> bool {
+    let bare_metal = |type_: &str| type_.split_once('.').is_some_and(|(_, size)| size.starts_with("metal"));
+    claim.fixed("kubernetes.io/os") == Some("windows") || claim.metadata.label("node.kubernetes.io/instance-type").is_some_and(bare_metal)
+}
+
+/// A Node in service without taints of its NodePool, which Karpenter was told not to add.
+///
+/// With the label, Karpenter trusts the kubelet to have registered them (core#2125, v1.5.0). Startup taints are meant to go,
+/// so only the lasting ones tell.
+fn taints_wait(claim: &NodeClaim, node: &Node, t: &Thresholds) -> Option<Wait> {
+    let missing = missing_taints(claim, node);
+    if missing.is_empty() || node.metadata.label(karpenter::DO_NOT_SYNC_TAINTS_LABEL) != Some("true") {
+        return None;
+    }
+    let since = claim.true_since("Registered")?;
+    let object = format!("Node/{}", node.name());
+    let evidence =
+        saw(object, "spec.taints", listed(&node.spec.taints), format!("the NodePool's taint {} is not among them", listed(&missing)));
+    Some(Wait::new(Stage::Register, since, t.register, t, evidence).only_with_proof())
+}
+
+/// The lasting taints of a claim that its Node does not carry.
+#[must_use]
+pub fn missing_taints(claim: &NodeClaim, node: &Node) -> Vec<Taint> {
+    claim.spec.taints.iter().filter(|t| !node.spec.taints.iter().any(|have| have.matches(t))).cloned().collect()
+}
+
+/// Taints in one line; `none` where there is none.
+#[must_use]
+pub fn listed(taints: &[Taint]) -> String {
+    if taints.is_empty() { "none".to_owned() } else { taints.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ") }
+}
+
+/// The gate that a Node without NodeClaim waits at: managed node groups, self-managed nodes, and Nodes that Karpenter never matched.
+#[must_use]
+pub fn node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
+    let created = node.metadata.creation_timestamp?;
+    if is_out_of_service(node) {
+        return None;
+    }
+    let name = || format!("Node/{}", node.name());
+    if let Some(taint) = node.taint(UNREGISTERED_TAINT)
+        && node.metadata.label("karpenter.sh/registered").is_none()
+    {
+        let because = "the Node waits for Karpenter, but no NodeClaim has its providerID";
+        return Some(Wait::new(Stage::Register, created, t.initialize, t, saw(name(), "spec.taints", taint.to_string(), because)));
+    }
+    let uninitialized = || {
+        let taint = node.taint(UNINITIALIZED_TAINT)?;
+        let because = "nothing is scheduled here until the cloud controller has initialised the Node";
+        Some(Wait::new(Stage::Initialize, created, t.initialize, t, saw(name(), "spec.taints", taint.to_string(), because)))
+    };
+    ready_wait(node, t)
+        .or_else(uninitialized)
+        .or_else(|| agent_taint_wait(node, &[], created, t))
+        .or_else(|| pressure_wait(node, t))
+        .or_else(|| hardware_wait(node, t))
+}
+
+/// A Node in service that is not Ready. One that somebody has taken out of service is not sick.
+fn ready_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
+    let created = node.metadata.creation_timestamp?;
+    if node.is_ready() || is_out_of_service(node) {
+        return None;
+    }
+    let ready = node.condition("Ready");
+    let since = ready.and_then(|c| c.last_transition_time).unwrap_or(created);
+    let observed = ready.map_or_else(|| "absent".to_owned(), Condition::shown);
+    let evidence = saw(format!("Node/{}", node.name()), r#"status.conditions[?(@.type=="Ready")]"#, observed, "the Node is not Ready");
+    Some(Wait::new(Stage::Ready, since, t.ready, t, evidence))
+}
+
+/// Deleted, stopped, cordoned or about to be removed. A cordon is a decision too: node group upgrades and termination handlers
+/// begin with one, and `KubeNodeNotReady` of kubernetes-mixin leaves cordoned Nodes out as well.
+fn is_out_of_service(node: &Node) -> bool {
+    const LEAVING_TAINTS: [&str; 3] = [
+        // Stopped instances. k8s.io/cloud-provider v0.36.3 api/well_known_taints.go.
+        "node.cloudprovider.kubernetes.io/shutdown",
+        // core pkg/apis/v1/taints.go (v1.14.3).
+        "karpenter.sh/disrupted",
+        // cluster-autoscaler utils/taints/taints.go, which does not cordon by default.
+        "ToBeDeletedByClusterAutoscaler",
+    ];
+    // Graceful shutdown. kubernetes v1.36.3 pkg/kubelet/nodeshutdown.
+    let shutting_down = |c: &Condition| c.is_false() && c.message.contains("node is shutting down");
+    node.metadata.deletion_timestamp.is_some()
+        || node.spec.unschedulable
+        || LEAVING_TAINTS.iter().any(|key| node.taint(key).is_some())
+        || node.condition("Ready").is_some_and(shutting_down)
+}
+
+/// When Karpenter will delete the machine, or would have.
+#[must_use]
+pub fn terminates_at(claim: &NodeClaim, karpenter: Option<&karpenter::Karpenter>) -> Option<DateTime<Utc>> {
+    let created = claim.metadata.creation_timestamp?;
+    let since = |type_: &str| claim.condition(type_).and_then(|c| c.last_transition_time).unwrap_or(created);
+    if claim.is_true("Registered") {
+        None
+    } else if !claim.is_true("Launched") && karpenter.is_some_and(karpenter::Karpenter::has_launch_timeout) {
+        since("Launched").checked_add_signed(karpenter::LAUNCH_TIMEOUT)
+    } else {
+        // core liveness.go counts from the last transition of Registered, which starts as the claim's creation.
+        since("Registered").checked_add_signed(karpenter::REGISTRATION_TIMEOUT)
+    }
+}
+
+/// Whether the deletion at `deleted` is Karpenter's liveness timeout: it leaves no event, only arithmetic.
+#[must_use]
+pub fn timed_out(claim: &NodeClaim, deleted: DateTime<Utc>) -> bool {
+    let Some(created) = claim.metadata.creation_timestamp else { return false };
+    if claim.is_true("Registered") {
+        return false;
+    }
+    let since = |type_: &str| claim.condition(type_).and_then(|c| c.last_transition_time).unwrap_or(created);
+    let (began, timeout) = if claim.is_true("Launched") {
+        (since("Registered"), karpenter::REGISTRATION_TIMEOUT)
+    } else {
+        (since("Launched"), karpenter::LAUNCH_TIMEOUT)
+    };
+    deleted - began >= timeout
+}
+
+/// Deleted before any instance existed: Karpenter gives up at once on lack of capacity and on a node class that is not ready.
+fn never_launched(claim: &NodeClaim) -> bool {
+    !claim.is_true("Launched") && claim.status.provider_id.is_empty()
+}
+
+/// A NodePool that cannot launch: every recent claim vanished for lack of capacity, or the pool itself says why it is not ready.
+///
+/// A pool whose class is not ready gets no diagnosis of its own: the class has it.
+#[must_use]
+pub fn pool_wait<'a>(
+    pool: &NodePool,
+    class: Option<&NodeClass>,
+    claim_events: impl Iterator<Item = &'a Event>,
+    mut claims: impl Iterator<Item = &'a NodeClaim>,
+    now: DateTime<Utc>,
+    t: &Thresholds,
+) -> Option<Wait> {
+    /// Where pods still wait, Karpenter asks again once a refused offering leaves its cache: silence for much longer than that
+    /// says that another NodePool has taken the pods, or that they are gone.
+    /// Source: karpenter-provider-aws v1.14.1 pkg/cache/cache.go `UnavailableOfferingsTTL` (3 minutes).
+    const STILL_ASKED_FOR: TimeDelta = TimeDelta::minutes(10);
+    let object = format!("NodePool/{}", pool.name());
+    if let Some(condition) = ["ValidationSucceeded", "NodeClassReady"]
+        .into_iter()
+        .filter_map(|type_| pool.condition(type_))
+        .find(|c| c.is_false() && matches!(c.reason.as_str(), "NodePoolValidationFailed" | "NodeClassNotFound" | "NodeClassTerminating"))
+    {
+        let since = condition.last_transition_time?;
+        let field = format!(r#"status.conditions[?(@.type=="{}")]"#, condition.type_);
+        let wait = Wait::new(
+            Stage::Launch,
+            since,
+            t.launch,
+            t,
+            saw(object, field, condition.shown(), "Karpenter launches nothing for this NodePool"),
+        );
+        return Some(wait);
+    }
+    if let Some(wait) = class.and_then(|class| architecture_wait(pool, class, t)) {
+        return Some(wait);
+    }
+    let claim_events: Vec<&Event> = claim_events.collect();
+    if let Some(wait) = dying_wait(&claim_events, now, STILL_ASKED_FOR, t) {
+        return Some(wait);
+    }
+    let refused = claim_events.into_iter().filter(|e| e.reason == "InsufficientCapacityError");
+    let refusals: Vec<&Event> = refused.filter(|e| e.last_seen().is_some_and(|at| now - at <= STILL_ASKED_FOR)).collect();
+    let first = refusals.iter().filter_map(|e| e.last_seen()).min()?;
+    // A claim that came later is alive, and has its own diagnosis where it needs one: then the pool is not stuck.
+    let answered = claims.any(|c| {
+        c.metadata.creation_timestamp.is_some_and(|at| at >= first) || refusals.iter().any(|e| e.involved_object.name == c.name())
+    });
+    if answered || refusals.iter().map(|e| e.times()).sum::<u32>() < 2 {
+        return None;
+    }
+    let newest = refusals.iter().max_by_key(|e| e.last_seen())?;
+    let evidence = saw(
+        format!("Event {}/{}", newest.involved_object.kind, newest.involved_object.name),
+        "message",
+        newest.said(),
+        "Karpenter deleted the NodeClaim at once; only its event is left",
+    );
+    Some(Wait::new(Stage::Launch, first, t.launch, t, evidence).only_with_proof())
+}
+
+/// A NodePool for an architecture that no image of its node class runs on.
+fn architecture_wait(pool: &NodePool, class: &NodeClass, t: &Thresholds) -> Option<Wait> {
+    let (wanted, have) = (pool.architectures(), class.architectures()?);
+    if wanted.is_empty() || wanted.iter().any(|arch| have.contains(arch.as_str())) {
+        return None;
+    }
+    let resolved = ["AMIsReady", "Ready"].into_iter().filter_map(|type_| class.condition(type_)?.last_transition_time);
+    let since = resolved.chain(pool.metadata.creation_timestamp).max()?;
+    let because = "Karpenter leaves out every instance type that no image of the class runs on, and none is left";
+    let evidence = saw(format!("NodePool/{}", pool.name()), "spec.template.spec.requirements", wanted.join(", "), because);
+    Some(Wait::new(Stage::Launch, since, t.launch, t, evidence).only_with_proof())
+}
+
+/// The NodeClaims whose instance EC2 ended within this time of its launch, without anybody having asked for that.
+///
+/// Karpenter writes `TerminatingOnInterruption` only for a NodeClaim that is not being deleted already.
+/// Source: karpenter-provider-aws v1.14.1 pkg/controllers/interruption/utils.go `deleteNodeClaim`.
+#[must_use]
+pub fn died_at_start<'a>(claim_events: &[&'a Event]) -> Vec<&'a Event> {
+    const AT_START: TimeDelta = TimeDelta::minutes(3);
+    // The events of one claim stand together: they are filed by its name.
+    let died = |events: &[&'a Event]| {
+        let find = |reason: &str| events.iter().copied().find(|e| e.reason == reason);
+        if find("SpotInterrupted").or(find("Registered")).is_some() {
+            return None;
+        }
+        let (launched, ended) = (find("Launched")?.last_seen()?, find("TerminatingOnInterruption")?);
+        find("InstanceTerminating")?;
+        (ended.last_seen()? - launched <= AT_START).then_some(ended)
+    };
+    claim_events.chunk_by(|a, b| a.involved_object.name == b.involved_object.name).filter_map(died).collect()
+}
+
+/// Instance after instance ends before it can join.
+fn dying_wait(claim_events: &[&Event], now: DateTime<Utc>, still: TimeDelta, t: &Thresholds) -> Option<Wait> {
+    let died = died_at_start(claim_events);
+    let newest = died.iter().max_by_key(|e| e.last_seen()).filter(|_| died.len() >= 2)?;
+    let last = newest.last_seen().filter(|last| now - *last <= still)?;
+    let joined = claim_events.iter().any(|e| e.reason == "Registered" && e.last_seen() >= Some(last));
+    let evidence = saw(
+        format!("Event NodeClaim/{}", newest.involved_object.name),
+        "message",
+        newest.said(),
+        "EC2 ended the instance; nobody had deleted the NodeClaim",
+    );
+    (!joined).then(|| Wait::new(Stage::Launch, last, t.launch, t, evidence).only_with_proof())
+}
+
+/// A node class that is not Ready.
+#[must_use]
+pub fn class_wait(class: &NodeClass, t: &Thresholds) -> Option<Wait> {
+    if class.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let ready = class.condition("Ready").filter(|c| !c.is_true())?;
+    let since = ready.last_transition_time.or(class.metadata.creation_timestamp)?;
+    let object = format!("{}/{}", class.kind, class.name());
+    let evidence = saw(
+        object,
+        r#"status.conditions[?(@.type=="Ready")]"#,
+        ready.shown(),
+        "Karpenter launches nothing from a node class that is not Ready",
+    );
+    Some(Wait::new(Stage::Launch, since, t.launch, t, evidence))
+}

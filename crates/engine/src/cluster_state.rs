@@ -1,0 +1,676 @@
+//! Everything seen so far, joined: by providerID, by owner, by node class. No IO, no clock.
+//!
+//! The world is fed object by object, from a dump or from watches, and answers with a [`Case`](crate::case::Case) for one machine.
+
+pub mod aws;
+pub mod class_members;
+mod events;
+mod index;
+mod memo;
+
+use crate::cluster_state::class_members::Peers;
+use crate::objects::input::{Input, Object};
+use crate::objects::intern::Word;
+use crate::objects::sink::{ObjectText, Sink};
+use crate::objects::{
+    AwsObservation, CertificateSigningRequest, DaemonSet, EniConfig, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ReviewStatus,
+    ServiceAccount, Written,
+};
+use crate::upstream::karpenter::Karpenter;
+use aws::Aws;
+use chrono::{DateTime, Utc};
+use events::{Events, KUBELET_ABOUT_PODS};
+use index::Index;
+use memo::Derived;
+use readers::aws_auth::identity::Identity;
+use readers::aws_auth::{self, AwsAuth};
+use readers::userdata::{self, UserData};
+use std::collections::BTreeMap;
+
+/// What a diagnosis can be about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// A machine with a NodeClaim, by the claim's name.
+    Claim(String),
+    /// A machine without NodeClaim, by the Node's name.
+    Node(String),
+    /// A NodePool that launches nothing.
+    Pool(String),
+    /// A node class that is not ready, by kind and name.
+    Class(String, String),
+}
+
+/// What a change may have altered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Touched {
+    /// These subjects only.
+    Subjects(Vec<Subject>),
+    /// Whatever is not settled: the change (aws-auth, a node class, Karpenter itself) may explain many machines.
+    Everything,
+}
+
+/// How far an input could be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Availability {
+    /// Read in full, or at least one object of it was in the dump.
+    Read,
+    /// Not in the dump, not installed, not permitted: the reason.
+    Missing(String),
+}
+
+/// A node class with its user data read once.
+#[derive(Debug)]
+pub struct ClassFacts {
+    pub class: NodeClass,
+    pub user_data: Option<UserData>,
+}
+
+/// The aws-auth ConfigMap with its mappings read once.
+#[derive(Debug)]
+pub struct AwsAuthFacts {
+    pub map_roles: String,
+    pub read: AwsAuth,
+    pub written: Option<Written>,
+}
+
+type Key = (String, String);
+
+/// By kind, then by name: looked up for every machine, so without making a pair of both.
+type ByKind<T> = BTreeMap<String, BTreeMap<String, T>>;
+
+/// Everything seen so far.
+#[derive(Debug, Default)]
+pub struct World {
+    claims: BTreeMap<Word, Box<NodeClaim>>,
+    nodes: BTreeMap<Word, Box<Node>>,
+    pools: BTreeMap<String, NodePool>,
+    classes: ByKind<ClassFacts>,
+    aws_auth: Option<AwsAuthFacts>,
+    karpenter: BTreeMap<Key, Karpenter>,
+    service_accounts: BTreeMap<Key, ServiceAccount>,
+    daemon_sets: BTreeMap<Key, DaemonSet>,
+    csrs: BTreeMap<String, CertificateSigningRequest>,
+    eni_configs: BTreeMap<String, EniConfig>,
+    /// Whether they may create Nodes.
+    access: BTreeMap<Identity, ReviewStatus>,
+    aws: Aws,
+    events: Events,
+    /// By Node.
+    pods: BTreeMap<String, BTreeMap<Key, Pod>>,
+    pod_nodes: BTreeMap<Key, String>,
+    /// Nodes without a providerID stand under the empty one.
+    nodes_by_provider_id: Index,
+    claims_by_provider_id: Index,
+    peers: ByKind<Peers>,
+    claims_by_pool: Index,
+    /// By claim and condition, the reason that was seen to replace another, and when: Karpenter's own timestamps move only with the status.
+    reason_changes: BTreeMap<Word, BTreeMap<Word, (Word, DateTime<Utc>)>>,
+    availability: BTreeMap<Input, Availability>,
+    derived: Derived,
+}
+
+/// Objects of a dump are states, not changes: nothing was seen to happen.
+const BEFORE_EVERYTHING: DateTime<Utc> = DateTime::UNIX_EPOCH;
+
+impl Sink for World {
+    fn object(&mut self, object: Object, _text: ObjectText<'_>) {
+        self.apply(object, BEFORE_EVERYTHING);
+    }
+}
+
+impl World {
+    /// Takes in an object as seen at `now`. One that says nothing new touches nothing.
+    pub fn apply(&mut self, object: Object, now: DateTime<Utc>) -> Touched {
+        self.availability.insert(object.input(), Availability::Read);
+        let Some(object) = self.news(object) else { return Touched::Subjects(Vec::new()) };
+        self.derived = Derived::default();
+        match object {
+            Object::NodeClaim(claim) => self.apply_claim(claim, now),
+            Object::Node(node) => self.apply_node(node),
+            Object::NodePool(pool) => {
+                let name = pool.metadata.name.to_string();
+                let mut subjects: Vec<_> = self.claims_by_pool.under(&pool.metadata.name).map(|c| Subject::Claim(c.into())).collect();
+                self.pools.insert(name.clone(), pool);
+                subjects.push(Subject::Pool(name));
+                Touched::Subjects(subjects)
+            }
+            Object::NodeClass(class) => {
+                let user_data = match (&class.spec.user_data, class.family()) {
+                    (Some(text), Some(family)) => Some(userdata::read(text, family)),
+                    _ => None,
+                };
+                let of_kind = self.classes.entry(class.kind.clone()).or_default();
+                of_kind.insert(class.metadata.name.to_string(), ClassFacts { class, user_data });
+                Touched::Everything
+            }
+            Object::AwsAuth(map) => {
+                if map.metadata.name != "aws-auth" || map.metadata.namespace.as_deref() != Some("kube-system") {
+                    self.availability
+                        .remove(&Input::AwsAuth)
+                        .filter(|_| self.aws_auth.is_some())
+                        .map(|a| self.availability.insert(Input::AwsAuth, a));
+                    return Touched::Subjects(Vec::new());
+                }
+                let data = |key: &str| map.data.get(key).map(String::as_str);
+                let read = aws_auth::read(data("mapRoles"), data("mapUsers"), data("mapAccounts"));
+                self.aws_auth = Some(AwsAuthFacts {
+                    map_roles: data("mapRoles").unwrap_or_default().to_owned(),
+                    read,
+                    written: map.metadata.last_written(),
+                });
+                Touched::Everything
+            }
+            Object::Deployment(deployment) => {
+                let key = key_of(&deployment.metadata);
+                match Karpenter::from_deployment(&deployment) {
+                    Some(karpenter) if self.karpenter.get(&key) == Some(&karpenter) => Touched::Subjects(Vec::new()),
+                    Some(karpenter) => {
+                        self.karpenter.insert(key, karpenter);
+                        Touched::Everything
+                    }
+                    None => Touched::Subjects(Vec::new()),
+                }
+            }
+            Object::ServiceAccount(account) => {
+                if account.role_arn().is_some() {
+                    self.service_accounts.insert(key_of(&account.metadata), account);
+                }
+                Touched::Subjects(Vec::new())
+            }
+            Object::DaemonSet(set) => {
+                let changed = self.daemon_sets.insert(key_of(&set.metadata), set.clone()).is_none_or(|old| old.spec != set.spec);
+                if changed { Touched::Everything } else { Touched::Subjects(Vec::new()) }
+            }
+            Object::CertificateSigningRequest(csr) => {
+                self.csrs.insert(csr.metadata.name.to_string(), csr);
+                Touched::Subjects(Vec::new())
+            }
+            Object::EniConfig(config) => {
+                let new = self.eni_configs.insert(config.metadata.name.to_string(), config).is_none();
+                if new { Touched::Everything } else { Touched::Subjects(Vec::new()) }
+            }
+            Object::AccessReview(review) => {
+                let Some(status) = review.status.clone().filter(|_| review.is_about_creating_nodes()) else {
+                    return Touched::Subjects(Vec::new());
+                };
+                let changed = self.access.insert(Identity::new(review.spec.user, review.spec.groups), status.clone()) != Some(status);
+                if changed { Touched::Everything } else { Touched::Subjects(Vec::new()) }
+            }
+            Object::Event(event) => self.apply_event(event),
+            Object::Pod(pod) => self.apply_pod(pod),
+            Object::AwsObservation(observation) => self.apply_aws(observation),
+        }
+    }
+
+    /// The object, unless it is as it was but for what passes: kubelets report every five minutes, Karpenter counts the resources of a
+    /// NodePool with each Node, and a new list shows everything once more.
+    fn news(&mut self, object: Object) -> Option<Object> {
+        fn new<T: PartialEq>(known: Option<&mut T>, object: T) -> Option<T> {
+            match known {
+                Some(known) if *known == object => {
+                    *known = object;
+                    None
+                }
+                _ => Some(object),
+            }
+        }
+        match object {
+            Object::Node(node) => new(self.nodes.get_mut(&node.metadata.name).map(AsMut::as_mut), node).map(Object::Node),
+            Object::NodeClaim(mut claim) => {
+                claim.drop_repetitions();
+                new(self.claims.get_mut(&claim.metadata.name).map(AsMut::as_mut), claim).map(Object::NodeClaim)
+            }
+            Object::NodePool(pool) => new(self.pools.get_mut(&*pool.metadata.name), pool).map(Object::NodePool),
+            Object::NodeClass(class) => {
+                let known = self.classes.get_mut(&class.kind).and_then(|of_kind| of_kind.get_mut(&*class.metadata.name));
+                new(known.map(|facts| &mut facts.class), class).map(Object::NodeClass)
+            }
+            other => Some(other),
+        }
+    }
+
+    fn apply_claim(&mut self, claim: NodeClaim, now: DateTime<Utc>) -> Touched {
+        let name = claim.metadata.name.clone();
+        if let Some(old) = self.claims.remove(&name) {
+            for condition in &claim.status.conditions {
+                let before = old.condition(&condition.type_).map(|c| c.reason.as_str());
+                if condition.is_true() {
+                    self.reason_changes.get_mut(&name).map(|of_claim| of_claim.remove(&condition.type_));
+                } else if old.metadata.uid == claim.metadata.uid && before != Some(condition.reason.as_str()) {
+                    let of_claim = self.reason_changes.entry(name.clone()).or_default();
+                    of_claim.insert(condition.type_.clone(), (condition.reason.clone(), now));
+                }
+            }
+            self.unindex_claim(&old);
+        }
+        self.index_claim(&claim);
+        let mut subjects = vec![Subject::Claim(name.to_string())];
+        subjects.extend(claim.node_pool().map(|p| Subject::Pool(p.to_owned())));
+        subjects.extend(self.nodes_with_provider_id(&claim.status.provider_id).map(|n| Subject::Node(n.metadata.name.to_string())));
+        self.claims.insert(name, Box::new(claim));
+        Touched::Subjects(subjects)
+    }
+
+    fn index_claim(&mut self, claim: &NodeClaim) {
+        let name = claim.metadata.name.clone();
+        if !claim.status.provider_id.is_empty() {
+            self.claims_by_provider_id.insert(claim.status.provider_id.clone(), name.clone());
+        }
+        let class = &claim.spec.node_class_ref;
+        self.peers.entry(class.kind.to_string()).or_default().entry(class.name.to_string()).or_default().add(claim);
+        if let Some(pool) = claim.node_pool() {
+            self.claims_by_pool.insert(pool.into(), name);
+        }
+    }
+
+    fn unindex_claim(&mut self, claim: &NodeClaim) {
+        let name = &claim.metadata.name;
+        let class = &claim.spec.node_class_ref;
+        self.claims_by_provider_id.remove(&claim.status.provider_id, name);
+        if let Some(of_kind) = self.peers.get_mut(class.kind.as_str())
+            && let Some(peers) = of_kind.get_mut(class.name.as_str())
+        {
+            peers.remove(claim);
+            if peers.is_empty() {
+                of_kind.remove(class.name.as_str());
+            }
+        }
+        if let Some(pool) = claim.node_pool() {
+            self.claims_by_pool.remove(pool, name);
+        }
+    }
+
+    fn apply_node(&mut self, node: Node) -> Touched {
+        let name = node.metadata.name.clone();
+        let id = node.spec.provider_id.clone();
+        let before = self.nodes.get(&name).map(|old| old.spec.provider_id.clone());
+        if let Some(before) = &before {
+            self.nodes_by_provider_id.remove(before, &name);
+        }
+        self.nodes_by_provider_id.insert(id.clone(), name.clone());
+        let mut touched = self.subjects_of_node(&node);
+        if before.is_some_and(|before| before.is_empty()) != id.is_empty() {
+            touched.extend(self.claims_without_node());
+        }
+        self.nodes.insert(name, Box::new(node));
+        Touched::Subjects(touched)
+    }
+
+    /// Any of them may be the machine of a Node that has no providerID.
+    fn claims_without_node(&self) -> impl Iterator<Item = Subject> {
+        let waits =
+            |c: &&NodeClaim| !c.status.provider_id.is_empty() && self.nodes_with_provider_id(&c.status.provider_id).next().is_none();
+        self.claims().filter(waits).map(|claim| Subject::Claim(claim.name().to_owned()))
+    }
+
+    fn subjects_of_node(&self, node: &Node) -> Vec<Subject> {
+        let claims = self.claims_by_provider_id.under(&node.spec.provider_id);
+        let mut subjects: Vec<_> = claims.map(|c| Subject::Claim(c.into())).collect();
+        subjects.push(Subject::Node(node.metadata.name.to_string()));
+        subjects
+    }
+
+    fn apply_event(&mut self, event: Event) -> Touched {
+        let (kind, name) = self.events.insert(event);
+        Touched::Subjects(match kind.as_str() {
+            "NodeClaim" => {
+                let pool = self.pool_of_claim_name(&name).map(|p| Subject::Pool(p.to_owned()));
+                std::iter::once(Subject::Claim(name)).chain(pool).collect()
+            }
+            "Node" | KUBELET_ABOUT_PODS => self.node(&name).map(|n| self.subjects_of_node(n)).unwrap_or_default(),
+            _ => Vec::new(),
+        })
+    }
+
+    fn apply_pod(&mut self, pod: Pod) -> Touched {
+        let key = key_of(&pod.metadata);
+        self.remove_pod(&key);
+        let node = pod.spec.node_name.clone();
+        if node.is_empty() {
+            return Touched::Subjects(Vec::new());
+        }
+        self.pod_nodes.insert(key.clone(), node.clone());
+        let subjects = self.node(&node).map(|n| self.subjects_of_node(n)).unwrap_or_default();
+        self.pods.entry(node).or_default().insert(key, pod);
+        Touched::Subjects(subjects)
+    }
+
+    fn apply_aws(&mut self, observation: AwsObservation) -> Touched {
+        let about = observation.about.clone();
+        if !self.aws.insert(observation) {
+            return Touched::Subjects(Vec::new());
+        }
+        // An image, a role or a cluster is many machines'.
+        if !about.starts_with("i-") {
+            return Touched::Everything;
+        }
+        let claims = self.claims.values().filter(|c| c.instance_id() == Some(about.as_str())).map(|c| Subject::Claim(c.name().to_owned()));
+        let nodes = self.nodes.values().filter(|n| n.instance_id() == Some(about.as_str())).map(|n| Subject::Node(n.name().to_owned()));
+        Touched::Subjects(claims.chain(nodes).collect())
+    }
+
+    fn remove_pod(&mut self, key: &Key) {
+        if let Some(node) = self.pod_nodes.remove(key)
+            && let Some(pods) = self.pods.get_mut(&node)
+        {
+            pods.remove(key);
+            if pods.is_empty() {
+                self.pods.remove(&node);
+            }
+        }
+    }
+
+    /// Forgets an object. Evidence that others may still need (Events) goes with the object that holds it, not with its subject.
+    pub fn remove(&mut self, input: Input, namespace: Option<&str>, name: &str) -> Touched {
+        self.derived = Derived::default();
+        let key = (namespace.unwrap_or_default().to_owned(), name.to_owned());
+        let none = Touched::Subjects(Vec::new());
+        match input {
+            Input::NodeClaims => {
+                let Some(claim) = self.claims.remove(name) else { return none };
+                claim.instance_id().into_iter().for_each(|id| self.aws.forget(id));
+                self.unindex_claim(&claim);
+                self.reason_changes.remove(name);
+                let mut subjects = vec![Subject::Claim(name.to_owned())];
+                subjects.extend(claim.node_pool().map(|p| Subject::Pool(p.to_owned())));
+                subjects.extend(self.nodes_with_provider_id(&claim.status.provider_id).map(|n| Subject::Node(n.metadata.name.to_string())));
+                Touched::Subjects(subjects)
+            }
+            Input::Nodes => {
+                let Some(node) = self.nodes.remove(name) else { return none };
+                self.nodes_by_provider_id.remove(&node.spec.provider_id, &node.metadata.name);
+                for (key, _) in self.pods.remove(name).unwrap_or_default() {
+                    self.pod_nodes.remove(&key);
+                }
+                let mut touched = self.subjects_of_node(&node);
+                if node.spec.provider_id.is_empty() {
+                    touched.extend(self.claims_without_node());
+                }
+                Touched::Subjects(touched)
+            }
+            Input::NodePools => {
+                self.pools.remove(name);
+                Touched::Subjects(vec![Subject::Pool(name.to_owned())])
+            }
+            Input::NodeClasses => {
+                for of_kind in self.classes.values_mut() {
+                    of_kind.remove(name);
+                }
+                Touched::Everything
+            }
+            Input::AwsAuth => {
+                self.aws_auth = None;
+                Touched::Everything
+            }
+            Input::Events => {
+                self.events.remove(&key);
+                none
+            }
+            Input::CertificateSigningRequests => {
+                self.csrs.remove(name);
+                none
+            }
+            Input::Pods => {
+                self.remove_pod(&key);
+                none
+            }
+            Input::DaemonSets => {
+                self.daemon_sets.remove(&key);
+                Touched::Everything
+            }
+            Input::Deployments => {
+                if self.karpenter.remove(&key).is_some() {
+                    Touched::Everything
+                } else {
+                    none
+                }
+            }
+            Input::ServiceAccounts => {
+                self.service_accounts.remove(&key);
+                none
+            }
+            Input::AwsObservations => {
+                self.aws.remove(name);
+                Touched::Everything
+            }
+            Input::EniConfigs => {
+                self.eni_configs.remove(name);
+                Touched::Everything
+            }
+            // It has no name: see `forget_access`.
+            Input::AccessReviews => none,
+        }
+    }
+
+    /// Forgets what the API server said of this identity.
+    pub fn forget_access(&mut self, identity: &Identity) {
+        self.access.remove(identity);
+    }
+
+    /// Says that an input was read, or why it could not be.
+    pub fn mark(&mut self, input: Input, availability: Availability) {
+        self.availability.insert(input, availability);
+    }
+
+    /// Why an input is missing; `None` where it was read.
+    #[must_use]
+    pub fn missing(&self, input: Input) -> Option<&str> {
+        match self.availability.get(&input) {
+            Some(Availability::Read) => None,
+            Some(Availability::Missing(why)) => Some(why),
+            None => Some("nothing of this kind was given"),
+        }
+    }
+
+    /// Every subject that could be judged, machines first, in a stable order.
+    pub fn subjects(&self) -> impl Iterator<Item = Subject> + '_ {
+        let claims = self.claims.keys().map(|name| Subject::Claim(name.into()));
+        let nodes = self.nodes().filter(|n| self.claim_of_node(n).is_none()).map(|n| Subject::Node(n.metadata.name.to_string()));
+        claims.chain(nodes).chain(self.classes_and_pools())
+    }
+
+    /// The subjects that are no machines.
+    pub fn classes_and_pools(&self) -> impl Iterator<Item = Subject> + '_ {
+        let classes = self.classes.iter().flat_map(|(kind, classes)| classes.keys().map(|name| Subject::Class(kind.clone(), name.clone())));
+        classes.chain(self.pools.keys().cloned().map(Subject::Pool))
+    }
+
+    #[must_use]
+    pub fn claim(&self, name: &str) -> Option<&NodeClaim> {
+        self.claims.get(name).map(AsRef::as_ref)
+    }
+
+    #[must_use]
+    pub fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes.get(name).map(AsRef::as_ref)
+    }
+
+    pub fn claims(&self) -> impl Iterator<Item = &NodeClaim> {
+        self.claims.values().map(AsRef::as_ref)
+    }
+
+    #[must_use]
+    pub fn pool(&self, name: &str) -> Option<&NodePool> {
+        self.pools.get(name)
+    }
+
+    #[must_use]
+    pub fn class(&self, kind: &str, name: &str) -> Option<&ClassFacts> {
+        self.classes.get(kind)?.get(name)
+    }
+
+    pub fn pools(&self) -> impl Iterator<Item = &NodePool> {
+        self.pools.values()
+    }
+
+    pub fn classes(&self) -> impl Iterator<Item = &ClassFacts> {
+        self.classes.values().flat_map(BTreeMap::values)
+    }
+
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.values().map(AsRef::as_ref)
+    }
+
+    #[must_use]
+    pub const fn aws_auth(&self) -> Option<&AwsAuthFacts> {
+        self.aws_auth.as_ref()
+    }
+
+    /// The Karpenter of this cluster; the newest where several are installed.
+    #[must_use]
+    pub fn karpenter(&self) -> Option<&Karpenter> {
+        self.karpenter.values().max_by_key(|k| k.version)
+    }
+
+    pub fn service_accounts(&self) -> impl Iterator<Item = &ServiceAccount> {
+        self.service_accounts.values()
+    }
+
+    pub fn daemon_sets(&self) -> impl Iterator<Item = &DaemonSet> {
+        self.daemon_sets.values()
+    }
+
+    /// Whether there is an ENIConfig of this name.
+    #[must_use]
+    pub fn has_eni_config(&self, name: &str) -> bool {
+        self.eni_configs.contains_key(name)
+    }
+
+    /// What the API server said on whether they may create Nodes.
+    #[must_use]
+    pub fn access(&self, identity: &Identity) -> Option<&ReviewStatus> {
+        self.access.get(identity)
+    }
+
+    pub fn csrs(&self) -> impl Iterator<Item = &CertificateSigningRequest> {
+        self.csrs.values()
+    }
+
+    /// What AWS was asked and answered.
+    #[must_use]
+    pub const fn aws(&self) -> &Aws {
+        &self.aws
+    }
+
+    /// The Nodes with this providerID; none for an empty one.
+    pub fn nodes_with_provider_id(&self, id: &str) -> impl Iterator<Item = &Node> + use<'_> {
+        self.nodes_under(id).filter(|n| !n.spec.provider_id.is_empty())
+    }
+
+    /// The Nodes that nobody has given a providerID.
+    pub fn nodes_without_provider_id(&self) -> impl Iterator<Item = &Node> {
+        self.nodes_under("")
+    }
+
+    /// The Nodes that Karpenter made and that no NodeClaim has.
+    pub fn nodes_left_over(&self) -> impl Iterator<Item = &Node> {
+        self.left_over().iter().filter_map(|name| self.node(name))
+    }
+
+    fn nodes_under(&self, id: &str) -> impl Iterator<Item = &Node> + use<'_> {
+        self.nodes_by_provider_id.under(id).filter_map(|name| self.node(name))
+    }
+
+    /// The NodeClaim whose machine this Node is.
+    #[must_use]
+    pub fn claim_of_node(&self, node: &Node) -> Option<&NodeClaim> {
+        let by_id = || self.claims_by_provider_id.under(&node.spec.provider_id).next().and_then(|name| self.claim(name));
+        let by_owner = || node.metadata.owner_references.iter().filter(|o| o.kind == "NodeClaim").find_map(|o| self.claim(&o.name));
+        by_id().or_else(by_owner)
+    }
+
+    /// The machines of a node class, counted.
+    #[must_use]
+    pub fn peers(&self, kind: &str, name: &str) -> Option<&Peers> {
+        self.peers.get(kind)?.get(name)
+    }
+
+    /// The NodeClaims of a node class.
+    pub fn claims_of_class(&self, kind: &str, name: &str) -> impl Iterator<Item = &NodeClaim> {
+        self.peers(kind, name).into_iter().flat_map(Peers::claims).filter_map(|name| self.claim(name))
+    }
+
+    /// The NodeClaims of a node class that are registered.
+    pub fn joined_of_class(&self, kind: &str, name: &str) -> impl Iterator<Item = &NodeClaim> {
+        self.peers(kind, name).into_iter().flat_map(Peers::joined).filter_map(|name| self.claim(name))
+    }
+
+    /// The NodeClaims of a NodePool.
+    pub fn claims_of_pool(&self, name: &str) -> impl Iterator<Item = &NodeClaim> {
+        self.claims_by_pool.under(name).filter_map(|name| self.claim(name))
+    }
+
+    /// Events about one object.
+    pub fn events(&self, kind: &str, name: &str) -> impl Iterator<Item = &Event> {
+        self.events.about(kind, name)
+    }
+
+    /// What the kubelet of a Node says about its pods.
+    pub fn pod_events_on(&self, node: &str) -> impl Iterator<Item = &Event> {
+        self.events(KUBELET_ABOUT_PODS, node)
+    }
+
+    /// Events about Nodes that do not exist, each with the Node's name.
+    pub fn events_without_node(&self) -> impl Iterator<Item = (&str, &Event)> {
+        self.reported_without_node().iter().flat_map(|name| self.events("Node", name).map(move |event| (name.as_str(), event)))
+    }
+
+    /// Names under which kubelets report, though no such Node exists, with their events.
+    pub fn kubelets_without_node(&self) -> impl Iterator<Item = (&str, &Event)> {
+        self.events_without_node().filter(|(_, event)| event.reporter() == "kubelet")
+    }
+
+    /// Events about the NodeClaims of a pool, gone ones included: Karpenter names a claim after its pool.
+    /// Source: core pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go `ToNodeClaim` (GenerateName, v1.14.3).
+    pub fn claim_events_of_pool(&self, pool: &str) -> impl Iterator<Item = &Event> {
+        let own = pool.to_owned();
+        let named = self.events.with_prefix("NodeClaim", &format!("{pool}-"));
+        named.filter(move |(claim, _)| self.pool_of_claim_name(claim) == Some(own.as_str())).map(|(_, event)| event)
+    }
+
+    /// The NodePool of a claim that may be gone: the claim's own label, else its name without the random suffix.
+    #[must_use]
+    pub fn pool_of_claim_name(&self, claim: &str) -> Option<&str> {
+        match self.claims.get(claim) {
+            Some(claim) => claim.node_pool(),
+            None => claim.rsplit_once('-').and_then(|(pool, _)| self.pools.get(pool)).map(|p| p.metadata.name.as_str()),
+        }
+    }
+
+    /// The pods on a Node that were read.
+    pub fn pods_on(&self, node: &str) -> impl Iterator<Item = &Pod> {
+        self.pods.get(node).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// When the present reason of a claim's condition was seen to replace another; `None` where it was not seen to change.
+    #[must_use]
+    pub fn reason_changed_at(&self, claim: &str, condition: &str, reason: &str) -> Option<DateTime<Utc>> {
+        let (seen, at) = self.reason_changes.get(claim)?.get(condition)?;
+        (seen == reason).then_some(*at)
+    }
+
+    /// The newest time that any object carries: the clock of a dump.
+    #[must_use]
+    pub fn newest_time(&self) -> Option<DateTime<Utc>> {
+        let claims = self.claims.values().flat_map(|c| {
+            [c.metadata.creation_timestamp, c.metadata.deletion_timestamp]
+                .into_iter()
+                .chain(c.status.conditions.iter().map(|c| c.last_transition_time))
+                .flatten()
+        });
+        let nodes = self.nodes.values().flat_map(|n| {
+            let conditions = n.status.conditions.iter().flat_map(|c| [c.last_transition_time, *c.last_heartbeat_time]);
+            conditions.chain([n.metadata.creation_timestamp]).flatten()
+        });
+        let events = self.events.all().filter_map(Event::last_seen);
+        let csrs = self.csrs.values().filter_map(|c| c.metadata.creation_timestamp);
+        let pods = self.pods.values().flat_map(BTreeMap::values).filter_map(|p| p.metadata.creation_timestamp);
+        let classes = self.classes().flat_map(|c| c.class.status.conditions.iter().filter_map(|c| c.last_transition_time));
+        let pools = self.pools.values().flat_map(|p| p.status.conditions.iter().filter_map(|c| c.last_transition_time));
+        claims.chain(nodes).chain(events).chain(csrs).chain(pods).chain(classes).chain(pools).max()
+    }
+}
+
+fn key_of(meta: &crate::objects::Meta) -> Key {
+    (meta.namespace.as_deref().unwrap_or_default().to_owned(), meta.name.to_string())
+}

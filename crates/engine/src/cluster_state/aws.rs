@@ -1,0 +1,127 @@
+//! What AWS was asked and answered, by call and by what it was about.
+
+use crate::objects::{AccessEntry, Answer, AwsObservation, Checks, Console, EksCluster, Image, Instance, InstanceProfile, Refusal};
+use chrono::{DateTime, Utc};
+use std::collections::BTreeMap;
+
+/// The calls whose answers rules read.
+pub const IMAGE: &str = "ec2:DescribeImages";
+pub const INSTANCE: &str = "ec2:DescribeInstances";
+pub const CHECKS: &str = "ec2:DescribeInstanceStatus";
+pub const CONSOLE: &str = "ec2:GetConsoleOutput";
+pub const CLUSTER: &str = "eks:DescribeCluster";
+pub const ENTRY: &str = "eks:DescribeAccessEntry";
+pub const PROFILE: &str = "iam:GetInstanceProfile";
+
+/// What AWS told.
+#[derive(Debug, PartialEq)]
+pub enum Told<'w, T> {
+    /// Nobody asked.
+    Nothing,
+    Refused(&'w Refusal),
+    /// There is no such thing, as of then.
+    Absent(Option<DateTime<Utc>>),
+    Is(&'w T, Option<DateTime<Utc>>),
+}
+
+impl<T> Clone for Told<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Told<'_, T> {}
+
+impl<'w, T> Told<'w, T> {
+    #[must_use]
+    pub fn refusal(self) -> Option<&'w Refusal> {
+        if let Self::Refused(refusal) = self { Some(refusal) } else { None }
+    }
+
+    #[must_use]
+    pub fn known(self) -> Option<(&'w T, Option<DateTime<Utc>>)> {
+        match self {
+            Self::Is(fact, at) => Some((fact, at)),
+            _ => None,
+        }
+    }
+}
+
+/// The answers.
+#[derive(Debug, Default)]
+pub struct Aws {
+    /// By what they are about, then by call.
+    answers: BTreeMap<String, BTreeMap<String, AwsObservation>>,
+}
+
+impl Aws {
+    /// Keeps an answer; false where it is the one that stands. What AWS says again keeps the time at which it said so first, so that
+    /// a verdict does not change because somebody asked again.
+    pub(super) fn insert(&mut self, observation: AwsObservation) -> bool {
+        let of_thing = self.answers.entry(observation.about.clone()).or_default();
+        let known = of_thing.get(&observation.call).is_some_and(|old| old.answer == observation.answer);
+        if !known {
+            of_thing.insert(observation.call.clone(), observation);
+        }
+        !known
+    }
+
+    pub(super) fn forget(&mut self, about: &str) {
+        self.answers.remove(about);
+    }
+
+    pub(super) fn remove(&mut self, name: &str) {
+        for of_thing in self.answers.values_mut() {
+            of_thing.retain(|_, observation| observation.metadata.name != *name);
+        }
+        self.answers.retain(|_, of_thing| !of_thing.is_empty());
+    }
+
+    fn told<'w, T>(&'w self, call: &str, about: &str, of: impl Fn(&'w Answer) -> Option<&'w T>) -> Told<'w, T> {
+        let Some(observation) = self.answers.get(about).and_then(|of_thing| of_thing.get(call)) else { return Told::Nothing };
+        match &observation.answer {
+            Answer::Refused(refusal) => Told::Refused(refusal),
+            Answer::Absent => Told::Absent(observation.at),
+            answer => of(answer).map_or(Told::Nothing, |fact| Told::Is(fact, observation.at)),
+        }
+    }
+
+    pub fn image(&self, id: &str) -> Told<'_, Image> {
+        self.told(IMAGE, id, |a| if let Answer::Image(image) = a { Some(image) } else { None })
+    }
+
+    pub fn instance(&self, id: &str) -> Told<'_, Instance> {
+        self.told(INSTANCE, id, |a| if let Answer::Instance(instance) = a { Some(&**instance) } else { None })
+    }
+
+    pub fn checks(&self, id: &str) -> Told<'_, Checks> {
+        self.told(CHECKS, id, |a| if let Answer::Checks(checks) = a { Some(checks) } else { None })
+    }
+
+    pub fn console(&self, id: &str) -> Told<'_, Console> {
+        self.told(CONSOLE, id, |a| if let Answer::Console(console) = a { Some(console) } else { None })
+    }
+
+    pub fn cluster(&self, name: &str) -> Told<'_, EksCluster> {
+        self.told(CLUSTER, name, |a| if let Answer::Cluster(cluster) = a { Some(cluster) } else { None })
+    }
+
+    /// The access entry of a role, by the role's name.
+    pub fn access_entry(&self, cluster: &str, role: &str) -> Told<'_, AccessEntry> {
+        // Ten times a machine, and most clusters never ask AWS.
+        if self.answers.is_empty() {
+            return Told::Nothing;
+        }
+        self.told(ENTRY, &format!("{cluster}/{role}"), |a| if let Answer::AccessEntry(entry) = a { Some(entry) } else { None })
+    }
+
+    pub fn instance_profile(&self, name: &str) -> Told<'_, InstanceProfile> {
+        self.told(PROFILE, name, |a| if let Answer::InstanceProfile(profile) = a { Some(profile) } else { None })
+    }
+
+    /// Whether EC2 showed an instance that is here: then it was asked in the right region, for the right account.
+    #[must_use]
+    pub fn sees_instances(&self) -> bool {
+        self.answers.values().flat_map(BTreeMap::values).any(|o| matches!(o.answer, Answer::Instance(_)))
+    }
+}

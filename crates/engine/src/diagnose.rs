@@ -1,0 +1,240 @@
+//! From a world to verdicts: which subjects are stuck, and the strongest explanation for each.
+//!
+//! Pure and deterministic: equal worlds at equal times give equal bytes.
+
+use crate::api::{
+    Alternative, CAUSE_LABEL, Condition, Confidence, Evidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome, RuledOut, Stage, Unknown,
+};
+use crate::case::deletion_reason;
+use crate::case::finding::{Finding, Opinion};
+use crate::case::stage::{self, Thresholds};
+use crate::case::{Case, duration, nodes_of};
+use crate::cluster_state::{Subject, World};
+use crate::rules::{self, Rule};
+use chrono::{DateTime, Utc};
+use std::collections::BTreeMap;
+
+/// What one look at a subject gave.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Judgement {
+    /// Nothing is wrong, or the subject does not exist.
+    Healthy,
+    /// It waits at a gate, not for long enough yet. Look again then; `None` where only a change can tell.
+    Waiting(Option<DateTime<Utc>>),
+    /// It is stuck, and this is why. Look again then, even if nothing changes.
+    Sick(Box<NodeDiagnosis>, Option<DateTime<Utc>>),
+}
+
+/// Every diagnosis of this world at this time, in the order of [`Case::all`].
+#[must_use]
+pub fn diagnose(world: &World, now: DateTime<Utc>, thresholds: &Thresholds) -> Vec<NodeDiagnosis> {
+    // A diagnosis is large, and a list that grows is copied. Room that is not used is never touched, and takes no memory.
+    let mut found = Vec::with_capacity(world.claims().size_hint().0);
+    for case in Case::all(world, now, thresholds) {
+        if let Judgement::Sick(diagnosis, _) = judge_case(&case, thresholds) {
+            found.push(*diagnosis);
+        }
+    }
+    found.shrink_to_fit();
+    found
+}
+
+/// Judges one subject.
+#[must_use]
+pub fn judge(world: &World, subject: &Subject, now: DateTime<Utc>, thresholds: &Thresholds) -> Judgement {
+    Case::of(world, subject, now, thresholds).map_or(Judgement::Healthy, |case| judge_case(&case, thresholds))
+}
+
+/// The same of a case.
+#[must_use]
+pub fn judge_case(case: &Case, thresholds: &Thresholds) -> Judgement {
+    let now = case.now;
+    let waited = now - case.wait.since;
+    let at = |patience| case.wait.since.checked_add_signed(patience);
+    if waited < case.wait.proven {
+        return Judgement::Waiting(at(case.wait.proven));
+    }
+    let heard = hear(case);
+    let ripe = waited >= case.wait.patience || follows_a_stuck_sibling(case, thresholds);
+    let proven = heard.findings.first().is_some_and(|(_, f)| f.confidence == Confidence::Certain);
+    if !ripe && !proven {
+        return Judgement::Waiting(at(case.wait.patience).into_iter().chain(heard.look_again).min());
+    }
+    let look_again = heard.look_again.filter(|at| *at > now);
+    if heard.findings.is_empty() && look_again.is_some() {
+        // A rule is about to know: better that than Unknown.
+        return Judgement::Waiting(look_again);
+    }
+    Judgement::Sick(Box::new(verdict(case, heard)), look_again)
+}
+
+/// What all rules that know the gate find, the strongest first.
+#[must_use]
+pub fn findings(case: &Case) -> Vec<(&'static Rule, Finding)> {
+    hear(case).findings
+}
+
+/// The answers of all rules that know the gate.
+struct Heard {
+    /// Strongest first: by confidence, then in the order of the rules.
+    findings: Vec<(&'static Rule, Finding)>,
+    ruled_out: Vec<RuledOut>,
+    look_again: Option<DateTime<Utc>>,
+}
+
+fn hear(case: &Case) -> Heard {
+    // Most rules that say anything rule themselves out.
+    let mut heard = Heard { findings: Vec::new(), ruled_out: Vec::with_capacity(16), look_again: None };
+    for &rule in rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| &of_stage.rules) {
+        match (rule.check)(case) {
+            Opinion::Silent => {}
+            Opinion::RuledOut(because) => heard.ruled_out.push(RuledOut { cause: rule.cause.into(), because }),
+            Opinion::LookAgain(at) => heard.look_again = heard.look_again.into_iter().chain([at]).min(),
+            Opinion::Found(finding) => heard.findings.push((rule, *finding)),
+        }
+    }
+    // A stable sort: among equals the more specific rule, which stands first in the list, wins.
+    heard.findings.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.confidence));
+    heard
+}
+
+/// The inputs that a rule for this gate would have read. Only an open verdict names them, so they are not looked for rule by rule.
+fn missing(case: &Case) -> impl Iterator<Item = Unknown> {
+    let wanted = rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| &of_stage.reads);
+    wanted.filter_map(|input| Some((input, case.world.missing(*input)?))).map(|(input, why)| Unknown {
+        question: format!("What do the {} say? They could not be read: {why}.", input.name()).into(),
+        command: input.command().into(),
+    })
+}
+
+/// An older machine of the same class is stuck at the same gate, and none has passed it since: this one follows it.
+///
+/// Machines that were in service fail one by one; there one says nothing about the next.
+fn follows_a_stuck_sibling(case: &Case, thresholds: &Thresholds) -> bool {
+    let Some(overdue) = case.now.checked_sub_signed(stage::least_patience(case.stage(), thresholds)) else { return false };
+    case.stage() != Stage::Ready
+        && case.unfinished_siblings(case.wait.since.min(overdue)).any(|sibling| {
+            let wait = stage::claim_wait(sibling, &nodes_of(case.world, sibling), |_| None, thresholds);
+            wait.is_some_and(|wait| {
+                wait.stage == case.stage()
+                    && wait.since <= case.wait.since
+                    && case.now - wait.since >= wait.patience
+                    && !case.sibling_joined_since(wait.since)
+            })
+        })
+}
+
+fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
+    let mut findings = heard.findings.into_iter();
+    let (rule, finding) = match findings.next() {
+        Some((rule, finding)) => (Some(rule), finding),
+        None => (None, rules::unknown::finding(case)),
+    };
+    let cause = rule.map_or(rules::unknown::CAUSE, |r| r.cause);
+    // What is proven needs no weaker explanation beside it.
+    let alternatives = findings
+        .filter(|(_, other)| finding.confidence != Confidence::Certain || other.confidence == Confidence::Certain)
+        .map(|(rule, f)| Alternative { cause: rule.cause.into(), confidence: f.confidence, summary: f.summary })
+        .collect();
+    let mut unknowns = finding.unknowns;
+    if finding.confidence != Confidence::Certain {
+        unknowns.extend(missing(case));
+        for denial in rules::shared::told_by_aws::denials(case) {
+            if !unknowns.iter().any(|unknown| unknown.question.contains(&denial.action)) {
+                unknowns.push(Unknown {
+                    question: format!("What would {} tell? ({denial}.)", denial.action).into(),
+                    command: "aws sts get-caller-identity".into(),
+                });
+            }
+        }
+    }
+    let mut evidence = finding.evidence;
+    // Why it counts as stuck, unless the rule says the same in better words.
+    let told = |e: &Evidence| (&e.object, &e.field) == (&case.wait.evidence.object, &case.wait.evidence.field);
+    if !evidence.iter().any(told) {
+        evidence.insert(0, case.wait.evidence.clone());
+    }
+    evidence.extend(rules::shared::contrast::evidence(case));
+    evidence.extend(rules::shared::change::evidence(case));
+    for report in rules::shared::agent_reports::evidence(case) {
+        if !evidence.iter().any(|e| (&e.object, &e.field) == (&report.object, &report.field)) {
+            evidence.push(report);
+        }
+    }
+    let known = rule.is_some();
+    let condition = Condition {
+        type_: "Diagnosed".into(),
+        status: if known { "True" } else { "False" }.into(),
+        last_transition_time: case.wait.since,
+        reason: if known { cause } else { "CauseUnknown" }.into(),
+        message: finding.summary.clone(),
+        observed_generation: None,
+    };
+    let status = NodeDiagnosisStatus {
+        stage: case.stage(),
+        cause: cause.into(),
+        confidence: finding.confidence,
+        summary: finding.summary,
+        blame: finding.blame,
+        evidence,
+        ruled_out: heard.ruled_out,
+        unknowns,
+        alternatives,
+        fix: Some(Fix { summary: finding.fix, steps: finding.steps, documentation: rules::documentation(cause) }),
+        first_observed_at: case.wait.since,
+        terminates_at: case.claim.and_then(|c| stage::terminates_at(c, case.karpenter())),
+        ended_at: None,
+        outcome: None,
+        recurrences: finding.recurrences,
+        conditions: vec![condition],
+    }
+    .within_limits();
+    let mut diagnosis = NodeDiagnosis::new(&case.diagnosis_name(), case.spec());
+    let mut labels = BTreeMap::from([(CAUSE_LABEL.to_owned(), cause.to_owned())]);
+    if let Some(pool) = &diagnosis.spec.node_pool {
+        labels.insert("karpenter.sh/nodepool".to_owned(), pool.name.clone());
+    }
+    diagnosis.metadata.labels = Some(labels);
+    diagnosis.status = Some(status);
+    // What hangs in its deletion has not ended yet.
+    let deleted = case.claim.filter(|_| case.stage() != Stage::Terminate).and_then(|c| c.metadata.deletion_timestamp);
+    if let Some(deleted) = deleted {
+        let why = case.claim.and_then(|claim| deletion_reason::reason(case.world, claim, deleted));
+        close(&mut diagnosis, ended(case, deleted), deleted, why.as_deref());
+    }
+    diagnosis
+}
+
+fn ended(case: &Case, deleted: DateTime<Utc>) -> Outcome {
+    if case.claim.is_some_and(|c| stage::timed_out(c, deleted)) { Outcome::Terminated } else { Outcome::Deleted }
+}
+
+/// Marks a diagnosis as ended; `why` says by which design, where it is known.
+pub fn close(diagnosis: &mut NodeDiagnosis, outcome: Outcome, at: DateTime<Utc>, why: Option<&str>) {
+    let name = diagnosis.spec.subject.name.clone();
+    if let Some(status) = &mut diagnosis.status {
+        let waited = duration(at - status.first_observed_at);
+        let (reason, how) = match outcome {
+            Outcome::Recovered => ("Recovered", format!("{name} became usable after {waited}")),
+            Outcome::Terminated if status.stage == Stage::Launch => {
+                ("LaunchTimeout", format!("Karpenter's launch timeout deleted {name} after {waited}"))
+            }
+            Outcome::Terminated => ("RegistrationTimeout", format!("Karpenter's registration timeout deleted {name} after {waited}")),
+            Outcome::Deleted => (
+                "Deleted",
+                why.map_or_else(|| format!("{name} was deleted after {waited}"), |why| format!("{name} was deleted after {waited}: {why}")),
+            ),
+        };
+        status.outcome = Some(outcome);
+        status.ended_at = Some(at);
+        status.conditions.retain(|c| c.type_ != "Ended");
+        status.conditions.push(Condition {
+            type_: "Ended".into(),
+            status: "True".into(),
+            last_transition_time: at,
+            reason: reason.into(),
+            message: how,
+            observed_generation: None,
+        });
+    }
+}

@@ -1,0 +1,103 @@
+//! What the user's text asks for.
+
+use super::{Kind, Origin, Outcome, Value};
+use readers::source_text::Span;
+use readers::userdata::{self, Argument, By, Family, Fate, Located, Loss, UserData};
+
+/// The arguments and the cluster of the text, in the kubelet's order.
+pub fn values(data: &UserData) -> Vec<Value> {
+    let mut values = cluster(data);
+    for (number, argument) in (1..).zip(&data.arguments) {
+        values.extend(expand(data, argument).into_iter().map(|value| Value { occurrence: number, ..value }));
+    }
+    values
+}
+
+/// Each taint and each label as a value of its own.
+fn expand(data: &UserData, argument: &Argument) -> Vec<Value> {
+    let (kind, name) = match (&argument.setting, argument.origin) {
+        (userdata::Setting::Flag(name), userdata::Origin::BottlerocketSetting) if name == "register-with-taints" => {
+            (Kind::Setting, "node-taints")
+        }
+        (_, userdata::Origin::BottlerocketSetting) => (Kind::Setting, argument.name()),
+        (userdata::Setting::Flag(name), _) => (Kind::Flag, name.as_str()),
+        (userdata::Setting::Field(name), _) => (Kind::Config, name.as_str()),
+    };
+    let outcome = match &argument.fate {
+        // Karpenter's own value follows, and overrides this one.
+        Fate::Taken | Fate::Overridden(By::Karpenter) => Outcome::Effective,
+        Fate::Overridden(By::Later(span)) => Outcome::Overridden { by: Origin::UserData(*span), because: "the last occurrence wins" },
+        Fate::Lost(loss) => Outcome::Lost(loss.to_string()),
+    };
+    let value = |value: &str, span: Span, outcome: Outcome| Value {
+        kind,
+        name: name.to_owned(),
+        value: value.to_owned(),
+        literal: true,
+        origin: Origin::UserData(span),
+        outcome,
+        exact: argument.exact && data.unread_from.is_none_or(|from| from.start >= span.start),
+        occurrence: 0,
+    };
+    let listed = matches!(name, "register-with-taints" | "registerWithTaints" | "node-taints" | "node-labels");
+    if !listed || argument.value.is_empty() {
+        return vec![value(&argument.value, argument.span, outcome)];
+    }
+    let mut values = Vec::new();
+    let mut start = 0;
+    for part in argument.value.split(',') {
+        let span = argument.place(Span::new(start, start + part.len()));
+        start += part.len() + 1;
+        // The kubelet checks such a taint and drops it without a word.
+        let dropped = part.ends_with('-') && name != "node-labels" && outcome == Outcome::Effective;
+        let outcome = if dropped {
+            Outcome::Lost("a taint that ends in `-` asks for its removal and is dropped".to_owned())
+        } else {
+            outcome.clone()
+        };
+        values.push(value(part, span, outcome));
+    }
+    values
+}
+
+/// The cluster that the text names, of every call and document.
+fn cluster(data: &UserData) -> Vec<Value> {
+    let value = |name: &str, located: &Located<String>, outcome: Outcome, exact: bool| Value {
+        kind: Kind::Cluster,
+        name: name.to_owned(),
+        value: located.value.clone(),
+        literal: true,
+        origin: Origin::UserData(located.span),
+        outcome,
+        exact,
+        occurrence: 0,
+    };
+    let mut values = Vec::new();
+    for call in &data.bootstrap_calls {
+        let outcome = match data.family {
+            Family::Al2023 => Outcome::Lost(Loss::NoBootstrapScript.to_string()),
+            _ => Outcome::Effective,
+        };
+        let named = call.cluster_name.iter().map(|name| ("name", name));
+        let options = call.options.iter().filter_map(|(option, value)| match option.as_str() {
+            "--apiserver-endpoint" => Some(("apiServerEndpoint", value)),
+            "--b64-cluster-ca" => Some(("certificateAuthority", value)),
+            _ => None,
+        });
+        values.extend(named.chain(options).map(|(name, located)| value(name, located, outcome.clone(), call.starts_kubelet && call.exact)));
+    }
+    let outcome = match data.family {
+        Family::Custom => Outcome::Effective,
+        _ => Outcome::Overridden { by: Origin::Karpenter, because: "Karpenter's part is merged last" },
+    };
+    for config in &data.node_configs {
+        let fields = [
+            ("name", &config.cluster_name),
+            ("apiServerEndpoint", &config.api_server_endpoint),
+            ("certificateAuthority", &config.certificate_authority),
+            ("cidr", &config.cidr),
+        ];
+        values.extend(fields.into_iter().filter_map(|(name, field)| Some(value(name, field.as_ref()?, outcome.clone(), true))));
+    }
+    values
+}

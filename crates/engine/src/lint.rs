@@ -1,0 +1,481 @@
+//! `nodewhy lint`: what would keep machines from becoming usable, told from files before anything is launched.
+//!
+//! No rule is written twice. The rules that `diagnose` asks about a machine are asked here about machines that do not exist yet, one for
+//! each node class, NodePool and image ([`machine`]), and what they blame on an object of the files is a finding. What the readers of
+//! user data and of aws-auth find wrong in a text is one as well.
+
+mod machine;
+mod place;
+
+use crate::api::{Blame, Confidence};
+use crate::case::Case;
+use crate::case::stage::Thresholds;
+use crate::cluster_state::{ClassFacts, Subject, World};
+use crate::diagnose;
+use crate::objects::input::{Input, Object};
+use crate::objects::sink::{ObjectText, Sink};
+use crate::objects::{Ami, AwsObservation, NodeClass, NodePool};
+use crate::rules;
+use crate::rules::launch::image_not_available;
+use chrono::{DateTime, Utc};
+use place::{Piece, Place};
+use readers::source_text;
+use readers::userdata::{self, Consequence, DefectKind, Family, Fate, Loss, UserData};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// How sure it is that a machine suffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    Warning,
+    Error,
+}
+
+/// Something to mend, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    pub file: String,
+    pub line: usize,
+    pub column: usize,
+    /// False where line and column are only where the field's text begins: the place in that text is in `blame`.
+    pub exact: bool,
+    pub level: Level,
+    /// The cause, as `nodewhy explain` knows it, else the kind of the mistake.
+    pub cause: String,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub documentation: Option<String>,
+    pub blame: Blame,
+}
+
+/// What linting gave.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Report {
+    /// In the order of the files.
+    pub findings: Vec<Finding>,
+    /// What could not be told, and why.
+    pub notes: Vec<String>,
+    /// Objects and user data that were looked at.
+    pub looked_at: usize,
+}
+
+/// The files' objects, each with its place.
+#[derive(Debug, Default)]
+pub struct Files {
+    objects: Vec<(Object, Piece)>,
+    user_data: Vec<(String, String)>,
+    /// What AWS told of the images that the classes select.
+    aws: Vec<AwsObservation>,
+}
+
+impl Files {
+    /// The node classes, for who asks AWS about their images.
+    pub fn classes_mut(&mut self) -> impl Iterator<Item = &mut NodeClass> {
+        self.objects.iter_mut().filter_map(|(object, _)| if let Object::NodeClass(class) = object { Some(class) } else { None })
+    }
+
+    /// Takes in what AWS told.
+    pub fn told(&mut self, answers: impl IntoIterator<Item = AwsObservation>) {
+        self.aws.extend(answers);
+    }
+}
+
+impl Sink for Files {
+    fn object(&mut self, mut object: Object, text: ObjectText<'_>) {
+        // In files the namespace is often set by what applies them.
+        if let Object::AwsAuth(map) = &mut object
+            && map.metadata.name == "aws-auth"
+        {
+            map.metadata.namespace.get_or_insert_with(|| "kube-system".into());
+        }
+        // Events tell of machines that were; whether others joined tells of the files.
+        if object.input() != Input::Events {
+            self.objects.push((object, text.into()));
+        }
+    }
+
+    fn wants_file(&self, file: &str, begins: &str) -> bool {
+        named(file, &["sh", "toml", "ps1", "mime"]) || guess(begins).is_some()
+    }
+
+    fn file(&mut self, file: &str, text: &str) {
+        self.user_data.push((file.to_owned(), text.to_owned()));
+    }
+
+    fn expects_only_objects(&self) -> bool {
+        false
+    }
+}
+
+fn named(file: &str, extensions: &[&str]) -> bool {
+    Path::new(file).extension().is_some_and(|own| extensions.iter().any(|extension| own.eq_ignore_ascii_case(extension)))
+}
+
+/// The family whose user data begins like this; `None` where the text may well be something else.
+fn guess(text: &str) -> Option<Family> {
+    let begins = text.trim_start();
+    let for_shell = || if text.contains("bootstrap.sh") { Family::Al2 } else { Family::Al2023 };
+    if begins.starts_with("#!") {
+        Some(for_shell())
+    } else if begins.starts_with("MIME-Version:") || begins.starts_with("Content-Type: multipart/") {
+        Some(if text.contains("application/node.eks.aws") { Family::Al2023 } else { for_shell() })
+    } else if begins.starts_with("<powershell>") || begins.starts_with("<script>") {
+        Some(Family::Windows)
+    } else if begins.starts_with("[settings") {
+        Some(Family::Bottlerocket)
+    } else if begins.lines().find(|line| line.starts_with("apiVersion:")).is_some_and(|line| line.contains(" node.eks.aws/")) {
+        Some(Family::Al2023)
+    } else {
+        None
+    }
+}
+
+/// Kind and name of an object that people write.
+type Key = (String, String);
+
+fn key(object: &Object) -> Option<Key> {
+    let kind = match object {
+        Object::NodeClass(class) if class.is_ec2() => "EC2NodeClass",
+        Object::NodePool(_) => "NodePool",
+        Object::AwsAuth(map) if map.metadata.name == "aws-auth" => "ConfigMap",
+        _ => return None,
+    };
+    Some((kind.to_owned(), object.meta().name.to_string()))
+}
+
+/// What a file that is itself user data is called, where findings name an object.
+const USER_DATA: &str = "UserData";
+
+/// Lints what was read. `family` is that of files that are themselves user data.
+#[must_use]
+pub fn lint(files: Files, family: Option<Family>) -> Report {
+    let mut report = Report { looked_at: files.user_data.len(), ..Report::default() };
+    for (file, text) in &files.user_data {
+        user_data_file(file, text, family, &mut report);
+    }
+    for mut cluster in clusters(files.objects) {
+        for answer in &files.aws {
+            cluster.world.apply(Object::AwsObservation(answer.clone()), DateTime::UNIX_EPOCH);
+        }
+        cluster.lint(&mut report);
+    }
+    report.findings.sort_by(|a, b| (&a.file, a.line, a.column, &a.cause).cmp(&(&b.file, b.line, b.column, &b.cause)));
+    report.findings.dedup_by(|a, b| (&a.file, a.line, a.column, &a.cause, &a.blame) == (&b.file, b.line, b.column, &b.cause, &b.blame));
+    report
+}
+
+fn user_data_file(file: &str, text: &str, family: Option<Family>, report: &mut Report) {
+    let family = family.unwrap_or_else(|| {
+        let by_name = || {
+            let extensions = [("toml", Family::Bottlerocket), ("ps1", Family::Windows)];
+            extensions.into_iter().find(|(extension, _)| named(file, &[extension])).map(|(_, family)| family)
+        };
+        let family = guess(text).or_else(by_name).unwrap_or(Family::Al2023);
+        report
+            .notes
+            .push(format!("{file}: read as user data of {family}, judged by how it begins or is named; --ami-family says otherwise"));
+        family
+    });
+    let blame = Blame::object("", USER_DATA, file);
+    for mistake in of_user_data(&userdata::read(text, family), text, &blame, &mut report.notes) {
+        let (line, column) = mistake.within().unwrap_or((1, 1));
+        let place = Place { line: line as usize, column: column as usize, exact: true };
+        report.findings.push(mistake.at(file, place));
+    }
+}
+
+/// Objects that belong together.
+///
+/// All of them, but where an object of one name is there twice: then those of one folder, or of one file, are a cluster's.
+fn clusters(objects: Vec<(Object, Piece)>) -> Vec<Cluster> {
+    let folder = |file: &str| Path::new(file).parent().map(Path::to_path_buf).unwrap_or_default();
+    let ways: [&dyn Fn(&str) -> PathBuf; 2] = [&|_| PathBuf::new(), &folder];
+    let repeats = |way: &dyn Fn(&str) -> PathBuf| {
+        let mut seen = BTreeSet::new();
+        objects.iter().filter_map(|(object, piece)| Some((way(&piece.file), key(object)?))).any(|key| !seen.insert(key))
+    };
+    let way = ways.into_iter().find(|way| !repeats(way)).unwrap_or(&|file| PathBuf::from(file));
+    let mut clusters: BTreeMap<PathBuf, Cluster> = BTreeMap::new();
+    for (object, piece) in objects {
+        let cluster = clusters.entry(way(&piece.file)).or_default();
+        if let Some(key) = key(&object) {
+            cluster.pieces.insert(key, piece);
+        }
+        cluster.world.apply(object, DateTime::UNIX_EPOCH);
+    }
+    clusters.into_values().collect()
+}
+
+#[derive(Default)]
+struct Cluster {
+    world: World,
+    pieces: BTreeMap<Key, Piece>,
+}
+
+impl Cluster {
+    fn lint(mut self, report: &mut Report) {
+        report.looked_at += self.pieces.len();
+        let now = self.world.newest_time().unwrap_or(DateTime::UNIX_EPOCH);
+        let mut mistakes = self.by_status(now);
+        let classes: Vec<String> = self.world.classes().filter(|c| c.class.is_ec2()).map(|c| c.class.name().to_owned()).collect();
+        for class in classes {
+            mistakes.extend(self.of_class(&class, now, &mut report.notes));
+        }
+        let own: Vec<Mistake> = self.of_aws_auth().into_iter().filter(|own| !mistakes.iter().any(|rule| rule.explains(own))).collect();
+        mistakes.extend(own);
+        for mistake in mistakes {
+            let Blame { kind, name, field, .. } = &mistake.blame;
+            if let Some(piece) = self.pieces.get(&(kind.clone(), name.clone())) {
+                let place = piece.place(field.as_deref(), mistake.within());
+                report.findings.push(mistake.at(&piece.file, place));
+            }
+        }
+    }
+
+    /// Node classes and NodePools whose status, where the files have it, says that nothing can be launched.
+    fn by_status(&self, now: DateTime<Utc>) -> Vec<Mistake> {
+        let subjects = self.world.classes_and_pools();
+        let cases = subjects.filter_map(|subject| Case::of(&self.world, &subject, now, &Thresholds::default()));
+        cases.filter(Case::is_overdue).flat_map(|case| by_rules(&case)).collect()
+    }
+
+    /// What a machine of this class would suffer from.
+    fn of_class(&mut self, name: &str, now: DateTime<Utc>, notes: &mut Vec<String>) -> Vec<Mistake> {
+        let Some(class) = self.world.class("EC2NodeClass", name) else { return Vec::new() };
+        let spec = &class.class.spec;
+        if class.user_data.is_none() && spec.user_data.is_some() {
+            notes.push(format!("EC2NodeClass {name}: its userData is not read, for neither amiFamily nor an alias tells the family"));
+        }
+        let pools: Vec<Option<&NodePool>> = self.world.pools().filter(|pool| is_of(pool, &class.class)).map(Some).collect();
+        let pools = if pools.is_empty() { vec![None] } else { pools };
+        let images: Vec<&str> = machine::images(class).into_iter().map(|image| image.id.as_str()).collect();
+        let images = if images.is_empty() { vec![""] } else { images };
+        let mut machines = Vec::new();
+        for pool in pools {
+            machines.extend(images.iter().map(|image| (machine::joining(class, pool, image, now), None)));
+            machines.extend(machine::untainted(class, pool, self.world.karpenter(), now).map(|(claim, node)| (claim, Some(node))));
+        }
+        let mut mistakes = self.of_images(class);
+        let mut joined = false;
+        for (claim, node) in machines {
+            let machine = claim.name().to_owned();
+            let has_node = node.is_some();
+            self.world.apply(Object::NodeClaim(claim), now);
+            if let Some(node) = node {
+                self.world.apply(Object::Node(node), now);
+            }
+            if let Some(case) = Case::of(&self.world, &Subject::Claim(machine.clone()), now, &Thresholds::default()) {
+                mistakes.extend(by_rules(&case));
+                joined |= case.same_spec_sibling_joined().is_some();
+            }
+            self.world.remove(Input::NodeClaims, None, &machine);
+            if has_node {
+                self.world.remove(Input::Nodes, None, &machine);
+            }
+        }
+        let Some(facts) = self.world.class("EC2NodeClass", name) else { return mistakes };
+        if let (Some(data), Some(text)) = (&facts.user_data, &facts.class.spec.user_data) {
+            let blame = Blame::object(&facts.class.api_version, "EC2NodeClass", name).field("spec.userData");
+            let own = of_user_data(data, text, &blame, notes);
+            // A machine that joined knows better.
+            let told = |own: &Mistake| (joined && own.grave) || mistakes.iter().any(|rule| rule.explains(own));
+            let own: Vec<Mistake> = own.into_iter().filter(|own| !told(own)).collect();
+            mistakes.extend(own);
+        }
+        mistakes
+    }
+
+    /// Images that new machines would get, and that EC2 does not launch.
+    fn of_images(&self, class: &ClassFacts) -> Vec<Mistake> {
+        let mistake = |ami: &Ami| {
+            let told = || self.world.aws().image(&ami.id);
+            let message = image_not_available::preflight(told(), &class.class, ami)?;
+            // One that is pending may be available in a minute, and one that EC2 does not know may be another account's.
+            let gone = told().known().is_some_and(|(image, _)| !matches!(image.state.as_str(), "pending" | "transient"));
+            Some(Mistake {
+                level: if gone { Level::Error } else { Level::Warning },
+                cause: image_not_available::RULE.cause.to_owned(),
+                message,
+                fix: None,
+                documented: true,
+                blame: Blame::object(&class.class.api_version, &class.class.kind, class.class.name()).field("spec.amiSelectorTerms"),
+                grave: false,
+            })
+        };
+        // What AWS just said of a selector has no requirements yet: each may be the one.
+        let chosen = machine::images(class);
+        let is_asked = |ami: &&Ami| ami.requirements.is_empty() || chosen.iter().any(|own| own.id == ami.id);
+        class.class.status.amis.iter().filter(is_asked).filter_map(mistake).collect()
+    }
+
+    fn of_aws_auth(&self) -> Vec<Mistake> {
+        let Some(auth) = self.world.aws_auth() else { return Vec::new() };
+        let of_roles = auth.read.defects.iter().filter(|defect| defect.key == readers::aws_auth::DataKey::MapRoles);
+        of_roles
+            .take(MOST)
+            .map(|defect| Mistake {
+                level: Level::Warning,
+                cause: format!("{:?}", defect.kind),
+                message: format!("ConfigMap aws-auth, {}: {}.", defect.key, defect.message.trim_end_matches('.')),
+                fix: None,
+                documented: false,
+                blame: Blame::object("v1", "ConfigMap", "aws-auth")
+                    .namespace("kube-system")
+                    .field(format!("data.{}", defect.key))
+                    .at(&auth.map_roles, defect.span),
+                grave: false,
+            })
+            .collect()
+    }
+}
+
+fn is_of(pool: &NodePool, class: &NodeClass) -> bool {
+    let reference = &pool.spec.template.spec.node_class_ref;
+    reference.kind == class.kind && reference.name == class.name()
+}
+
+/// The most findings that are told of one text: finding the place of each reads it again.
+const MOST: usize = 100;
+
+/// A finding whose place in the files is not yet known.
+struct Mistake {
+    level: Level,
+    cause: String,
+    message: String,
+    fix: Option<String>,
+    documented: bool,
+    blame: Blame,
+    /// It keeps machines from joining.
+    grave: bool,
+}
+
+impl Mistake {
+    fn within(&self) -> Option<(u32, u32)> {
+        self.blame.line.zip(self.blame.column)
+    }
+
+    /// Whether this, which a rule says, is about a place within the one that a reader tells of, and tells more.
+    fn explains(&self, own: &Self) -> bool {
+        let place = |blame: &Blame| (blame.object.clone(), blame.field.clone(), blame.line);
+        let columns = |blame: &Blame| {
+            let start = blame.column.unwrap_or_default();
+            start..=start.saturating_add(blame.length.unwrap_or_default())
+        };
+        let (rule, own) = (&self.blame, &own.blame);
+        place(rule) == place(own) && columns(own).contains(columns(rule).start()) && columns(own).contains(columns(rule).end())
+    }
+
+    fn at(self, file: &str, place: Place) -> Finding {
+        Finding {
+            file: file.strip_prefix("./").unwrap_or(file).to_owned(),
+            line: place.line,
+            column: place.column,
+            exact: place.exact,
+            level: self.level,
+            documentation: self.documented.then(|| rules::documentation(&self.cause)),
+            cause: self.cause,
+            message: source_text::mask(&self.message),
+            fix: self.fix,
+            blame: self.blame,
+        }
+    }
+}
+
+/// The causes that the text of the objects shows. The others take a machine that has failed, which nobody has seen here: a role that
+/// aws-auth does not name may have an access entry, and an image that no machine has joined with may be a good one.
+pub const BY_TEXT: &[&str] = &[
+    "KubeletRefusesLabels",
+    "BootstrapArgumentIgnored",
+    "KubeletFlagDropsTaints",
+    "CustomBootstrapWithoutTaint",
+    "AmiFamilyMismatch",
+    "UserDataStopsKubelet",
+    "WrongCluster",
+    "CustomFamilyWithoutUserData",
+    "CustomUserDataJoinsNothing",
+    "AwsAuthUnreadable",
+    "AwsAuthEntryIncomplete",
+    "AwsAuthArnNeverMatches",
+    "NodeClassNotReady",
+    "NodePoolNotReady",
+];
+
+/// What those rules find.
+fn by_rules(case: &Case) -> Vec<Mistake> {
+    let told = diagnose::findings(case).into_iter().filter(|(rule, _)| BY_TEXT.contains(&rule.cause));
+    told.filter_map(|(rule, finding)| {
+        let blame = finding.blame?;
+        // Beside a flawed entry of aws-auth there may be an access entry.
+        let (confidence, unless) = match blame.kind.as_str() {
+            "ConfigMap" => (finding.confidence.min(Confidence::Likely), " An access entry for the role would make up for it."),
+            _ => (finding.confidence, ""),
+        };
+        let level = match confidence {
+            Confidence::Certain => Level::Error,
+            Confidence::Likely => Level::Warning,
+            Confidence::Possible => return None,
+        };
+        let fix = Some(finding.fix.into_owned()).filter(|fix| !fix.is_empty());
+        Some(Mistake {
+            level,
+            cause: rule.cause.to_owned(),
+            message: finding.summary + unless,
+            fix,
+            documented: true,
+            blame: *blame,
+            grave: level == Level::Error,
+        })
+    })
+    .collect()
+}
+
+/// What the reader of user data finds wrong, and what it sees lost.
+fn of_user_data(data: &UserData, text: &str, blame: &Blame, notes: &mut Vec<String>) -> Vec<Mistake> {
+    let told = |span, cause: String, message: &str, level, grave| Mistake {
+        level,
+        cause,
+        message: format!(
+            "{}{}.",
+            message.get(..1).unwrap_or_default().to_uppercase(),
+            message.get(1..).unwrap_or(message).trim_end_matches('.')
+        ),
+        fix: None,
+        documented: false,
+        blame: blame.clone().at(text, span),
+        grave,
+    };
+    let mut mistakes = Vec::new();
+    for defect in data.defects.iter().take(MOST) {
+        let (level, grave) = match defect.consequence(data.family) {
+            Consequence::NoLaunch | Consequence::NoJoin => (Level::Error, true),
+            Consequence::Lost => (Level::Warning, false),
+            Consequence::Unknown => {
+                let line = source_text::position(text, defect.span.start).line;
+                notes.push(format!("{}, line {line} of its user data is not judged: {}", blame.object, source_text::mask(&defect.message)));
+                continue;
+            }
+        };
+        mistakes.push(told(defect.span, format!("{:?}", defect.kind), &defect.message, level, grave));
+    }
+    if data.defects.len() > MOST {
+        notes.push(format!("{}: only the first {MOST} mistakes in its user data are told", blame.object));
+    }
+    let mut losses = BTreeSet::new();
+    let call_told = data.defects.iter().any(|defect| defect.kind == DefectKind::NeverReached);
+    for argument in data.lost() {
+        // The other losses have a defect that tells them.
+        if let Fate::Lost(loss @ (Loss::LooseWord | Loss::RepeatedOption | Loss::AfterExit)) = argument.fate
+            && !(call_told && loss == Loss::AfterExit)
+            && losses.insert(format!("{loss:?}"))
+        {
+            let message = format!("--{} never reaches the kubelet: {loss}", argument.name());
+            mistakes.push(told(argument.span, format!("{loss:?}"), &message, Level::Warning, false));
+        }
+    }
+    mistakes
+}

@@ -1,0 +1,133 @@
+//! Machines that do not exist yet: what Karpenter would launch for a node class and a NodePool, as it stands at the gate whose rules
+//! are asked.
+//!
+//! Nothing is guessed: a machine is made only where the files prove how it would stand there.
+
+use crate::cluster_state::ClassFacts;
+use crate::objects::{Ami, Condition, Meta, Node, NodeClaim, NodeClassRef, NodePool, Taint};
+use crate::upstream::karpenter::{CLASS_HASH, DO_NOT_SYNC_TAINTS_LABEL, Karpenter, Provider, UNREGISTERED_TAINT};
+use chrono::{DateTime, Utc};
+use readers::userdata::{Family, Origin, Setting, UserData};
+
+/// A machine of the future. No object has such a name.
+pub fn name(class: &ClassFacts, pool: Option<&NodePool>) -> String {
+    format!("{}-*", pool.map_or_else(|| class.class.name(), NodePool::name))
+}
+
+/// A machine that was launched with this image, and has no Node yet.
+pub fn joining(class: &ClassFacts, pool: Option<&NodePool>, image: &str, at: DateTime<Utc>) -> NodeClaim {
+    claim(
+        class,
+        pool,
+        image,
+        vec![condition("Launched", "True", "Launched", at), condition("Registered", "Unknown", "NodeNotFound", at)],
+        at,
+    )
+}
+
+/// A machine whose Node came without taints that Karpenter counts on; `None` where all come, or where that cannot be told.
+pub fn untainted(
+    class: &ClassFacts,
+    pool: Option<&NodePool>,
+    karpenter: Option<&Karpenter>,
+    at: DateTime<Utc>,
+) -> Option<(NodeClaim, Node)> {
+    let taints = own_taints(class.user_data.as_ref()?)?;
+    let custom = class.class.family() == Some(Family::Custom);
+    let launched = condition("Launched", "True", "Launched", at);
+    let conditions = if karpenter.is_some_and(|k| k.blocks_on_missing_taint(Provider::Aws)) {
+        if taints.iter().any(|t| t.key == UNREGISTERED_TAINT && t.effect == "NoExecute") {
+            return None;
+        }
+        vec![launched, condition("Registered", "False", "UnregisteredTaintNotFound", at)]
+    } else if custom || !karpenter.is_none_or(Karpenter::knows_do_not_sync_taints) {
+        // Karpenter adds the taints itself.
+        return None;
+    } else {
+        vec![launched, condition("Registered", "True", "Registered", at), condition("Initialized", "True", "Initialized", at)]
+    };
+    let mut claim = claim(class, pool, "", conditions, at);
+    claim.status.provider_id.clone_from(&claim.metadata.name);
+    let metadata = Meta { name: claim.metadata.name.clone(), creation_timestamp: Some(at), ..Meta::default() };
+    let mut node = Node { metadata, ..Node::default() };
+    // karpenter-provider-aws v1.14.1 pkg/providers/launchtemplate/launchtemplate.go InjectDoNotSyncTaintsLabel
+    node.metadata.labels = [(DO_NOT_SYNC_TAINTS_LABEL, "true")].into_iter().collect();
+    node.spec.provider_id.clone_from(&claim.metadata.name);
+    node.spec.taints = taints;
+    node.status.conditions = [condition("Ready", "True", "KubeletReady", at)].into();
+    Some((claim, node))
+}
+
+/// The images that Karpenter may choose: the first of those with the same requirements.
+///
+/// karpenter-provider-aws v1.14.1 pkg/providers/amifamily/ami.go `MapToInstanceTypes`; the newest stands first (types.go `Sort`).
+pub fn images(class: &ClassFacts) -> Vec<&Ami> {
+    let mut images: Vec<&Ami> = Vec::new();
+    for image in &class.class.status.amis {
+        if !images.iter().any(|chosen| chosen.requirements == image.requirements) {
+            images.push(image);
+        }
+    }
+    images
+}
+
+/// The taints with which the kubelet registers where the user's text decides that; `None` where Karpenter's own part does, or where
+/// the text cannot be followed to its end.
+fn own_taints(user_data: &UserData) -> Option<Vec<Taint>> {
+    if user_data.unread_from.is_some() || !user_data.bootstrap_calls.iter().all(|call| call.exact) {
+        return None;
+    }
+    let argument = user_data.effective("register-with-taints");
+    if argument.is_some_and(|argument| !argument.exact) {
+        return None;
+    }
+    let starts_kubelet = match user_data.family {
+        // A kubelet that is started by hand may have a configuration file of its own.
+        Family::Custom => {
+            let by_hand = user_data.arguments.iter().any(|a| a.origin == Origin::DirectKubelet);
+            !by_hand && (!user_data.bootstrap_calls.is_empty() || !user_data.node_configs.is_empty())
+        }
+        Family::Al2 => user_data.starts_kubelet_before_karpenter(),
+        _ => false,
+    };
+    let replaces = argument.is_some_and(|argument| matches!(argument.setting, Setting::Flag(_)));
+    if !starts_kubelet && !replaces {
+        return None;
+    }
+    let taints = user_data.taints().unwrap_or_else(|| Ok(Vec::new())).ok()?;
+    Some(
+        taints.into_iter().map(|t| Taint { key: t.key.into(), value: t.value.into(), effect: t.effect.into(), time_added: None }).collect(),
+    )
+}
+
+fn claim(class: &ClassFacts, pool: Option<&NodePool>, image: &str, conditions: Vec<Condition>, at: DateTime<Utc>) -> NodeClaim {
+    let of_class = &class.class;
+    let hash = of_class.metadata.annotation(CLASS_HASH).map(|hash| (CLASS_HASH, hash));
+    let template = pool.map(|pool| &pool.spec.template);
+    let own = pool.map(|pool| ("karpenter.sh/nodepool", pool.name()));
+    let labels = template.into_iter().flat_map(|t| t.metadata.labels.iter()).chain(own).collect();
+    let mut claim = NodeClaim {
+        metadata: Meta {
+            name: name(class, pool).into(),
+            creation_timestamp: Some(at),
+            labels,
+            annotations: hash.into_iter().collect(),
+            ..Meta::default()
+        },
+        ..NodeClaim::default()
+    };
+    claim.spec.node_class_ref =
+        NodeClassRef { group: "karpenter.k8s.aws".into(), kind: of_class.kind.as_str().into(), name: of_class.name().into() };
+    if let Some(template) = template {
+        claim.spec.requirements.clone_from(&template.spec.requirements);
+        claim.spec.taints.clone_from(&template.spec.taints);
+        claim.spec.startup_taints.clone_from(&template.spec.startup_taints);
+    }
+    claim.status.image_id = image.into();
+    claim.status.conditions = conditions.into();
+    claim
+}
+
+fn condition(type_: &str, status: &str, reason: &str, at: DateTime<Utc>) -> Condition {
+    Condition { type_: type_.into(), status: status.into(), reason: reason.into(), last_transition_time: Some(at), ..Condition::default() }
+}

@@ -1,0 +1,52 @@
+//! Narrow views of other people's kinds: only what a rule reads, everything optional.
+//!
+//! A view never insists on a field: objects come from clusters of many versions, from dumps cut by hand, from half-written tests.
+//! What is missing is empty; what has the wrong type makes that one object unreadable, and the reader says which and why.
+
+mod affinity;
+mod auth;
+mod aws;
+mod eni_config;
+mod event;
+pub mod input;
+pub mod intern;
+pub mod json_fields;
+mod meta;
+mod node;
+mod node_claim;
+mod node_class;
+mod node_pool;
+mod pairs;
+mod passing;
+pub mod sink;
+mod workload;
+
+pub use affinity::{Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm};
+pub use auth::{AwsAuthConfigMap, CertificateSigningRequest, CsrStatus, ReviewStatus, ServiceAccount, SubjectAccessReview};
+pub use aws::{AccessEntry, Answer, AwsObservation, Checks, Console, ConsoleLine, EksCluster, Image, Instance, InstanceProfile, Refusal};
+pub use eni_config::EniConfig;
+pub use event::Event;
+pub use meta::{Condition, ManagedField, Meta, Owner, Taint, Written, conditions};
+pub use node::{Address, Node, NodeInfo, NodeSpec, NodeStatus};
+pub use node_claim::{NodeClaim, NodeClaimSpec, NodeClaimStatus, NodeClassRef, Requirement, Resources};
+pub use node_class::{
+    Ami, AmiTerm, BlockDevice, Ebs, MetadataOptions, NodeClass, NodeClassSpec, NodeClassStatus, SecurityGroup, SelectorTerm, Subnet,
+};
+pub use node_pool::{NodePool, NodePoolSpec, NodePoolStatus, Template, TemplateSpec};
+pub use pairs::Pairs;
+pub use passing::Passing;
+pub use workload::{
+    Container, ContainerState, ContainerStatus, DaemonSet, DaemonSetStatus, Deployment, EnvVar, Pod, PodSpec, PodStatus, PodTemplate,
+    Terminated, Toleration, Waiting, Workload,
+};
+
+use serde::{Deserialize, Deserializer};
+
+/// `null` and absent are the same: empty.
+pub(crate) fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
+}

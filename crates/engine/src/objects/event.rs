@@ -1,0 +1,90 @@
+//! core/v1 and events.k8s.io/v1 Event, read as one.
+
+use super::{Meta, nullable};
+use chrono::{DateTime, Utc};
+use readers::source_text;
+use serde::Deserialize;
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Event {
+    pub metadata: Meta,
+    #[serde(alias = "regarding", deserialize_with = "nullable")]
+    pub involved_object: Regarding,
+    #[serde(deserialize_with = "nullable")]
+    pub reason: String,
+    #[serde(alias = "note", deserialize_with = "nullable")]
+    pub message: String,
+    #[serde(rename = "type", deserialize_with = "nullable")]
+    pub type_: String,
+    #[serde(alias = "deprecatedSource", deserialize_with = "nullable")]
+    pub source: Source,
+    #[serde(alias = "reportingController", deserialize_with = "nullable")]
+    pub reporting_component: String,
+    #[serde(alias = "deprecatedCount")]
+    pub count: Option<u32>,
+    #[serde(alias = "deprecatedFirstTimestamp")]
+    pub first_timestamp: Option<DateTime<Utc>>,
+    #[serde(alias = "deprecatedLastTimestamp")]
+    pub last_timestamp: Option<DateTime<Utc>>,
+    pub event_time: Option<DateTime<Utc>>,
+    #[serde(deserialize_with = "nullable")]
+    pub series: Series,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct Regarding {
+    #[serde(deserialize_with = "nullable")]
+    pub kind: String,
+    pub namespace: Option<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    #[serde(deserialize_with = "nullable")]
+    pub uid: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct Source {
+    #[serde(deserialize_with = "nullable")]
+    pub component: String,
+    #[serde(deserialize_with = "nullable")]
+    pub host: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Series {
+    pub count: Option<u32>,
+    pub last_observed_time: Option<DateTime<Utc>>,
+}
+
+impl Event {
+    /// Its message as it may be shown: whoever reports puts in what he likes, a command line with a password too.
+    #[must_use]
+    pub fn said(&self) -> String {
+        source_text::mask(&self.message)
+    }
+
+    /// When it was last seen.
+    #[must_use]
+    pub fn last_seen(&self) -> Option<DateTime<Utc>> {
+        [self.series.last_observed_time, self.last_timestamp, self.event_time, self.first_timestamp, self.metadata.creation_timestamp]
+            .into_iter()
+            .flatten()
+            .max()
+    }
+
+    /// How often it was seen, at least once.
+    #[must_use]
+    pub fn times(&self) -> u32 {
+        self.series.count.or(self.count).unwrap_or(1).max(1)
+    }
+
+    /// Who reported it.
+    #[must_use]
+    pub fn reporter(&self) -> &str {
+        if self.source.component.is_empty() { &self.reporting_component } else { &self.source.component }
+    }
+}

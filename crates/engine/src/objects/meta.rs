@@ -1,0 +1,201 @@
+//! What every kind shares: metadata, conditions, taints.
+
+use super::{Pairs, Passing, nullable};
+use crate::objects::intern::Word;
+use chrono::{DateTime, Utc};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+
+/// `metadata`, without what no rule reads.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Meta {
+    #[serde(deserialize_with = "nullable")]
+    pub name: Word,
+    pub namespace: Option<Word>,
+    #[serde(deserialize_with = "nullable")]
+    pub uid: Box<str>,
+    pub resource_version: Passing<Option<Box<str>>>,
+    pub creation_timestamp: Option<DateTime<Utc>>,
+    pub deletion_timestamp: Option<DateTime<Utc>>,
+    #[serde(deserialize_with = "nullable")]
+    pub labels: Pairs,
+    #[serde(deserialize_with = "nullable")]
+    pub annotations: Pairs,
+    #[serde(deserialize_with = "nullable")]
+    pub owner_references: Box<[Owner]>,
+    #[serde(deserialize_with = "nullable")]
+    pub finalizers: Box<[Word]>,
+    #[serde(deserialize_with = "nullable")]
+    pub managed_fields: ManagedFields,
+}
+
+impl Meta {
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels.get(key)
+    }
+
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.annotations.get(key)
+    }
+
+    /// Who wrote `spec` or `data` last, and when.
+    #[must_use]
+    pub fn last_written(&self) -> Option<Written> {
+        let writers = self.managed_fields.0.iter().filter(|f| f.owns_content);
+        writers.filter_map(|f| Some(Written { at: f.time?, by: f.manager.to_string() })).max()
+    }
+}
+
+/// A change of an object's content.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Written {
+    pub at: DateTime<Utc>,
+    /// The field manager.
+    pub by: String,
+}
+
+/// The entries of `managedFields` that tell something: those that own the taint list or the object's content.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ManagedFields(pub Box<[ManagedField]>);
+
+impl<'de> Deserialize<'de> for ManagedFields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let all = Vec::<ManagedField>::deserialize(deserializer)?;
+        Ok(Self(all.into_iter().filter(|f| f.owns_taints || f.owns_content).collect()))
+    }
+}
+
+/// One owner reference.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Owner {
+    pub kind: Word,
+    pub name: Word,
+}
+
+/// One entry of `managedFields`, reduced to who, when, and whether it owns the taint list.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ManagedField {
+    pub manager: Word,
+    pub time: Option<DateTime<Utc>>,
+    /// The entry owns `spec.taints`; the list is atomic, so the newest owner wrote it last.
+    pub owns_taints: bool,
+    /// The entry owns fields of `spec` or `data`, and came by the object itself, not by a subresource such as `status` or `scale`.
+    pub owns_content: bool,
+}
+
+impl<'de> Deserialize<'de> for ManagedField {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Raw {
+            #[serde(deserialize_with = "nullable")]
+            manager: Word,
+            time: Option<DateTime<Utc>>,
+            #[serde(deserialize_with = "nullable")]
+            subresource: Word,
+            fields_v1: Option<Fields>,
+        }
+        #[derive(Deserialize, Default)]
+        #[serde(default)]
+        struct Fields {
+            #[serde(rename = "f:spec")]
+            spec: Option<Spec>,
+            #[serde(rename = "f:data")]
+            data: Option<IgnoredAny>,
+        }
+        #[derive(Deserialize, Default)]
+        #[serde(default)]
+        struct Spec {
+            #[serde(rename = "f:taints")]
+            taints: Option<IgnoredAny>,
+        }
+        let raw = Raw::deserialize(deserializer)?;
+        let fields = raw.fields_v1.unwrap_or_default();
+        let owns_content = raw.subresource.is_empty() && (fields.spec.is_some() || fields.data.is_some());
+        let owns_taints = fields.spec.is_some_and(|s| s.taints.is_some());
+        Ok(Self { manager: raw.manager, time: raw.time, owns_taints, owns_content })
+    }
+}
+
+/// One entry of `status.conditions`.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Condition {
+    #[serde(rename = "type", deserialize_with = "nullable")]
+    pub type_: Word,
+    #[serde(deserialize_with = "nullable")]
+    pub status: Word,
+    #[serde(deserialize_with = "nullable")]
+    pub reason: Word,
+    #[serde(deserialize_with = "nullable")]
+    pub message: Word,
+    pub last_transition_time: Option<DateTime<Utc>>,
+    pub last_heartbeat_time: Passing<Option<DateTime<Utc>>>,
+}
+
+impl Condition {
+    #[must_use]
+    pub fn is_true(&self) -> bool {
+        self.status == "True"
+    }
+
+    #[must_use]
+    pub fn is_false(&self) -> bool {
+        self.status == "False"
+    }
+
+    /// `Unknown NodeNotFound: Node not registered with cluster`.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let mut out = self.status.to_string();
+        if !self.reason.is_empty() && self.reason != self.type_ {
+            out.push(' ');
+            out.push_str(&self.reason);
+        }
+        if !self.message.is_empty() {
+            out.push_str(": ");
+            out.push_str(&self.message);
+        }
+        out
+    }
+}
+
+/// Finds a condition by its type.
+#[must_use]
+pub fn conditions<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|c| c.type_ == type_)
+}
+
+/// A taint on a Node, a NodePool or a NodeClaim.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Taint {
+    #[serde(deserialize_with = "nullable")]
+    pub key: Word,
+    #[serde(deserialize_with = "nullable")]
+    pub value: Word,
+    #[serde(deserialize_with = "nullable")]
+    pub effect: Word,
+    pub time_added: Option<DateTime<Utc>>,
+}
+
+impl Taint {
+    /// Karpenter and the scheduler compare taints by key and effect; the value does not matter.
+    /// Source: kubernetes k8s.io/api/core/v1/taint.go `MatchTaint` (v0.36.3).
+    #[must_use]
+    pub fn matches(&self, other: &Self) -> bool {
+        self.key == other.key && self.effect == other.effect
+    }
+}
+
+impl fmt::Display for Taint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, value, effect, .. } = self;
+        if value.is_empty() { write!(f, "{key}:{effect}") } else { write!(f, "{key}={value}:{effect}") }
+    }
+}

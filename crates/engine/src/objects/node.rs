@@ -1,0 +1,92 @@
+//! core/v1 Node.
+
+use super::{Condition, Meta, Pairs, Taint, conditions, nullable};
+use crate::objects::intern::Word;
+use serde::Deserialize;
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct Node {
+    pub metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    pub spec: NodeSpec,
+    #[serde(deserialize_with = "nullable")]
+    pub status: NodeStatus,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeSpec {
+    #[serde(rename = "providerID", deserialize_with = "nullable")]
+    pub provider_id: Word,
+    #[serde(deserialize_with = "nullable")]
+    pub taints: Vec<Taint>,
+    #[serde(deserialize_with = "nullable")]
+    pub unschedulable: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeStatus {
+    #[serde(deserialize_with = "nullable")]
+    pub conditions: Box<[Condition]>,
+    #[serde(deserialize_with = "nullable")]
+    pub addresses: Box<[Address]>,
+    #[serde(deserialize_with = "nullable")]
+    pub allocatable: Pairs,
+    #[serde(deserialize_with = "nullable")]
+    pub node_info: NodeInfo,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Address {
+    #[serde(rename = "type", deserialize_with = "nullable")]
+    pub type_: Word,
+    #[serde(deserialize_with = "nullable")]
+    pub address: Word,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeInfo {
+    #[serde(deserialize_with = "nullable")]
+    pub kubelet_version: Word,
+    #[serde(deserialize_with = "nullable")]
+    pub os_image: Word,
+    #[serde(deserialize_with = "nullable")]
+    pub operating_system: Word,
+}
+
+impl Node {
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.metadata.name
+    }
+
+    /// The EC2 instance id at the end of an AWS providerID (`aws:///eu-west-1a/i-0123`).
+    #[must_use]
+    pub fn instance_id(&self) -> Option<&str> {
+        self.spec.provider_id.rsplit('/').next().filter(|id| id.starts_with("i-"))
+    }
+
+    #[must_use]
+    pub fn condition(&self, type_: &str) -> Option<&Condition> {
+        conditions(&self.status.conditions, type_)
+    }
+
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.condition("Ready").is_some_and(Condition::is_true)
+    }
+
+    #[must_use]
+    pub fn taint(&self, key: &str) -> Option<&Taint> {
+        self.spec.taints.iter().find(|t| t.key == key)
+    }
+
+    #[must_use]
+    pub fn address(&self, type_: &str) -> Option<&str> {
+        self.status.addresses.iter().find(|a| a.type_ == type_).map(|a| a.address.as_str())
+    }
+}

@@ -1,0 +1,134 @@
+//! karpenter.sh/v1 NodeClaim.
+
+use super::{Condition, Meta, Pairs, Taint, conditions, nullable};
+use crate::objects::intern::Word;
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct NodeClaim {
+    pub metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    pub spec: NodeClaimSpec,
+    #[serde(deserialize_with = "nullable")]
+    pub status: NodeClaimStatus,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeClaimSpec {
+    #[serde(deserialize_with = "nullable")]
+    pub node_class_ref: NodeClassRef,
+    #[serde(deserialize_with = "nullable")]
+    pub requirements: Vec<Requirement>,
+    #[serde(deserialize_with = "nullable")]
+    pub resources: Resources,
+    #[serde(deserialize_with = "nullable")]
+    pub taints: Vec<Taint>,
+    #[serde(deserialize_with = "nullable")]
+    pub startup_taints: Vec<Taint>,
+    pub expire_after: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeClassRef {
+    #[serde(deserialize_with = "nullable")]
+    pub group: Word,
+    #[serde(deserialize_with = "nullable")]
+    pub kind: Word,
+    #[serde(deserialize_with = "nullable")]
+    pub name: Word,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Requirement {
+    #[serde(deserialize_with = "nullable")]
+    pub key: Word,
+    #[serde(deserialize_with = "nullable")]
+    pub operator: Word,
+    #[serde(deserialize_with = "nullable")]
+    pub values: Box<[Word]>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct Resources {
+    #[serde(deserialize_with = "nullable")]
+    pub requests: Pairs,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeClaimStatus {
+    #[serde(deserialize_with = "nullable")]
+    pub conditions: Box<[Condition]>,
+    #[serde(rename = "providerID", deserialize_with = "nullable")]
+    pub provider_id: Word,
+    #[serde(rename = "imageID", deserialize_with = "nullable")]
+    pub image_id: Word,
+    #[serde(deserialize_with = "nullable")]
+    pub node_name: Word,
+}
+
+impl NodeClaim {
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.metadata.name
+    }
+
+    #[must_use]
+    pub fn condition(&self, type_: &str) -> Option<&Condition> {
+        conditions(&self.status.conditions, type_)
+    }
+
+    #[must_use]
+    pub fn is_true(&self, type_: &str) -> bool {
+        self.condition(type_).is_some_and(Condition::is_true)
+    }
+
+    /// When the condition became True; `None` where it is not.
+    #[must_use]
+    pub fn true_since(&self, type_: &str) -> Option<DateTime<Utc>> {
+        self.condition(type_).filter(|c| c.is_true()).and_then(|c| c.last_transition_time)
+    }
+
+    #[must_use]
+    pub fn node_pool(&self) -> Option<&str> {
+        self.metadata.label("karpenter.sh/nodepool")
+    }
+
+    /// The EC2 instance id at the end of an AWS providerID (`aws:///eu-west-1a/i-0123`).
+    #[must_use]
+    pub fn instance_id(&self) -> Option<&str> {
+        self.status.provider_id.rsplit('/').next().filter(|id| id.starts_with("i-"))
+    }
+
+    /// Whether Karpenter will replace the machine because its node class selects another image now: reason and message are both AMIDrift.
+    /// Source: karpenter-provider-aws v1.14.1 pkg/cloudprovider/drift.go.
+    #[must_use]
+    pub fn is_image_drifted(&self) -> bool {
+        self.condition("Drifted").is_some_and(|c| c.is_true() && c.reason == "AMIDrift")
+    }
+
+    /// Drops the requirements that a label repeats, as Karpenter writes nearly all of them: half of what a NodeClaim weighs.
+    pub(crate) fn drop_repetitions(&mut self) {
+        let Self { metadata, spec, .. } = self;
+        let repeated = |r: &Requirement| r.operator == "In" && matches!(&*r.values, [one] if metadata.label(&r.key) == Some(one));
+        spec.requirements.retain(|r| !repeated(r));
+        spec.requirements.shrink_to_fit();
+    }
+
+    /// The single value that a label or an `In` requirement fixes for `key`.
+    #[must_use]
+    pub fn fixed(&self, key: &str) -> Option<&str> {
+        self.metadata.label(key).or_else(|| {
+            self.spec.requirements.iter().find(|r| r.key == key && r.operator == "In").and_then(|r| match &*r.values {
+                [one] => Some(one.as_str()),
+                _ => None,
+            })
+        })
+    }
+}

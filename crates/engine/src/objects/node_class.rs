@@ -1,0 +1,201 @@
+//! karpenter.k8s.aws/v1 EC2NodeClass, and any other node class as far as it goes: conditions only.
+
+use super::{Condition, Meta, Requirement, conditions, nullable};
+use crate::objects::intern::Word;
+use readers::userdata::Family;
+use readers::userdata::image_name;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeClass {
+    pub api_version: String,
+    pub kind: String,
+    pub metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    pub spec: NodeClassSpec,
+    #[serde(deserialize_with = "nullable")]
+    pub status: NodeClassStatus,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeClassSpec {
+    pub ami_family: Option<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub ami_selector_terms: Vec<AmiTerm>,
+    #[serde(deserialize_with = "nullable")]
+    pub subnet_selector_terms: Vec<SelectorTerm>,
+    #[serde(deserialize_with = "nullable")]
+    pub security_group_selector_terms: Vec<SelectorTerm>,
+    pub role: Option<String>,
+    pub instance_profile: Option<String>,
+    pub user_data: Option<String>,
+    /// The kubelet's settings, as written: Karpenter hands them on by name.
+    #[serde(deserialize_with = "nullable")]
+    pub kubelet: BTreeMap<String, serde_json::Value>,
+    #[serde(deserialize_with = "nullable")]
+    pub metadata_options: MetadataOptions,
+    #[serde(deserialize_with = "nullable")]
+    pub block_device_mappings: Vec<BlockDevice>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AmiTerm {
+    pub alias: Option<String>,
+    pub id: Option<String>,
+    pub name: Option<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub tags: BTreeMap<String, String>,
+    pub ssm_parameter: Option<String>,
+    /// An account's number, which people also write without quotes.
+    pub owner: Option<serde_json::Value>,
+}
+
+/// A subnet or security group selector term.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct SelectorTerm {
+    pub id: Option<String>,
+    pub name: Option<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub tags: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MetadataOptions {
+    pub http_put_response_hop_limit: Option<i64>,
+    pub http_endpoint: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BlockDevice {
+    pub device_name: Option<String>,
+    pub ebs: Option<Ebs>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Ebs {
+    pub volume_size: Option<String>,
+    pub encrypted: Option<bool>,
+    #[serde(rename = "kmsKeyID")]
+    pub kms_key_id: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeClassStatus {
+    #[serde(deserialize_with = "nullable")]
+    pub conditions: Vec<Condition>,
+    #[serde(deserialize_with = "nullable")]
+    pub amis: Vec<Ami>,
+    #[serde(deserialize_with = "nullable")]
+    pub subnets: Vec<Subnet>,
+    #[serde(deserialize_with = "nullable")]
+    pub security_groups: Vec<SecurityGroup>,
+    pub instance_profile: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct Subnet {
+    #[serde(deserialize_with = "nullable")]
+    pub id: String,
+    #[serde(deserialize_with = "nullable")]
+    pub zone: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
+#[serde(default)]
+pub struct SecurityGroup {
+    #[serde(deserialize_with = "nullable")]
+    pub id: String,
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Ami {
+    #[serde(deserialize_with = "nullable")]
+    pub id: String,
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    #[serde(deserialize_with = "nullable")]
+    pub deprecated: bool,
+    #[serde(deserialize_with = "nullable")]
+    pub requirements: Vec<Requirement>,
+}
+
+impl NodeClass {
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.metadata.name
+    }
+
+    #[must_use]
+    pub fn condition(&self, type_: &str) -> Option<&Condition> {
+        conditions(&self.status.conditions, type_)
+    }
+
+    /// How Karpenter writes this class's user data: `spec.amiFamily`, else the family of the alias.
+    /// Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass.go `AMIFamily`.
+    #[must_use]
+    pub fn family(&self) -> Option<Family> {
+        match &self.spec.ami_family {
+            Some(name) => Family::from_name(name),
+            None => self.spec.ami_selector_terms.iter().find_map(|t| t.alias.as_deref()).and_then(Family::from_alias),
+        }
+    }
+
+    /// The family as the user wrote it, for sentences.
+    #[must_use]
+    pub fn family_name(&self) -> &str {
+        self.spec
+            .ami_family
+            .as_deref()
+            .or_else(|| self.spec.ami_selector_terms.iter().find_map(|t| t.alias.as_deref()))
+            .unwrap_or("unknown")
+    }
+
+    /// The architectures that its images run on; `None` where an image does not say, or there is none.
+    #[must_use]
+    pub fn architectures(&self) -> Option<BTreeSet<&str>> {
+        let of = |ami: &'_ Ami| ami.requirements.iter().position(|r| r.key == "kubernetes.io/arch" && r.operator == "In");
+        if self.status.amis.is_empty() || self.status.amis.iter().any(|ami| of(ami).is_none()) {
+            return None;
+        }
+        let values = self.status.amis.iter().filter_map(|ami| ami.requirements.get(of(ami)?)).flat_map(|r| r.values.iter());
+        Some(values.map(Word::as_str).collect())
+    }
+
+    /// `spec.kubelet.maxPods`.
+    #[must_use]
+    pub fn max_pods(&self) -> Option<u64> {
+        self.spec.kubelet.get("maxPods").and_then(serde_json::Value::as_u64)
+    }
+
+    /// The minor version of Kubernetes 1 that the resolved images carry in their names; `None` where they differ or tell none.
+    #[must_use]
+    pub fn kubernetes(&self) -> Option<u32> {
+        let mut minors = self.status.amis.iter().map(|ami| image_name::kubernetes(&ami.name));
+        let first = minors.next()??;
+        minors.all(|minor| minor == Some(first)).then_some(first)
+    }
+
+    /// The machines' instance profile: the one that the class names, else the one that Karpenter made for its role.
+    #[must_use]
+    pub fn instance_profile(&self) -> Option<&str> {
+        self.spec.instance_profile.as_deref().or(self.status.instance_profile.as_deref())
+    }
+
+    #[must_use]
+    pub fn is_ec2(&self) -> bool {
+        self.kind == "EC2NodeClass"
+    }
+}

@@ -1,0 +1,452 @@
+//! Removes a cloud-provider taint, where somebody asked for that. Here it is decided, without IO and without a clock;
+//! `publish` carries it out.
+//!
+//! What was done and what was refused stands in the condition `Remediated` of the NodeDiagnosis and nowhere else, so a restart
+//! forgets nothing: not how long a verdict has stood, not what of the budget is spent, not which taint came back.
+
+pub mod breaker;
+pub mod guard;
+mod opt_in;
+mod patch;
+#[cfg(test)]
+mod tests;
+
+pub use opt_in::OptIn;
+pub use patch::Removal;
+
+use crate::api::FIELD_MANAGER;
+use crate::api::{Condition, NodeDiagnosis};
+use crate::cluster_state::World;
+use crate::objects::{Node, Taint};
+use crate::upstream::karpenter::UNINITIALIZED_TAINT;
+use breaker::Tally;
+use chrono::{DateTime, TimeDelta, Utc};
+use guard::{Refusal, Scene};
+use std::collections::BTreeMap;
+
+/// The type of the condition.
+pub const CONDITION: &str = "Remediated";
+/// Its reason where a removal was decided and its outcome is not told yet. It is written before the patch is sent: a replica that dies in
+/// between leaves behind what the next one must know.
+pub const REMOVING: &str = "Removing";
+/// Its reason where the taint was removed, the only one with the status True.
+pub const REMOVED: &str = "Removed";
+/// Its reason where a removed taint is on the Node again.
+pub const PUT_BACK: &str = "PutBack";
+/// What the API server does not answer, or does not permit, is asked again after so long.
+const AGAIN_AFTER: TimeDelta = TimeDelta::minutes(1);
+
+/// By then the watch has long told what became of a Node.
+const FORGET: TimeDelta = TimeDelta::hours(1);
+
+/// Whether taints are removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Nothing is removed, and nothing is said of it.
+    #[default]
+    Off,
+    /// All is done and said, but the API server is told to store nothing.
+    DryRun,
+    On,
+}
+
+/// What remediation may do.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Whether to remove the taint from Nodes that the cloud controller has initialized.
+    pub stale: Mode,
+    /// Whether to remove it from Nodes that the cloud controller has never initialized, where Karpenter has registered them.
+    pub uninitialized: Mode,
+    /// How long a verdict stands before it is acted on, in seconds.
+    pub wait: u32,
+    /// The same where the cloud controller has never initialized the Node, in seconds: it may still.
+    pub wait_uninitialized: u32,
+    /// The time for which removals are counted, in seconds.
+    pub window: u32,
+    /// Removals in that time at most.
+    pub budget: u16,
+    /// Removals in that time at most, as a percentage of all Nodes; at least one.
+    pub share: u8,
+    /// Nothing is removed while more Nodes than this carry the taint.
+    pub many: u16,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { stale: Mode::Off, uninitialized: Mode::Off, wait: 600, wait_uninitialized: 1800, window: 3600, budget: 5, share: 5, many: 5 }
+    }
+}
+
+impl Limits {
+    fn is_off(&self) -> bool {
+        [self.stale, self.uninitialized] == [Mode::Off; 2]
+    }
+
+    const fn mode(&self, opt_in: OptIn) -> Mode {
+        match opt_in {
+            OptIn::Stale => self.stale,
+            OptIn::Uninitialized => self.uninitialized,
+        }
+    }
+
+    fn wait(&self, opt_in: OptIn) -> TimeDelta {
+        let seconds = match opt_in {
+            OptIn::Stale => self.wait,
+            OptIn::Uninitialized => self.wait_uninitialized,
+        };
+        TimeDelta::seconds(i64::from(seconds))
+    }
+
+    /// What of a diagnosis is to be mended, where it was asked for.
+    fn asked(&self, diagnosis: &NodeDiagnosis) -> Option<(OptIn, Mode)> {
+        let opt_in = OptIn::of(&diagnosis.status.as_ref()?.cause)?;
+        Some((opt_in, self.mode(opt_in))).filter(|(_, mode)| *mode != Mode::Off)
+    }
+
+    fn window(&self) -> TimeDelta {
+        TimeDelta::seconds(i64::from(self.window))
+    }
+
+    fn many(&self) -> usize {
+        usize::from(self.many)
+    }
+
+    /// Removals in a window of a cluster of so many Nodes.
+    fn budget(&self, nodes: usize) -> usize {
+        let share = nodes.saturating_mul(usize::from(self.share)) / 100;
+        share.max(1).min(usize::from(self.budget))
+    }
+}
+
+/// What the rest of the operator has to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    Remove(Removal),
+    Say(Remark),
+}
+
+/// What was done, or why nothing was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// The name of the NodeDiagnosis.
+    pub diagnosis: String,
+    pub result: Outcome,
+    pub reason: &'static str,
+    pub message: String,
+}
+
+/// How it went, for the metric and the condition's status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The guards agree, and that is written down; next the taint is removed.
+    Announced,
+    Removed,
+    DryRun,
+    /// A guard said no.
+    Refused,
+    /// The Node changed while its taint was about to be removed. Nothing was done; it is judged again.
+    Conflict,
+    /// The API server said no.
+    Rejected,
+    /// Nobody knows whether it was done.
+    Unanswered,
+    /// A removed taint is on the Node again.
+    PutBack,
+}
+
+impl Outcome {
+    /// Its value in metrics.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Announced => "announced",
+            Self::Removed => "removed",
+            Self::DryRun => "dry_run",
+            Self::Refused => "refused",
+            Self::Conflict => "conflict",
+            Self::Rejected => "rejected",
+            Self::Unanswered => "unanswered",
+            Self::PutBack => "put_back",
+        }
+    }
+
+    /// The status of the condition.
+    #[must_use]
+    pub const fn status(self) -> &'static str {
+        match self {
+            Self::Removed => "True",
+            Self::Unanswered => "Unknown",
+            Self::Announced | Self::DryRun | Self::Refused | Self::Conflict | Self::Rejected | Self::PutBack => "False",
+        }
+    }
+}
+
+/// What the API server answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Done; the Node's new resourceVersion.
+    Done(String),
+    /// The Node is not as it was judged.
+    Conflict,
+    NotPermitted(String),
+    /// By validation, an admission policy or a webhook; or the Node is gone.
+    Rejected(String),
+    Unanswered(String),
+    /// Another replica leads: it was not sent.
+    Void,
+}
+
+/// What becomes of a removal that was ordered.
+#[derive(Debug)]
+struct Try {
+    at: DateTime<Utc>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    UnderWay,
+    /// The Node had this resourceVersion when the taint was gone. An older one says nothing about who puts it back.
+    Removed(String),
+    /// Nothing was done to this resourceVersion, and nothing will be.
+    Stale(String),
+    Again(DateTime<Utc>),
+}
+
+/// What is under way, beside what the diagnoses say.
+#[derive(Debug)]
+pub struct Remediation {
+    limits: Limits,
+    /// By name of the diagnosis.
+    tries: BTreeMap<String, Try>,
+}
+
+impl Remediation {
+    #[must_use]
+    pub const fn new(limits: Limits) -> Self {
+        Self { limits, tries: BTreeMap::new() }
+    }
+
+    /// Looks at every diagnosis, and says what to do. Only a replica that leads asks: the others have nothing to say either. `is_written`
+    /// tells whether the cluster has the diagnosis of that name as it is here.
+    pub fn look<'d>(
+        &mut self,
+        world: &World,
+        diagnoses: &(impl Iterator<Item = &'d NodeDiagnosis> + Clone),
+        is_written: impl Fn(&str) -> bool,
+        now: DateTime<Utc>,
+    ) -> Vec<Step> {
+        if self.limits.is_off() {
+            return Vec::new();
+        }
+        self.tries.retain(|_, tried| matches!(tried.state, State::UnderWay) || now - tried.at < FORGET);
+        let mut steps = Vec::new();
+        let mut tally = None;
+        for diagnosis in diagnoses.clone() {
+            let Some(name) = diagnosis.metadata.name.as_deref() else { continue };
+            let Some(node) = node_of(world, diagnosis) else { continue };
+            let said = remediated(diagnosis).map(|c| &*c.reason);
+            if said == Some(REMOVED) {
+                steps.extend(self.came_back(name, node));
+                continue;
+            }
+            let is_due = self.is_due(name, node, now);
+            if said == Some(REMOVING) && is_due && node.taint(UNINITIALIZED_TAINT).is_none() {
+                steps.push(Step::Say(gone(name, node)));
+                continue;
+            }
+            let Some((opt_in, mode)) = self.limits.asked(diagnosis).filter(|_| is_open(diagnosis)) else { continue };
+            if !is_due {
+                continue;
+            }
+            let tally = tally.get_or_insert_with(|| {
+                let under_way = self.tries.iter().filter(|(_, tried)| matches!(tried.state, State::UnderWay));
+                Tally::of(world, diagnoses.clone(), under_way.map(|(name, _)| name.as_str()), now, &self.limits)
+            });
+            let claim = world.claim_of_node(node);
+            let pool = node.metadata.label("karpenter.sh/nodepool").and_then(|pool| world.pool(pool));
+            let dry_run = mode == Mode::DryRun;
+            let admitted = guard::admit(&Scene { now, limits: &self.limits, opt_in, diagnosis, node, claim, pool, tally });
+            match admitted {
+                Err(refusal) => steps.push(Step::Say(refused(name, node, &refusal))),
+                // Said once is enough.
+                Ok(()) if dry_run && said == Some(DRY_RUN) => {}
+                Ok(()) if !dry_run && said != Some(REMOVING) => {
+                    tally.removals += 1;
+                    steps.push(Step::Say(announced(name, node)));
+                }
+                Ok(()) if !is_written(name) => {}
+                Ok(()) => {
+                    if let Some(removal) = Removal::from(node, name, dry_run) {
+                        self.tries.insert(name.to_owned(), Try { at: now, state: State::UnderWay });
+                        steps.push(Step::Remove(removal));
+                    }
+                }
+            }
+        }
+        steps
+    }
+
+    /// How many Nodes keep the taint although its removal is asked for, by the reason that was said last. One that came back counts for as
+    /// long as it stops everything, whether Karpenter calls the Node usable or not.
+    #[must_use]
+    pub fn kept<'d>(&self, diagnoses: impl Iterator<Item = &'d NodeDiagnosis>, now: DateTime<Utc>) -> BTreeMap<String, i64> {
+        let mut kept = BTreeMap::new();
+        if self.limits.is_off() {
+            return kept;
+        }
+        for diagnosis in diagnoses {
+            let Some(said) = remediated(diagnosis) else { continue };
+            let waits = said.reason != REMOVED && is_open(diagnosis) && self.limits.asked(diagnosis).is_some();
+            if waits || breaker::holds(said, now) {
+                *kept.entry(said.reason.to_string()).or_insert(0) += 1;
+            }
+        }
+        kept
+    }
+
+    /// Takes in how a removal went.
+    pub fn done(&mut self, removal: &Removal, answer: Answer, now: DateTime<Utc>) -> Option<Remark> {
+        let Removal { node, taint, before, after, .. } = removal;
+        let change = format!("{taint} from Node {node}; its taints before: {before}; after: {after}");
+        let (state, result, reason, message) = match answer {
+            Answer::Done(_) if removal.dry_run => (
+                State::Stale(removal.version.clone()),
+                Outcome::DryRun,
+                DRY_RUN,
+                format!("Would remove {change}. The API server accepts it. Nothing was changed."),
+            ),
+            Answer::Done(version) => (State::Removed(version), Outcome::Removed, REMOVED, format!("Removed {change}.")),
+            Answer::Conflict => (
+                State::Stale(removal.version.clone()),
+                Outcome::Conflict,
+                "Conflict",
+                format!("Node {node} changed while {taint} was about to be removed. Nothing was done; it is judged again."),
+            ),
+            Answer::NotPermitted(why) => (
+                State::Again(now + AGAIN_AFTER),
+                Outcome::Rejected,
+                "NotPermitted",
+                format!("Would remove {change}. nodewhy may not change Nodes: {why}. manifests/components/remediation permits it."),
+            ),
+            Answer::Rejected(why) => (
+                State::Again(now + AGAIN_AFTER),
+                Outcome::Rejected,
+                "RejectedByServer",
+                format!("Would remove {change}. The API server rejects it: {why}."),
+            ),
+            Answer::Unanswered(why) => (
+                State::Again(now + AGAIN_AFTER),
+                Outcome::Unanswered,
+                "NoAnswer",
+                format!("Wanted to remove {change}. Whether it was done is not known: {why}."),
+            ),
+            Answer::Void => {
+                self.tries.remove(&removal.diagnosis);
+                return None;
+            }
+        };
+        if let Some(tried) = self.tries.get_mut(&removal.diagnosis) {
+            tried.state = state;
+        }
+        Some(Remark { diagnosis: removal.diagnosis.clone(), result, reason, message })
+    }
+
+    fn is_due(&self, name: &str, node: &Node, now: DateTime<Utc>) -> bool {
+        match self.tries.get(name).map(|tried| &tried.state) {
+            Some(State::UnderWay) => false,
+            Some(State::Stale(version)) => node.metadata.resource_version.as_deref() != Some(version.as_str()),
+            Some(State::Again(at)) => now >= *at,
+            Some(State::Removed(_)) | None => true,
+        }
+    }
+
+    /// Whether a removed taint is on the Node again, and who wrote the list since.
+    fn came_back(&self, name: &str, node: &Node) -> Option<Step> {
+        let taint = node.taint(UNINITIALIZED_TAINT)?;
+        if let Some(Try { state: State::Removed(version), .. }) = self.tries.get(name)
+            && !is_newer(node.metadata.resource_version.as_deref()?, version)
+        {
+            return None;
+        }
+        let writers = node.metadata.managed_fields.0.iter().filter(|f| f.owns_taints && f.manager != FIELD_MANAGER);
+        let by = writers.max_by_key(|f| f.time).map_or("somebody whom managedFields does not name", |f| f.manager.as_str());
+        Some(Step::Say(Remark {
+            diagnosis: name.to_owned(),
+            result: Outcome::PutBack,
+            reason: PUT_BACK,
+            message: format!("{taint} was removed from Node {} and put back by {by}.", node.name()),
+        }))
+    }
+}
+
+/// The condition's reason in a dry run.
+const DRY_RUN: &str = "DryRun";
+
+fn refused(name: &str, node: &Node, refusal: &Refusal) -> Remark {
+    Remark {
+        diagnosis: name.to_owned(),
+        result: Outcome::Refused,
+        reason: refusal.reason,
+        message: format!("{UNINITIALIZED_TAINT} stays on Node {}: {}.", node.name(), refusal.because.trim_end_matches('.')),
+    }
+}
+
+fn announced(name: &str, node: &Node) -> Remark {
+    Remark {
+        diagnosis: name.to_owned(),
+        result: Outcome::Announced,
+        reason: REMOVING,
+        message: format!("{UNINITIALIZED_TAINT} is about to be removed from Node {}.", node.name()),
+    }
+}
+
+/// Who announced it is gone, or never heard the answer.
+fn gone(name: &str, node: &Node) -> Remark {
+    Remark {
+        diagnosis: name.to_owned(),
+        result: Outcome::Removed,
+        reason: REMOVED,
+        message: format!(
+            "{UNINITIALIZED_TAINT} was about to be removed from Node {} when another replica took over, and it is gone: it counts as removed.",
+            node.name()
+        ),
+    }
+}
+
+/// The Node of a diagnosis, where it is still the same.
+fn node_of<'w>(world: &'w World, diagnosis: &NodeDiagnosis) -> Option<&'w Node> {
+    let named = diagnosis.spec.node.as_ref()?;
+    world.node(&named.name).filter(|node| *node.metadata.uid == *named.uid)
+}
+
+fn is_open(diagnosis: &NodeDiagnosis) -> bool {
+    diagnosis.status.as_ref().is_some_and(|status| status.outcome.is_none())
+}
+
+/// What was said last about remediation in a diagnosis.
+#[must_use]
+pub fn remediated(diagnosis: &NodeDiagnosis) -> Option<&Condition> {
+    diagnosis.status.as_ref()?.conditions.iter().find(|c| c.type_ == CONDITION)
+}
+
+/// Whether the budget or the breaker may still count on what a diagnosis says.
+#[must_use]
+pub fn needs(diagnosis: &NodeDiagnosis, now: DateTime<Utc>) -> bool {
+    let acted = |c: &&Condition| c.status != "False" || [REMOVING, PUT_BACK].contains(&&*c.reason);
+    remediated(diagnosis).filter(acted).is_some_and(|c| now - c.last_transition_time < breaker::HOLD)
+}
+
+/// The taint as the kubelet sets it, and its place in the list, where it is there once.
+/// Source: kubernetes v1.36.3 pkg/kubelet/kubelet_node_status.go `initialNode` (value true, effect NoSchedule).
+fn exact_taint(node: &Node) -> Option<(usize, &Taint)> {
+    let mut found = node.spec.taints.iter().enumerate().filter(|(_, t)| t.key == UNINITIALIZED_TAINT);
+    let only = found.next().filter(|(_, t)| t.value == "true" && t.effect == "NoSchedule")?;
+    found.next().is_none().then_some(only)
+}
+
+/// Whether a resourceVersion is newer: they are numbers without bound.
+/// Source: kubernetes v1.36.3 k8s.io/apimachinery pkg/util/resourceversion `CompareResourceVersion`.
+fn is_newer(version: &str, than: &str) -> bool {
+    (version.len(), version) > (than.len(), than)
+}

@@ -1,0 +1,296 @@
+//! The guards before a taint is removed: each is one question about the scene, and one refusal.
+
+use super::breaker::Tally;
+use super::{Limits, OptIn, REMOVING, exact_taint, remediated};
+use crate::api::{Confidence, NodeDiagnosis};
+use crate::objects::{Condition, Node, NodeClaim, NodePool};
+use crate::upstream::cloud_controller;
+use crate::upstream::karpenter::UNINITIALIZED_TAINT;
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use std::net::IpAddr;
+
+/// On a Node or a NodePool: no taint is removed there, whatever its value but `false`.
+pub const PAUSE: &str = "nodewhy.dev/pause-remediation";
+
+/// The kubelet reports every 5 minutes, with up to half of that added at random: two reports missed are no chance.
+/// Source: kubernetes v1.36.3 pkg/kubelet/kubelet_node_status.go `calculateDelay`, `nodeStatusReportFrequency`.
+const HEARTBEAT_WITHIN: TimeDelta = TimeDelta::minutes(10);
+
+/// What a cloud-aware scheduler, the volume binder and kube-proxy read. The cloud controller sets them, and so does Karpenter.
+const LABELS: [&str; 3] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region", "node.kubernetes.io/instance-type"];
+
+/// k8s.io/cloud-provider v0.36.3 api/well_known_taints.go.
+const SHUT_DOWN_TAINT: &str = "node.cloudprovider.kubernetes.io/shutdown";
+
+/// Keys, or prefixes where they end in `/`, of those who empty a Node before they remove it.
+const DISRUPTED_TAINTS: [&str; 4] = [
+    // core pkg/apis/v1/taints.go (v1.14.3) and, before 1.0, pkg/apis/v1beta1/taints.go.
+    "karpenter.sh/disrupted",
+    "karpenter.sh/disruption",
+    // cluster-autoscaler utils/taints/taints.go.
+    "ToBeDeletedByClusterAutoscaler",
+    // aws-node-termination-handler pkg/node/node.go.
+    "aws-node-termination-handler/",
+];
+
+/// What the guards look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Scene<'a> {
+    pub now: DateTime<Utc>,
+    pub limits: &'a Limits,
+    pub opt_in: OptIn,
+    pub diagnosis: &'a NodeDiagnosis,
+    pub node: &'a Node,
+    pub claim: Option<&'a NodeClaim>,
+    /// The NodePool that the Node names, where it exists.
+    pub pool: Option<&'a NodePool>,
+    pub tally: &'a Tally,
+}
+
+/// One precondition.
+#[derive(Debug)]
+pub struct Guard {
+    /// The reason of its refusal: in the condition, the Event, the metric and the log.
+    pub reason: &'static str,
+    /// What it demands.
+    pub demands: &'static str,
+    /// The opt-in that it belongs to; `None` where it is for both.
+    pub only: Option<OptIn>,
+    check: Check,
+}
+
+type Check = fn(&Scene) -> Result<(), String>;
+
+/// A guard that said no.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub reason: &'static str,
+    pub because: String,
+}
+
+/// Every guard, in the order in which they are asked: first who may say no to everything, then the verdict, then the Node, then
+/// what was done elsewhere.
+pub const ALL: &[Guard] = &[
+    both("Paused", "neither the Node nor its NodePool has the annotation nodewhy.dev/pause-remediation", not_paused),
+    both("NodePoolUnknown", "the NodePool that could pause it can be read", pool_is_known),
+    both("NotProven", "the verdict is Certain", proven),
+    stale("NoFingerprint", "the Node has a label that only the cloud controller sets, in the update that removes the taint", fingerprinted),
+    uninitialized("Fingerprint", "the Node has no label and no address that only the cloud controller sets", not_fingerprinted),
+    both("UnexpectedTaint", "the taint is there once, as the kubelet sets it: value true, effect NoSchedule", expected_taint),
+    both("NoProviderID", "spec.providerID is set", provider_id),
+    uninitialized(
+        "NotRegistered",
+        "Karpenter vouches for the machine: a NodeClaim with the Node's very providerID is Registered, and the Node is labelled so",
+        registered,
+    ),
+    both("LabelsMissing", "zone, region and instance type are on the Node", labels),
+    both("NoInternalIP", "the Node has a valid InternalIP", internal_ip),
+    both("NotReady", "the Node is Ready", ready),
+    both("NoHeartbeat", "the kubelet has reported within 10 minutes", heartbeat),
+    both("Deleting", "neither the Node nor its NodeClaim is being deleted", not_deleting),
+    both("ShutDown", "the instance is not stopped", not_shut_down),
+    both("Disrupted", "nobody is about to remove the Node", not_disrupted),
+    both("Cordoned", "the Node is not cordoned", not_cordoned),
+    both("PutBack", "the taint has not been removed from this Node before", not_put_back),
+    both("BreakerOpen", "no removed taint has come back on any Node for 24 hours", breaker_closed),
+    both("ManyNodes", "no more than 5 Nodes older than 2 minutes carry the taint at once", few_nodes),
+    both(
+        "TooRecent",
+        "the same verdict has stood, and the taint list has not been written, for 10 minutes; for 30 where the cloud controller never came",
+        lasting,
+    ),
+    both("BudgetSpent", "fewer than 5 removals in the last hour, and fewer than 5 % of all Nodes (one is always allowed)", within_budget),
+];
+
+const fn both(reason: &'static str, demands: &'static str, check: Check) -> Guard {
+    Guard { reason, demands, only: None, check }
+}
+
+const fn stale(reason: &'static str, demands: &'static str, check: Check) -> Guard {
+    Guard { reason, demands, only: Some(OptIn::Stale), check }
+}
+
+const fn uninitialized(reason: &'static str, demands: &'static str, check: Check) -> Guard {
+    Guard { reason, demands, only: Some(OptIn::Uninitialized), check }
+}
+
+/// Asks all guards that are for this opt-in; the first that refuses is the answer.
+pub fn admit(scene: &Scene) -> Result<(), Refusal> {
+    let mut asked = ALL.iter().filter(|guard| guard.only.is_none_or(|only| only == scene.opt_in));
+    asked.try_for_each(|guard| (guard.check)(scene).map_err(|because| Refusal { reason: guard.reason, because }))
+}
+
+fn not_paused(scene: &Scene) -> Result<(), String> {
+    let paused = |value: Option<&str>| value.is_some_and(|v| v != "false");
+    if paused(scene.node.metadata.annotation(PAUSE)) {
+        return Err(format!("the Node has the annotation {PAUSE}"));
+    }
+    match scene.pool {
+        Some(pool) if paused(pool.metadata.annotation(PAUSE)) => Err(format!("NodePool {} has the annotation {PAUSE}", pool.name())),
+        _ => Ok(()),
+    }
+}
+
+fn pool_is_known(scene: &Scene) -> Result<(), String> {
+    match (scene.node.metadata.label("karpenter.sh/nodepool"), scene.pool) {
+        (Some(named), None) => Err(format!("NodePool {named} cannot be read, and it could say that nothing may be done here")),
+        _ => Ok(()),
+    }
+}
+
+fn proven(scene: &Scene) -> Result<(), String> {
+    match &scene.diagnosis.status {
+        Some(status) if status.cause == scene.opt_in.cause() && status.confidence == Confidence::Certain => Ok(()),
+        Some(status) => Err(format!("the verdict is {} ({:?})", status.cause, status.confidence)),
+        None => Err("there is no verdict".to_owned()),
+    }
+}
+
+/// An Event would not do: it may be about an earlier Node of the same name.
+fn fingerprinted(scene: &Scene) -> Result<(), String> {
+    if cloud_controller::has_labelled(scene.node) {
+        return Ok(());
+    }
+    Err("the Node has none of the labels that the cloud controller sets in the update that removes the taint".to_owned())
+}
+
+/// The verdict says so too; but this is the Node as it is now, and the verdict need not be.
+fn not_fingerprinted(scene: &Scene) -> Result<(), String> {
+    let labelled = cloud_controller::has_labelled(scene.node).then_some("a label");
+    let left = labelled.or_else(|| cloud_controller::has_addressed(scene.node).then_some("an address"));
+    left.map_or(Ok(()), |what| Err(format!("the Node has {what} that only the cloud controller sets")))
+}
+
+/// The cloud controller would have asked EC2 whether the instance exists. Karpenter launched it, and has put the label on the Node that it
+/// found by the same providerID; a Node that was made anew since is without the label.
+/// Source: karpenter v1.14.1 pkg/controllers/nodeclaim/lifecycle/registration.go.
+fn registered(scene: &Scene) -> Result<(), String> {
+    let Some(claim) = scene.claim else { return Err("no NodeClaim has the Node's providerID".to_owned()) };
+    let (name, id) = (claim.name(), &claim.status.provider_id);
+    if *id != scene.node.spec.provider_id {
+        return Err(format!("NodeClaim {name} has another providerID: {id:?}"));
+    }
+    if !claim.is_true("Registered") {
+        return Err(format!("NodeClaim {name} is not Registered"));
+    }
+    if scene.node.metadata.label("karpenter.sh/registered") != Some("true") {
+        return Err(format!("NodeClaim {name} is Registered, and the Node is without the label karpenter.sh/registered"));
+    }
+    Ok(())
+}
+
+fn expected_taint(scene: &Scene) -> Result<(), String> {
+    if exact_taint(scene.node).is_some() {
+        return Ok(());
+    }
+    let found: Vec<_> = scene.node.spec.taints.iter().filter(|t| t.key == UNINITIALIZED_TAINT).map(ToString::to_string).collect();
+    Err(if found.is_empty() { format!("{UNINITIALIZED_TAINT} is not there") } else { format!("found {}", found.join(", ")) })
+}
+
+fn provider_id(scene: &Scene) -> Result<(), String> {
+    if scene.node.spec.provider_id.is_empty() { Err("spec.providerID is empty".to_owned()) } else { Ok(()) }
+}
+
+fn labels(scene: &Scene) -> Result<(), String> {
+    let missing: Vec<_> = LABELS.into_iter().filter(|key| scene.node.metadata.label(key).is_none_or(str::is_empty)).collect();
+    if missing.is_empty() { Ok(()) } else { Err(format!("the Node is without {}", missing.join(", "))) }
+}
+
+fn internal_ip(scene: &Scene) -> Result<(), String> {
+    let Some(address) = scene.node.address("InternalIP") else { return Err("the Node has no InternalIP".to_owned()) };
+    let usable = |ip: IpAddr| {
+        let link_local = match ip {
+            IpAddr::V4(ip) => ip.is_link_local() || ip.is_broadcast(),
+            IpAddr::V6(ip) => ip.is_unicast_link_local(),
+        };
+        !(link_local || ip.is_unspecified() || ip.is_loopback() || ip.is_multicast())
+    };
+    if address.parse().is_ok_and(usable) { Ok(()) } else { Err(format!("InternalIP {address:?} is not the address of a machine")) }
+}
+
+fn ready(scene: &Scene) -> Result<(), String> {
+    if scene.node.is_ready() {
+        return Ok(());
+    }
+    let shown = scene.node.condition("Ready").map_or_else(|| "absent".to_owned(), Condition::shown);
+    Err(format!("the Node's Ready condition is {shown}"))
+}
+
+fn heartbeat(scene: &Scene) -> Result<(), String> {
+    match scene.node.condition("Ready").and_then(|c| *c.last_heartbeat_time) {
+        Some(at) if scene.now - at <= HEARTBEAT_WITHIN => Ok(()),
+        Some(at) => Err(format!("the kubelet reported last at {}", stamp(at))),
+        None => Err("the Node's Ready condition carries no heartbeat".to_owned()),
+    }
+}
+
+fn not_deleting(scene: &Scene) -> Result<(), String> {
+    if scene.node.metadata.deletion_timestamp.is_some() {
+        return Err("the Node is being deleted".to_owned());
+    }
+    match scene.claim {
+        Some(claim) if claim.metadata.deletion_timestamp.is_some() => Err(format!("NodeClaim {} is being deleted", claim.name())),
+        _ => Ok(()),
+    }
+}
+
+fn not_shut_down(scene: &Scene) -> Result<(), String> {
+    scene.node.taint(SHUT_DOWN_TAINT).map_or(Ok(()), |taint| Err(format!("the Node carries {taint}")))
+}
+
+fn not_disrupted(scene: &Scene) -> Result<(), String> {
+    let of = |key: &str| DISRUPTED_TAINTS.iter().any(|known| if known.ends_with('/') { key.starts_with(known) } else { key == *known });
+    scene.node.spec.taints.iter().find(|taint| of(&taint.key)).map_or(Ok(()), |taint| Err(format!("the Node carries {taint}")))
+}
+
+fn not_cordoned(scene: &Scene) -> Result<(), String> {
+    if scene.node.spec.unschedulable { Err("the Node is cordoned".to_owned()) } else { Ok(()) }
+}
+
+fn not_put_back(scene: &Scene) -> Result<(), String> {
+    match remediated(scene.diagnosis) {
+        Some(done) if done.reason == super::PUT_BACK => Err(done.message.clone()),
+        _ => Ok(()),
+    }
+}
+
+fn breaker_closed(scene: &Scene) -> Result<(), String> {
+    scene.tally.put_back.as_ref().map_or(Ok(()), |message| Err(format!("a removed taint came back, so nothing is removed: {message}")))
+}
+
+/// Where many show it at once, the cloud controller is the patient.
+fn few_nodes(scene: &Scene) -> Result<(), String> {
+    let tainted = scene.tally.tainted;
+    if tainted <= scene.limits.many() {
+        Ok(())
+    } else {
+        Err(format!("{tainted} Nodes carry it at once, so look after the cloud controller"))
+    }
+}
+
+/// Counted from when this verdict was first written down, and from the last write of the taint list, whichever is later.
+fn lasting(scene: &Scene) -> Result<(), String> {
+    let seen = match remediated(scene.diagnosis) {
+        // It had stood for long enough when that was written.
+        Some(said) if said.reason == REMOVING => None,
+        said => Some(said.map_or(scene.now, |c| c.last_transition_time)),
+    };
+    let written = cloud_controller::last_taint_writer(scene.node).and_then(|writer| writer.time);
+    match seen.max(written) {
+        Some(since) if scene.now - since < scene.limits.wait(scene.opt_in) => {
+            Err(format!("it is seen unchanged only since {}", stamp(since)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn within_budget(scene: &Scene) -> Result<(), String> {
+    // What is announced is counted already.
+    let own = remediated(scene.diagnosis).is_some_and(|c| c.reason == REMOVING);
+    let (spent, budget) = (scene.tally.removals.saturating_sub(usize::from(own)), scene.limits.budget(scene.tally.nodes));
+    if spent < budget { Ok(()) } else { Err(format!("{budget} removals are allowed at a time, and as many were made")) }
+}
+
+fn stamp(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
+}

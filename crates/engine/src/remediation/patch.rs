@@ -1,0 +1,64 @@
+//! The one change that is ever made to a Node.
+
+use super::exact_taint;
+use crate::case::stage::listed;
+use crate::objects::{Node, Taint};
+use chrono::SecondsFormat;
+use json_patch::Patch;
+use serde_json::{Value, json};
+
+/// A taint to remove from a Node as it was judged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Removal {
+    /// The NodeDiagnosis that this is done for.
+    pub diagnosis: String,
+    pub node: String,
+    /// The Node's resourceVersion that was judged, and no other, is patched.
+    pub version: String,
+    pub patch: Patch,
+    pub taint: String,
+    /// All taints before and after.
+    pub before: String,
+    pub after: String,
+    /// The API server is asked, and stores nothing.
+    pub dry_run: bool,
+}
+
+impl Removal {
+    /// `None` where the Node does not carry the taint once and as expected, or has no resourceVersion: nothing to hold on to.
+    #[must_use]
+    pub fn from(node: &Node, diagnosis: &str, dry_run: bool) -> Option<Self> {
+        let (index, taint) = exact_taint(node)?;
+        let version = node.metadata.resource_version.as_deref()?;
+        let path = format!("/spec/taints/{index}");
+        // The list is atomic and the index is of the moment: whoever wrote anything since makes a test fail, and nothing is changed.
+        let patch = json!([
+            { "op": "test", "path": "/metadata/resourceVersion", "value": version },
+            { "op": "test", "path": path, "value": written(taint) },
+            { "op": "remove", "path": path },
+        ]);
+        let left: Vec<_> = node.spec.taints.iter().enumerate().filter(|(i, _)| *i != index).map(|(_, t)| t.clone()).collect();
+        Some(Self {
+            diagnosis: diagnosis.to_owned(),
+            node: node.name().to_owned(),
+            version: version.to_owned(),
+            patch: serde_json::from_value(patch).ok()?,
+            taint: taint.to_string(),
+            before: listed(&node.spec.taints),
+            after: listed(&left),
+            dry_run,
+        })
+    }
+}
+
+/// The taint as the API server keeps it: empty fields are left out.
+fn written(taint: &Taint) -> Value {
+    let mut fields = json!({ "key": taint.key.as_str(), "effect": taint.effect.as_str() });
+    if !taint.value.is_empty() {
+        fields["value"] = json!(taint.value.as_str());
+    }
+    if let Some(at) = taint.time_added {
+        fields["timeAdded"] = json!(at.to_rfc3339_opts(SecondsFormat::Secs, true));
+    }
+    fields
+}

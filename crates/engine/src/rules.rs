@@ -1,0 +1,170 @@
+//! The causes. One file each: plain data and one function.
+//!
+//! To add one, write `rules/NAME.rs` and `docs/causes/Name.md`, and add a line to [`ALL`]. The page is also the rule's test.
+
+pub mod access;
+pub mod contrast;
+pub mod devices;
+pub mod instance;
+pub mod launch;
+pub mod network;
+pub mod node;
+pub mod shared;
+pub mod taints;
+pub mod unknown;
+pub mod userdata;
+
+use crate::api::Stage;
+use crate::case::Case;
+use crate::case::finding::Opinion;
+use crate::objects::input::Input;
+use readers::aws_auth::identity::Identity;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+/// One root cause.
+#[derive(Debug)]
+pub struct Rule {
+    /// Stable CamelCase identifier; also the name of the page.
+    pub cause: &'static str,
+    /// One line for lists.
+    pub summary: &'static str,
+    /// The gates whose waiting it can explain.
+    pub stages: &'static [Stage],
+    /// What it reads beside the machine itself.
+    pub reads: &'static [Input],
+    /// The versions it is about, in words.
+    pub versions: &'static str,
+    /// The page, which is its test too.
+    pub page: &'static str,
+    pub check: fn(&Case) -> Opinion,
+}
+
+/// All causes, the more specific first: among equally sure findings the first wins.
+pub const ALL: &[&Rule] = &[
+    &userdata::kubelet_refuses_labels::RULE,
+    &userdata::kubelet_flag_removed::RULE,
+    &userdata::bootstrap_argument_ignored::RULE,
+    &userdata::kubelet_flag_drops_taints::RULE,
+    &userdata::custom_bootstrap_without_taint::RULE,
+    &taints::unregistered_taint_missing::RULE,
+    &instance::not_an_eks_image::RULE,
+    &instance::ami_family_mismatch::RULE,
+    &instance::nvidia_image_without_gpu::RULE,
+    &userdata::user_data_stops_kubelet::RULE,
+    &userdata::wrong_cluster::RULE,
+    &userdata::custom_family_without_user_data::RULE,
+    &userdata::custom_user_data_joins_nothing::RULE,
+    &instance::volume_key_refused::RULE,
+    &instance::bootstrap_failed::RULE,
+    &access::access_entry_wrong_type::RULE,
+    &access::access_entry_outlived_role::RULE,
+    &access::node_role_has_no_access_entry::RULE,
+    &instance::instance_ended::RULE,
+    &access::aws_auth_lost_its_nodes::RULE,
+    &access::node_name_refused::RULE,
+    &access::aws_auth_unreadable::RULE,
+    &access::aws_auth_entry_incomplete::RULE,
+    &access::aws_auth_arn_never_matches::RULE,
+    &access::node_role_not_mapped::RULE,
+    &node::multiple_nodes_found::RULE,
+    &node::stale_node_taken_over::RULE,
+    &node::node_without_provider_id::RULE,
+    &taints::unregistered_taint_put_back::RULE,
+    &taints::stale_cloud_provider_taint::RULE,
+    &taints::cloud_controller_never_initialized::RULE,
+    &devices::accelerator_broken::RULE,
+    &network::sandbox_image_pull_fails::RULE,
+    &node::daemon_set_pod_refused::RULE,
+    &taints::startup_taint_put_back::RULE,
+    &taints::startup_taint_stays::RULE,
+    &devices::extended_resource_missing::RULE,
+    &devices::dra_driver_silent::RULE,
+    &network::kube_proxy_not_running::RULE,
+    &network::pod_identity_agent_missing::RULE,
+    &network::cni_lacks_permissions::RULE,
+    &network::eni_config_missing::RULE,
+    &network::cni_not_ready::RULE,
+    &network::pods_get_no_address::RULE,
+    &node::node_deleted_by_cloud_controller::RULE,
+    &node::kubelet_not_ready::RULE,
+    &node::kubelet_stopped::RULE,
+    &node::node_under_pressure::RULE,
+    &taints::agent_taint_remains::RULE,
+    &launch::karpenter_not_running::RULE,
+    &node::termination_stuck::RULE,
+    &launch::image_not_available::RULE,
+    &contrast::ami_drift_replacements_fail::RULE,
+    &contrast::zone_never_joins::RULE,
+    &contrast::image_never_joins::RULE,
+    &contrast::instance_type_never_joins::RULE,
+    &contrast::security_groups_differ::RULE,
+    &instance::boots_too_slowly::RULE,
+    &launch::no_image_for_architecture::RULE,
+    &instance::instance_dies_at_start::RULE,
+    &launch::insufficient_capacity::RULE,
+    &launch::launch_failed::RULE,
+    &launch::node_class_not_ready::RULE,
+    &launch::node_pool_not_ready::RULE,
+];
+
+/// The rules that know a gate, and all that they read.
+#[derive(Debug, Default)]
+pub struct OfStage {
+    /// In the order of [`ALL`].
+    pub rules: Vec<&'static Rule>,
+    pub reads: BTreeSet<Input>,
+}
+
+/// Sorted once: every judgement asks.
+static OF_STAGE: LazyLock<BTreeMap<Stage, OfStage>> = LazyLock::new(|| {
+    let mut of_stage: BTreeMap<Stage, OfStage> = BTreeMap::new();
+    for rule in ALL {
+        for stage in rule.stages {
+            let of_stage = of_stage.entry(*stage).or_default();
+            of_stage.rules.push(rule);
+            of_stage.reads.extend(rule.reads);
+        }
+    }
+    of_stage
+});
+
+/// The rules that know this gate; `None` where none does.
+#[must_use]
+pub fn of_stage(stage: Stage) -> Option<&'static OfStage> {
+    OF_STAGE.get(&stage)
+}
+
+/// Of whom only the API server can say whether the machine's kubelet may create its Node.
+#[must_use]
+pub fn identity_in_doubt(case: &Case) -> Option<Identity> {
+    access::aws_auth_entry_incomplete::in_doubt(case)
+}
+
+/// The name of the role that a machine has, as far as it can be told.
+#[must_use]
+pub fn role_of_machines<'w>(case: &Case<'w>) -> Option<&'w str> {
+    shared::node_role::name(case)
+}
+
+/// Where the page of a cause is published.
+#[must_use]
+pub fn documentation(cause: &str) -> String {
+    format!("https://github.com/nodewhy/nodewhy/blob/main/docs/causes/{cause}.md")
+}
+
+/// The rule of a cause; names are compared without regard to case.
+#[must_use]
+pub fn by_cause(cause: &str) -> Option<&'static Rule> {
+    ALL.iter().copied().find(|rule| rule.cause.eq_ignore_ascii_case(cause))
+}
+
+/// The list of all causes as `docs/causes/README.md` shows it.
+#[must_use]
+pub fn index() -> String {
+    let symptom = |page: &str| page.lines().find_map(|l| l.strip_prefix("> ")).unwrap_or_default().replace('|', "\\|");
+    let stages = |rule: &Rule| rule.stages.iter().map(|s| format!("{s:?}")).collect::<Vec<_>>().join(", ");
+    let row = |rule: &&Rule| format!("| [{0}]({0}.md) | {1} | {2} | `{3}` |\n", rule.cause, stages(rule), rule.summary, symptom(rule.page));
+    let head = "# Causes\n\nMade by `NODEWHY_UPDATE=1 cargo test --test pages`. Each page is also the test of its rule; the examples start from the\nhealthy cluster in [cluster.yaml](cluster.yaml). Where nothing fits, nodewhy says [Unknown](Unknown.md);\n[not-visible.md](not-visible.md) lists known causes that no rule can see.\n\n| cause | stage | what it is | message to search for |\n| --- | --- | --- | --- |\n";
+    ALL.iter().map(row).fold(head.to_owned(), |all, row| all + &row)
+}

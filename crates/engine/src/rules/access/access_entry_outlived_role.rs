@@ -1,0 +1,47 @@
+//! The node role was deleted and made anew under its name, and the access entry is still that of the old one.
+
+use crate::api::{Confidence, Risk, Stage};
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::{Case, timestamp};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::access_entry::{self, Entrance};
+use crate::rules::shared::node_role;
+use crate::rules::shared::told_by_aws::seen;
+
+pub static RULE: Rule = Rule {
+    cause: "AccessEntryOutlivedRole",
+    summary: "The access entry is that of an earlier role of the same name, which was deleted and made anew",
+    stages: &[Stage::Join],
+    reads: &[Input::NodeClasses, Input::Deployments],
+    versions: "all; seen only where nodewhy may ask EKS and IAM (--aws)",
+    page: include_str!("../../../pages/AccessEntryOutlivedRole.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (Some(role), Some(cluster)) = (node_role::name(case), case.cluster_name()) else { return Opinion::Silent };
+    let (entry, role_created, at) = match access_entry::of(case, role) {
+        Entrance::Outlived { entry, role_created, at } => (entry, role_created, at),
+        Entrance::Fits(entry) if node_role::profile(case).is_some_and(|p| p.role_created.is_some()) => {
+            return Opinion::ruled_out(format!("the access entry of {} is younger than the role", entry.principal_arn));
+        }
+        _ => return Opinion::Silent,
+    };
+    if let Some(proof) = node_role::is_let_in(case) {
+        return Opinion::ruled_out(format!("the node role {role} is let in: {proof}"));
+    }
+    let (arn, type_) = (&entry.principal_arn, &entry.type_);
+    let created = entry.created.map(|at| timestamp(at).to_string()).unwrap_or_default();
+    let role_created = timestamp(role_created);
+    Finding::new(
+        Confidence::Certain,
+        format!("The role {role} was made at {role_created}, after its access entry ({created}): the entry is that of an earlier role of this name, so the kubelets of its machines are turned away."),
+        saw(format!("eks:DescribeAccessEntry {cluster} {arn}"), "createdAt", format!("{created}{}", seen(at)), "EKS keeps the role's id in the entry, and a role made anew has another one"),
+    )
+    .with(saw(format!("iam:GetInstanceProfile {role}"), "InstanceProfile.Roles[0].CreateDate", role_created.to_string(), "the role is younger than the entry"))
+    .fix("Delete the entry and make it anew, for the role that there is now.")
+    .step(Risk::Mutating, "Delete the entry", Some(format!("aws eks delete-access-entry --cluster-name {cluster} --principal-arn {arn}")))
+    .step(Risk::Mutating, "Make it anew", Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {type_}")))
+    .into()
+}

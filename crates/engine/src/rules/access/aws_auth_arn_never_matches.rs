@@ -1,0 +1,66 @@
+//! aws-auth has an entry about the node role, under an ARN that no caller ever has.
+
+use crate::api::{Blame, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::node_role;
+use readers::aws_auth::{Miss, Verdict};
+
+pub static RULE: Rule = Rule {
+    cause: "AwsAuthArnNeverMatches",
+    summary: "The node role's ARN in aws-auth has a path, is an instance profile's, or is malformed, so it matches nobody",
+    stages: &[Stage::Join],
+    reads: &[Input::AwsAuth, Input::NodeClasses, Input::NodeClaims],
+    versions: "clusters whose authentication mode includes the ConfigMap",
+    page: include_str!("../../../pages/AwsAuthArnNeverMatches.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let question = match node_role::ask(case) {
+        Ok(question) => question,
+        Err(answer) => return answer,
+    };
+    let role = question.role;
+    let (entry, miss) = match question.auth.read.judge(role) {
+        Verdict::NearMiss { miss: Miss::Similar { .. }, .. } | Verdict::Unmapped | Verdict::Broken(_) | Verdict::Dropped { .. } => {
+            return Opinion::Silent;
+        }
+        // Of the role behind a profile only this mistake is known: its own ARN may stand elsewhere.
+        Verdict::NearMiss { miss, .. } if question.profile_only && miss != Miss::InstanceProfileArn => return Opinion::Silent,
+        Verdict::NearMiss { entry, miss } => (entry, miss),
+        _ => return Opinion::ruled_out(format!("the ARN of {role} in aws-auth has the form that matches")),
+    };
+    let why = match miss {
+        Miss::PathInArn => "has an IAM path in it, and STS reports the role without its path".to_owned(),
+        Miss::InstanceProfileArn => "is an instance profile's, and callers have the ARN of the role".to_owned(),
+        Miss::AssumedRoleArn => "is an assumed role's, and the authenticator compares with the role's own".to_owned(),
+        Miss::Blank => "has white space around it, which is part of it".to_owned(),
+        Miss::NotAnArn => "is no ARN".to_owned(),
+        Miss::Malformed(why) => format!("is malformed: {why}"),
+        Miss::OtherAccount => "is of another account".to_owned(),
+        Miss::OtherPartition => "is of another partition".to_owned(),
+        Miss::Similar { .. } => return Opinion::Silent,
+    };
+    Finding::new(
+        question.confidence(),
+        format!("The ARN {} in ConfigMap aws-auth {why}, so it never matches, and {role} is mapped to nothing.", entry.role_arn),
+        saw(
+            "ConfigMap/aws-auth",
+            "data.mapRoles",
+            entry.role_arn.clone(),
+            "the authenticator compares whole ARNs, and never checks their syntax",
+        ),
+    )
+    .blaming(
+        Blame::object("v1", "ConfigMap", "aws-auth")
+            .namespace("kube-system")
+            .field("data.mapRoles")
+            .at(&question.auth.map_roles, entry.arn_span),
+    )
+    .fix("Write the ARN as arn:aws:iam::ACCOUNT:role/NAME, without a path, also where the role has one.")
+    .step(Risk::Mutating, "Correct the ARN", Some("kubectl edit configmap -n kube-system aws-auth".to_owned()))
+    .into()
+}

@@ -1,0 +1,126 @@
+//! aws-auth has an entry for the node role, but it makes no node of the kubelet.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::ReviewStatus;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::node_role;
+use readers::aws_auth::identity::Identity;
+use readers::aws_auth::{BOOTSTRAPPERS_GROUP, NODES_GROUP, RoleMapping, UsernameFlaw, Verdict, WINDOWS_GROUP};
+
+pub static RULE: Rule = Rule {
+    cause: "AwsAuthEntryIncomplete",
+    summary: "The node role's entry in aws-auth lacks groups or a node's username, or the authenticator drops it",
+    stages: &[Stage::Join],
+    reads: &[Input::AwsAuth, Input::NodeClasses, Input::NodeClaims],
+    versions: "clusters whose authentication mode includes the ConfigMap",
+    page: include_str!("../../../pages/AwsAuthEntryIncomplete.md"),
+    check,
+};
+
+/// Of whom only the API server can say whether the machine's kubelet may create its Node: what the entry makes of it is no node, and RBAC
+/// may still let it.
+pub(crate) fn in_doubt(case: &Case) -> Option<Identity> {
+    let question = node_role::ask(case).ok()?;
+    let entry = in_force(&question.auth.read.judge(question.role))?;
+    Some(Identity::of_entry(entry)).filter(|identity| !identity.is_node() && !identity.may_do_everything())
+}
+
+/// The entry that the authenticator goes by, and that makes no node.
+fn in_force<'a>(verdict: &Verdict<'a>) -> Option<&'a RoleMapping> {
+    match *verdict {
+        Verdict::MissingGroups { entry, .. } | Verdict::WrongUsername { entry, .. } | Verdict::Shadowed { by: entry, .. } => Some(entry),
+        _ => None,
+    }
+}
+
+/// RBAC binds groups, and users who are always called the same. What AWS documents for nodes lets nobody create one.
+fn may_be_bound(entry: &RoleMapping) -> bool {
+    let documented = [BOOTSTRAPPERS_GROUP, NODES_GROUP, WINDOWS_GROUP];
+    entry.groups.iter().any(|group| !group.is_empty() && !documented.contains(&group.as_str()))
+        || !entry.username.is_empty() && !entry.username.contains("{{")
+}
+
+fn check(case: &Case) -> Opinion {
+    let question = match node_role::ask(case) {
+        Ok(question) => question,
+        Err(answer) => return answer,
+    };
+    let role = question.role;
+    let text = &question.auth.map_roles;
+    let verdict = question.auth.read.judge(role);
+    let (span, why, because) = match &verdict {
+        Verdict::Mapped(_) => return Opinion::ruled_out(format!("aws-auth maps {role} to a node's username and to {NODES_GROUP}")),
+        Verdict::MissingGroups { entry, missing } => (
+            entry.groups_span.unwrap_or(entry.span),
+            format!("lacks the {} {}", if missing.len() > 1 { "groups" } else { "group" }, missing.join(" and ")),
+            "without system:nodes the kubelet is authenticated, but is no node: it may do what RBAC gives its groups, and no more",
+        ),
+        Verdict::WrongUsername { entry, flaw } => (
+            entry.username_span.unwrap_or(entry.span),
+            match flaw {
+                UsernameFlaw::Empty => "has no username".to_owned(),
+                UsernameFlaw::NoNodePrefix => format!("has the username {:?}, which does not begin with system:node:", entry.username),
+                UsernameFlaw::UnknownTemplate(template) => {
+                    format!("has {template} in its username, which is no template of the authenticator")
+                }
+                UsernameFlaw::NotTheNodeName => format!("gives every machine the username {:?}", entry.username),
+            },
+            "a kubelet is a node only as system:node:NAME with its own Node's name",
+        ),
+        Verdict::Shadowed { by, .. } => (
+            by.span,
+            "is replaced by a later one of the same ARN".to_owned(),
+            "of two entries with one ARN the last wins whole; groups are not merged",
+        ),
+        Verdict::Dropped { defect } => {
+            (defect.span, format!("is dropped: {}", defect.message), "the authenticator drops such an entry without a word in the cluster")
+        }
+        Verdict::NearMiss { .. } | Verdict::Broken(_) | Verdict::Unmapped => return Opinion::Silent,
+    };
+    let mut finding = Finding::new(
+        question.confidence(),
+        format!("The entry of the node role {role} in ConfigMap aws-auth {why}, so its kubelets cannot register Nodes."),
+        saw("ConfigMap/aws-auth", "data.mapRoles", readers::source_text::mask(span.of(text).lines().next().unwrap_or_default()), because),
+    );
+    if let Some(entry) = in_force(&verdict) {
+        let identity = Identity::of_entry(entry);
+        match case.world.access(&identity) {
+            _ if identity.is_node() => {}
+            _ if identity.may_do_everything() => {
+                return Opinion::ruled_out(format!("the entry of {role} {why}, but its groups may do everything, creating Nodes included"));
+            }
+            Some(ReviewStatus { allowed: true, reason, .. }) => {
+                let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+                return Opinion::ruled_out(format!("the entry of {role} {why}, but the API server lets {identity} create Nodes{reason}"));
+            }
+            Some(denied) => {
+                let said = ["false", &denied.reason, &denied.evaluation_error].into_iter().filter(|text| !text.is_empty());
+                let said = said.collect::<Vec<_>>().join(": ");
+                finding = finding.with(saw(
+                    "SubjectAccessReview",
+                    "status.allowed",
+                    said,
+                    format!("the API server itself says that {identity} may not create Nodes"),
+                ));
+            }
+            None => {
+                if may_be_bound(entry) {
+                    finding.confidence = finding.confidence.min(Confidence::Likely);
+                }
+                let why = case.world.missing(Input::AccessReviews).unwrap_or("it was not asked");
+                finding = finding.unknown(
+                    format!("Does RBAC let {identity} create Nodes all the same? The API server could not be asked here: {why}."),
+                    identity.command(),
+                );
+            }
+        }
+    }
+    finding
+        .blaming(Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles").at(text, span))
+        .fix("Give the entry the username system:node:{{EC2PrivateDNSName}} and the groups system:bootstrappers and system:nodes.")
+        .step(Risk::Mutating, "Complete the entry", Some("kubectl edit configmap -n kube-system aws-auth".to_owned()))
+        .into()
+}

@@ -1,0 +1,90 @@
+//! aws-auth has no node role any more, and the running Nodes stopped together.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::Node;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::node_role;
+use chrono::{DateTime, TimeDelta, Utc};
+use readers::aws_auth::NODES_GROUP;
+
+pub static RULE: Rule = Rule {
+    cause: "AwsAuthLostItsNodes",
+    summary: "aws-auth maps no node role, and all Nodes stopped within minutes of one another",
+    stages: &[Stage::Ready],
+    reads: &[Input::AwsAuth, Input::Nodes, Input::CertificateSigningRequests],
+    versions: "clusters whose authentication mode includes the ConfigMap",
+    page: include_str!("../../../pages/AwsAuthLostItsNodes.md"),
+    check,
+};
+
+/// The API server remembers whom a token belongs to, so not every kubelet is turned away in the same second.
+const TOGETHER: TimeDelta = TimeDelta::minutes(10);
+
+fn stopped(node: &Node) -> Option<DateTime<Utc>> {
+    node.condition("Ready").filter(|ready| ready.reason == "NodeStatusUnknown").and_then(|ready| ready.last_transition_time)
+}
+
+/// How all Nodes fare.
+struct Cluster {
+    /// One that is Ready.
+    ready: Option<String>,
+    /// When each of those that stopped did, in order.
+    stopped: Vec<DateTime<Utc>>,
+}
+
+fn check(case: &Case) -> Opinion {
+    let (Some(node), Some(auth)) = (case.node, case.world.aws_auth()) else { return Opinion::Silent };
+    let Some(silent) = stopped(node) else { return Opinion::Silent };
+    let read = &auth.read;
+    // An empty or a broken mapping is another matter: without any entry the cluster may well do without the ConfigMap.
+    if read.broken.is_some() || read.roles.is_empty() {
+        return Opinion::Silent;
+    }
+    if let Some(entry) = read.roles.iter().find(|r| r.has_group(NODES_GROUP)) {
+        return Opinion::ruled_out(format!("aws-auth maps {} as a node role", entry.role_arn));
+    }
+    let cluster = case.world.once("", || {
+        let ready = case.world.nodes().find(|n| n.is_ready()).map(|n| n.name().to_owned());
+        let mut stopped: Vec<_> = case.world.nodes().filter_map(stopped).collect();
+        stopped.sort();
+        Cluster { ready, stopped }
+    });
+    if let Some(ready) = &cluster.ready {
+        return Opinion::ruled_out(format!("Node {ready} is Ready although aws-auth maps no node role: access entries are in use"));
+    }
+    if node_role::by_entries(case) {
+        return Opinion::ruled_out("a Node came by an access entry");
+    }
+    let before = cluster.stopped.partition_point(|at| silent - *at > TOGETHER);
+    // Without this one.
+    let together = cluster.stopped.partition_point(|at| *at - silent <= TOGETHER) - before - 1;
+    if together == 0 {
+        return Opinion::Silent;
+    }
+    let mapped = read.roles.iter().map(|r| r.role_arn.rsplit('/').next().unwrap_or(&r.role_arn)).collect::<Vec<_>>().join(", ");
+    Finding::new(
+        Confidence::Likely,
+        format!(
+            "ConfigMap aws-auth maps no role for nodes, and Node {} stopped together with {together} others: most likely the ConfigMap was overwritten, and their kubelets are turned away.",
+            node.name()
+        ),
+        saw("ConfigMap/aws-auth", "data.mapRoles", mapped, format!("none of them has the group {NODES_GROUP}")),
+    )
+    .with(saw(
+        format!("Node/{}", node.name()),
+        r#"status.conditions[?(@.type=="Ready")]"#,
+        node.condition("Ready").map(crate::objects::Condition::shown).unwrap_or_default(),
+        "no Node is Ready, and they fell silent within minutes of one another: not the fault of one instance",
+    ))
+    .blaming(Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles"))
+    .fix("Put the node roles back, with username system:node:{{EC2PrivateDNSName}} and groups system:bootstrappers and system:nodes; the kubelets come back by themselves. Then find out what writes the ConfigMap as a whole.")
+    .step(Risk::Mutating, "Add the entries", Some("kubectl edit configmap -n kube-system aws-auth".to_owned()))
+    .unknown(
+        "Do access entries exist for the node roles? Then the Nodes share another reason, such as the network.",
+        format!("aws eks list-access-entries --cluster-name {} --output text", case.karpenter().and_then(|k| k.cluster_name.as_deref()).unwrap_or("CLUSTER")),
+    )
+    .into()
+}

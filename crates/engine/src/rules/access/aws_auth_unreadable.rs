@@ -1,0 +1,49 @@
+//! mapRoles cannot be read at all, so every role mapping is gone at once.
+
+use crate::api::{Blame, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::node_role;
+use readers::aws_auth::Verdict;
+use readers::source_text;
+
+pub static RULE: Rule = Rule {
+    cause: "AwsAuthUnreadable",
+    summary: "mapRoles of the aws-auth ConfigMap is broken YAML, so no role is mapped any more",
+    stages: &[Stage::Join],
+    reads: &[Input::AwsAuth, Input::NodeClasses, Input::NodeClaims],
+    versions: "clusters whose authentication mode includes the ConfigMap",
+    page: include_str!("../../../pages/AwsAuthUnreadable.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let question = match node_role::ask(case) {
+        Ok(question) => question,
+        Err(answer) => return answer,
+    };
+    let Verdict::Broken(broken) = question.auth.read.judge(question.role) else {
+        return Opinion::ruled_out("mapRoles of aws-auth can be read");
+    };
+    let text = &question.auth.map_roles;
+    let place = source_text::position(text, broken.span.start);
+    Finding::new(
+        question.confidence(),
+        format!(
+            "mapRoles of ConfigMap aws-auth cannot be read (line {}: {}), so no role is mapped, {} neither.",
+            place.line, broken.message, question.role
+        ),
+        saw(
+            "ConfigMap/aws-auth",
+            "data.mapRoles",
+            broken.message.clone(),
+            "one such mistake drops every mapping at once, and the authenticator reports it only in its log",
+        ),
+    )
+    .blaming(Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles").at(text, broken.span))
+    .fix("Correct the text; the mappings are back within seconds.")
+    .step(Risk::Mutating, "Correct it", Some("kubectl edit configmap -n kube-system aws-auth".to_owned()))
+    .into()
+}

@@ -1,0 +1,60 @@
+//! The cluster lets nodes in by access entries only, and the node role has none.
+
+use crate::api::{Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::access_entry::{self, Entrance};
+use crate::rules::shared::node_role;
+use crate::rules::shared::told_by_aws::seen;
+
+pub static RULE: Rule = Rule {
+    cause: "NodeRoleHasNoAccessEntry",
+    summary: "The node role has no access entry, and aws-auth does not make up for it",
+    stages: &[Stage::Join],
+    reads: &[Input::NodeClasses, Input::AwsAuth, Input::Deployments],
+    versions: "all; seen only where nodewhy may ask EKS (--aws)",
+    page: include_str!("../../../pages/NodeRoleHasNoAccessEntry.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (Some(role), Some(cluster)) = (node_role::name(case), case.cluster_name()) else { return Opinion::Silent };
+    let (at, mode) = match access_entry::of(case, role) {
+        Entrance::Missing { at, mode } => (at, mode),
+        Entrance::WrongType { entry, .. } | Entrance::Outlived { entry, .. } | Entrance::Fits(entry) => {
+            return Opinion::ruled_out(format!("{} has an access entry", entry.principal_arn));
+        }
+        Entrance::NotRead => {
+            return Opinion::ruled_out(format!("the authentication mode of {cluster} is CONFIG_MAP: it reads no access entries"));
+        }
+        Entrance::Unseen => return Opinion::Silent,
+    };
+    if let Some(proof) = node_role::is_let_in(case) {
+        return Opinion::ruled_out(format!("the node role {role} is let in: {proof}"));
+    }
+    let confidence = match (mode.reads_aws_auth(), case.world.aws_auth(), case.world.missing(Input::AwsAuth)) {
+        // What aws-auth says of the role has rules of its own.
+        (true, Some(_), _) => return Opinion::Silent,
+        (true, None, Some(_)) => Confidence::Possible,
+        (true, None, None) | (false, ..) => Confidence::Certain,
+    };
+    let authentication = mode.authentication_mode.as_deref().unwrap_or_default();
+    let because = if mode.reads_aws_auth() { "no aws-auth is seen to make up for it" } else { "aws-auth does not count in this cluster" };
+    let wanted = access_entry::type_for(case);
+    let arn = node_role::profile(case).and_then(|p| p.role_arn.clone()).unwrap_or_else(|| format!("arn:aws:iam::ACCOUNT:role/{role}"));
+    Finding::new(
+        confidence,
+        format!("The node role {role} has no access entry in the cluster {cluster}, whose authentication mode is {authentication}, so the kubelets of its machines are turned away."),
+        saw(format!("eks:ListAccessEntries {cluster}"), "accessEntries", format!("none for {role}{}", seen(at)), "kubelets are nodes by their role's entry"),
+    )
+    .with(saw(format!("eks:DescribeCluster {cluster}"), "accessConfig.authenticationMode", authentication, because))
+    .with(saw(case.class_object().unwrap_or_default(), "spec.role", role, "the machines have this role"))
+    .with_all(case.world.missing(Input::AwsAuth).filter(|_| mode.reads_aws_auth()).map(|why| {
+        saw("ConfigMap/aws-auth", "data.mapRoles", "not read", format!("it may let the role in: {why}"))
+    }))
+    .fix(format!("Make an access entry of type {wanted} for the node role."))
+    .step(Risk::Mutating, "Make the entry", Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {wanted}")))
+    .into()
+}

@@ -1,0 +1,100 @@
+//! aws-auth maps other roles, and not the one that the machines have.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::access_entry::{self, Entrance};
+use crate::rules::shared::node_role;
+use crate::rules::shared::told_by_aws::{or_ask, seen};
+use readers::aws_auth::{Miss, NODES_GROUP, Verdict};
+
+pub static RULE: Rule = Rule {
+    cause: "NodeRoleNotMapped",
+    summary: "The node role is mapped neither in aws-auth nor, as far as can be seen, by an access entry",
+    stages: &[Stage::Join],
+    reads: &[Input::AwsAuth, Input::NodeClasses, Input::NodeClaims, Input::CertificateSigningRequests, Input::ServiceAccounts],
+    versions: "clusters whose authentication mode includes the ConfigMap",
+    page: include_str!("../../../pages/NodeRoleNotMapped.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let question = match node_role::ask(case) {
+        Ok(question) => question,
+        Err(answer) => return answer,
+    };
+    // What is not mapped under a profile's name may be mapped under its role's.
+    if question.profile_only {
+        return Opinion::Silent;
+    }
+    let role = question.role;
+    let auth = &question.auth.read;
+    let similar = match auth.judge(role) {
+        Verdict::Unmapped => None,
+        Verdict::NearMiss { entry, miss: Miss::Similar { .. } } => Some(entry),
+        Verdict::Broken(_) | Verdict::Dropped { .. } | Verdict::NearMiss { .. } => return Opinion::Silent,
+        _ => return Opinion::ruled_out(format!("aws-auth has an entry for {role}")),
+    };
+    let node_entries: Vec<_> = auth.roles.iter().filter(|r| r.has_group(NODES_GROUP)).collect();
+    // No node goes by aws-auth here: access entries are in use, and whether one fits cannot be seen.
+    if node_entries.is_empty() && similar.is_none() && !question.has_no_entry {
+        return Opinion::Silent;
+    }
+    let controller = case
+        .world
+        .service_accounts()
+        .find_map(|s| s.role_arn().filter(|arn| auth.roles.iter().any(|r| r.role_arn.eq_ignore_ascii_case(arn))));
+    let mapped = node_entries.iter().map(|r| r.role_arn.rsplit('/').next().unwrap_or(&r.role_arn)).collect::<Vec<_>>().join(", ");
+    let mapped = if mapped.is_empty() { "no other role of nodes".to_owned() } else { mapped };
+    let confidence = match (question.has_no_entry, question.may_have_entry) {
+        (true, _) => Confidence::Certain,
+        (false, true) => Confidence::Possible,
+        (false, false) => Confidence::Likely,
+    };
+    let summary = match (controller, similar) {
+        (Some(arn), _) => format!(
+            "ConfigMap aws-auth maps {arn}, the role of Karpenter's controller, but not {role}, the role of the machines, so their kubelets are turned away."
+        ),
+        (None, Some(entry)) => format!(
+            "ConfigMap aws-auth maps {}, but not {role}, the role of the machines: one of the names is misspelt, and their kubelets are turned away.",
+            entry.role_arn
+        ),
+        (None, None) => format!(
+            "ConfigMap aws-auth does not map {role}, the role of the machines, so their kubelets are turned away; it maps {mapped}."
+        ),
+    };
+    let class = case.class_object().unwrap_or_default();
+    let finding = Finding::new(confidence, summary, saw("ConfigMap/aws-auth", "data.mapRoles", format!("node roles: {mapped}"), format!("{role} is not among them")))
+        .with(saw(class, "spec.role", role, "the machines have this role"))
+        .fix("Map the node role, with username system:node:{{EC2PrivateDNSName}} and groups system:bootstrappers and system:nodes, or create an access entry of type EC2_LINUX for it.")
+        .step(Risk::Mutating, "Add the entry", Some("kubectl edit configmap -n kube-system aws-auth".to_owned()));
+    let cluster = case.cluster_name().unwrap_or("CLUSTER");
+    let finding = match access_entry::of(case, role) {
+        Entrance::Missing { at, .. } => finding.with(saw(
+            format!("eks:ListAccessEntries {cluster}"),
+            "accessEntries",
+            format!("none for {role}{}", seen(at)),
+            "no access entry makes up for it",
+        )),
+        Entrance::NotRead => finding.with(saw(
+            format!("eks:DescribeCluster {cluster}"),
+            "accessConfig.authenticationMode",
+            "CONFIG_MAP",
+            "no access entry makes up for it: this cluster reads none",
+        )),
+        _ => or_ask(
+            finding,
+            case.world.aws().access_entry(cluster, role),
+            format!("Does an access entry exist for {role}? Where the cluster uses access entries, aws-auth need not have it."),
+            format!("aws eks list-access-entries --cluster-name {cluster} --output text"),
+            |_, _| None,
+        ),
+    };
+    let blame = Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles");
+    match similar {
+        Some(entry) => finding.blaming(blame.at(&question.auth.map_roles, entry.arn_span)).into(),
+        None => finding.blaming(blame).into(),
+    }
+}

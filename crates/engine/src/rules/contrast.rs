@@ -1,0 +1,7 @@
+//! What the machines that fail have in common and those that joined do not.
+
+pub mod ami_drift_replacements_fail;
+pub mod image_never_joins;
+pub mod instance_type_never_joins;
+pub mod security_groups_differ;
+pub mod zone_never_joins;

@@ -1,0 +1,47 @@
+//! Machines with one image never join, those with another image of the same class do.
+
+use crate::api::{Blame, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::contrast::ami_drift_replacements_fail;
+use crate::rules::shared::contrast;
+
+pub static RULE: Rule = Rule {
+    cause: "ImageNeverJoins",
+    summary: "Machines with one image never join while those with another do: the image is broken, or does not fit its user data",
+    stages: &[Stage::Join],
+    reads: &[Input::NodeClaims, Input::NodeClasses],
+    versions: "all",
+    page: include_str!("../../../pages/ImageNeverJoins.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (Some(class), Some(_)) = (case.class(), case.claim) else { return Opinion::Silent };
+    let Some((split, confidence)) = contrast::suspicion(case, "image", &[]) else { return Opinion::Silent };
+    // Where Karpenter replaces machines for the new image, there is a rule that says more.
+    if matches!((ami_drift_replacements_fail::RULE.check)(case), Opinion::Found(_)) {
+        return Opinion::Silent;
+    }
+    let named = |id: &str| class.status.amis.iter().find(|a| a.id == id).map_or_else(|| id.to_owned(), |a| format!("{id} ({})", a.name));
+    let latest = class.spec.ami_selector_terms.iter().find_map(|t| t.alias.as_deref()).filter(|a| a.ends_with("@latest"));
+    let how = latest.map_or_else(String::new, |alias| format!("; the alias {alias} moves to each new release by itself"));
+    let summary = format!(
+        "No machine of {} {} with the image {} has joined (0 of {}), all {} with other images such as {} have{how}.",
+        class.kind,
+        class.name(),
+        named(split.value),
+        split.failed,
+        split.joined,
+        split.elsewhere
+    );
+    let object = format!("{}/{}", class.kind, class.name());
+    contrast::finding(case, &split, confidence, summary)
+        .with(saw(object, "status.amis", named(split.value), "the first entry that fits is what new machines get"))
+        .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms"))
+        .fix("Pin the image that works, by its id or the exact version of the alias, until the new one is mended.")
+        .step(Risk::Mutating, "Pin the old image", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())))
+        .into()
+}

@@ -1,0 +1,78 @@
+//! Machines of one instance type or architecture never join, those of others do.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::NodeClaim;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::contrast;
+use crate::rules::unknown::ask_the_instance;
+
+pub static RULE: Rule = Rule {
+    cause: "InstanceTypeNeverJoins",
+    summary: "Machines of one instance type or architecture never join while others of the class do",
+    stages: &[Stage::Join],
+    reads: &[Input::NodeClaims, Input::NodePools],
+    versions: "all",
+    page: include_str!("../../../pages/InstanceTypeNeverJoins.md"),
+    check,
+};
+
+const TYPE: &str = "node.kubernetes.io/instance-type";
+
+fn check(case: &Case) -> Opinion {
+    let (Some(class), Some(claim)) = (case.class(), case.claim) else { return Opinion::Silent };
+    let finding = if let Some(finding) = swapping(case, claim) {
+        finding
+    } else {
+        let kinds = ["instance type", "instance family", "architecture"];
+        // The wider dimension says more: all machines of arm64 rather than those of one type.
+        let widest =
+            ["architecture", "instance family", "instance type"].into_iter().find_map(|what| contrast::suspicion(case, what, &kinds));
+        let Some((split, confidence)) = widest else { return Opinion::Silent };
+        // Of a family or architecture only one type may have been tried.
+        let type_ = claim.metadata.label(TYPE).filter(|type_| *type_ != split.value);
+        let all = type_.filter(|type_| contrast::splits(case).any(|s| s.value == *type_ && s.failed == split.failed));
+        let tried = all.map_or_else(String::new, |type_| format!(", all of type {type_}"));
+        let summary = format!(
+            "No machine of {} {} with {} {} has joined (0 of {}{tried}), all {} others have: the image or user data most likely does not suit it.",
+            class.kind,
+            class.name(),
+            split.dimension.what,
+            split.value,
+            split.failed,
+            split.joined
+        );
+        contrast::finding(case, &split, confidence, summary)
+    };
+    let finding = finding.fix("Exclude these instance types in the NodePool's requirements, and read the console output of one of them.");
+    match claim.node_pool() {
+        Some(pool) => finding
+            .blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"))
+            .step(Risk::Mutating, "Exclude the type", Some(format!("kubectl edit nodepool {pool}")))
+            .into(),
+        None => finding.into(),
+    }
+}
+
+/// Types of the first generations come with swap, over which the kubelet refuses to start.
+/// Source: <https://karpenter.sh/docs/troubleshooting/> "Swap on c1, m1, m2 instance types".
+fn swapping(case: &Case, claim: &NodeClaim) -> Option<Finding> {
+    let type_ = claim.metadata.label(TYPE)?;
+    let old = ["c1.", "m1.", "m2."].iter().any(|family| type_.starts_with(family));
+    if !old || case.peers().is_some_and(|peers| peers.joined_with("instance type", type_) > 0) {
+        return None;
+    }
+    let summary = format!(
+        "NodeClaim {} runs on {type_}, a type of the first generations that comes with swap on, over which the kubelet refuses to start.",
+        claim.name()
+    );
+    let evidence = saw(
+        case.subject(),
+        "metadata.labels['node.kubernetes.io/instance-type']",
+        type_,
+        "the instance store is formatted as swap at boot",
+    );
+    Some(ask_the_instance(case, Finding::new(Confidence::Likely, summary, evidence)))
+}

@@ -1,0 +1,96 @@
+//! No machine of this node class has joined, and it lacks a security group that the classes whose machines join all have.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::objects::{Node, NodeClaim, NodeClass, SecurityGroup};
+use crate::rules::Rule;
+use crate::rules::unknown::ask_the_instance;
+use std::collections::BTreeSet;
+
+pub static RULE: Rule = Rule {
+    cause: "SecurityGroupsDiffer",
+    summary: "No machine of the node class joins, and it lacks a security group that classes have whose machines join",
+    stages: &[Stage::Join],
+    reads: &[Input::NodeClasses, Input::NodeClaims, Input::Nodes],
+    versions: "all",
+    page: include_str!("../../../pages/SecurityGroupsDiffer.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(class) = case.class() else { return Opinion::Silent };
+    let own: BTreeSet<&SecurityGroup> = class.status.security_groups.iter().collect();
+    if own.is_empty() || case.peers().is_none_or(|p| !p.joined().is_empty()) {
+        return Opinion::Silent;
+    }
+    // Machines with another role may be turned away for that.
+    let same_identity = |c: &NodeClass| (&c.spec.role, &c.spec.instance_profile) == (&class.spec.role, &class.spec.instance_profile);
+    let joining: Vec<&NodeClass> = case
+        .world
+        .classes()
+        .map(|facts| &facts.class)
+        .filter(|c| c.kind == class.kind && c.name() != class.name() && !c.status.security_groups.is_empty() && same_identity(c))
+        .filter(|c| (same_boot(c, class) || same_subnet(c, class)) && joins(case, c))
+        .collect();
+    let [first, ..] = joining.as_slice() else { return Opinion::Silent };
+    let missing: Vec<&SecurityGroup> =
+        first.status.security_groups.iter().filter(|group| !has(class, group) && joining.iter().all(|c| has(c, group))).collect();
+    let Some(group) = missing.iter().find(|g| is_clusters(g)).or(missing.first()) else {
+        return Opinion::ruled_out(format!(
+            "{} {} has the security groups of {}, whose machines join",
+            class.kind,
+            class.name(),
+            first.name()
+        ));
+    };
+    // Where nothing else differs that a kubelet depends on.
+    let alike = joining.iter().any(|c| same_boot(c, class) && same_subnet(c, class));
+    let confidence = if alike { Confidence::Likely } else { Confidence::Possible };
+    let shown = |g: &SecurityGroup| if g.name.is_empty() { g.id.clone() } else { format!("{} ({})", g.id, g.name) };
+    let name = class.name();
+    let kind = if is_clusters(group) { "the cluster's own security group" } else { "the security group" };
+    let object = format!("{}/{name}", class.kind);
+    let held = own.iter().map(|g| shown(g)).collect::<Vec<_>>().join(", ");
+    let finding = Finding::new(
+        confidence,
+        format!(
+            "No machine of {} {name} has joined, and unlike {}, whose machines join, it does not have {kind} {}: their kubelets may not reach the API server.",
+            class.kind,
+            joining.iter().map(|c| c.name()).collect::<Vec<_>>().join(", "),
+            shown(group)
+        ),
+        saw(object, "status.securityGroups", held, format!("{} is not among them", shown(group))),
+    )
+    .with(saw(format!("{}/{}", first.kind, first.name()), "status.securityGroups", shown(group), "machines of this class join"))
+    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.securityGroupSelectorTerms"))
+    .fix("Select the cluster's security group, or open 443 to the control plane and 10250 from it in the group that is selected; the control plane's group must admit it too.")
+    .step(Risk::Inspect, "Compare the rules of the groups", Some(format!("aws ec2 describe-security-group-rules --filters Name=group-id,Values={},{}", own.iter().map(|g| g.id.as_str()).collect::<Vec<_>>().join(","), group.id)))
+    .step(Risk::Mutating, "Select the group", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())));
+    ask_the_instance(case, finding).into()
+}
+
+fn has(class: &NodeClass, group: &SecurityGroup) -> bool {
+    class.status.security_groups.iter().any(|g| g.id == group.id)
+}
+
+fn same_boot(a: &NodeClass, b: &NodeClass) -> bool {
+    (a.spec.user_data.as_deref(), a.family_name()) == (b.spec.user_data.as_deref(), b.family_name())
+}
+
+fn same_subnet(a: &NodeClass, b: &NodeClass) -> bool {
+    a.status.subnets.iter().any(|s| b.status.subnets.iter().any(|other| other.id == s.id))
+}
+
+/// EKS names the group that it makes for a cluster `eks-cluster-sg-NAME-NUMBER`.
+fn is_clusters(group: &SecurityGroup) -> bool {
+    group.name.starts_with("eks-cluster-sg-")
+}
+
+fn joins(case: &Case, class: &NodeClass) -> bool {
+    struct Joins(bool);
+    let world = case.world;
+    let is_ready = |c: &NodeClaim| world.nodes_with_provider_id(&c.status.provider_id).any(Node::is_ready);
+    world.once(&format!("{}/{}", class.kind, class.name()), || Joins(world.joined_of_class(&class.kind, class.name()).any(is_ready))).0
+}

@@ -1,0 +1,61 @@
+//! Machines of one zone never join, those of other zones do: the subnet there has no way to the cluster.
+
+use crate::api::{Blame, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::contrast;
+
+pub static RULE: Rule = Rule {
+    cause: "ZoneNeverJoins",
+    summary: "Machines of one zone never join while those of other zones do: its subnet has no way to the cluster",
+    stages: &[Stage::Join],
+    reads: &[Input::NodeClaims, Input::NodeClasses],
+    versions: "all",
+    page: include_str!("../../../pages/ZoneNeverJoins.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (Some(class), Some(_)) = (case.class(), case.claim) else { return Opinion::Silent };
+    let Some((split, confidence)) = contrast::suspicion(case, "zone", &[]) else { return Opinion::Silent };
+    let zone = split.value;
+    let subnets: Vec<&str> = class.status.subnets.iter().filter(|s| s.zone == zone).map(|s| s.id.as_str()).collect();
+    let where_ = if subnets.is_empty() { "the subnet there".to_owned() } else { format!("subnet {}", subnets.join(", ")) };
+    let summary = format!(
+        "No machine of {} {} in zone {zone} has joined (0 of {}), all {} in other zones have: most likely {where_} has no route to the cluster (NAT gateway, VPC endpoints, public IP).",
+        class.kind,
+        class.name(),
+        split.failed,
+        split.joined
+    );
+    let mut finding = contrast::finding(case, &split, confidence, summary)
+        .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.subnetSelectorTerms"))
+        .fix("Give the subnet the route that the others have: a NAT gateway or the VPC endpoints for a private one, auto-assigned public IPs for a public one, and the same network ACL; or select only the subnets that work.");
+    if !subnets.is_empty() {
+        finding = finding.with(saw(
+            format!("{}/{}", class.kind, class.name()),
+            "status.subnets",
+            subnets.join(", "),
+            format!("the subnets in {zone}"),
+        ));
+    }
+    let ids = if subnets.is_empty() {
+        format!("Name=availability-zone,Values={zone}")
+    } else {
+        format!("Name=association.subnet-id,Values={}", subnets.join(","))
+    };
+    let (verb, filter) = if subnets.is_empty() { ("describe-subnets", ids) } else { ("describe-route-tables", ids) };
+    finding
+        .unknown(
+            "Does the subnet have the default route, endpoints and public IPs that the others have?",
+            format!("aws ec2 {verb} --filters {filter}"),
+        )
+        .step(
+            Risk::Mutating,
+            "Leave the subnet out until it is mended",
+            Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())),
+        )
+        .into()
+}

@@ -1,0 +1,148 @@
+//! The EKS node monitoring agent calls the Node's GPU or Neuron device broken.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::Pod;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::devices::extended_resource_missing::missing;
+use crate::rules::shared::repair;
+
+pub static RULE: Rule = Rule {
+    cause: "AcceleratorBroken",
+    summary: "The EKS node monitoring agent reports that the Node's GPU or Neuron device is broken",
+    stages: &[Stage::Initialize, Stage::Ready],
+    reads: &[Input::Nodes, Input::DaemonSets, Input::Events],
+    versions: "EKS node monitoring agent",
+    page: include_str!("../../../pages/AcceleratorBroken.md"),
+    check,
+};
+
+/// Part of the agent's reason, what it means, what to do.
+/// Source: eks-node-monitoring-agent v1.7.0 monitors/nvidia, monitors/neuron, reasons.yaml.
+const REPORTS: &[(&str, &str)] = &[
+    ("XID", "the NVIDIA driver reported a fatal error of the GPU"),
+    ("DoubleBit", "the GPU's memory has an error that cannot be corrected"),
+    ("NVLink", "the link between the GPUs has failed"),
+    ("DeviceCountMismatch", "a GPU has fallen off the bus"),
+    ("FabricManager", "the NVIDIA fabric manager does not run, so the GPUs cannot talk to each other"),
+    ("NvidiaFabric", "the NVSwitch fabric has failed"),
+    ("DCGMDiagnostic", "DCGM's diagnosis of the GPU has failed"),
+    ("DCGMHealthCode", "DCGM's health check of the GPU has failed"),
+    ("Uncorrectable", "the Neuron device has a memory error that cannot be corrected"),
+    ("NeuronDMA", "the Neuron device's DMA engine has failed"),
+];
+
+fn check(case: &Case) -> Opinion {
+    let Some(node) = case.node else { return Opinion::Silent };
+    let Some(broken) = node.condition("AcceleratedHardwareReady") else { return Opinion::Silent };
+    if !broken.is_false() {
+        return Opinion::ruled_out(format!("the node monitoring agent reports no fault of the accelerator of Node {}", node.name()));
+    }
+    // A Node that waits for something else has that as its cause.
+    let lacks_devices =
+        || node.is_ready() && case.claim.is_some_and(|c| missing(c, node).iter().any(|r| r.contains("gpu") || r.contains("neuron")));
+    if !(case.wait.evidence.field.contains("AcceleratedHardwareReady") || case.stage() == Stage::Initialize && lacks_devices()) {
+        return Opinion::Silent;
+    }
+    let name = node.name();
+    let evidence = saw(
+        format!("Node/{name}"),
+        r#"status.conditions[?(@.type=="AcceleratedHardwareReady")]"#,
+        broken.shown(),
+        "the EKS node monitoring agent says so, and never takes it back by itself",
+    );
+    // DCGMError is about reaching DCGM, not about the device (containers-roadmap#2555, #2567).
+    if broken.reason == "DCGMError" {
+        return no_dcgm(case, name, evidence).into();
+    }
+    let meaning = REPORTS.iter().find(|(part, _)| broken.reason.contains(part)).map_or("the accelerator is broken", |(_, meaning)| meaning);
+    let said = if broken.message.is_empty() {
+        broken.reason.to_string()
+    } else {
+        format!("{}: {}", broken.reason, broken.message.trim_end_matches('.'))
+    };
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!("Node {name} has had a broken accelerator since {}: {meaning} ({said}).", case.since()),
+        evidence,
+    )
+    .blaming(Blame::object("v1", "Node", name).field("status.conditions"))
+    .fix("Replace the machine: pods on its accelerator fail, and no restart of theirs mends it.")
+    .step(
+        Risk::Inspect,
+        "See the agent's events",
+        Some(format!("kubectl get events -A --field-selector involvedObject.kind=Node,involvedObject.name={name}")),
+    )
+    .step(
+        Risk::Destructive,
+        "Replace the machine; its pods are drained first",
+        Some(case.claim.map_or_else(
+            || format!("kubectl drain --ignore-daemonsets --delete-emptydir-data {name}"),
+            |c| format!("kubectl delete nodeclaim {}", c.name()),
+        )),
+    );
+    repair::who_replaces(case, finding).into()
+}
+
+/// The DaemonSet with which the agent's add-on brings DCGM.
+const SERVER: &str = "dcgm-server";
+
+fn no_dcgm(case: &Case, name: &str, evidence: Evidence) -> Finding {
+    let refused = case.world.daemon_sets().find(|d| d.metadata.name == SERVER).and_then(|set| {
+        let taint = case.node?.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t))?;
+        Some((set, taint))
+    });
+    let head =
+        format!("The node monitoring agent cannot reach DCGM on Node {name} since {}, and therefore calls the GPU broken", case.since());
+    let pods = || case.pods().filter(|p| p.daemon_set() == Some(SERVER));
+    let failing = pods().find_map(|p| Some((p, p.trouble()?)));
+    let replaced = case.claim.is_some_and(|c| c.is_true("Registered")) && case.karpenter().is_some_and(|k| k.repairs_nodes == Some(true));
+    match refused {
+        Some((set, taint)) => {
+            Finding::new(Confidence::Certain, format!("{head}: DaemonSet {SERVER} does not tolerate the Node's taint {taint}."), evidence)
+                .blaming(
+                    Blame::object("apps/v1", "DaemonSet", SERVER)
+                        .namespace(set.metadata.namespace.as_deref().unwrap_or_default())
+                        .field("spec.template.spec.tolerations"),
+                )
+                .fix("Let dcgm-server tolerate the Node's taints (the add-on's setting dcgmAgent.tolerations).")
+        }
+        None if failing.is_some() || !replaced => unreachable_server(&head, failing, evidence),
+        None => replaced_for_nothing(case, &head, name, evidence),
+    }
+}
+
+/// DCGM's server is there and fails, or it is not known what keeps the agent from it.
+fn unreachable_server(head: &str, failing: Option<(&Pod, (&str, String))>, evidence: Evidence) -> Finding {
+    let server = Blame::object("apps/v1", "DaemonSet", SERVER).namespace("kube-system");
+    match failing {
+        Some((pod, (container, why))) => Finding::new(
+            Confidence::Certain,
+            format!("{head}: its pod {} fails there (container {container}: {why}).", pod.metadata.name),
+            evidence,
+        )
+        .blaming(Blame::object("v1", "Pod", &pod.metadata.name).namespace(pod.metadata.namespace.as_deref().unwrap_or_default()))
+        .fix("Mend dcgm-server's pod; then restart the monitoring agent's pod on the Node, which does not take its word back by itself."),
+        None => Finding::new(Confidence::Likely, format!("{head}; the GPU itself may be well."), evidence)
+            .blaming(server)
+            .fix("Get dcgm-server running on the Node, and only one DCGM: the GPU operator brings its own. Replace the machine if the driver does not answer either."),
+    }
+}
+
+/// The condition stays False after DCGM can be reached again, and node repair goes by the condition.
+/// Source: aws/eks-node-monitoring-agent v1.7.0 pkg/manager/node_exporter.go `Fatal`; reports #266, #275.
+fn replaced_for_nothing(case: &Case, head: &str, name: &str, evidence: Evidence) -> Finding {
+    const AGENT: &str = "eks-node-monitoring-agent";
+    let summary = format!("{head}; the GPU itself may be well, and Karpenter's node repair replaces the machine for it.");
+    let finding = Finding::new(Confidence::Certain, summary, evidence)
+        .blaming(Blame::object("apps/v1", "DaemonSet", AGENT).namespace("kube-system"))
+        .fix("Restart the agent's pod on the Node: it reports the loss of the connection once, and never that it is back. Only one DCGM may run there: the GPU operator brings its own.")
+        .step(
+            Risk::LowRisk,
+            "Restart the agent's pod there",
+            Some(format!("kubectl delete pod -n kube-system -l app.kubernetes.io/name={AGENT} --field-selector spec.nodeName={name}")),
+        );
+    repair::who_replaces(case, finding)
+}

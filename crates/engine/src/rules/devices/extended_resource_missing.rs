@@ -1,0 +1,361 @@
+//! A resource that the machine was bought for never appeared on the Node.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::objects::{DaemonSet, Node, NodeClaim, Requirement};
+use crate::rules::Rule;
+use crate::rules::shared::placement;
+use crate::rules::shared::pull;
+use crate::upstream::vpc_cni;
+use readers::source_text::Span;
+use readers::userdata::Family;
+
+pub static RULE: Rule = Rule {
+    cause: "ExtendedResourceMissing",
+    summary: "A requested resource (a GPU, an EFA device, a pod ENI) never appeared in the Node's allocatable",
+    stages: &[Stage::Initialize],
+    reads: &[Input::Nodes, Input::Pods, Input::DaemonSets],
+    versions: "all",
+    page: include_str!("../../../pages/ExtendedResourceMissing.md"),
+    check,
+};
+
+/// Who makes a resource appear.
+struct Source {
+    resource: &'static str,
+    who: &'static str,
+    /// Parts of DaemonSet names, as charts and manifests call them.
+    daemon_sets: &'static [&'static str],
+    /// DaemonSets that load the driver first, in the same way: the device plugin waits for them.
+    drivers: &'static [&'static str],
+    fix: &'static str,
+}
+
+const SOURCES: &[Source] = &[
+    Source {
+        resource: "nvidia.com/gpu",
+        who: "the NVIDIA device plugin",
+        daemon_sets: &["nvidia-device-plugin", "nvidia-gpu-device-plugin"],
+        // gpu-operator assets/state-driver, assets/state-container-toolkit
+        drivers: &["nvidia-driver-daemonset", "nvidia-container-toolkit-daemonset"],
+        fix: "Install the NVIDIA device plugin, let it tolerate the NodePool's taints, and use an image with the NVIDIA driver.",
+    },
+    Source {
+        resource: "aws.amazon.com/neuron",
+        who: "the Neuron device plugin",
+        daemon_sets: &["neuron-device-plugin"],
+        drivers: &[],
+        fix: "Install the Neuron device plugin and let it tolerate the NodePool's taints.",
+    },
+    Source {
+        resource: "aws.amazon.com/neuroncore",
+        who: "the Neuron device plugin",
+        daemon_sets: &["neuron-device-plugin"],
+        drivers: &[],
+        fix: "Install the Neuron device plugin and let it tolerate the NodePool's taints.",
+    },
+    Source {
+        resource: "aws.amazon.com/neurondevice",
+        who: "the Neuron device plugin",
+        daemon_sets: &["neuron-device-plugin"],
+        drivers: &[],
+        fix: "Install the Neuron device plugin and let it tolerate the NodePool's taints.",
+    },
+    Source {
+        resource: "amd.com/gpu",
+        who: "the AMD GPU device plugin",
+        daemon_sets: &["amdgpu-device-plugin"],
+        drivers: &[],
+        fix: "Install the AMD GPU device plugin and let it tolerate the NodePool's taints.",
+    },
+    Source {
+        resource: "habana.ai/gaudi",
+        who: "the Habana device plugin",
+        daemon_sets: &["habanalabs-device-plugin"],
+        drivers: &[],
+        fix: "Install the Habana device plugin and let it tolerate the NodePool's taints.",
+    },
+    Source {
+        resource: "vpc.amazonaws.com/efa",
+        who: "the EFA device plugin",
+        daemon_sets: &["efa-k8s-device-plugin", "efa-device-plugin"],
+        drivers: &[],
+        fix: "Install the EFA device plugin and let it tolerate the NodePool's taints.",
+    },
+    Source {
+        resource: "vpc.amazonaws.com/pod-eni",
+        who: "the VPC resource controller",
+        daemon_sets: &[],
+        drivers: &[],
+        fix: "Set ENABLE_POD_ENI=true on the VPC CNI, use instance types with trunk ENIs, and give the cluster role AmazonEKSVPCResourceController.",
+    },
+    // amazon-vpc-resource-controller-k8s: its webhook adds this request to Windows pods.
+    Source {
+        resource: "vpc.amazonaws.com/PrivateIPv4Address",
+        who: "the VPC resource controller",
+        daemon_sets: &[],
+        drivers: &[],
+        fix: "Set enable-windows-ipam: \"true\" in the ConfigMap kube-system/amazon-vpc-cni, and give the cluster role AmazonEKSVPCResourceController.",
+    },
+    Source {
+        resource: "aws.ec2.nitro/nitro_enclaves",
+        who: "the Nitro Enclaves device plugin",
+        daemon_sets: &["nitro-enclaves"],
+        drivers: &[],
+        fix: "Install the Nitro Enclaves device plugin, and launch the instances with enclaves enabled.",
+    },
+    Source {
+        resource: "hugepages-2Mi",
+        who: "the kernel, told at boot",
+        daemon_sets: &[],
+        drivers: &[],
+        fix: "Reserve the huge pages in the image or in user data before the kubelet starts.",
+    },
+    Source {
+        resource: "hugepages-1Gi",
+        who: "the kernel, told at boot",
+        daemon_sets: &[],
+        drivers: &[],
+        fix: "Reserve the huge pages in the image or in user data before the kubelet starts.",
+    },
+];
+
+/// In any unit: `0`, `0Ki`, `0.0`.
+fn is_zero(quantity: &str) -> bool {
+    !quantity.bytes().any(|b| (b'1'..=b'9').contains(&b))
+}
+
+/// What the claim asks for and the Node does not offer. Karpenter names one of them at random.
+/// Source: core pkg/controllers/nodeclaim/lifecycle/initialization.go `RequestedResourcesRegistered` (v1.14.3).
+pub(crate) fn missing<'c>(claim: &'c NodeClaim, node: &Node) -> Vec<&'c str> {
+    let offered = |name: &str| node.status.allocatable.get(name).is_some_and(|q| !is_zero(q));
+    let requests = claim.spec.resources.requests.iter();
+    requests.filter(|(name, wanted)| !is_zero(wanted) && !offered(name)).map(|(name, _)| name).collect()
+}
+
+fn check(case: &Case) -> Opinion {
+    let (Some(node), Some(claim)) = (case.node, case.claim) else { return Opinion::Silent };
+    let missing = missing(claim, node);
+    let Some(&first) = missing.iter().find(|name| SOURCES.iter().any(|s| s.resource == **name)).or(missing.first()) else {
+        return Opinion::ruled_out(format!("Node {} offers every resource that NodeClaim {} asked for", node.name(), claim.name()));
+    };
+    // cpu and memory are missing only where the kubelet has not reported at all.
+    if !node.is_ready() || missing.contains(&"cpu") || missing.contains(&"memory") {
+        return Opinion::Silent;
+    }
+    let list = missing.join(", ");
+    let source = SOURCES.iter().find(|s| s.resource == first);
+    let (confidence, why, blame) = explain(case, node, first, source);
+    let summary = format!(
+        "{list} {} requested, but Node {} has offered none since {}: {why}.",
+        if missing.len() == 1 { "was" } else { "were" },
+        node.name(),
+        case.since()
+    );
+    let object = format!("Node/{}", node.name());
+    let finding = Finding::new(
+        confidence,
+        summary,
+        saw(
+            &object,
+            format!("status.allocatable['{first}']"),
+            node.status.allocatable.get(first).unwrap_or("absent"),
+            "the resource is not there to schedule on",
+        ),
+    )
+    .with(saw(
+        case.subject(),
+        format!("spec.resources.requests['{first}']"),
+        claim.spec.resources.requests.get(first).unwrap_or_default(),
+        "Karpenter waits for this resource without end",
+    ))
+    .blaming(blame)
+    .fix(source.map_or("Install what advertises the resource on the Node, or stop requesting it.", |s| s.fix))
+    .step(
+        Risk::Inspect,
+        "See what the Node offers",
+        Some(format!("kubectl get node {} -o jsonpath='{{.status.allocatable}}'", node.name())),
+    );
+    finding.into()
+}
+
+/// The VPC CNI only asks for a trunk interface where it is told to.
+/// Source: amazon-vpc-cni-k8s v1.20.4 README.md `ENABLE_POD_ENI` (default false).
+fn pod_eni_off(case: &Case, resource: &str) -> Option<(Confidence, String, Blame)> {
+    let set =
+        case.world.daemon_sets().find(|d| d.metadata.name == vpc_cni::AWS_NODE).filter(|_| resource == "vpc.amazonaws.com/pod-eni")?;
+    let off = !set.env("ENABLE_POD_ENI").is_some_and(|v| v.eq_ignore_ascii_case("true"));
+    let blame = Blame::object("apps/v1", "DaemonSet", &set.metadata.name)
+        .namespace(set.metadata.namespace.as_deref().unwrap_or_default())
+        .field("spec.template.spec.containers[0].env");
+    off.then(|| {
+        (Confidence::Certain, "security groups for pods are off: DaemonSet aws-node does not set ENABLE_POD_ENI=true".to_owned(), blame)
+    })
+}
+
+/// A Node that offers the resource.
+struct Offering(Option<String>);
+
+/// Nothing is called as the device plugin is: absent, under another name, or part of the image.
+fn without_daemon_set(case: &Case, node: &Node, resource: &str, source: &Source) -> (Confidence, String, Blame) {
+    let blame = Blame::object("v1", "Node", node.name()).field("status.allocatable");
+    let offers = |n: &&Node| n.status.allocatable.get(resource).is_some_and(|q| !is_zero(q));
+    let offering = case.world.once(resource, || Offering(case.world.nodes().find(offers).map(|n| n.name().to_owned())));
+    if let Some(other) = &offering.0 {
+        return (Confidence::Possible, format!("Node {other} does offer it, so something advertises it, but not here"), blame);
+    }
+    // Bottlerocket's NVIDIA variants start the device plugin as a service of the image.
+    // Source: bottlerocket-core-kit packages/nvidia-k8s-device-plugin.
+    if node.status.node_info.os_image.starts_with("Bottlerocket") {
+        return (Confidence::Likely, format!("on Bottlerocket {} is part of the image's accelerated variant", source.who), blame);
+    }
+    if case.world.missing(Input::DaemonSets).is_some() {
+        return (Confidence::Possible, format!("{} advertises it, and whether it is installed could not be read", source.who), blame);
+    }
+    (Confidence::Likely, format!("no DaemonSet of {} is in the cluster", source.who), blame)
+}
+
+fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) -> (Confidence, String, Blame) {
+    let node_blame = || Blame::object("v1", "Node", node.name()).field("status.allocatable");
+    if let Some((renamed, _)) =
+        node.status.allocatable.iter().find(|(k, _)| k.strip_prefix(resource).is_some_and(|rest| rest.starts_with(".shared")))
+    {
+        return (
+            Confidence::Certain,
+            format!("the device plugin offers it as {renamed} (time-slicing or MPS with renameByDefault)"),
+            renaming_setting(case).unwrap_or_else(node_blame),
+        );
+    }
+    // mig.strategy=mixed. Source: NVIDIA/k8s-device-plugin v0.17 internal/rm/device_map.go.
+    if let Some(slice) =
+        node.status.allocatable.iter().find(|(k, v)| resource == "nvidia.com/gpu" && k.starts_with("nvidia.com/mig-") && !is_zero(v))
+    {
+        return (Confidence::Certain, format!("the device plugin offers slices instead ({}; mig.strategy=mixed)", slice.0), node_blame());
+    }
+    let Some(source) = source else {
+        let why =
+            "nothing on the Node advertises it, and nodewhy does not know what should (a NodeOverlay may promise what no machine has)";
+        return (Confidence::Possible, why.to_owned(), node_blame());
+    };
+    if let Some(found) = pod_eni_off(case, resource) {
+        return found;
+    }
+    if source.daemon_sets.is_empty() {
+        return (Confidence::Likely, format!("{} has not provided it", source.who), node_blame());
+    }
+    // The chart of the device plugin names its feature discovery after itself.
+    let is_source = |name: &str| source.daemon_sets.iter().any(|part| name.contains(part)) && !name.contains("feature-discovery");
+    if let Some(found) = failing_driver(case, source) {
+        return found;
+    }
+    if let Some(pod) = case.pods().find(|p| p.daemon_set().is_some_and(is_source)) {
+        let starts = pod.trouble().is_none_or(|(_, why)| pull::explain(&why).is_none());
+        if let Some(found) = image_without_driver(case, source).filter(|_| starts) {
+            return found;
+        }
+        let blame = Blame::object("v1", "Pod", &pod.metadata.name).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
+        return match pod.trouble() {
+            Some((container, why)) => {
+                // A device plugin may crash until the driver is there.
+                let confidence = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
+                (confidence, format!("{} fails on the Node (container {container}: {why})", source.who), blame)
+            }
+            None if pod.is_ready() => {
+                (Confidence::Likely, format!("{} runs there and finds no device; the image may lack the driver", source.who), node_blame())
+            }
+            None => (Confidence::Likely, format!("{} is not Ready on the Node", source.who), blame),
+        };
+    }
+    let sets: Vec<&DaemonSet> = case.world.daemon_sets().filter(|d| is_source(&d.metadata.name)).collect();
+    let Some(set) = sets.first() else { return without_daemon_set(case, node, resource, source) };
+    let name = &set.metadata.name;
+    let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(set.metadata.namespace.as_deref().unwrap_or_default());
+    if let Some(refusal) = placement::refusal(set, node) {
+        let unmet = set.spec.template.spec.affinity.unmet(&node.metadata);
+        if refusal.field.ends_with("affinity")
+            && let Some(found) = starved_labeller(case, node, name, &unmet)
+        {
+            return found;
+        }
+        // The GPU operator labels a Node some minutes after it joined, once the driver is there.
+        let confidence = if case.is_overdue() || !refusal.may_change { Confidence::Certain } else { Confidence::Likely };
+        return (confidence, refusal.why, blame.field(refusal.field));
+    }
+    (Confidence::Likely, format!("DaemonSet {name} has no pod on the Node"), blame)
+}
+
+/// The device plugin waits for labels of Node Feature Discovery, and its worker may not run here.
+fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requirement]) -> Option<(Confidence, String, Blame)> {
+    // node-feature-discovery pkg/apis/nfd/v1alpha1 `FeatureLabelNs`
+    let label = unmet.iter().find(|r| r.key.starts_with("feature.node.kubernetes.io/"))?;
+    let is_worker = |d: &&DaemonSet| d.metadata.name.ends_with("node-feature-discovery-worker") || d.metadata.name == "nfd-worker";
+    let workers: Vec<&DaemonSet> = case.world.daemon_sets().filter(is_worker).collect();
+    let refused = |d: &DaemonSet| node.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !d.tolerates(t)).cloned();
+    let (worker, taint) = workers.first().and_then(|d| Some((*d, refused(d)?)))?;
+    if workers.iter().any(|d| refused(d).is_none()) {
+        return None;
+    }
+    let name = &worker.metadata.name;
+    let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(worker.metadata.namespace.as_deref().unwrap_or_default());
+    Some((
+        Confidence::Certain,
+        format!(
+            "DaemonSet {plugin} runs only on Nodes with {}, and DaemonSet {name}, which sets that label, does not tolerate the Node's taint {taint}",
+            label.shown()
+        ),
+        blame.field("spec.template.spec.tolerations"),
+    ))
+}
+
+/// The image is one of AWS's own without the driver, and nothing in the cluster installs one.
+/// Source: awslabs/amazon-eks-ami v20260114 doc/usage (image names); AL2's GPU image is called amazon-eks-gpu-node.
+fn image_without_driver(case: &Case, source: &Source) -> Option<(Confidence, String, Blame)> {
+    const STANDARD: [&str; 3] = ["amazon-eks-node-al2023-", "amazon-eks-node-1.", "amazon-eks-arm64-node-"];
+    let needed = match source.resource {
+        "nvidia.com/gpu" => "nvidia",
+        "aws.amazon.com/neuron" | "aws.amazon.com/neuroncore" | "aws.amazon.com/neurondevice" => "neuron",
+        _ => return None,
+    };
+    let installs = |d: &DaemonSet| source.drivers.iter().any(|driver| d.metadata.name.contains(driver));
+    let class = case.class()?;
+    let image = case.claim.map(|c| c.status.image_id.as_str()).filter(|id| !id.is_empty())?;
+    let name = &class.status.amis.iter().find(|ami| ami.id == image)?.name;
+    let lacks = STANDARD.iter().any(|family| name.starts_with(family)) && !name.contains(needed);
+    if !lacks || case.world.missing(Input::DaemonSets).is_some() || case.world.daemon_sets().any(installs) {
+        return None;
+    }
+    let blame = Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms");
+    let why = format!(
+        "the image {name} has no {} driver, and nothing in the cluster installs one",
+        if needed == "nvidia" { "NVIDIA" } else { "Neuron" }
+    );
+    Some((Confidence::Likely, why, blame))
+}
+
+/// The device plugin only waits: what loads the driver fails.
+fn failing_driver(case: &Case, source: &Source) -> Option<(Confidence, String, Blame)> {
+    let driver = |set: &str| source.drivers.iter().any(|part| set.contains(part));
+    let (set, pod) = case.pods().find_map(|p| p.daemon_set().filter(|d| driver(d)).filter(|_| p.trouble().is_some()).map(|d| (d, p)))?;
+    let (container, why) = pod.trouble()?;
+    let confidence = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
+    let blame = Blame::object("apps/v1", "DaemonSet", set).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
+    Some((
+        confidence,
+        format!("{} waits for the driver, and DaemonSet {set} fails on the Node (container {container}: {why})", source.who),
+        blame,
+    ))
+}
+
+/// Where Bottlerocket's settings turn on the sharing that renames the resource.
+/// Source: bottlerocket-settings-sdk kubelet-device-plugins: device-sharing-strategy, rename-by-default.
+fn renaming_setting(case: &Case) -> Option<Blame> {
+    let (_, text) = case.user_data().filter(|(u, _)| u.family == Family::Bottlerocket)?;
+    let setting = |key: &str| text.lines().map(str::trim).find(|line| line.starts_with(key));
+    let line = ["rename-by-default", "device-sharing-strategy"].into_iter().find_map(setting)?;
+    let start = text.find(line)?;
+    let class = case.class()?;
+    let blame = Blame::object(&class.api_version, &class.kind, class.name()).field("spec.userData");
+    Some(blame.at(text, Span::new(start, start + line.len())))
+}

@@ -1,0 +1,105 @@
+//! The machine would join, but boots for longer than Karpenter waits.
+
+use crate::api::{Blame, Confidence, Stage};
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::{Case, duration};
+use crate::objects::input::Input;
+use crate::objects::{Node, NodeClaim};
+use crate::rules::Rule;
+use crate::rules::unknown::ask_the_instance;
+use crate::upstream::karpenter::{REGISTRATION_TIMEOUT, UNREGISTERED_TAINT};
+use chrono::TimeDelta;
+
+pub static RULE: Rule = Rule {
+    cause: "BootsTooSlowly",
+    summary: "The machine takes about as long to boot as Karpenter waits for it, or joins after that",
+    stages: &[Stage::Join, Stage::Register],
+    reads: &[Input::NodeClaims, Input::Nodes, Input::NodeClasses],
+    versions: "all; the 15 minutes are a constant in every version",
+    page: include_str!("../../../pages/BootsTooSlowly.md"),
+    check,
+};
+
+/// Enough of a class to know how long its machines take.
+const SAMPLE: usize = 100;
+/// From here on a boot comes near the timeout.
+const SLOW: TimeDelta = TimeDelta::minutes(10);
+
+fn check(case: &Case) -> Opinion {
+    match (case.claim, case.node) {
+        (Some(_), None) => like_its_siblings(case),
+        (None, Some(node)) => too_late(case, node),
+        _ => Opinion::Silent,
+    }
+}
+
+fn boot(claim: &NodeClaim) -> Option<TimeDelta> {
+    Some(claim.true_since("Registered")? - claim.true_since("Launched")?)
+}
+
+/// How long the slowest machine of the class took, of those that joined, and its name.
+struct Slowest(Option<(TimeDelta, String)>);
+
+/// Machines of the class that joined took long, so this one may only be on its way.
+fn like_its_siblings(case: &Case) -> Opinion {
+    let (Some(class), Some(of_class)) = (case.class(), case.class_object()) else { return Opinion::Silent };
+    // Whoever asks has not joined, and is none of them.
+    let slowest = case.world.once(&of_class, || {
+        let took = case.world.joined_of_class(&class.kind, class.name()).take(SAMPLE).filter_map(|c| Some((boot(c)?, c.name())));
+        Slowest(took.max().map(|(took, name)| (took, name.to_owned())))
+    });
+    let Some((took, slowest)) = &slowest.0 else { return Opinion::Silent };
+    let took = *took;
+    // As long as the others took, and no longer than leaves time to read a verdict.
+    let expected = case.wait.since.checked_add_signed(SLOW.min(took + TimeDelta::minutes(1)));
+    if let Some(at) = expected.filter(|at| took >= case.wait.patience && case.now < *at) {
+        return Opinion::LookAgain(at);
+    }
+    if took < SLOW {
+        return Opinion::ruled_out(format!("machines of the class join within {}", duration(took)));
+    }
+    let summary = format!(
+        "The machines of {} take up to {} to boot and join, and Karpenter deletes a machine that has not joined after {}: this one is most likely too slow.",
+        of_class.replacen('/', " ", 1),
+        duration(took),
+        duration(REGISTRATION_TIMEOUT)
+    );
+    let evidence = saw(
+        format!("NodeClaim/{slowest}"),
+        r#"status.conditions[?(@.type=="Registered")]"#,
+        format!("{} after the launch", duration(took)),
+        "a machine of the same class that did join",
+    );
+    let field = if class.spec.user_data.is_some() { "spec.userData" } else { "spec.amiSelectorTerms" };
+    let finding = advise(Finding::new(Confidence::Likely, summary, evidence))
+        .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field(field));
+    ask_the_instance(case, finding).into()
+}
+
+/// A machine of Karpenter's has joined, and its NodeClaim is gone.
+fn too_late(case: &Case, node: &Node) -> Opinion {
+    let of_karpenter = node.metadata.label("karpenter.sh/nodepool");
+    let waits = node.taint(UNREGISTERED_TAINT).is_some() && !node.spec.provider_id.is_empty();
+    let (Some(pool), true, None) = (of_karpenter, waits, case.world.missing(Input::NodeClaims)) else { return Opinion::Silent };
+    let name = node.name();
+    let summary = format!(
+        "Node {name} of NodePool {pool} has joined, but its NodeClaim is gone: most likely the machine booted for longer than the {} after which Karpenter deletes it.",
+        duration(REGISTRATION_TIMEOUT)
+    );
+    let finding = Finding::new(
+        Confidence::Likely,
+        summary,
+        saw(format!("Node/{name}"), "spec.providerID", node.spec.provider_id.clone(), "no NodeClaim has this id"),
+    )
+    .with(saw(format!("Node/{name}"), "metadata.labels['karpenter.sh/nodepool']", pool, "Karpenter launched this machine"))
+    .blaming(Blame::object("v1", "Node", name));
+    let finding = advise(finding).unknown(
+        "Was the NodeClaim deleted by the timeout, or by somebody?",
+        format!("kubectl get events -A --field-selector involvedObject.kind=NodeClaim | grep {pool}-"),
+    );
+    ask_the_instance(case, finding).into()
+}
+
+fn advise(finding: Finding) -> Finding {
+    finding.fix("Shorten the boot: bake drivers, hardening and large images into the AMI instead of doing it in user data; there is no setting for the 15 minutes.")
+}

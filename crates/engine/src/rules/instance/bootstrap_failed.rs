@@ -1,0 +1,51 @@
+//! The machine's console says that its bootstrap failed.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::told_by_aws::seen;
+
+pub static RULE: Rule = Rule {
+    cause: "BootstrapFailed",
+    summary: "nodeadm, bootstrap.sh or Bottlerocket's early-boot-config printed on the console that it failed, so no kubelet starts",
+    stages: &[Stage::Join],
+    reads: &[Input::NodeClasses],
+    versions: "all; seen only where nodewhy may ask EC2 for the console (--aws)",
+    page: include_str!("../../../pages/BootstrapFailed.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(id) = case.instance_id() else { return Opinion::Silent };
+    let Some((console, at)) = case.world.aws().console(id).known() else { return Opinion::Silent };
+    let Some(line) = console.lines.last() else {
+        return if console.bytes > 0 { Opinion::ruled_out("the console holds no line that says so") } else { Opinion::Silent };
+    };
+    // A script that fails under cloud-init need not be the one that starts the kubelet.
+    let confidence = if line.program == "cloud-init" { Confidence::Likely } else { Confidence::Certain };
+    let object = format!("ec2:GetConsoleOutput {id}");
+    let evidence = console.lines.iter().map(|line| {
+        saw(
+            object.clone(),
+            "Output",
+            format!("{}{}", line.text, seen(at)),
+            format!("{} printed this while the instance booted", line.program),
+        )
+    });
+    let mut evidence = evidence.rev();
+    let Some(first) = evidence.next() else { return Opinion::Silent };
+    let finding = Finding::new(confidence, format!("{} failed on {id} before a kubelet could start: {}", line.program, line.text), first)
+        .with_all(evidence)
+        .fix("Mend what the line names: user data, the image, or the way to the EC2 and EKS endpoints.")
+        .step(
+            Risk::Inspect,
+            "Read the whole console",
+            Some(format!("aws ec2 get-console-output --latest --output text --instance-id {id}")),
+        );
+    match case.class().filter(|class| class.spec.user_data.is_some()) {
+        Some(class) => finding.blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.userData")).into(),
+        None => finding.into(),
+    }
+}

@@ -1,0 +1,68 @@
+//! EC2 launches the instance and ends it again before it can boot.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::stage;
+use crate::objects::input::Input;
+use crate::objects::{Event, NodePool};
+use crate::rules::Rule;
+use std::collections::BTreeSet;
+
+pub static RULE: Rule = Rule {
+    cause: "InstanceDiesAtStart",
+    summary: "EC2 ends instance after instance within minutes of its launch, mostly because a volume cannot be decrypted",
+    stages: &[Stage::Launch],
+    reads: &[Input::Events, Input::NodePools, Input::NodeClasses],
+    versions: "all, where Karpenter has an interruption queue",
+    page: include_str!("../../../pages/InstanceDiesAtStart.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (Some(pool), None) = (case.pool.map(NodePool::name), case.claim) else { return Opinion::Silent };
+    let events: Vec<&Event> = case.world.claim_events_of_pool(pool).collect();
+    let died = stage::died_at_start(&events);
+    let claims: BTreeSet<&str> = died.iter().map(|e| e.involved_object.name.as_str()).collect();
+    let Some(newest) = died.iter().max_by_key(|e| e.last_seen()) else { return Opinion::Silent };
+    let encrypted = case.class().and_then(|class| {
+        let ebs = class.spec.block_device_mappings.iter().filter_map(|b| b.ebs.as_ref());
+        let key = ebs.clone().find_map(|e| e.kms_key_id.as_deref());
+        (key.is_some() || ebs.clone().any(|e| e.encrypted == Some(true))).then_some((class, key))
+    });
+    let suspicion = match encrypted {
+        Some((class, Some(key))) => {
+            format!("; {} {} encrypts their volumes with {key}, which EC2 may not be allowed to use", class.kind, class.name())
+        }
+        Some((class, None)) => {
+            format!("; {} {} encrypts their volumes, and EC2 may not be allowed to use the key", class.kind, class.name())
+        }
+        None => String::new(),
+    };
+    let mut finding = Finding::new(
+        Confidence::Certain,
+        format!("EC2 ended {} instances of NodePool {pool} within minutes of their launch, before they could join{suspicion}.", claims.len()),
+        saw(
+            format!("Event NodeClaim/{}", newest.involved_object.name),
+            "message",
+            newest.said(),
+            "the interruption queue told Karpenter that the instance ends; nobody had deleted the NodeClaim",
+        ),
+    )
+    .fix("Read EC2's state reason while it is there (about an hour): Client.InternalError and Client.InvalidKMSKey.InvalidState mean the key, Client.VolumeLimitExceeded the volume quota, Client.InstanceInitiatedShutdown the machine itself.")
+    .step(Risk::Inspect, "See why the instances ended", Some(format!("aws ec2 describe-instances --filters Name=tag:karpenter.sh/nodepool,Values={pool} Name=instance-state-name,Values=terminated --query 'Reservations[].Instances[].[InstanceId,StateReason.Code,StateReason.Message]' --output text")))
+    .unknown("Why did EC2 end them? Kubernetes is not told.", format!("aws ec2 describe-instances --filters Name=tag:karpenter.sh/nodepool,Values={pool} --query 'Reservations[].Instances[].StateReason'"));
+    finding.recurrences = u32::try_from(claims.len().saturating_sub(1)).unwrap_or(u32::MAX);
+    match encrypted {
+        Some((class, _)) => finding
+            .with(saw(
+                format!("{}/{}", class.kind, class.name()),
+                "spec.blockDeviceMappings",
+                "encrypted",
+                "an instance whose volume cannot be decrypted ends at once",
+            ))
+            .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.blockDeviceMappings"))
+            .into(),
+        None => finding.into(),
+    }
+}

@@ -1,0 +1,79 @@
+//! The instance is not there any more, and the NodeClaim still is.
+
+use crate::api::{Confidence, Risk, Stage};
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::{Case, timestamp};
+use crate::objects::NodeClaim;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::instance_state::{encryption, ended, is_gone};
+
+pub static RULE: Rule = Rule {
+    cause: "InstanceEnded",
+    summary: "The instance was stopped or terminated while its machine was waited for",
+    stages: &[Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready],
+    reads: &[Input::NodeClaims],
+    versions: "all; seen only where nodewhy may ask EC2 (--aws)",
+    page: include_str!("../../../pages/InstanceEnded.md"),
+    check,
+};
+
+/// What EC2's codes mean. Source: aws-sdk-go-v2 service/ec2 types `StateReason`.
+fn meaning(code: &str) -> &'static str {
+    match code {
+        "Client.InstanceInitiatedShutdown" => "the machine shut itself down",
+        "Client.UserInitiatedShutdown" => "somebody stopped or terminated it",
+        "Client.VolumeLimitExceeded" => "the account's limit of volumes or of their size is reached",
+        "Client.InvalidSnapshot.NotFound" => "the snapshot of its volume is not there",
+        "Client.InternalError" => "it could not be launched with what it was given, mostly an encrypted volume whose key cannot be used",
+        "Server.SpotInstanceTermination" | "Server.SpotInstanceShutdown" => "EC2 took the Spot instance back",
+        "Server.InsufficientInstanceCapacity" => "EC2 had no capacity for it",
+        "Server.ScheduledStop" => "EC2 stopped it for maintenance",
+        "Server.InternalError" => "a fault of EC2",
+        _ => "EC2 says no more",
+    }
+}
+
+fn check(case: &Case) -> Opinion {
+    let name = case.claim.map_or_else(|| case.subject(), |c| format!("NodeClaim {}", NodeClaim::name(c)));
+    let Some(id) = case.instance_id() else { return Opinion::Silent };
+    if let Some(seen) = is_gone(case) {
+        return Finding::new(
+            Confidence::Certain,
+            format!(
+                "EC2 does not know the instance {id} of {name} any more: it ended more than an hour ago, and its object was left behind."
+            ),
+            saw(
+                format!("ec2:DescribeInstances {id}"),
+                "Reservations",
+                format!("none{seen}"),
+                "EC2 shows an ended instance for about an hour; others of this cluster it shows",
+            ),
+        )
+        .fix("Delete the object that was left behind.")
+        .step(Risk::Inspect, "See what holds it", Some(format!("kubectl get {} -o yaml", case.subject().to_ascii_lowercase())))
+        .into();
+    }
+    let Some(ended) = ended(case) else {
+        return match case.world.aws().instance(id).known() {
+            Some((instance, _)) if instance.state == "running" => Opinion::ruled_out(format!("EC2 says that {id} runs")),
+            _ => Opinion::Silent,
+        };
+    };
+    // Where the class encrypts its volumes there is a rule that says more.
+    if ended.code.starts_with("Client.InvalidKMSKey") || (ended.code == "Client.InternalError" && encryption(case).is_some()) {
+        return Opinion::Silent;
+    }
+    let message = ended.instance.message.as_deref().unwrap_or_default();
+    let since = ended.instance.since.map_or_else(String::new, |at| format!(" at {}", timestamp(at)));
+    let code = if ended.code.is_empty() { "no reason given" } else { ended.code };
+    let state = &ended.instance.state;
+    Finding::new(
+        Confidence::Certain,
+        format!("The instance {id} of {name} is {state}{since} ({code}): {}.", meaning(ended.code)),
+        saw(format!("ec2:DescribeInstances {id}"), "State, StateReason", format!("{state}, {code}: {message}{}", ended.seen), "nothing will come of this instance; Kubernetes is not told"),
+    )
+    .fix("Look for who or what ended it; Karpenter makes another machine once the NodeClaim is deleted. An interruption queue lets Karpenter know at once.")
+    .step(Risk::Inspect, "See who ended it", Some(format!("aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue={id}")))
+    .into()
+}

@@ -1,0 +1,51 @@
+//! The selected image is an operating system without Kubernetes: no kubelet, no bootstrap.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::unknown::ask_the_instance;
+use readers::userdata::Family;
+use readers::userdata::image_name;
+
+pub static RULE: Rule = Rule {
+    cause: "NotAnEksImage",
+    summary: "The image is a plain or an ECS-optimized operating system: it has no kubelet and no EKS bootstrap",
+    stages: &[Stage::Join],
+    reads: &[Input::NodeClasses, Input::NodeClaims],
+    versions: "all",
+    page: include_str!("../../../pages/NotAnEksImage.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
+    let Some(ami) = class.status.amis.iter().find(|a| a.id == claim.status.image_id) else { return Opinion::Silent };
+    let Some(what) = image_name::without_kubelet(&ami.name) else { return Opinion::Silent };
+    // With Custom the user's own text may install what the image lacks.
+    if class.family().is_none_or(|f| f == Family::Custom) {
+        return Opinion::Silent;
+    }
+    if let Some(joined) = case.sibling_joined_with("image", &ami.id) {
+        return Opinion::ruled_out(format!("NodeClaim {} has joined with the image {}", joined.name(), ami.name));
+    }
+    let name = class.name();
+    let object = format!("{}/{name}", class.kind);
+    let own_text = class.spec.user_data.as_deref().is_some_and(|text| !text.trim().is_empty());
+    let finding = Finding::new(
+        if own_text { Confidence::Likely } else { Confidence::Certain },
+        format!(
+            "The image {} that {} {name} selects is {what}, not an EKS-optimized AMI: it has no kubelet and no bootstrap for amiFamily {}, so the machine never joins.",
+            ami.name,
+            class.kind,
+            class.family_name()
+        ),
+        saw(&object, "status.amis", format!("{} {}", ami.id, ami.name), "by its name this image is not made for EKS"),
+    )
+    .with(saw(case.subject(), "status.imageID", &claim.status.image_id, "the machine runs this image"))
+    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.amiSelectorTerms"))
+    .fix("Select an EKS-optimized image, best by alias (al2023@VERSION, bottlerocket@VERSION); a name pattern such as al2023-* takes the newest image of any kind.")
+    .step(Risk::Mutating, "Select by alias", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())));
+    if own_text { ask_the_instance(case, finding).into() } else { finding.into() }
+}

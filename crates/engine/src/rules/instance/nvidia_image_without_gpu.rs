@@ -1,0 +1,62 @@
+//! Bottlerocket's NVIDIA variant runs on a machine without a GPU, where its boot does not finish.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::NodeClaim;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::unknown::ask_the_instance;
+
+pub static RULE: Rule = Rule {
+    cause: "NvidiaImageWithoutGpu",
+    summary: "The image is Bottlerocket's NVIDIA variant, and the machine has no GPU",
+    stages: &[Stage::Join],
+    reads: &[Input::NodeClasses, Input::NodeClaims],
+    versions: "all",
+    page: include_str!("../../../pages/NvidiaImageWithoutGpu.md"),
+    check,
+};
+
+/// Karpenter labels a launched claim with its instance type's facts: the family always, a GPU only where there is one.
+/// Source: karpenter-provider-aws v1.14.1 `pkg/providers/instancetype/types.go` `computeRequirements`.
+const FAMILY: &str = "karpenter.k8s.aws/instance-family";
+const GPUS: &str = "karpenter.k8s.aws/instance-gpu-count";
+
+/// A machine without GPU that joined with the image.
+struct Joined(Option<String>);
+
+fn check(case: &Case) -> Opinion {
+    let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
+    let Some(ami) = class.status.amis.iter().find(|a| a.id == claim.status.image_id) else { return Opinion::Silent };
+    if !ami.name.starts_with("bottlerocket-aws-") || !ami.name.contains("-nvidia-") {
+        return Opinion::Silent;
+    }
+    let Some(family) = claim.metadata.label(FAMILY) else { return Opinion::Silent };
+    if let Some(gpus) = claim.metadata.label(GPUS) {
+        return Opinion::ruled_out(format!("the image {} is for NVIDIA GPUs, and the machine has {gpus}", ami.name));
+    }
+    let joined = case.world.once(&format!("{}/{} {}", class.kind, class.name(), ami.id), || {
+        let without_gpu = |s: &&NodeClaim| s.status.image_id == ami.id && s.metadata.label(GPUS).is_none();
+        Joined(case.joined_siblings().find(without_gpu).map(|s| s.name().to_owned()))
+    });
+    if let Some(joined) = &joined.0 {
+        return Opinion::ruled_out(format!("NodeClaim {joined} has joined with the image {} and no GPU", ami.name));
+    }
+    let name = class.name();
+    let object = format!("{}/{name}", class.kind);
+    let finding = Finding::new(
+        Confidence::Likely,
+        format!(
+            "The image {} that {} {name} selects is Bottlerocket's NVIDIA variant, but {family} machines have no GPU: its kernel modules cannot be loaded and the boot stops before the kubelet.",
+            ami.name, class.kind
+        ),
+        saw(&object, "status.amis", format!("{} {}", ami.id, ami.name), "by its name this is the variant with NVIDIA's driver"),
+    )
+    .with(saw(case.subject(), "status.imageID", &claim.status.image_id, "the machine runs this image"))
+    .with(saw(case.subject(), "metadata.labels", format!("{FAMILY}={family}, no {GPUS}"), "the instance type has no GPU"))
+    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.amiSelectorTerms"))
+    .fix("Select the standard variant for machines without a GPU: by alias, which chooses the variant by the machine, or in a node class of its own.")
+    .step(Risk::Mutating, "Select by alias", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())));
+    ask_the_instance(case, finding).into()
+}

@@ -1,0 +1,123 @@
+//! EC2 has no capacity for what the NodePool asks, or a quota or a full subnet says no: Karpenter deletes the claim at once.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::objects::{Event, NodeClaim, NodePool};
+use crate::rules::Rule;
+use crate::rules::shared::launch_error::{self, Place};
+use std::collections::BTreeSet;
+
+pub static RULE: Rule = Rule {
+    cause: "InsufficientCapacity",
+    summary: "EC2 has no capacity for the instance types and zones that the NodePool allows",
+    stages: &[Stage::Launch],
+    reads: &[Input::NodeClaims, Input::NodePools, Input::Events],
+    versions: "all",
+    page: include_str!("../../../pages/InsufficientCapacity.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(pool) = case.pool.map(NodePool::name).or_else(|| case.claim.and_then(NodeClaim::node_pool)) else { return Opinion::Silent };
+    let refused = |e: &&Event| e.reason == "InsufficientCapacityError";
+    let own = match case.claim {
+        Some(claim) => case.world.events("NodeClaim", claim.name()).filter(refused).max_by_key(|e| e.last_seen()),
+        None => case.world.claim_events_of_pool(pool).filter(refused).max_by_key(|e| e.last_seen()),
+    };
+    let Some(event) = own else {
+        return Opinion::ruled_out("no InsufficientCapacityError event");
+    };
+    let message = &event.message;
+    // An empty class reference also ends here; the node class rules speak of it.
+    if message.contains("Failed resolving NodeClass") {
+        return Opinion::Silent;
+    }
+    let earlier: BTreeSet<&str> = case
+        .world
+        .claim_events_of_pool(pool)
+        .filter(refused)
+        .map(|e| e.involved_object.name.as_str())
+        .filter(|name| *name != event.involved_object.name)
+        .collect();
+    // A single refusal is everyday life: Karpenter asks for another offering at once.
+    if case.claim.is_some() && earlier.is_empty() && event.times() < 2 {
+        return Opinion::ruled_out("EC2 refused one NodeClaim only, and Karpenter asks again");
+    }
+    let wanted = wanted(case);
+    // All of these end as InsufficientCapacityError: karpenter-provider-aws v1.14.1 pkg/errors/errors.go
+    // `unfulfillableCapacityErrorCodes`. Where capacity is one of several errors, more capacity would have done.
+    let refusal = launch_error::named(message).filter(|e| !e.is_capacity() && !message.contains("InsufficientInstanceCapacity"));
+    let zones = zones(message);
+    let place = if zones.is_empty() { String::new() } else { format!(" in {}", zones.join(", ")) };
+    let mut summary = match refusal {
+        Some(refusal) => format!("NodePool {pool} cannot launch {}: {}", wanted.as_deref().unwrap_or("instances"), refusal.why),
+        None => {
+            format!("EC2 has no {}capacity{place} for NodePool {pool}", wanted.map_or_else(String::new, |w| format!("{w} ")))
+        }
+    };
+    match earlier.len() {
+        0 => summary.push('.'),
+        1 => summary.push_str("; 1 earlier NodeClaim was refused the same way."),
+        n => summary = format!("{summary}; {n} earlier NodeClaims were refused the same way."),
+    }
+    let mut finding = Finding::new(
+        Confidence::Certain,
+        summary,
+        saw(
+            format!("Event/{}", event.metadata.name),
+            "message",
+            event.said(),
+            "Karpenter deletes such a NodeClaim at once; this event is what remains of it",
+        ),
+    );
+    let requirements = || Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements");
+    let blame = match (refusal.map(|r| r.place), case.class()) {
+        (None | Some(Place::Requirements), _) => Some(requirements()),
+        (Some(Place::Class(field)), Some(class)) => Some(Blame::object(&class.api_version, &class.kind, class.name()).field(field)),
+        _ => None,
+    };
+    if let Some(blame) = blame {
+        finding = finding.blaming(blame);
+    }
+    finding =
+        finding.fix(refusal.map_or(
+            "Allow more instance types, zones or capacity types in the NodePool, or add a fallback NodePool of lower weight.",
+            |r| r.fix,
+        ));
+    finding = match refusal.and_then(|r| r.command) {
+        Some(command) => finding.step(Risk::Inspect, "See what the account has", Some(command.to_owned())),
+        None => finding
+            .step(
+                Risk::Inspect,
+                "See what the NodePool allows",
+                Some(format!("kubectl get nodepool {pool} -o jsonpath='{{.spec.template.spec.requirements}}'")),
+            )
+            .step(Risk::Mutating, "Allow more", Some(format!("kubectl edit nodepool {pool}"))),
+    };
+    finding.recurrences = u32::try_from(earlier.len()).unwrap_or(u32::MAX);
+    finding.into()
+}
+
+/// The instance types asked for, in words; `None` where any will do.
+fn wanted(case: &Case) -> Option<String> {
+    const KEY: &str = "node.kubernetes.io/instance-type";
+    if let Some(fixed) = case.claim.and_then(|c| c.fixed(KEY)) {
+        return Some(fixed.to_owned());
+    }
+    let requirements = case.claim.map(|c| &c.spec.requirements).or_else(|| case.pool.map(|p| &p.spec.template.spec.requirements));
+    let types = requirements.into_iter().flatten().find(|r| r.key == KEY && r.operator == "In").map(|r| &*r.values).unwrap_or_default();
+    match types {
+        [] => None,
+        [one] => Some(one.to_string()),
+        [one, two] => Some(format!("{one} or {two}")),
+        [one, rest @ ..] => Some(format!("{one} (or {} more types)", rest.len())),
+    }
+}
+
+/// The zones that the refusals name: `… in the Availability Zone you requested (eu-west-3b)`.
+fn zones(message: &str) -> Vec<&str> {
+    let named = message.split("Availability Zone you requested (").skip(1).filter_map(|rest| rest.split(')').next());
+    named.collect::<BTreeSet<_>>().into_iter().collect()
+}

@@ -1,0 +1,93 @@
+//! Karpenter itself does not run, so whatever waits for it waits on.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::{Case, timestamp};
+use crate::objects::Condition;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::upstream::karpenter::{Stopped, UNREGISTERED_TAINT};
+
+pub static RULE: Rule = Rule {
+    cause: "KarpenterNotRunning",
+    summary: "No replica of Karpenter is available, so nothing is launched, registered or called usable",
+    stages: &[Stage::Launch, Stage::Register, Stage::Initialize],
+    reads: &[Input::Deployments, Input::NodeClaims, Input::Nodes, Input::NodeClasses],
+    versions: "all",
+    page: include_str!("../../../pages/KarpenterNotRunning.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(karpenter) = case.karpenter() else { return Opinion::Silent };
+    let Some(stopped) = &karpenter.stopped else { return Opinion::Silent };
+    // A rollout of a single replica takes it away for a moment.
+    let settled = stopped.since.and_then(|at| at.checked_add_signed(case.wait.proven));
+    if let Some(at) = settled.filter(|at| case.now < *at) {
+        return Opinion::LookAgain(at);
+    }
+    let Some(waits) = waits_for_karpenter(case) else {
+        return Opinion::ruled_out("Karpenter does not run, but has done its part here");
+    };
+    let (namespace, name) = karpenter.deployment.split_once('/').unwrap_or(("", &karpenter.deployment));
+    let how = match stopped {
+        Stopped { wanted: 0, .. } => "is scaled to 0 replicas".to_owned(),
+        Stopped { since, wanted } => {
+            let since = since.map_or_else(String::new, |at| format!(" since {}", timestamp(at)));
+            format!("has had none of its {wanted} replicas available{since}")
+        }
+    };
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!("Karpenter is not running: Deployment {} {how}, so {waits}.", karpenter.deployment),
+        saw(
+            format!("Deployment/{name}"),
+            "status.availableReplicas",
+            format!("0 of {}", stopped.wanted),
+            "nothing else does Karpenter's work",
+        ),
+    )
+    .blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace).field("status.availableReplicas"));
+    if stopped.wanted == 0 {
+        let command = format!("kubectl scale deployment -n {namespace} {name} --replicas=2");
+        return finding.fix("Scale the Deployment up again.").step(Risk::Mutating, "Scale it up", Some(command)).into();
+    }
+    finding
+        .fix("Bring Karpenter back. Its last log says why it ends: no AWS credentials (IRSA, Pod Identity), CRDs of another version, a cluster name or endpoint that is wrong, memory; or its pods are Pending, because it was left to run on Nodes of its own.")
+        .step(Risk::Inspect, "See its pods", Some(format!("kubectl get pods -n {namespace} -l app.kubernetes.io/name=karpenter -o wide")))
+        .step(Risk::Inspect, "See why the last container ended", Some(format!("kubectl logs -n {namespace} deployment/{name} --previous --tail=50")))
+        .unknown("Why do its pods not run?", format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=karpenter"))
+        .into()
+}
+
+/// What only Karpenter could do for this subject; `None` where the next step is another's.
+fn waits_for_karpenter(case: &Case) -> Option<String> {
+    let untouched = |c: &Condition| c.status == "Unknown" && matches!(c.reason.as_str(), "AwaitingReconciliation" | "");
+    match (case.stage(), case.claim, case.node) {
+        (Stage::Launch, Some(claim), _) => {
+            let untried = claim.condition("Launched").is_none_or(untouched);
+            untried.then(|| format!("nobody launches an instance for NodeClaim {}", claim.name()))
+        }
+        (Stage::Launch, None, _) => {
+            let class = case.class()?;
+            let conditions = &class.status.conditions;
+            let open = class.condition("Ready").is_some_and(|c| c.status == "Unknown");
+            let unread =
+                open && conditions.iter().filter(|c| c.type_ != "Ready").all(untouched) && conditions.iter().all(|c| !c.is_false());
+            unread.then(|| format!("nobody looks at {} {}", class.kind, class.name()))
+        }
+        (Stage::Register, Some(claim), Some(node)) => {
+            let refused = claim.condition("Registered").is_some_and(Condition::is_false);
+            let waits = !refused && !claim.is_true("Registered") && node.taint(UNREGISTERED_TAINT).is_some();
+            waits.then(|| format!("nobody registers Node {} of NodeClaim {}", node.name(), claim.name()))
+        }
+        (Stage::Initialize, Some(claim), Some(node)) => {
+            let resource = claim
+                .condition("Initialized")
+                .is_some_and(|c| matches!(c.reason.as_str(), "ResourceNotRegistered" | "DRADriverPoolsNotPublished"));
+            let tainted = node.spec.taints.iter().any(|t| !claim.spec.taints.iter().any(|own| own.matches(t)));
+            (node.is_ready() && !resource && !tainted).then(|| format!("nobody calls the Ready Node {} initialized", node.name()))
+        }
+        _ => None,
+    }
+}

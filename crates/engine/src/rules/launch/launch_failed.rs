@@ -1,0 +1,115 @@
+//! The cloud refused the launch, and Karpenter tries again: the condition says why.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::objects::{Condition, NodeClass};
+use crate::rules::Rule;
+use crate::rules::shared::launch_error::{self, Place};
+use readers::source_text;
+use readers::userdata::{Consequence, Defect};
+
+pub static RULE: Rule = Rule {
+    cause: "LaunchFailed",
+    summary: "The cloud refuses to launch the instance, for the reason in the Launched condition",
+    stages: &[Stage::Launch],
+    reads: &[Input::NodeClaims, Input::NodeClasses],
+    versions: "all; reasons other than LaunchFailed since AWS provider 1.2.0, before that the message is read",
+    page: include_str!("../../../pages/LaunchFailed.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(claim) = case.claim else { return Opinion::Silent };
+    let Some(launched) = claim.condition("Launched").filter(|c| !c.is_true()) else { return Opinion::Silent };
+    // NodeClassReadinessUnknown is the class's own affair.
+    if matches!(launched.reason.as_str(), "AwaitingReconciliation" | "" | "Launched" | "NodeClassReadinessUnknown") {
+        return Opinion::ruled_out("Karpenter reports no launch error");
+    }
+    // A reason of Karpenter's own is surer than words in a message, but "Unauthorized" has variants that only the message tells apart.
+    let by_reason = launch_error::named(&launched.reason);
+    let by_message = launch_error::named(&launched.message);
+    let known = match launched.reason.as_str() {
+        "LaunchFailed" | "Unauthorized" => by_message.or(by_reason),
+        _ => by_reason.or(by_message),
+    };
+    // A user data that Karpenter cannot render is one such error, and its own place can be shown.
+    let unreadable = unreadable_user_data(case).filter(|_| known.is_none_or(|e| e.place == Place::Class("spec.userData")));
+    let confidence = if known.is_some_and(|e| e.exact) { Confidence::Certain } else { Confidence::Likely };
+    let said = said(launched);
+    let name = claim.name();
+    let what = profile(case, &launched.reason, &launched.message).map_or_else(String::new, |name| format!(", the node class names {name}"));
+    let summary = match (&unreadable, known) {
+        (Some((class, text, defect)), _) => format!(
+            "NodeClaim {name} cannot be launched because Karpenter cannot read userData of {} {}, line {}: {} ({said}).",
+            class.kind,
+            class.name(),
+            source_text::position(text, defect.span.start).line,
+            defect.message.trim_end_matches('.')
+        ),
+        (None, Some(error)) => format!("The cloud refuses to launch NodeClaim {name}: {} ({said}{what}).", error.why),
+        (None, None) => format!("The cloud refuses to launch NodeClaim {name}: {said}."),
+    };
+    let evidence = saw(
+        case.subject(),
+        r#"status.conditions[?(@.type=="Launched")]"#,
+        launched.shown(),
+        "Karpenter tries again until its launch timeout",
+    );
+    let finding = Finding::new(confidence, summary, evidence).fix(known.map_or("Mend what the message names.", |e| e.fix)).step(
+        Risk::Inspect,
+        "See the whole error",
+        Some(format!("kubectl logs -A -l app.kubernetes.io/name=karpenter --tail=-1 | grep {name}")),
+    );
+    let finding = match known.and_then(|e| e.command) {
+        Some(command) => finding.step(Risk::Inspect, "See what AWS says", Some(command.to_owned())),
+        None => finding,
+    };
+    let pending = [&launched.reason, &launched.message].iter().any(|text| text.contains("InvalidAMIID") && !text.contains("NotFound"));
+    let finding = match case.karpenter().filter(|k| pending && k.takes_pending_images()) {
+        Some(karpenter) => finding.with(saw(
+            "Deployment/karpenter",
+            "spec.template.spec.containers[0].image",
+            karpenter.version.to_string(),
+            "this version also selects images that are still pending; 1.2.2, 1.3.0 and later take available ones only",
+        )),
+        None => finding,
+    };
+    if let Some((class, text, defect)) = unreadable {
+        let blame = Blame::object(&class.api_version, &class.kind, class.name()).field("spec.userData").at(text, defect.span);
+        return finding.fix("Correct userData at this place.").blaming(blame).into();
+    }
+    match (known.map(|e| e.place), case.class(), claim.node_pool()) {
+        (Some(Place::Class(field)), Some(class), _) => {
+            finding.blaming(Blame::object(&class.api_version, &class.kind, class.name()).field(field)).into()
+        }
+        (Some(Place::Requirements | Place::Nowhere), _, Some(pool)) if known.is_some_and(|e| e.exact) => {
+            finding.blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements")).into()
+        }
+        _ => finding.into(),
+    }
+}
+
+/// The first mistake in userData over which Karpenter cannot make a launch template.
+fn unreadable_user_data<'w>(case: &Case<'w>) -> Option<(&'w NodeClass, &'w str, &'w Defect)> {
+    let (user_data, text) = case.user_data()?;
+    let defect = user_data.defects.iter().find(|d| d.consequence(user_data.family) == Consequence::NoLaunch)?;
+    Some((case.class()?, text, defect))
+}
+
+/// Reason and message, cut to what a sentence holds; the whole is in the evidence.
+fn said(launched: &Condition) -> String {
+    const ENOUGH: usize = 240;
+    let message = launched.message.trim_end_matches('.');
+    let cut: String = message.chars().take(ENOUGH).collect();
+    let cut = if cut.len() < message.len() { cut + "…" } else { cut };
+    if cut.is_empty() { launched.reason.to_string() } else { format!("{}: {cut}", launched.reason) }
+}
+
+/// The instance profile that the cloud does not know.
+fn profile<'w>(case: &Case<'w>, reason: &str, message: &str) -> Option<&'w str> {
+    let unknown = reason == "InstanceProfileNameInvalid" || message.contains("Invalid IAM Instance Profile");
+    let class = case.class().filter(|_| unknown)?;
+    class.spec.instance_profile.as_deref().or(class.status.instance_profile.as_deref())
+}

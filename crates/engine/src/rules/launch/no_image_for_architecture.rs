@@ -1,0 +1,46 @@
+//! The NodePool asks for an architecture that no image of its node class runs on.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+
+pub static RULE: Rule = Rule {
+    cause: "NoImageForArchitecture",
+    summary: "The NodePool asks for an architecture that no image of its node class runs on",
+    stages: &[Stage::Launch],
+    reads: &[Input::NodePools, Input::NodeClasses],
+    versions: "all",
+    page: include_str!("../../../pages/NoImageForArchitecture.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (Some(pool), Some(class)) = (case.pool, case.class()) else { return Opinion::Silent };
+    let (wanted, Some(have)) = (pool.architectures(), class.architectures()) else { return Opinion::Silent };
+    if wanted.is_empty() {
+        return Opinion::Silent;
+    }
+    if let Some(arch) = wanted.iter().find(|arch| have.contains(arch.as_str())) {
+        return Opinion::ruled_out(format!("{} {} has an image for {arch}", class.kind, class.name()));
+    }
+    let (wanted, have) = (wanted.join(" or "), have.into_iter().collect::<Vec<_>>().join(", "));
+    let (name, object) = (pool.name(), format!("{}/{}", class.kind, class.name()));
+    let images =
+        class.status.amis.iter().map(|a| if a.name.is_empty() { a.id.as_str() } else { a.name.as_str() }).collect::<Vec<_>>().join(", ");
+    Finding::new(
+        Confidence::Certain,
+        format!(
+            "NodePool {name} asks for architecture {wanted}, but {} {} selects images for {have} only, so no instance type is left and nothing is launched.",
+            class.kind,
+            class.name()
+        ),
+        saw(object, "status.amis", images, format!("requirements: kubernetes.io/arch {have}")),
+    )
+    .with(saw(format!("NodePool/{name}"), "spec.template.spec.requirements", format!("kubernetes.io/arch In {wanted}"), "no image of the class runs on it"))
+    .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms"))
+    .fix(format!("Add an image for {wanted} to amiSelectorTerms (an alias selects one for each architecture), or set kubernetes.io/arch of the NodePool to {have}."))
+    .step(Risk::Mutating, "Select an image for it", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())))
+    .into()
+}

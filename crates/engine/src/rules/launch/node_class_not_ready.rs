@@ -1,0 +1,230 @@
+//! A node class that is not Ready launches nothing: its conditions say which selector, image or permission is wrong.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::objects::{AmiTerm, Condition, NodeClass, SelectorTerm};
+use crate::rules::Rule;
+use crate::rules::shared::launch_error;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub static RULE: Rule = Rule {
+    cause: "NodeClassNotReady",
+    summary: "The EC2NodeClass is not Ready, so nothing can be launched from it",
+    stages: &[Stage::Launch],
+    reads: &[Input::NodeClasses, Input::ServiceAccounts],
+    versions: "all",
+    page: include_str!("../../../pages/NodeClassNotReady.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(class) = case.class() else { return Opinion::Silent };
+    let Some(ready) = class.condition("Ready") else { return Opinion::Silent };
+    if ready.is_true() {
+        return Opinion::ruled_out(format!("{} {} is Ready", class.kind, class.name()));
+    }
+    // The dependents say why; ValidationSucceeded "DependenciesNotReady" only repeats them. What is False is known, what is Unknown is not.
+    // Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass_status.go, pkg/controllers/nodeclass/*.go.
+    let mut failing: Vec<&Condition> =
+        class.status.conditions.iter().filter(|c| c.type_ != "Ready" && !c.is_true() && c.reason != "DependenciesNotReady").collect();
+    failing.sort_by_key(|c| !c.is_false());
+    let name = class.name();
+    let object = format!("{}/{name}", class.kind);
+    let said: Vec<String> = if failing.is_empty() { vec![ready.shown()] } else { failing.iter().map(|c| plain(class, c)).collect() };
+    let certain = failing.iter().any(|c| c.is_false());
+    let confidence = if certain { Confidence::Certain } else { Confidence::Likely };
+    let summary = format!("{} {name} is not Ready, so nothing can be launched from it: {}.", class.kind, said.join("; "));
+    let evidence = |c: &Condition| {
+        saw(&object, format!(r#"status.conditions[?(@.type=="{}")]"#, c.type_), c.shown(), "Karpenter launches nothing until this is True")
+    };
+    let mut finding = Finding::new(confidence, summary, evidence(ready)).with_all(failing.iter().map(|c| evidence(c)));
+    finding.blame = blame(class, &failing).map(Box::new);
+    let advice = failing.first().and_then(|c| advice(c));
+    let fix = match (advice, failing.first().and_then(|c| launch_error::named(&c.message))) {
+        // What a dry run was refused for stands in the message, from 1.13.0 on.
+        (Some(advice), Some(refused)) if advice.role => refused.fix.to_owned(),
+        (Some(advice), _) => match controller_role(case).filter(|_| advice.role) {
+            Some(role) => format!("{} Karpenter's role is {role}.", advice.fix),
+            None => advice.fix.to_owned(),
+        },
+        (None, _) => "Mend what the condition names.".to_owned(),
+    };
+    finding = finding.fix(fix);
+    let selects = |type_: &str| failing.iter().any(|c| c.type_ == type_ && c.is_false());
+    if selects("SubnetsReady") || selects("SecurityGroupsReady") {
+        finding = finding
+            .step(Risk::Inspect, "See which subnets carry the tag", tag_command("describe-subnets", &class.spec.subnet_selector_terms))
+            .step(
+                Risk::Inspect,
+                "See which security groups carry the tag",
+                tag_command("describe-security-groups", &class.spec.security_group_selector_terms),
+            )
+            .step(Risk::Mutating, "Tag them, or change the selector terms", Some(format!("kubectl edit ec2nodeclass {name}")));
+    } else if finding.blame.is_some() {
+        finding =
+            finding.step(Risk::Mutating, "Change the node class", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())));
+    }
+    if !certain {
+        finding = finding.unknown(
+            "Which AWS call fails? Karpenter writes it to its log only.",
+            format!("kubectl logs -A -l app.kubernetes.io/name=karpenter --tail=-1 | grep -i -e nodeclass -e {name}"),
+        );
+    }
+    finding.step(Risk::Inspect, "See all conditions", Some(format!("kubectl describe {} {name}", class.kind.to_ascii_lowercase()))).into()
+}
+
+/// What a failing condition asks for.
+struct Advice {
+    fix: &'static str,
+    /// Karpenter's own role is what to mend.
+    role: bool,
+}
+
+fn advice(condition: &Condition) -> Option<Advice> {
+    let known = condition.is_false();
+    let (fix, role) = match (condition.type_.as_str(), condition.reason.as_str()) {
+        ("SubnetsReady" | "SecurityGroupsReady", _) if known => {
+            ("Put the tags on the subnets and security groups, or select them by id.", false)
+        }
+        (_, "UnsupportedAlias") => (
+            "Move to an alias that is still published, such as al2023@VERSION; check user data, which AL2023 reads as a NodeConfig.",
+            false,
+        ),
+        ("AMIsReady", _) if known => (
+            "Select an image that exists in this region, is shared with this account and is for this Kubernetes version; terms by name look among images of self and amazon only.",
+            false,
+        ),
+        ("AMIsReady", _) => (
+            "See that the alias has this version for this Kubernetes version, and that Karpenter's role may call ssm:GetParameter and ec2:DescribeImages.",
+            true,
+        ),
+        ("SubnetsReady", _) => ("See that Karpenter's role may call ec2:DescribeSubnets and reaches the EC2 endpoint.", true),
+        ("SecurityGroupsReady", _) => ("See that Karpenter's role may call ec2:DescribeSecurityGroups and reaches the EC2 endpoint.", true),
+        ("InstanceProfileReady", _) => (
+            "See that the role in spec.role exists, and that Karpenter's role may call iam:GetInstanceProfile, iam:CreateInstanceProfile, iam:TagInstanceProfile, iam:AddRoleToInstanceProfile, and iam:PassRole on the node role. Without internet there is no IAM endpoint in the VPC: use spec.instanceProfile.",
+            true,
+        ),
+        ("PlacementGroupReady", _) => ("Name a placement group that exists in this region.", false),
+        (_, "CreateFleetAuthCheckFailed") => (
+            "Let Karpenter's role call ec2:CreateFleet with the tags that Karpenter sets: a condition on tags, a permissions boundary or a service control policy (SCP) may refuse it. Any annotation on the class has it checked again.",
+            true,
+        ),
+        (_, "CreateLaunchTemplateAuthCheckFailed") => (
+            "Let Karpenter's role call ec2:CreateLaunchTemplate with the tags that Karpenter sets: a condition on tags, a permissions boundary or a service control policy (SCP) may refuse it. Any annotation on the class has it checked again.",
+            true,
+        ),
+        (_, "RunInstancesAuthCheckFailed") => (
+            "Let Karpenter's role call ec2:RunInstances and iam:PassRole on the node role, on the image, its snapshots, subnets and security groups: a condition on tags, a permissions boundary or a service control policy (SCP) may refuse it. The instance profile must exist and hold the role. Any annotation on the class has it checked again.",
+            true,
+        ),
+        (_, "UserDataSizeLimitExceeded") => ("Shorten the user data: EC2 takes 16 KiB after rendering.", false),
+        (_, "TagValidationFailed") => {
+            ("Take the tag out of spec.tags: Karpenter sets its own tags and those of the cluster itself.", false)
+        }
+        (_, "ClusterCIDRResolutionFailed") => (
+            "Let Karpenter's role call eks:DescribeCluster, and let Karpenter reach the EKS endpoint: AL2023 needs the cluster's service CIDR.",
+            true,
+        ),
+        _ => return None,
+    };
+    Some(Advice { fix, role })
+}
+
+/// The role of Karpenter's controller, where its ServiceAccount names it.
+fn controller_role<'w>(case: &Case<'w>) -> Option<&'w str> {
+    case.world.service_accounts().filter(|s| s.metadata.name.contains("karpenter")).find_map(|s| s.role_arn())
+}
+
+/// The condition as a sentence with the real selectors in it.
+fn plain(class: &NodeClass, condition: &Condition) -> String {
+    let (what, terms) = match condition.reason.as_str() {
+        "SubnetsNotFound" => ("subnet", &class.spec.subnet_selector_terms),
+        "SecurityGroupsNotFound" => ("security group", &class.spec.security_group_selector_terms),
+        "UnsupportedAlias" => {
+            let alias = class.spec.ami_selector_terms.iter().find_map(|t| t.alias.as_deref()).unwrap_or("in amiSelectorTerms");
+            return format!("the alias {alias} has no images for this Kubernetes version ({})", condition.message.trim_end_matches('.'));
+        }
+        "AMINotFound" => {
+            let wanted: Vec<String> = class.spec.ami_selector_terms.iter().map(image_term).collect();
+            return format!("no image (AMI) fits {}", if wanted.is_empty() { "amiSelectorTerms".to_owned() } else { wanted.join(" or ") });
+        }
+        "AwaitingReconciliation" => return unresolved(class, &condition.type_),
+        _ if condition.message.is_empty() => return format!("{} is {}", condition.type_, condition.shown()),
+        _ => return condition.message.trim_end_matches('.').to_owned(),
+    };
+    let wanted: Vec<String> = terms.iter().map(shown).collect();
+    if wanted.is_empty() { format!("no {what} is selected") } else { format!("no {what} has {}", wanted.join(" or ")) }
+}
+
+/// What Karpenter has not found out: an AWS call fails, or it has not come to it.
+fn unresolved(class: &NodeClass, type_: &str) -> String {
+    match type_ {
+        "InstanceProfileReady" => match (&class.spec.role, &class.spec.instance_profile) {
+            (Some(role), _) => format!("Karpenter has not made an instance profile for the role {role}"),
+            (None, Some(profile)) => format!("Karpenter has not resolved the instance profile {profile}"),
+            (None, None) => "Karpenter has no instance profile".to_owned(),
+        },
+        "AMIsReady" => {
+            let wanted: Vec<String> = class.spec.ami_selector_terms.iter().map(image_term).collect();
+            format!("Karpenter has not resolved its images ({})", wanted.join(", "))
+        }
+        "SubnetsReady" => "Karpenter has not resolved its subnets".to_owned(),
+        "SecurityGroupsReady" => "Karpenter has not resolved its security groups".to_owned(),
+        other => format!("Karpenter has not come to {other}"),
+    }
+}
+
+fn image_term(term: &AmiTerm) -> String {
+    let plain = [("alias", &term.alias), ("id", &term.id), ("name", &term.name), ("ssmParameter", &term.ssm_parameter)];
+    let plain = plain.into_iter().filter_map(|(what, value)| Some(format!("{what} {}", value.as_deref()?)));
+    plain.chain(term.tags.iter().map(|(k, v)| format!("tag {k}: {v}"))).collect::<Vec<_>>().join(" and ")
+}
+
+fn shown(term: &SelectorTerm) -> String {
+    let tags = term.tags.iter().map(|(k, v)| format!("the tag {k}: {v}"));
+    let id = term.id.iter().map(|id| format!("the id {id}"));
+    let name = term.name.iter().map(|name| format!("the name {name}"));
+    tags.chain(id).chain(name).collect::<Vec<_>>().join(" and ")
+}
+
+/// Where every failing selector goes by one tag, the tags in AWS are what is missing; else the class is what to change. Nothing in the
+/// cluster is where a permission is missing.
+fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
+    let known: Vec<&Condition> = failing.iter().copied().filter(|c| c.is_false()).collect();
+    let field = |type_: &str| match type_ {
+        "SubnetsReady" => Some(("spec.subnetSelectorTerms", &class.spec.subnet_selector_terms)),
+        "SecurityGroupsReady" => Some(("spec.securityGroupSelectorTerms", &class.spec.security_group_selector_terms)),
+        _ => None,
+    };
+    let selectors: Vec<_> = known.iter().filter_map(|c| field(&c.type_)).collect();
+    let terms = selectors.iter().flat_map(|(_, terms)| terms.iter());
+    let tags: BTreeSet<&BTreeMap<String, String>> = terms.map(|t| &t.tags).collect();
+    let one_tag = tags.first().filter(|t| tags.len() == 1 && t.len() == 1).and_then(|t| t.keys().next());
+    if let (Some(key), true) = (one_tag, selectors.len() == known.len() && !selectors.is_empty()) {
+        return Some(Blame::object("", "EC2Tags", key));
+    }
+    let blame = Blame::object(&class.api_version, &class.kind, class.name());
+    let field = selectors.first().map(|(field, _)| *field).or_else(|| {
+        let first = failing.first()?;
+        match (first.type_.as_str(), first.reason.as_str()) {
+            ("AMIsReady", _) => Some("spec.amiSelectorTerms"),
+            ("InstanceProfileReady", _) => Some("spec.role"),
+            (_, "UserDataSizeLimitExceeded") => Some("spec.userData"),
+            (_, "TagValidationFailed") => Some("spec.tags"),
+            _ => None,
+        }
+    });
+    match (field, failing.first().and_then(|c| advice(c))) {
+        (Some(field), _) => Some(blame.field(field)),
+        (None, Some(advice)) if advice.role => None,
+        (None, _) => Some(blame),
+    }
+}
+
+fn tag_command(verb: &str, terms: &[SelectorTerm]) -> Option<String> {
+    let (key, value) = terms.iter().find_map(|t| t.tags.iter().next())?;
+    let filter = if value == "*" { format!("Name=tag-key,Values={key}") } else { format!("Name=tag:{key},Values={value}") };
+    Some(format!("aws ec2 {verb} --filters {filter}"))
+}

@@ -1,0 +1,57 @@
+//! A NodePool that Karpenter does not launch from: invalid, or its node class is not there.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+
+pub static RULE: Rule = Rule {
+    cause: "NodePoolNotReady",
+    summary: "The NodePool is invalid, or its node class does not exist",
+    stages: &[Stage::Launch],
+    reads: &[Input::NodePools],
+    versions: "all",
+    page: include_str!("../../../pages/NodePoolNotReady.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(pool) = case.pool else { return Opinion::Silent };
+    // Source: core pkg/controllers/nodepool/readiness, pkg/controllers/nodepool/validation (v1.14.3).
+    let failing = ["ValidationSucceeded", "NodeClassReady"]
+        .into_iter()
+        .filter_map(|t| pool.condition(t))
+        .find(|c| c.is_false() && matches!(c.reason.as_str(), "NodePoolValidationFailed" | "NodeClassNotFound" | "NodeClassTerminating"));
+    let Some(condition) = failing else {
+        return Opinion::ruled_out(format!("NodePool {} is valid, and its node class exists", pool.name()));
+    };
+    let name = pool.name();
+    let reference = &pool.spec.template.spec.node_class_ref;
+    let class = format!("{} {}", reference.kind, reference.name);
+    let (why, field, fix) = match condition.reason.as_str() {
+        "NodeClassNotFound" => (
+            format!("its {class} does not exist"),
+            "spec.template.spec.nodeClassRef",
+            "Create the node class, or refer to one that exists.",
+        ),
+        "NodeClassTerminating" => {
+            (format!("its {class} is being deleted"), "spec.template.spec.nodeClassRef", "Refer to another node class.")
+        }
+        _ => (format!("it is invalid: {}", condition.message), "spec", "Correct the field that the message names."),
+    };
+    Finding::new(
+        Confidence::Certain,
+        format!("NodePool {name} launches nothing: {why}."),
+        saw(
+            format!("NodePool/{name}"),
+            format!(r#"status.conditions[?(@.type=="{}")]"#, condition.type_),
+            condition.shown(),
+            "Karpenter skips a NodePool that is not Ready",
+        ),
+    )
+    .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field(field))
+    .fix(fix)
+    .step(Risk::Inspect, "See the NodePool's conditions", Some(format!("kubectl describe nodepool {name}")))
+    .into()
+}

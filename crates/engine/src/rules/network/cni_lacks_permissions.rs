@@ -1,0 +1,93 @@
+//! The VPC CNI is denied the EC2 calls that it needs.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::objects::{Event, Pod};
+use crate::rules::Rule;
+use crate::upstream::credentials::Credentials;
+use crate::upstream::vpc_cni;
+
+pub static RULE: Rule = Rule {
+    cause: "CniLacksPermissions",
+    summary: "The VPC CNI may not call EC2: the role that aws-node runs with lacks AmazonEKS_CNI_Policy",
+    stages: &[Stage::Initialize, Stage::Ready],
+    reads: &[Input::Nodes, Input::Pods, Input::Events, Input::NodeClasses],
+    versions: "VPC CNI 1.11 and later write the event; older ones only log it",
+    page: include_str!("../../../pages/CniLacksPermissions.md"),
+    check,
+};
+
+/// aws-node's own event about its pod, not older than the pod.
+/// Source: amazon-vpc-cni-k8s v1.20.4 pkg/awsutils/awsutils.go `checkAPIErrorAndBroadcastEvent`; since v1.11 (#1536).
+pub(crate) fn denied<'c>(case: &Case<'c>, pod: &Pod) -> Option<&'c Event> {
+    let events = case.world.events("Pod", &pod.metadata.name).filter(|e| e.reason == "MissingIAMPermissions");
+    events.filter(|e| e.last_seen() >= pod.metadata.creation_timestamp).max_by_key(|e| e.last_seen())
+}
+
+/// `ec2:DescribeNetworkInterfaces`, where the message names the call.
+fn call(message: &str) -> &str {
+    message.split_whitespace().find(|word| word.starts_with("ec2:")).unwrap_or("EC2")
+}
+
+fn check(case: &Case) -> Opinion {
+    let Some(node) = case.node else { return Opinion::Silent };
+    let Some(pod) = case.pods().find(|p| p.daemon_set() == Some(vpc_cni::AWS_NODE)) else { return Opinion::Silent };
+    // A Ready Node may still lack the right to add addresses; then its pods are refused.
+    if vpc_cni::not_ready(node).is_none() && !(node.is_ready() && crate::rules::network::pods_get_no_address::is_refusing(case, node)) {
+        return Opinion::Silent;
+    }
+    let Some(event) = denied(case, pod) else { return Opinion::Silent };
+    let (whose, blame, fix) = owner(case, pod);
+    let confidence = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
+    let effect = if node.is_ready() { "gives its pods no addresses" } else { "has no network and stays NotReady" };
+    Finding::new(
+        confidence,
+        format!("Node {} {effect}: its VPC CNI may not call {}, because {whose} does not permit it.", node.name(), call(&event.message)),
+        saw(format!("Event/{}", event.metadata.name), "message", event.said(), "aws-node says so itself"),
+    )
+    .blaming(blame)
+    .fix(fix)
+    .step(Risk::Inspect, "See with which role aws-node runs", Some("kubectl get serviceaccount -n kube-system aws-node -o yaml".to_owned()))
+    .into()
+}
+
+/// Whose permissions they are, the object that names them, and what to do.
+fn owner(case: &Case, pod: &Pod) -> (String, Blame, String) {
+    const POLICY: &str = "AmazonEKS_CNI_Policy (with IPv6 a policy of your own with ec2:AssignIpv6Addresses)";
+    let account = || Blame::object("v1", "ServiceAccount", "aws-node").namespace("kube-system");
+    match Credentials::of(pod) {
+        Credentials::Irsa(role) => (
+            format!("the role {role} of its ServiceAccount"),
+            account().field("metadata.annotations['eks.amazonaws.com/role-arn']"),
+            format!("Attach {POLICY} to the role {role}, and see that its trust policy names the ServiceAccount kube-system/aws-node."),
+        ),
+        Credentials::PodIdentity => (
+            "the role of its Pod Identity association".to_owned(),
+            account(),
+            format!("Attach {POLICY} to the role of the Pod Identity association of kube-system/aws-node."),
+        ),
+        Credentials::Node => {
+            let class = case.class().and_then(|c| Some((c, c.spec.role.as_deref().or(c.spec.instance_profile.as_deref())?)));
+            match class {
+                Some((class, role)) => (
+                    format!("the node role {role}"),
+                    Blame::object(&class.api_version, &class.kind, class.name()).field(if class.spec.role.is_some() {
+                        "spec.role"
+                    } else {
+                        "spec.instanceProfile"
+                    }),
+                    format!("Attach {POLICY} to {role}, or give the ServiceAccount kube-system/aws-node a role of its own that has it."),
+                ),
+                None => (
+                    "the node role".to_owned(),
+                    account(),
+                    format!(
+                        "Attach {POLICY} to the node role, or give the ServiceAccount kube-system/aws-node a role of its own that has it."
+                    ),
+                ),
+            }
+        }
+    }
+}

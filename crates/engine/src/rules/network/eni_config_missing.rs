@@ -1,0 +1,106 @@
+//! Custom networking is on, and the ENIConfig that aws-node looks for does not exist.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::objects::{DaemonSet, Node};
+use crate::rules::Rule;
+use crate::upstream::vpc_cni;
+
+pub static RULE: Rule = Rule {
+    cause: "EniConfigMissing",
+    summary: "The VPC CNI's custom networking is on, and there is no ENIConfig of the name that it looks for on this Node",
+    stages: &[Stage::Initialize, Stage::Ready],
+    // The ENIConfigs themselves matter only where custom networking is on: then the finding asks for them.
+    reads: &[Input::Nodes, Input::DaemonSets],
+    versions: "VPC CNI with AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG",
+    page: include_str!("../../../pages/EniConfigMissing.md"),
+    check,
+};
+
+/// Source: amazon-vpc-cni-k8s v1.20.4 README.md.
+const CUSTOM_NETWORKING: &str = "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG";
+
+/// The DaemonSet aws-node, where it gives pods addresses of other subnets than the Node's.
+pub(crate) fn custom_networking<'c>(case: &Case<'c>) -> Option<&'c DaemonSet> {
+    let set = case.world.daemon_sets().find(|d| d.metadata.name == vpc_cni::AWS_NODE)?;
+    set.env(CUSTOM_NETWORKING).is_some_and(|v| v.eq_ignore_ascii_case("true")).then_some(set)
+}
+
+/// The name of the Node's ENIConfig, and what it comes from.
+/// Source: amazon-vpc-cni-k8s v1.20.4 pkg/eniconfig/eniconfig.go `GetNodeSpecificENIConfigName`.
+fn wanted<'n>(set: &'n DaemonSet, node: &'n Node) -> (&'n str, Option<String>) {
+    const EXTERNAL: &str = "vpc.amazonaws.com/externalEniConfig";
+    const DEFAULT_KEY: &str = "k8s.amazonaws.com/eniConfig";
+    let key = |env: &str| set.env(env).filter(|v| !v.is_empty()).unwrap_or(DEFAULT_KEY);
+    let (annotation, label) = (key("ENI_CONFIG_ANNOTATION_DEF"), key("ENI_CONFIG_LABEL_DEF"));
+    let external = node.metadata.label(EXTERNAL).map(|name| (name, format!("label {EXTERNAL}")));
+    let annotated = || node.metadata.annotation(annotation).map(|name| (name, format!("annotation {annotation}")));
+    let labelled = || node.metadata.label(label).map(|name| (name, format!("label {label}")));
+    external.or_else(annotated).or_else(labelled).map_or(("default", None), |(name, from)| (name, Some(from)))
+}
+
+fn check(case: &Case) -> Opinion {
+    let Some(node) = case.node.filter(|n| vpc_cni::not_ready(n).is_some()) else { return Opinion::Silent };
+    let Some(set) = custom_networking(case) else { return Opinion::Silent };
+    let (name, from) = wanted(set, node);
+    if case.world.has_eni_config(name) {
+        return Opinion::ruled_out(format!("ENIConfig {name}, which the VPC CNI takes for Node {}, exists", node.name()));
+    }
+    let unread = case.world.missing(Input::EniConfigs);
+    // A name that something gives the Node may well exist where nobody has looked.
+    if unread.is_some() && from.is_some() {
+        return Opinion::Silent;
+    }
+    let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+    let daemon_set =
+        Blame::object("apps/v1", "DaemonSet", &set.metadata.name).namespace(namespace).field("spec.template.spec.containers[0].env");
+    let named = set.env("ENI_CONFIG_LABEL_DEF").filter(|v| !v.is_empty());
+    let (why, blame, fix) = match (&from, named) {
+        (Some(from), _) => (
+            format!("it looks for ENIConfig {name} (the Node's {from}), which does not exist"),
+            Blame::object("crd.k8s.amazonaws.com/v1alpha1", "ENIConfig", name),
+            format!("Create ENIConfig {name} with a subnet of the Node's zone, or correct what names it."),
+        ),
+        (None, Some(label)) => (
+            format!(
+                "the Node has no label {label}, which ENI_CONFIG_LABEL_DEF names, so it looks for ENIConfig default, which does not exist"
+            ),
+            daemon_set,
+            format!(
+                "Let ENI_CONFIG_LABEL_DEF name a label that every Node has (topology.kubernetes.io/zone) instead of {label}, with one ENIConfig for each value."
+            ),
+        ),
+        (None, None) => (
+            "nothing tells it which ENIConfig is this Node's (ENI_CONFIG_LABEL_DEF is not set), so it looks for ENIConfig default"
+                .to_owned()
+                + if unread.is_some() { "" } else { ", which does not exist" },
+            daemon_set,
+            "Set ENI_CONFIG_LABEL_DEF=topology.kubernetes.io/zone on the VPC CNI and name one ENIConfig after each zone.".to_owned(),
+        ),
+    };
+    let confidence = if unread.is_none() && case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
+    let finding = Finding::new(
+        confidence,
+        format!("Node {} has been NotReady since {}: the VPC CNI's custom networking is on, and {why}.", node.name(), case.since()),
+        saw(
+            format!("DaemonSet/{}", set.metadata.name),
+            "spec.template.spec.containers[0].env",
+            format!("{CUSTOM_NETWORKING}=true"),
+            "pods get addresses only where an ENIConfig fits the Node",
+        ),
+    )
+    .blaming(blame)
+    .fix(fix)
+    .step(
+        Risk::Inspect,
+        "See the ENIConfigs and the Nodes' zones",
+        Some("kubectl get eniconfigs; kubectl get nodes -L topology.kubernetes.io/zone".to_owned()),
+    );
+    if unread.is_some() {
+        finding.unknown("Is there an ENIConfig of the name default?", Input::EniConfigs.command()).into()
+    } else {
+        finding.into()
+    }
+}

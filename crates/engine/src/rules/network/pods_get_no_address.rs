@@ -1,0 +1,99 @@
+//! The Node is Ready, and the VPC CNI has no addresses left for its pods.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::stage::{Sandbox, refused_sandbox};
+use crate::objects::input::Input;
+use crate::objects::{Event, Node};
+use crate::rules::Rule;
+use crate::rules::network::cni_lacks_permissions;
+use crate::rules::network::eni_config_missing::custom_networking;
+use crate::upstream::vpc_cni;
+
+pub static RULE: Rule = Rule {
+    cause: "PodsGetNoAddress",
+    summary: "The Node is Ready, and its pods stay in ContainerCreating: the VPC CNI has no addresses for them",
+    stages: &[Stage::Ready],
+    reads: &[Input::Nodes, Input::Events, Input::DaemonSets, Input::NodeClasses, Input::Deployments],
+    versions: "all; RESERVED_ENIS since Karpenter 0.28",
+    page: include_str!("../../../pages/PodsGetNoAddress.md"),
+    check,
+};
+
+fn refusal<'c>(case: &Case<'c>, node: &Node) -> Option<&'c Event> {
+    let events = case.world.pod_events_on(node.name()).filter(|e| refused_sandbox(e) == Some(Sandbox::Address));
+    events.max_by_key(|e| e.last_seen())
+}
+
+/// Whether the Node waits because pods get no addresses.
+pub(crate) fn is_refusing(case: &Case, node: &Node) -> bool {
+    case.stage() == Stage::Ready && case.wait.evidence.object.starts_with("Event Pod/") && refusal(case, node).is_some()
+}
+
+fn check(case: &Case) -> Opinion {
+    let Some(node) = case.node.filter(|n| n.is_ready()) else { return Opinion::Silent };
+    if !is_refusing(case, node) {
+        return Opinion::Silent;
+    }
+    let Some(event) = refusal(case, node) else { return Opinion::Silent };
+    let zone = node.metadata.label("topology.kubernetes.io/zone").unwrap_or("its zone");
+    let pods = node.status.allocatable.get("pods").unwrap_or("an unknown number of");
+    let (why, blame, fix) = explain(case, node, pods);
+    let finding = Finding::new(
+        // That there are no addresses is certain; which of the reasons it is only EC2 knows.
+        Confidence::Likely,
+        format!("Node {} is Ready, and since {} the VPC CNI has had no addresses for its pods: {why}.", node.name(), case.since()),
+        saw(
+            format!("Event Pod/{}", event.involved_object.name),
+            "message",
+            event.said(),
+            "the VPC CNI found no free address on the Node and could not get more",
+        ),
+    )
+    .with(saw(format!("Node/{}", node.name()), "status.allocatable['pods']", pods, "so many pods are scheduled there, addresses or not"))
+    .blaming(blame)
+    .fix(fix)
+    .step(Risk::LowRisk, "Keep further pods off this Node", Some(format!("kubectl cordon {}", node.name())))
+    .unknown(
+        format!("Are there free addresses in the subnets of {zone}?"),
+        "aws ec2 describe-subnets --query 'Subnets[].[SubnetId,AvailabilityZone,AvailableIpAddressCount]' --output text",
+    );
+    match case.pods().find(|p| p.daemon_set() == Some(vpc_cni::AWS_NODE)) {
+        // Its own rule has the better sentence.
+        Some(pod) if cni_lacks_permissions::denied(case, pod).is_some() => Opinion::Silent,
+        _ => finding.into(),
+    }
+}
+
+/// The setting that promises more pods than there are addresses, where one is seen.
+fn explain(case: &Case, node: &Node, pods: &str) -> (String, Blame, &'static str) {
+    let custom = custom_networking(case);
+    if let Some((class, own)) = case.class().and_then(|c| Some((c, c.max_pods()?))) {
+        return (
+            format!("{} {} sets maxPods to {own}, whatever the instance type has addresses for", class.kind, class.name()),
+            Blame::object(&class.api_version, &class.kind, class.name()).field("spec.kubelet.maxPods"),
+            "Leave out maxPods, so that Karpenter computes it for each instance type, or turn on prefix delegation (ENABLE_PREFIX_DELEGATION=true).",
+        );
+    }
+    if let Some((set, karpenter)) = custom.zip(case.karpenter())
+        && case.claim.is_some()
+        && karpenter.reserved_enis.as_deref().is_none_or(|v| v.is_empty() || v == "0")
+    {
+        return (
+            format!(
+                "custom networking leaves the primary network interface without pods (DaemonSet {}), and Karpenter counts it all the same (RESERVED_ENIS is not set), so {pods} pods are allowed there",
+                set.metadata.name
+            ),
+            Blame::object("apps/v1", "Deployment", "karpenter").field("spec.template.spec.containers[0].env"),
+            "Set RESERVED_ENIS=1 on Karpenter (Helm: settings.reservedENIs=1) and replace the Nodes.",
+        );
+    }
+    (
+        format!(
+            "the subnet has none left or only in pieces too small for prefixes, or the {pods} pods it may hold are more than its interfaces have addresses for"
+        ),
+        Blame::object("v1", "Node", node.name()).field("status.allocatable"),
+        "Give the pods larger subnets (a secondary CIDR with custom networking), let aws-node keep fewer addresses warm (WARM_IP_TARGET, MINIMUM_IP_TARGET), or let maxPods fit the instance type.",
+    )
+}

@@ -1,0 +1,59 @@
+//! No pod can start on the Node, because the image of the pause container cannot be pulled.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::stage::{Sandbox, refused_sandbox};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::pull;
+use crate::upstream::vpc_cni;
+
+pub static RULE: Rule = Rule {
+    cause: "SandboxImagePullFails",
+    summary: "No pod can start on the Node: the image of the pause container cannot be pulled",
+    stages: &[Stage::Initialize, Stage::Ready],
+    reads: &[Input::Nodes, Input::Events],
+    versions: "all",
+    page: include_str!("../../../pages/SandboxImagePullFails.md"),
+    check,
+};
+
+const DELETED: &str = "it is no longer on the machine, whose containerd has no login of its own to fetch it again";
+const REPLACE: &str = "Replace the machine (or pull the image there with a fresh login): what was deleted, by hand or by the kubelet's image garbage collection, does not come back. Newer EKS images pin it.";
+
+fn check(case: &Case) -> Opinion {
+    let Some(node) = case.node else { return Opinion::Silent };
+    let waits_for_pods = case.wait.evidence.object.starts_with("Event Pod/");
+    if vpc_cni::not_ready(node).is_none() && !(node.is_ready() && (waits_for_pods || case.stage() == Stage::Initialize)) {
+        return Opinion::Silent;
+    }
+    let refused = case.world.pod_events_on(node.name()).filter(|e| refused_sandbox(e) == Some(Sandbox::Image));
+    let Some(event) = refused.filter(|e| e.last_seen() >= Some(case.wait.since)).max_by_key(|e| e.last_seen()) else {
+        return Opinion::Silent;
+    };
+    let pull = pull::explain(&event.message);
+    let image = event.message.split('"').find(|part| part.contains("/pause") || part.contains("pause:")).unwrap_or("the pause image");
+    let why = pull.map_or("it cannot be pulled", |p| p.why);
+    let fix = pull.map_or("Let the Node pull the image.", |p| p.fix);
+    let refused = why == pull::REFUSED;
+    // A Ready Node has run pods, so the image was there. containerd has no login to ECR of its own: only what pulls at boot asks for one.
+    // Source: amazon-eks-ami @64b7016 templates/al2/runtime/pull-sandbox-image.sh; aws/containers-roadmap#1912
+    let (why, fix) = if refused && node.is_ready() { (DELETED, REPLACE) } else { (why, fix) };
+    Finding::new(
+        if case.is_overdue() { Confidence::Certain } else { Confidence::Likely },
+        format!("No pod can start on Node {} since {}: every pod needs the image {image}, and {why}.", node.name(), case.since()),
+        saw(format!("Event Pod/{}", event.involved_object.name), "message", event.said(), "containerd makes no sandbox without its image"),
+    )
+    .blaming(match case.class() {
+        Some(class) if refused && !node.is_ready() => Blame::object(&class.api_version, &class.kind, class.name()).field("spec.role"),
+        _ => Blame::object("v1", "Node", node.name()),
+    })
+    .fix(fix)
+    .step(
+        Risk::Inspect,
+        "See which pods wait for it",
+        Some("kubectl get events -A --field-selector reason=FailedCreatePodSandBox".to_owned()),
+    )
+    .into()
+}

@@ -1,0 +1,11 @@
+//! Nodes that are there and not of use: kubelet, pressure, names, deletion.
+
+pub mod daemon_set_pod_refused;
+pub mod kubelet_not_ready;
+pub mod kubelet_stopped;
+pub mod multiple_nodes_found;
+pub mod node_deleted_by_cloud_controller;
+pub mod node_under_pressure;
+pub mod node_without_provider_id;
+pub mod stale_node_taken_over;
+pub mod termination_stuck;

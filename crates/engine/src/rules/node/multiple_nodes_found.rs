@@ -1,0 +1,57 @@
+//! Two Nodes carry the providerID of one NodeClaim.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::Node;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+
+pub static RULE: Rule = Rule {
+    cause: "MultipleNodesFound",
+    summary: "Two Nodes have the same providerID, so Karpenter registers neither",
+    stages: &[Stage::Register],
+    reads: &[Input::Nodes],
+    versions: "all",
+    page: include_str!("../../../pages/MultipleNodesFound.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(claim) = case.claim else { return Opinion::Silent };
+    let mut nodes: Vec<&Node> = case.world.nodes_with_provider_id(&claim.status.provider_id).collect();
+    nodes.sort_by_key(|n| n.metadata.creation_timestamp);
+    // Source: core pkg/controllers/nodeclaim/lifecycle/registration.go (v1.14.3); the refusal is sticky.
+    let refused = claim.condition("Registered").filter(|c| c.is_false() && c.reason == "MultipleNodesFound");
+    let names = nodes.iter().map(|n| n.name()).collect::<Vec<_>>().join(" and ");
+    if refused.is_none() && nodes.len() < 2 {
+        return Opinion::ruled_out(format!("no more than one Node has the providerID of NodeClaim {}", claim.name()));
+    }
+    let summary = match nodes.as_slice() {
+        [_, _, ..] => format!(
+            "Nodes {names} have the same providerID, so Karpenter registers NodeClaim {} with neither and deletes it.",
+            claim.name()
+        ),
+        _ => format!(
+            "Karpenter found several Nodes with the providerID of NodeClaim {}, registers it with none and deletes it.",
+            claim.name()
+        ),
+    };
+    let mut finding = Finding::new(
+        Confidence::Certain,
+        summary,
+        saw(
+            case.subject(),
+            "status.providerID",
+            claim.status.provider_id.clone(),
+            "Karpenter joins NodeClaim and Node by this id, and wants exactly one Node",
+        ),
+    )
+    .with_all(nodes.iter().map(|n| saw(format!("Node/{}", n.name()), "spec.providerID", n.spec.provider_id.clone(), "the same id again")))
+    .fix("Keep the kubelet from registering under a second name (hostname override), and delete the Node that no kubelet serves.")
+    .step(Risk::Inspect, "See which of the Nodes still heartbeats", Some(format!("kubectl get nodes {}", names.replace(" and ", " "))));
+    if let Some(second) = nodes.last() {
+        finding = finding.blaming(Blame::object("v1", "Node", second.name()).field("spec.providerID"));
+    }
+    finding.into()
+}

@@ -1,0 +1,98 @@
+//! The cloud controller deleted the Node, and the instance is still there.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::stage;
+use crate::objects::input::Input;
+use crate::objects::intern::Word;
+use crate::objects::{Event, NodeClaim};
+use crate::rules::Rule;
+use crate::rules::access::node_name_refused::others_wait;
+use crate::rules::unknown::ask_the_instance;
+use chrono::TimeDelta;
+use std::collections::BTreeSet;
+
+pub static RULE: Rule = Rule {
+    cause: "NodeDeletedByCloudController",
+    summary: "The cloud controller deleted the Node because it did not find its instance, and the machine lives on without a Node",
+    stages: &[Stage::Join, Stage::Ready],
+    reads: &[Input::NodeClaims, Input::Nodes, Input::Events],
+    versions: "all",
+    page: include_str!("../../../pages/NodeDeletedByCloudController.md"),
+    check,
+};
+
+/// EC2 lists a new instance within seconds, as a rule.
+const AT_ONCE: TimeDelta = TimeDelta::minutes(2);
+
+fn check(case: &Case) -> Opinion {
+    let (Some(claim), None) = (case.claim, case.node) else { return Opinion::Silent };
+    if case.stage() == Stage::Join {
+        return before_registration(case, claim);
+    }
+    if !case.wait.evidence.observed.contains("does not exist in the cloud provider") {
+        return Opinion::Silent;
+    }
+    let finding = Finding::new(
+        Confidence::Likely,
+        format!(
+            "The cloud controller deleted Node {} at {} because it did not find its instance; NodeClaim {} and, by Karpenter's reckoning, the instance {} are still there.",
+            claim.status.node_name,
+            case.since(),
+            claim.name(),
+            claim.instance_id().unwrap_or("of it")
+        ),
+        case.wait.evidence.clone(),
+    )
+    .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", claim.name()));
+    mended(case, claim, finding).into()
+}
+
+/// The names of the Nodes that NodeClaims have.
+struct Named(BTreeSet<Word>);
+
+/// The Node was deleted before Karpenter saw it: EC2 did not list the new instance yet.
+///
+/// Nodes of machines that are gone get the same event: only a name under which a kubelet started after the launch, and right before the
+/// deletion, can be this one's.
+fn before_registration(case: &Case, claim: &NodeClaim) -> Opinion {
+    let Some(launched) = claim.true_since("Launched") else { return Opinion::Silent };
+    let first = |e: &Event| e.first_timestamp.or(e.metadata.creation_timestamp).or(e.last_seen());
+    let young = |name: &str, deleted: &Event| {
+        let of_kubelet = case.world.events("Node", name).filter(|e| e.reporter() == "kubelet");
+        let started = of_kubelet.filter_map(first).min().filter(|at| *at >= launched);
+        started.zip(deleted.last_seen()).is_some_and(|(started, deleted)| deleted - started <= AT_ONCE)
+    };
+    let named = case.world.once("", || Named(case.world.claims().map(|c| c.status.node_name.clone()).collect()));
+    let others = |name: &str| claim.status.node_name != name && named.0.contains(name);
+    let deleted: Vec<_> =
+        case.world.events_without_node().filter(|(name, e)| stage::deletes_node(e) && young(name, e) && !others(name)).collect();
+    let own = deleted.iter().find(|(name, _)| claim.instance_id().is_some_and(|id| name.contains(id)));
+    let Some(&(name, event)) = own.or(deleted.first()) else { return Opinion::Silent };
+    let rivals = deleted.len() > 1 || others_wait(case, event.last_seen());
+    let finding = Finding::new(
+        // The name does not tell the instance: by time and by elimination.
+        if own.is_some() || !rivals { Confidence::Likely } else { Confidence::Possible },
+        format!(
+            "Node {name} joined after NodeClaim {} was launched, and the cloud controller deleted it at once because it did not find its instance; the kubelet does not make it anew.",
+            claim.name()
+        ),
+        saw(
+            format!("Event/{}", event.metadata.name),
+            "message",
+            event.said(),
+            "a kubelet had started under this name since the launch, and there is no such Node any more",
+        ),
+    )
+    .with(case.wait.evidence.clone())
+    .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", claim.name()));
+    mended(case, claim, finding).into()
+}
+
+fn mended(case: &Case, claim: &NodeClaim, finding: Finding) -> Finding {
+    let finding = finding
+    .fix("Delete the NodeClaim: a running kubelet does not make its Node anew. If it happens again, see whether the Node's name is the instance's private DNS name and whether the cluster role may call ec2:DescribeInstances.")
+    .step(Risk::Destructive, "Replace the machine", Some(format!("kubectl delete nodeclaim {}", claim.name())));
+    ask_the_instance(case, finding)
+}

@@ -1,0 +1,187 @@
+//! The machine was deleted, its pods are no longer waited for, and yet it does not go.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::{Case, timestamp};
+use crate::objects::input::Input;
+use crate::objects::{Condition, Node, NodeClaim, Pod};
+use crate::rules::Rule;
+use chrono::TimeDelta;
+
+pub static RULE: Rule = Rule {
+    cause: "TerminationStuck",
+    summary: "The NodeClaim was deleted, nothing evicts pods any more, and yet the machine does not go",
+    stages: &[Stage::Terminate],
+    reads: &[Input::NodeClaims, Input::Nodes, Input::Pods, Input::Events],
+    versions: "all; Karpenter 1.6 and later say Drained and VolumesDetached",
+    page: include_str!("../../../pages/TerminationStuck.md"),
+    check,
+};
+
+/// core pkg/apis/v1/labels.go (v1.14.3).
+const FINALIZER: &str = "karpenter.sh/termination";
+const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
+/// Far longer than any grace period that pods commonly have.
+const PODS_GO_WITHIN: TimeDelta = TimeDelta::minutes(30);
+
+fn check(case: &Case) -> Opinion {
+    let Some(claim) = case.claim else { return Opinion::Silent };
+    let condition = |type_: &str| claim.condition(type_);
+    let found = match case.node {
+        // Source: core pkg/controllers/node/termination/controller.go `reconcile`, nodeclaim/lifecycle/controller.go `finalize` (v1.14.3).
+        _ if claim.is_true("InstanceTerminating") => {
+            Some(instance(claim, "Karpenter has asked EC2 to terminate it, and EC2 still shows it"))
+        }
+        Some(node) => foreign_finalizer(claim, node)
+            .or_else(|| volumes(case, claim, condition("VolumesDetached")?))
+            .or_else(|| dead_kubelet(case, claim, node))
+            .or_else(|| {
+                let past = condition("VolumesDetached").is_some_and(|c| c.is_true() || c.is_false());
+                (claim.is_true("Drained") && past)
+                    .then(|| instance(claim, "the Node is drained, and Karpenter has not got the instance terminated"))
+            }),
+        // A claim that still says "Draining" has a Node that was not given.
+        None if case.world.missing(Input::Nodes).is_none() && condition("Drained").is_none_or(Condition::is_true) => {
+            Some(instance(claim, "its Node is gone, and Karpenter has not got the instance terminated"))
+        }
+        None => None,
+    };
+    found.map_or(Opinion::Silent, Into::into)
+}
+
+fn head(claim: &NodeClaim) -> String {
+    let deleted = claim.metadata.deletion_timestamp.map_or_else(String::new, |at| format!(" at {}", timestamp(at)));
+    format!("NodeClaim {} was deleted{deleted} and does not go", claim.name())
+}
+
+fn instance(claim: &NodeClaim, why: &str) -> Finding {
+    let id = claim.instance_id().unwrap_or("INSTANCE");
+    let state = |type_: &str| claim.condition(type_).map_or_else(|| "absent".to_owned(), Condition::shown);
+    Finding::new(
+        Confidence::Certain,
+        format!("{}: {why} ({id}).", head(claim)),
+        saw(
+            format!("NodeClaim/{}", claim.name()),
+            r#"status.conditions[?(@.type=="InstanceTerminating")]"#,
+            state("InstanceTerminating"),
+            "the last step before Karpenter removes its finalizer",
+        ),
+    )
+    .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", claim.name()).field("status.conditions"))
+    .fix("See why EC2 keeps the instance: ec2:TerminateInstances denied to Karpenter (policy, permission boundary, SCP), termination protection, or an instance that hangs in shutting-down.")
+    .step(Risk::Inspect, "See what Karpenter logs", Some(format!("kubectl logs -A -l app.kubernetes.io/name=karpenter --tail=-1 | grep {}", claim.name())))
+    .unknown("What state is the instance in?", format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].[State,StateReason]'"))
+}
+
+/// Karpenter is through with the Node, and another finalizer holds it.
+fn foreign_finalizer(claim: &NodeClaim, node: &Node) -> Option<Finding> {
+    node.metadata.deletion_timestamp?;
+    let held = &node.metadata.finalizers;
+    let other = held.first().filter(|_| !held.iter().any(|f| f == FINALIZER))?;
+    Some(
+        Finding::new(
+            Confidence::Certain,
+            format!("{}: the finalizer {other} holds its Node {}.", head(claim), node.name()),
+            saw(
+                format!("Node/{}", node.name()),
+                "metadata.finalizers",
+                held.join(", "),
+                "Karpenter has removed its own; the Node goes when this one is removed",
+            ),
+        )
+        .blaming(Blame::object("v1", "Node", node.name()).field("metadata.finalizers"))
+        .fix("See whose finalizer it is, and why it does not remove it: a controller that was uninstalled never will.")
+        .step(Risk::Inspect, "See the Node", Some(format!("kubectl get node {} -o yaml", node.name()))),
+    )
+}
+
+fn volumes(case: &Case, claim: &NodeClaim, detached: &Condition) -> Option<Finding> {
+    if !claim.is_true("Drained") || detached.is_true() || detached.is_false() {
+        return None;
+    }
+    let event = case.event("AwaitingVolumeDetachment");
+    let said = event.map_or_else(String::new, |e| format!(" ({})", e.said().trim_end_matches('.')));
+    let attachment = event.and_then(|e| first_attachment(&e.message));
+    let node = case.node?;
+    let (blame, look) = match attachment {
+        Some(name) => {
+            (Blame::object("storage.k8s.io/v1", "VolumeAttachment", name), format!("kubectl get volumeattachment {name} -o yaml"))
+        }
+        None => (Blame::object("v1", "Node", node.name()), format!("kubectl get volumeattachments -o wide | grep {}", node.name())),
+    };
+    Some(
+        Finding::new(
+            Confidence::Certain,
+            format!("{}: its Node {} is drained, and its volumes are still attached{said}.", head(claim), node.name()),
+            saw(
+                format!("NodeClaim/{}", claim.name()),
+                r#"status.conditions[?(@.type=="VolumesDetached")]"#,
+                detached.shown(),
+                "Karpenter waits until the attach-detach controller has deleted the VolumeAttachments of the Node",
+            ),
+        )
+        .blaming(blame)
+        .fix("See why the VolumeAttachment stays: the CSI driver's controller is down or denied ec2:DetachVolume, the kubelet no longer unmounts, or it was left behind by a pod that is gone. A terminationGracePeriod on the NodePool bounds the wait.")
+        .step(Risk::Inspect, "See what holds the attachment: its deletionTimestamp and status.detachError", Some(look)),
+    )
+}
+
+/// The first name of `Awaiting deletion of bound volumeattachments (csi-1, csi-2 and 3 other(s))`.
+/// Source: core pkg/controllers/node/termination/terminator/events/events.go `NodeAwaitingVolumeDetachmentEvent` (v1.14.3).
+fn first_attachment(message: &str) -> Option<&str> {
+    let (_, names) = message.split_once("volumeattachments (")?;
+    // Whoever may write events chose this text, and it ends up in a command.
+    let is_name =
+        |name: &&str| name.starts_with(char::is_alphanumeric) && name.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c));
+    names.split([',', ' ', ')']).next().filter(is_name)
+}
+
+/// Pods whose deletion only the kubelet could finish, on a Node whose kubelet is gone.
+fn dead_kubelet(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
+    let ready = node.condition("Ready").filter(|c| c.status == "Unknown")?;
+    let deleted = |p: &&Pod| p.metadata.deletion_timestamp.is_some_and(|at| case.now - at > PODS_GO_WITHIN);
+    let meant = |p: &&Pod| p.metadata.annotation(DO_NOT_DISRUPT) != Some("true");
+    let pods: Vec<&Pod> = case.pods().filter(|p| p.daemon_set().is_none()).filter(deleted).filter(meant).collect();
+    let first = pods.first()?;
+    let others = match pods.len() {
+        1 => String::new(),
+        n => format!(" and {} more", n - 1),
+    };
+    let namespace = first.metadata.namespace.as_deref().unwrap_or("default");
+    Some(
+        Finding::new(
+            Confidence::Certain,
+            format!(
+                "{}: the kubelet of Node {} no longer reports, so pod {namespace}/{}{others} can never finish terminating, and Karpenter waits for that.",
+                head(claim),
+                node.name(),
+                first.metadata.name
+            ),
+            saw(format!("Node/{}", node.name()), r#"status.conditions[?(@.type=="Ready")]"#, ready.shown(), "only the kubelet confirms that a pod has ended"),
+        )
+        .with(saw(format!("Pod/{}", first.metadata.name), "metadata.deletionTimestamp", "past", "the pod was deleted long ago and is still there"))
+        .blaming(Blame::object("v1", "Node", node.name()))
+        .fix("Terminate the instance, or delete the pods by force once it is certain that they do not run; a terminationGracePeriod on the NodePool bounds the wait.")
+        .step(
+            Risk::Destructive,
+            "Delete the pod by force; its volume may be mounted twice if the instance still runs",
+            Some(format!("kubectl delete pod -n {namespace} {} --force --grace-period=0", first.metadata.name)),
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_attachment;
+
+    #[test]
+    fn only_a_name_is_taken_from_the_event() {
+        let first = |names: &str| first_attachment(&format!("Awaiting deletion of bound volumeattachments ({names})")).map(str::to_owned);
+        assert_eq!(first("csi-12ab"), Some("csi-12ab".to_owned()));
+        assert_eq!(first("csi-1, csi-2 and 3 other(s)"), Some("csi-1".to_owned()));
+        assert_eq!(first(""), None);
+        assert_eq!(first("$(reboot)"), None);
+        assert_eq!(first("--all"), None);
+        assert_eq!(first_attachment("Awaiting something else (csi-1)"), None);
+    }
+}

@@ -1,0 +1,65 @@
+//! How the node role gets into the cluster, as far as EKS was asked: what the rules about access entries share.
+
+use crate::case::Case;
+use crate::cluster_state::aws::Told;
+use crate::objects::{AccessEntry, EksCluster, NodeClass};
+use crate::rules::shared::node_role;
+use chrono::{DateTime, Utc};
+use readers::userdata::Family;
+
+/// What EKS says of the node role's access entry.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Entrance<'w> {
+    /// Nobody asked, or there was no answer.
+    Unseen,
+    /// The cluster's authentication mode is CONFIG_MAP: entries let nobody in.
+    NotRead,
+    /// There is none.
+    Missing {
+        at: Option<DateTime<Utc>>,
+        mode: &'w EksCluster,
+    },
+    /// There is one, and kubelets cannot come in by its type.
+    WrongType {
+        entry: &'w AccessEntry,
+        at: Option<DateTime<Utc>>,
+    },
+    /// There is one, made for a role of this name that is gone.
+    Outlived {
+        entry: &'w AccessEntry,
+        role_created: DateTime<Utc>,
+        at: Option<DateTime<Utc>>,
+    },
+    Fits(&'w AccessEntry),
+}
+
+/// The types that kubelets come in by. `EC2` is that of EKS Auto Mode.
+/// Source: Amazon EKS user guide, access entries; aws-sdk-go-v2 service/eks `CreateAccessEntryInput.Type`.
+const OF_NODES: [&str; 3] = ["EC2_LINUX", "EC2_WINDOWS", "EC2"];
+
+/// The type that an entry for the machine's role needs.
+pub(crate) fn type_for(case: &Case) -> &'static str {
+    if case.class().and_then(NodeClass::family) == Some(Family::Windows) { "EC2_WINDOWS" } else { "EC2_LINUX" }
+}
+
+pub(crate) fn of<'w>(case: &Case<'w>, role: &str) -> Entrance<'w> {
+    let Some(name) = case.cluster_name() else { return Entrance::Unseen };
+    let aws = case.world.aws();
+    let cluster = aws.cluster(name).known().map(|(cluster, _)| cluster);
+    if cluster.is_some_and(|c| c.authentication_mode.as_deref() == Some("CONFIG_MAP")) {
+        return Entrance::NotRead;
+    }
+    match (aws.access_entry(name, role), cluster) {
+        (Told::Absent(at), Some(mode)) if mode.reads_entries() => Entrance::Missing { at, mode },
+        (Told::Is(entry, at), _) if !OF_NODES.contains(&entry.type_.as_str()) => Entrance::WrongType { entry, at },
+        (Told::Is(entry, at), _) => {
+            // EKS keeps the role's id in the entry, not only its ARN: a role made anew under the name is another one.
+            let role_created = node_role::profile(case).and_then(|profile| profile.role_created);
+            match role_created.filter(|role| entry.created.is_some_and(|created| *role > created)) {
+                Some(role_created) => Entrance::Outlived { entry, role_created, at },
+                None => Entrance::Fits(entry),
+            }
+        }
+        _ => Entrance::Unseen,
+    }
+}

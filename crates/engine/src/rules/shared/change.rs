@@ -1,0 +1,29 @@
+//! What was changed between the last machine that joined and the first that did not.
+//!
+//! The time of a change is evidence for whoever looks for the cause. It is not a cause: it never decides a verdict.
+
+use crate::api::{Evidence, Stage};
+use crate::case::finding::saw;
+use crate::case::{Case, timestamp};
+use crate::objects::Written;
+
+/// The changes of what all machines of the class share, made after the last success and before the first failure.
+#[must_use]
+pub fn evidence(case: &Case) -> Vec<Evidence> {
+    let (Some(peers), Stage::Join | Stage::Register) = (case.peers(), case.stage()) else { return Vec::new() };
+    let (Some(joined), Some(failed)) = (peers.last_joined(), peers.launched_in_vain().next().map(|(at, _)| *at)) else { return Vec::new() };
+    let class = case.class().and_then(|c| Some((case.class_object()?, c.metadata.last_written()?)));
+    let aws_auth = case.world.aws_auth().and_then(|a| Some(("ConfigMap kube-system/aws-auth".to_owned(), a.written.clone()?)));
+    let karpenter = case.karpenter().and_then(|k| Some((k.source.clone(), k.written.clone()?)));
+    let between = |(_, written): &(String, Written)| joined < written.at && written.at <= failed;
+    let shown = |(object, written): (String, Written)| {
+        let observed = format!("{} by {}", timestamp(written.at), written.by);
+        let because = format!(
+            "changed after the last machine of the class registered ({}), before the oldest that still waits was launched ({})",
+            joined.format("%H:%M:%SZ"),
+            failed.format("%H:%M:%SZ")
+        );
+        saw(object, "metadata.managedFields", observed, because)
+    };
+    [class, aws_auth, karpenter].into_iter().flatten().filter(between).map(shown).collect()
+}

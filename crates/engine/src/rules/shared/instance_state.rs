@@ -1,0 +1,53 @@
+//! The machine's instance as EC2 tells, where it has ended: what the rules about that share.
+
+use crate::case::Case;
+use crate::cluster_state::aws::Told;
+use crate::objects::Instance;
+use crate::rules::shared::told_by_aws::seen;
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// How far the clocks of EC2 and the cluster may differ.
+const SKEW: TimeDelta = TimeDelta::seconds(60);
+
+/// An instance that has ended while its machine was waited for.
+pub(crate) struct Ended<'w> {
+    pub id: &'w str,
+    pub instance: &'w Instance,
+    /// Why, as EC2 calls it; empty where it says nothing.
+    pub code: &'w str,
+    pub seen: String,
+}
+
+/// `None` where it runs, where nobody asked, or where it ended because its NodeClaim was deleted.
+pub(crate) fn ended<'w>(case: &Case<'w>) -> Option<Ended<'w>> {
+    let id = case.instance_id()?;
+    let (instance, at) = case.world.aws().instance(id).known()?;
+    // aws-sdk-go-v2 service/ec2 types/enums.go InstanceStateName
+    let has_ended = ["shutting-down", "terminated", "stopping", "stopped"].contains(&instance.state.as_str());
+    if !has_ended || case.claim.is_some_and(|c| c.metadata.deletion_timestamp.is_some()) {
+        return None;
+    }
+    let code = instance.reason.as_deref().unwrap_or_default();
+    // A dump is older than the answer: what ended since is no cause of what was seen.
+    let after = |time: Option<DateTime<Utc>>| time.is_some_and(|time| time > case.now + SKEW);
+    let by_hand = code == "Client.UserInitiatedShutdown";
+    if after(instance.since) || (instance.since.is_none() && by_hand && after(at)) {
+        return None;
+    }
+    Some(Ended { id, instance, code, seen: seen(at) })
+}
+
+/// The key that the node class encrypts the machine's volumes with; empty for the account's own, `None` where nothing is encrypted.
+pub(crate) fn encryption<'w>(case: &Case<'w>) -> Option<&'w str> {
+    let ebs = case.class()?.spec.block_device_mappings.iter().filter_map(|b| b.ebs.as_ref());
+    let key = ebs.clone().find_map(|e| e.kms_key_id.as_deref());
+    (key.is_some() || ebs.clone().any(|e| e.encrypted == Some(true))).then_some(key.unwrap_or_default())
+}
+
+/// EC2 knows no such instance, though it shows others of this cluster: it is gone for more than an hour.
+pub(crate) fn is_gone(case: &Case) -> Option<String> {
+    match case.world.aws().instance(case.instance_id()?) {
+        Told::Absent(at) if case.world.aws().sees_instances() => Some(seen(at)),
+        _ => None,
+    }
+}

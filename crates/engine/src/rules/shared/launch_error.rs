@@ -1,0 +1,355 @@
+//! What the errors mean with which AWS refuses a launch: Karpenter's condition reasons, and EC2's own codes and words in the text of
+//! versions that have no reasons.
+
+/// One kind of refusal.
+#[derive(Debug)]
+pub(crate) struct LaunchError {
+    /// Reasons of the Launched condition and what the messages say; case matters.
+    names: &'static [&'static str],
+    /// The rest of "… cannot launch, because".
+    pub why: &'static str,
+    pub fix: &'static str,
+    pub place: Place,
+    /// The command that shows more.
+    pub command: Option<&'static str>,
+    /// Whether the error names its cause; else it only names the direction.
+    pub exact: bool,
+}
+
+/// Where the change has to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In AWS: a quota, a role, a policy.
+    Account,
+    /// A field of the node class.
+    Class(&'static str),
+    /// What the NodePool allows.
+    Requirements,
+    /// Nowhere: it passes, or is capacity that EC2 does not have.
+    Nowhere,
+}
+
+impl LaunchError {
+    const fn new(names: &'static [&'static str], place: Place, why: &'static str, fix: &'static str) -> Self {
+        Self { names, why, fix, place, command: None, exact: true }
+    }
+
+    const fn see(self, command: &'static str) -> Self {
+        Self { command: Some(command), ..self }
+    }
+
+    const fn vague(self) -> Self {
+        Self { exact: false, ..self }
+    }
+
+    pub(crate) const fn is_capacity(&self) -> bool {
+        matches!(self.place, Place::Nowhere) && self.exact
+    }
+}
+
+const QUOTAS: &str =
+    "aws service-quotas list-service-quotas --service-code ec2 --query 'Quotas[?contains(QuotaName,`Instance`)].[QuotaName,Value]'";
+const AMIS: Place = Place::Class("spec.amiSelectorTerms");
+const SUBNETS: Place = Place::Class("spec.subnetSelectorTerms");
+const GROUPS: Place = Place::Class("spec.securityGroupSelectorTerms");
+const VOLUMES: Place = Place::Class("spec.blockDeviceMappings");
+const USER_DATA: Place = Place::Class("spec.userData");
+
+/// Specific before general: the first that is named wins.
+///
+/// Sources: karpenter-provider-aws v1.14.1 pkg/errors/errors.go (`ToReasonMessage`, `unfulfillableCapacityErrorCodes`);
+/// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>.
+const ERRORS: &[LaunchError] = &[
+    LaunchError::new(
+        &["SpotSLRCreationFailed", "ServiceLinkedRoleCreationNotPermitted", "spot-service-linked-role", "service-linked role for EC2 Spot"],
+        Place::Account,
+        "the spot service-linked role does not exist and may not be created",
+        "Create the service-linked role AWSServiceRoleForEC2Spot once per account: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com.",
+    )
+    .see("aws iam get-role --role-name AWSServiceRoleForEC2Spot"),
+    LaunchError::new(
+        &[
+            "AssumeRoleWithWebIdentity",
+            "WebIdentityErr",
+            "InvalidIdentityToken",
+            "failed to refresh cached credentials",
+            "no EC2 IMDS role found",
+            "NoCredentialProviders",
+            "InvalidClientTokenId",
+            "UnrecognizedClientException",
+        ],
+        Place::Account,
+        "Karpenter itself has no valid AWS credentials",
+        "Mend the trust of Karpenter's own role: the role ARN on its ServiceAccount with the cluster's OIDC provider (IRSA), or its Pod Identity association.",
+    )
+    .see("kubectl get serviceaccounts -A -l app.kubernetes.io/name=karpenter -o yaml"),
+    LaunchError::new(
+        &["iam:PassRole"],
+        Place::Account,
+        "Karpenter's role may not pass the node role to EC2 (iam:PassRole)",
+        "Allow iam:PassRole on the node role (spec.role of the node class) in the policy of Karpenter's role.",
+    ),
+    LaunchError::new(
+        &["service control policy"],
+        Place::Account,
+        "a service control policy (SCP) of the organization denies it",
+        "Have the service control policy admit what Karpenter asks for, or ask for what it admits: often a tag, a region, an encrypted volume or an instance type is demanded.",
+    ),
+    LaunchError::new(
+        &["permissions boundary", "permission boundary"],
+        Place::Account,
+        "the permissions boundary of Karpenter's role does not allow it",
+        "Widen the permissions boundary of Karpenter's role by the action that the message names.",
+    ),
+    LaunchError::new(
+        &["AMIAuthorizationFailure", "Not authorized for images"],
+        AMIS,
+        "this account may not use the image",
+        "Share the image (and the key of its snapshot) with this account, or select one that is shared: EKS makes old Windows images private.",
+    ),
+    LaunchError::new(
+        &["OptInRequired"],
+        AMIS,
+        "the image is a Marketplace product that this account has not subscribed to",
+        "Subscribe to the product in AWS Marketplace, or select another image.",
+    ),
+    LaunchError::new(
+        &["Unauthorized", "AccessDenied", "not authorized to perform", "EncodedAuthorizationFailure", "Encoded authorization failure"],
+        Place::Account,
+        "Karpenter's role lacks the permission",
+        "Give Karpenter's role the action that the message names; its policy may also demand a tag that the request does not carry. Where the message is encoded, decode it.",
+    )
+    .see("aws sts decode-authorization-message --query DecodedMessage --output text --encoded-message MESSAGE"),
+    LaunchError::new(
+        &["InstanceProfileNameInvalid", "Invalid IAM Instance Profile"],
+        Place::Class("spec.instanceProfile"),
+        "the instance profile does not exist",
+        "Create the instance profile, or name one that exists.",
+    ),
+    LaunchError::new(
+        &["InvalidAMIID.Unavailable", "currently pending"],
+        AMIS,
+        "the image is not available yet: it is still being made or copied",
+        "Wait until the image is available; Karpenter 1.2.2, 1.3.0 and later pass over images that are pending.",
+    )
+    .see("aws ec2 describe-images --image-ids AMI --query 'Images[].State'"),
+    LaunchError::new(
+        &["AMINotFound", "InvalidAMIID.NotFound"],
+        AMIS,
+        "the image does not exist in this region, or is not shared with this account",
+        "Select an image that exists in this region and is shared with this account: it may have been deregistered.",
+    ),
+    LaunchError::new(
+        &["InvalidAMIID", "UnsupportedArchitecture"],
+        AMIS,
+        "the image cannot be used",
+        "Select an image that is available: a pending, failed or deregistered one cannot start, nor one of another architecture.",
+    ),
+    LaunchError::new(
+        &["SecurityGroupSubnetVPCMismatch", "belong to different networks", "must be in the same VPC"],
+        GROUPS,
+        "its security groups and subnets are of different VPCs",
+        "Select security groups and subnets of one VPC: a tag that two clusters share selects too much.",
+    ),
+    LaunchError::new(
+        &["InvalidGroup.NotFound", "InvalidSecurityGroupID", "InvalidSecurityGroup"],
+        GROUPS,
+        "a security group does not exist any more",
+        "Select security groups that exist.",
+    ),
+    LaunchError::new(
+        &["InvalidSubnetID", "InvalidSubnet."],
+        SUBNETS,
+        "a subnet does not exist any more",
+        "Select subnets that exist.",
+    ),
+    LaunchError::new(
+        &["InsufficientFreeAddressesInSubnet"],
+        SUBNETS,
+        "the subnets have no free IP addresses",
+        "Select larger or more subnets; prefix delegation and warm targets of the VPC CNI also take addresses.",
+    )
+    .see("aws ec2 describe-subnets --query 'Subnets[].[SubnetId,AvailabilityZone,AvailableIpAddressCount]' --output text"),
+    LaunchError::new(
+        &["InvalidBlockDeviceMapping", "smaller than snapshot"],
+        VOLUMES,
+        "a volume in blockDeviceMappings does not fit the image: its size must be at least the snapshot's, its device name the image's",
+        "Enlarge the volume to the size that the message names, or correct its device name.",
+    ),
+    LaunchError::new(
+        &["InvalidKMSKey", "InvalidKmsKey", "KMSKeyNotAccessible", "kms:"],
+        VOLUMES,
+        "the KMS key of the encrypted volumes cannot be used",
+        "Enable the key, and let its policy or a grant admit Karpenter's role and, for spot, AWSServiceRoleForEC2Spot.",
+    ),
+    LaunchError::new(
+        &["UserDataSizeLimitExceeded", "User data is limited to"],
+        USER_DATA,
+        "the rendered user data is larger than 16 KiB",
+        "Shorten the user data: EC2 takes 16 KiB after rendering. Fetch the long part at boot, or bake it into the image.",
+    ),
+    LaunchError::new(
+        &["invalid UserData", "InvalidUserData", "parsing custom UserData"],
+        USER_DATA,
+        "Karpenter or EC2 cannot read the user data",
+        "Correct the user data: Bottlerocket takes TOML, the other families MIME, a shell script or a NodeConfig.",
+    ),
+    LaunchError::new(
+        &["TagPolicy", "tag policies", "InvalidTag", "InvalidParameterValue: Tag"],
+        Place::Class("spec.tags"),
+        "EC2 or a tag policy refuses a tag",
+        "Correct spec.tags of the node class.",
+    ),
+    LaunchError::new(
+        &["SpotQuotaExceeded", "MaxSpotInstanceCountExceeded"],
+        Place::Account,
+        "the account's spot quota is used up",
+        "Raise the quota (All … Spot Instance Requests, in vCPUs), or allow on-demand instances too.",
+    )
+    .see(QUOTAS),
+    LaunchError::new(
+        &["VCPULimitExceeded", "VcpuLimitExceeded", "InstanceLimitExceeded"],
+        Place::Account,
+        "the account's vCPU quota is used up",
+        "Raise the quota (Running On-Demand … instances, in vCPUs; for GPUs it is 0 in a new account), or lower the demand.",
+    )
+    .see(QUOTAS),
+    LaunchError::new(
+        &["FleetQuotaExceeded", "MaxFleetCountExceeded"],
+        Place::Account,
+        "the account's fleet quota is used up",
+        "Raise the fleet quota, or delete fleets that nobody needs.",
+    )
+    .see(QUOTAS),
+    LaunchError::new(
+        &["VolumeLimitExceeded", "MaxIOPSLimitExceeded"],
+        Place::Account,
+        "the account's EBS quota is used up",
+        "Raise the EBS storage quota of this volume type, or delete volumes.",
+    ),
+    LaunchError::new(
+        &["ReservationCapacityExceeded"],
+        Place::Requirements,
+        "the capacity reservation is used up",
+        "Enlarge the reservation, or allow other capacity types.",
+    ),
+    LaunchError::new(
+        &["AccountPendingVerification", "PendingVerification"],
+        Place::Account,
+        "AWS has not verified the account yet",
+        "Wait until AWS has verified the account; a support case speeds it up.",
+    ),
+    LaunchError::new(
+        &["FreeTierIneligible", "not eligible for Free Tier"],
+        Place::Account,
+        "the account's free plan does not include the instance type",
+        "Upgrade the account's plan, or allow instance types of the free tier.",
+    ),
+    LaunchError::new(
+        &["SubnetResolutionFailed", "InstanceTypeResolutionFailed"],
+        Place::Account,
+        "Karpenter cannot ask EC2 for its subnets or instance types",
+        "See Karpenter's log: its role lacks ec2:Describe…, or the EC2 endpoint cannot be reached.",
+    )
+    .vague(),
+    LaunchError::new(
+        &["LaunchTemplateNotFound", "InvalidLaunchTemplate"],
+        Place::Account,
+        "the launch template is gone",
+        "Wait for Karpenter to make it again; find who deletes launch templates.",
+    ),
+    LaunchError::new(
+        &["RequestLimitExceeded", "Throttling"],
+        Place::Account,
+        "EC2 throttles the account's requests",
+        "Wait, or find who else calls EC2 so often.",
+    ),
+    LaunchError::new(
+        &["UnsupportedOperation", "Unsupported"],
+        Place::Requirements,
+        "the instance type is not offered in the zone, or not with this configuration",
+        "Allow instance types that the zone offers, or other zones.",
+    ),
+    LaunchError::new(
+        &["InsufficientInstanceCapacity", "UnfulfillableCapacity", "InsufficientHostCapacity", "SpotMaxPriceTooLow"],
+        Place::Nowhere,
+        "EC2 has no capacity for it",
+        "Allow more instance types, zones or capacity types in the NodePool, or add a fallback NodePool of lower weight.",
+    ),
+    LaunchError::new(
+        &["InvalidParameter"],
+        Place::Class("spec"),
+        "EC2 refuses a parameter that the node class sets",
+        "Correct the field of the node class that the message names.",
+    )
+    .vague(),
+    LaunchError::new(
+        &["InternalError", "ServiceUnavailable"],
+        Place::Nowhere,
+        "EC2 has an internal error",
+        "Wait; if it lasts, open a case with AWS and name the request id from Karpenter's log.",
+    )
+    .vague(),
+];
+
+/// What a reason or a message names first in [`ERRORS`].
+pub(crate) fn named(text: &str) -> Option<&'static LaunchError> {
+    ERRORS.iter().find(|error| error.names.iter().any(|name| text.contains(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Messages of public reports, shortened.
+    #[test]
+    fn messages_of_old_versions_are_told_apart() {
+        let why = |text: &str| named(text).map_or("", |e| e.why);
+        for (text, part) in [
+            (
+                "creating instance, with fleet error(s), UnauthorizedOperation: You are not authorized to perform this operation. User: arn:aws:sts::1:assumed-role/k/1 is not authorized to perform: ec2:RunInstances on resource: arn:aws:ec2:us-east-2:1:instance/* with an explicit deny in a service control policy",
+                "SCP",
+            ),
+            (
+                "User: arn:aws:sts::1:assumed-role/k/1 is not authorized to perform: iam:PassRole on resource: arn:aws:iam::1:role/n because no identity-based policy allows the iam:PassRole action",
+                "iam:PassRole",
+            ),
+            (
+                "creating instance, creating fleet, UnauthorizedOperation: You are not authorized to perform this operation. Encoded authorization failure message: x",
+                "lacks the permission",
+            ),
+            (
+                "with fleet error(s), AuthFailure.ServiceLinkedRoleCreationNotPermitted: The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.",
+                "service-linked role",
+            ),
+            (
+                "InvalidBlockDeviceMapping: Volume of size 20GB is smaller than snapshot 'snap-0', expect size >= 30GB",
+                "blockDeviceMappings",
+            ),
+            ("InvalidParameterValue: Invalid IAM Instance Profile name: value (KarpenterNodeInstanceProfile-x)", "instance profile"),
+            ("InvalidAMIID.Unavailable: The image ID 'ami-0' is not available", "not available yet"),
+            ("InvalidParameter: Security group sg-1 and subnet subnet-1 belong to different networks.", "different VPCs"),
+            ("VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 0 allows", "vCPU quota"),
+            (
+                "operation error EC2: CreateFleet, get identity: get credentials: failed to refresh cached credentials, operation error STS: AssumeRoleWithWebIdentity",
+                "credentials",
+            ),
+            (
+                "Unsupported: Your requested instance type (m7i.large) is not supported in your requested Availability Zone (us-east-1e).",
+                "not offered in the zone",
+            ),
+        ] {
+            assert!(why(text).contains(part), "{text}: {}", why(text));
+        }
+        assert!(named("Instance launch failed").is_none());
+    }
+
+    #[test]
+    fn every_name_is_reached() {
+        for error in ERRORS {
+            for name in error.names {
+                assert_eq!(named(name).map(|e| e.why), Some(error.why), "{name} is hidden by an earlier entry");
+            }
+        }
+    }
+}

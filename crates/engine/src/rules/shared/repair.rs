@@ -1,0 +1,33 @@
+//! Who replaces a machine that is broken, and why nobody does.
+
+use crate::case::Case;
+use crate::case::finding::{Finding, saw};
+
+/// Adds what Karpenter will do about a Node that stays as it is. A machine without NodeClaim is its node group's affair.
+///
+/// Source: karpenter-provider-aws v1.14.1 pkg/cloudprovider/cloudprovider.go `RepairPolicies`; core pkg/controllers/node/health (v1.14.1).
+#[must_use]
+pub fn who_replaces(case: &Case, finding: Finding) -> Finding {
+    if !case.claim.is_some_and(|c| c.is_true("Registered")) {
+        return finding;
+    }
+    if let Some(blocked) = case.event("NodeRepairBlocked") {
+        let because = "Karpenter would replace the machine, and does not: with more than 20 % of a NodePool unhealthy it suspects something common to all";
+        return finding.with(saw(format!("Event/{}", blocked.metadata.name), "message", blocked.said(), because));
+    }
+    match case.karpenter().and_then(|k| Some((k, k.repairs_nodes?))) {
+        Some((karpenter, false)) => finding.with(saw(
+            karpenter.source.clone(),
+            "FEATURE_GATES",
+            "NodeRepair=false",
+            "Karpenter never replaces a Node for being unhealthy; somebody has to delete its NodeClaim",
+        )),
+        Some((karpenter, true)) => finding.with(saw(
+            karpenter.source.clone(),
+            "FEATURE_GATES",
+            "NodeRepair=true",
+            "Karpenter replaces a Node that stays unhealthy for 30 minutes (10 for accelerators), unless more than 20 % of its NodePool are",
+        )),
+        None => finding,
+    }
+}

@@ -1,0 +1,70 @@
+//! What only AWS knows: evidence where it was asked and answered, else the question, with why there is no answer.
+
+use crate::api::{Confidence, Evidence, NodeDiagnosisStatus, Text};
+use crate::case::finding::Finding;
+use crate::case::{Case, timestamp};
+use crate::cluster_state::aws::Told;
+use crate::objects::Refusal;
+use crate::rules::launch::image_not_available;
+use crate::rules::shared::node_role;
+use chrono::{DateTime, Utc};
+
+/// ` (seen 2026-01-15 11:58:00Z)`, for what is observed: AWS is asked later than the cluster.
+pub(crate) fn seen(at: Option<DateTime<Utc>>) -> String {
+    at.map_or_else(String::new, |at| format!(" (seen {})", timestamp(at)))
+}
+
+/// Adds what AWS told to the evidence. Where it told nothing that settles the question, the question stays, and says why.
+pub(crate) fn or_ask<T>(
+    finding: Finding,
+    told: Told<'_, T>,
+    question: impl Into<Text>,
+    command: String,
+    evidence: impl FnOnce(&T, Option<DateTime<Utc>>) -> Option<Evidence>,
+) -> Finding {
+    let question = question.into();
+    match told {
+        Told::Nothing => finding.unknown(question, command),
+        Told::Refused(refusal) => finding.unknown(format!("{question} ({refusal}.)"), command),
+        Told::Absent(at) => finding
+            .unknown(format!("{question} (AWS knows nothing of it, in the region and account that were asked{}.)", seen(at)), command),
+        Told::Is(fact, at) => match evidence(fact, at) {
+            Some(evidence) => finding.with(evidence),
+            None => finding.unknown(question, command),
+        },
+    }
+}
+
+/// Whether AWS could prove or mend a verdict: it is not Certain, or names itself a question that only AWS answers.
+#[must_use]
+pub fn leaves_open(verdict: &NodeDiagnosisStatus) -> bool {
+    verdict.confidence != Confidence::Certain || verdict.unknowns.iter().any(|unknown| unknown.command.starts_with("aws "))
+}
+
+/// Whether AWS is asked about a machine: it could settle the verdict, or has told something that may have changed since.
+#[must_use]
+pub fn concerns(verdict: &NodeDiagnosisStatus) -> bool {
+    leaves_open(verdict) || is_told(verdict)
+}
+
+/// Whether a verdict holds what AWS told.
+#[must_use]
+pub fn is_told(verdict: &NodeDiagnosisStatus) -> bool {
+    verdict.evidence.iter().any(|evidence| ["ec2:", "eks:", "iam:"].iter().any(|service| evidence.object.starts_with(service)))
+}
+
+/// The calls that IAM denied when AWS was asked about this machine; each once.
+#[must_use]
+pub fn denials<'w>(case: &Case<'w>) -> Vec<&'w Refusal> {
+    let aws = case.world.aws();
+    let (cluster, role) = (case.cluster_name().unwrap_or_default(), node_role::name(case).unwrap_or_default());
+    let of_instance = case.instance_id().map(|id| [aws.instance(id).refusal(), aws.checks(id).refusal(), aws.console(id).refusal()]);
+    let of_image = image_not_available::image(case).map(|id| aws.image(id).refusal());
+    let of_profile = case.class().and_then(|class| class.instance_profile()).map(|name| aws.instance_profile(name).refusal());
+    let of_role = [aws.cluster(cluster).refusal(), aws.access_entry(cluster, role).refusal()];
+    let all = of_instance.into_iter().flatten().chain(of_image).chain(of_profile).chain(of_role).flatten();
+    let mut denied: Vec<&Refusal> = all.filter(|refusal| refusal.denied).collect();
+    denied.sort_by_key(|refusal| &refusal.action);
+    denied.dedup_by_key(|refusal| &refusal.action);
+    denied
+}

@@ -1,0 +1,9 @@
+//! Taints that are missing, stay, or come back.
+
+pub mod agent_taint_remains;
+pub mod cloud_controller_never_initialized;
+pub mod stale_cloud_provider_taint;
+pub mod startup_taint_put_back;
+pub mod startup_taint_stays;
+pub mod unregistered_taint_missing;
+pub mod unregistered_taint_put_back;

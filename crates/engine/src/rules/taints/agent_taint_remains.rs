@@ -1,0 +1,63 @@
+//! Karpenter calls the Node usable, and a taint of some agent keeps it empty.
+
+use crate::api::{Blame, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::objects::{NodeClaim, Taint};
+use crate::rules::Rule;
+use crate::rules::taints::startup_taint_stays::{ask_remover, explain};
+use crate::upstream::startup_taint;
+
+pub static RULE: Rule = Rule {
+    cause: "AgentTaintRemains",
+    summary: "The Node is initialized, but a taint that some agent should remove keeps pods off it",
+    stages: &[Stage::Ready],
+    reads: &[Input::Nodes, Input::NodePools, Input::Pods, Input::DaemonSets],
+    versions: "all",
+    page: include_str!("../../../pages/AgentTaintRemains.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(node) = case.node.filter(|n| n.is_ready()) else { return Opinion::Silent };
+    let meant = |taint: &Taint| case.claim.is_some_and(|c| c.spec.taints.iter().any(|own| own.matches(taint)));
+    let mut of_agents = node.spec.taints.iter().filter(|t| t.effect != "PreferNoSchedule" && !meant(t));
+    let Some((taint, owner)) = of_agents.find_map(|t| Some((t, startup_taint::owner(t).filter(|o| !o.has_rules())?))) else {
+        return Opinion::Silent;
+    };
+    let name = node.name();
+    let pool = case.claim.and_then(NodeClaim::node_pool).unwrap_or("unknown");
+    // Only Karpenter waits for startup taints, so only its Nodes need a declaration.
+    let declared = case.claim.is_none_or(|c| c.spec.startup_taints.iter().any(|s| s.matches(taint)));
+    let (confidence, why, blame) = explain(case, name, pool, owner);
+    let remover = owner.remover.unwrap_or(owner.name);
+    let undeclared = if declared {
+        ""
+    } else {
+        "; the NodePool does not declare it as a startup taint, so Karpenter calls the Node usable and makes more for the same pods"
+    };
+    let summary = format!("Taint {taint} keeps pods off Node {name}: {remover} removes it, and {why}{undeclared}.");
+    let evidence = saw(
+        format!("Node/{name}"),
+        "spec.taints",
+        taint.to_string(),
+        format!("{} sets this taint for as long as it is not ready on the Node", owner.name),
+    );
+    let mut finding = ask_remover(case, Finding::new(confidence, summary, evidence).blaming(blame).fix(owner.fix), owner);
+    if !declared {
+        let field = "spec.template.spec.startupTaints";
+        finding = finding
+            .with(saw(format!("NodePool/{pool}"), field, "not among them", "Karpenter waits for declared startup taints only"))
+            .step(
+                Risk::Mutating,
+                "Declare the taint as a startup taint, so that Karpenter waits for it",
+                Some(format!("kubectl edit nodepool {pool}")),
+            );
+        // Where its agent is well, what is wrong is the NodePool.
+        if finding.blame.as_ref().is_some_and(|b| b.kind == "Node") && owner.otherwise.is_none() {
+            finding = finding.blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field(field));
+        }
+    }
+    finding.step(Risk::LowRisk, "Free this Node now", Some(format!("kubectl taint node {name} {}:{}-", taint.key, taint.effect))).into()
+}

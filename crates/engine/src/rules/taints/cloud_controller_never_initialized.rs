@@ -1,0 +1,84 @@
+//! The cloud controller never processed the Node, so its taint stays.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::upstream::cloud_controller;
+use crate::upstream::karpenter::UNINITIALIZED_TAINT;
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// `remediate` makes such a Node usable, where somebody asks for that.
+pub const CAUSE: &str = "CloudControllerNeverInitialized";
+
+pub static RULE: Rule = Rule {
+    cause: CAUSE,
+    summary: "The cloud controller has not initialised the Node, so its uninitialized taint stays",
+    stages: &[Stage::Initialize],
+    reads: &[Input::Nodes, Input::Events],
+    versions: "all",
+    page: include_str!("../../../pages/CloudControllerNeverInitialized.md"),
+    check,
+};
+
+/// Any update of the Node makes the cloud controller try again, and the kubelet updates it at least every 5 minutes:
+/// beyond two of those it fails, it is not slow.
+/// Source: k8s.io/cloud-provider v0.36.3 controllers/node/node_controller.go; kubelet `nodeStatusReportFrequency`.
+const CERTAIN_AFTER: TimeDelta = TimeDelta::minutes(10);
+
+/// How the cloud controller fares with all Nodes.
+struct Cluster {
+    wait: usize,
+    /// When the youngest Node was made that it is through with.
+    last_passed: Option<DateTime<Utc>>,
+}
+
+fn check(case: &Case) -> Opinion {
+    let Some(node) = case.node else { return Opinion::Silent };
+    let Some(taint) = node.taint(UNINITIALIZED_TAINT) else {
+        return Opinion::ruled_out(format!("Node {} does not carry {UNINITIALIZED_TAINT}", node.name()));
+    };
+    if !cloud_controller::traces(case.world, node).is_empty() {
+        return Opinion::ruled_out(format!("the cloud controller has left its traces on Node {}", node.name()));
+    }
+    let Some(created) = node.metadata.creation_timestamp else { return Opinion::Silent };
+    let name = node.name();
+    let object = format!("Node/{name}");
+    let certain = case.now - created >= CERTAIN_AFTER;
+    let confidence = if certain { Confidence::Certain } else { Confidence::Likely };
+    let cluster = case.world.once("", || {
+        let (wait, passed): (Vec<_>, Vec<_>) = case.world.nodes().partition(|n| n.taint(UNINITIALIZED_TAINT).is_some());
+        Cluster { wait: wait.len(), last_passed: passed.iter().filter_map(|n| n.metadata.creation_timestamp).max() }
+    });
+    let scope = match cluster.wait.saturating_sub(1) {
+        0 => String::new(),
+        n if cluster.last_passed <= Some(created) => {
+            format!(" {n} other Nodes wait for it too, and none younger has passed: the controller itself is down.")
+        }
+        n => format!(" {n} other Nodes wait for it too."),
+    };
+    let summary = format!(
+        "The cloud controller manager (in the EKS control plane) never initialised Node {name}, so {taint} stays and nothing is scheduled there.{scope}"
+    );
+    let finding = Finding::new(confidence, summary, saw(&object, "spec.taints", taint.to_string(), "only the cloud controller removes this taint, after it has found the instance"))
+        .with(saw(
+            &object,
+            "metadata.labels",
+            "no beta.kubernetes.io/instance-type, no failure-domain.beta.kubernetes.io/zone",
+            "the cloud controller sets these in the update that removes the taint; neither the kubelet nor Karpenter does",
+        ))
+        .with(saw(&object, "status.addresses", addresses(node), "InternalDNS would be the cloud controller's; the kubelet writes InternalIP and Hostname"))
+        .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
+        .fix("Find out why the cloud controller cannot process the instance; until then, removing the taint by hand makes the Node usable.")
+        .step(Risk::Inspect, "Read the cloud controller's log (control plane logging must be on)", Some(format!("aws logs filter-log-events --log-group-name /aws/eks/CLUSTER/cluster --log-stream-name-prefix cloud-controller-manager --filter-pattern {name:?}")))
+        .step(Risk::Mutating, "Workaround: remove the taint once providerID, zone and instance type are on the Node", Some(format!("kubectl taint node {name} {UNINITIALIZED_TAINT}-")))
+        .step(Risk::Inspect, "Open a case with AWS: the controller runs in the managed control plane", None)
+        .unknown("Why did the cloud controller not process the Node (DescribeInstances denied or throttled, instance not found, provided-node-ip not an address of the instance)?", "aws eks update-cluster-config --name CLUSTER --logging '{\"clusterLogging\":[{\"types\":[\"controllerManager\"],\"enabled\":true}]}'");
+    finding.into()
+}
+
+fn addresses(node: &crate::objects::Node) -> String {
+    let types: Vec<_> = node.status.addresses.iter().map(|a| a.type_.as_str()).collect();
+    if types.is_empty() { "none".to_owned() } else { types.join(", ") }
+}

@@ -1,0 +1,84 @@
+//! The agent has removed its startup taint, and another writer has put it back.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::taints::startup_taint_stays::{pod_of, staying};
+use crate::upstream::cloud_controller::last_taint_writer;
+use crate::upstream::karpenter::DO_NOT_SYNC_TAINTS_LABEL;
+use crate::upstream::startup_taint;
+use readers::userdata::Family;
+
+pub static RULE: Rule = Rule {
+    cause: "StartupTaintPutBack",
+    summary: "A startup taint is on the Node again after its agent removed it: Karpenter or another agent restored it",
+    stages: &[Stage::Initialize],
+    reads: &[Input::Nodes, Input::Pods, Input::NodeClasses, Input::Deployments],
+    versions: "by Karpenter before 1.5.0, with amiFamily Custom in every version; by agents in every version",
+    page: include_str!("../../../pages/StartupTaintPutBack.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(node) = case.node.filter(|n| n.is_ready()) else { return Opinion::Silent };
+    let Some((taint, _)) = staying(case) else { return Opinion::Silent };
+    let Some(owner) = startup_taint::owner(taint).filter(|o| o.remover.is_none()) else { return Opinion::Silent };
+    let Some(pod) = pod_of(case, owner) else { return Opinion::Silent };
+    let Some(ready) = pod.status.conditions.iter().find(|c| c.type_ == "Ready" && c.is_true()) else {
+        return Opinion::ruled_out(format!("pod {} of {} is not Ready yet", pod.metadata.name, owner.name));
+    };
+    // A driver removes its taint within seconds of its start, with retries.
+    // Source: aws-ebs-csi-driver pkg/driver/node.go `tryRemoveNotReadyTaintUntilSucceed`.
+    if let Some(done) = ready.last_transition_time.and_then(|at| at.checked_add_signed(case.wait.proven))
+        && case.now < done
+    {
+        return Opinion::LookAgain(done);
+    }
+    let name = node.name();
+    // Karpenter merges the startup taints into the Node at registration unless this label tells it not to.
+    // Source: core pkg/controllers/nodeclaim/lifecycle/registration.go `syncNode` (v1.14.3); core#1772, core#2125, aws#8029.
+    let synced = node.metadata.label(DO_NOT_SYNC_TAINTS_LABEL) != Some("true");
+    let old = case.karpenter().filter(|k| !k.knows_do_not_sync_taints());
+    let custom = case.class().filter(|c| c.family() == Some(Family::Custom));
+    let writer = last_taint_writer(node);
+    let by_karpenter = synced && (old.is_some() || custom.is_some());
+    let who = match (by_karpenter, old, writer) {
+        (true, Some(karpenter), _) => format!("Karpenter {} put it back when it registered the Node", karpenter.version),
+        (true, None, _) => "Karpenter put it back when it registered the Node, as it does with amiFamily Custom".to_owned(),
+        (false, _, Some(writer)) => format!("somebody put it back; the taint list was last written by {}", writer.manager),
+        (false, _, None) => "somebody put it back".to_owned(),
+    };
+    let finding = Finding::new(
+        Confidence::Likely,
+        format!("Startup taint {taint} is on Node {name} although {} is Ready there and removes it: {who}.", owner.name),
+        saw(
+            format!("Pod/{}", pod.metadata.name),
+            "status.conditions",
+            ready.shown(),
+            "the driver removes its taint once, when it starts, and does not look again",
+        ),
+    )
+    .with(saw(format!("Node/{name}"), "spec.taints", taint.to_string(), "the taint is there all the same"))
+    .step(Risk::LowRisk, "Free this Node now", Some(format!("kubectl taint node {name} {}:{}-", taint.key, taint.effect)));
+    let finding = match (by_karpenter, old, custom, writer) {
+        (true, Some(karpenter), ..) => finding
+            .with(saw("Deployment/karpenter", "spec.template.spec.containers[0].image", karpenter.version.to_string(), "before 1.5.0 registration restores the startup taints that a fast agent has already removed"))
+            .blaming(Blame::object("apps/v1", "Deployment", "karpenter").field("spec.template.spec.containers[0].image"))
+            .fix("Upgrade Karpenter to 1.5.0 or later; until then remove the taint by hand."),
+        (true, None, Some(class), _) => finding
+            .with(saw(format!("Node/{name}"), "metadata.labels", format!("no {DO_NOT_SYNC_TAINTS_LABEL}"), "Karpenter gives the kubelet this label with every amiFamily but Custom"))
+            .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.userData"))
+            .fix(format!("Register the kubelet with all taints of the NodePool and with the label {DO_NOT_SYNC_TAINTS_LABEL}=true; until then remove the taint by hand.")),
+        (_, _, _, Some(writer)) => finding
+            .with(saw(format!("Node/{name}"), "metadata.managedFields", format!("f:taints owned by {}", writer.manager), "the newest owner of the list wrote it last, whole, and perhaps from an old copy"))
+            .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
+            .fix("Remove the taint; keep the drivers up to date, since older ones overwrite each other's removals."),
+        _ => finding
+            .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
+            .fix("Remove the taint; keep the drivers up to date, since older ones overwrite each other's removals.")
+            .unknown("Who wrote the taint list last?", format!("kubectl get node {name} --show-managed-fields -o yaml")),
+    };
+    finding.into()
+}

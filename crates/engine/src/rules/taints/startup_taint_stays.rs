@@ -1,0 +1,202 @@
+//! A taint that the NodePool declares as a startup taint, and that nobody removes.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::objects::{NodeClaim, Pod, Taint};
+use crate::rules::Rule;
+use crate::upstream::cloud_controller::naming_last_taint_writer;
+use crate::upstream::startup_taint;
+
+pub static RULE: Rule = Rule {
+    cause: "StartupTaintStays",
+    summary: "A startup taint is still on the Node, and whoever should remove it has not",
+    stages: &[Stage::Initialize],
+    reads: &[Input::Nodes, Input::NodePools, Input::Pods, Input::DaemonSets],
+    versions: "all",
+    page: include_str!("../../../pages/StartupTaintStays.md"),
+    check,
+};
+
+/// The startup taint that keeps the Node from being initialised, and all that are left.
+///
+/// Where several are left, an agent may only wait for another's taint to go: the first that waits for none is the one to explain.
+pub(crate) fn staying<'c>(case: &Case<'c>) -> Option<(&'c Taint, Vec<&'c Taint>)> {
+    let (node, claim) = (case.node?, case.claim?);
+    let all: Vec<&Taint> = node.spec.taints.iter().filter(|t| claim.spec.startup_taints.iter().any(|s| s.matches(t))).collect();
+    let waits_for_another = |taint: &Taint| {
+        let sets =
+            || startup_taint::owner(taint).into_iter().flat_map(|o| case.world.daemon_sets().filter(move |d| o.is(&d.metadata.name)));
+        all.iter().any(|other| !other.matches(taint) && sets().any(|set| !set.tolerates(other)))
+    };
+    let first = all.iter().find(|t| !waits_for_another(t)).or(all.first())?;
+    Some((*first, all))
+}
+
+/// The pod of the taint's owner on the Node.
+pub(crate) fn pod_of<'c>(case: &Case<'c>, owner: &startup_taint::Owner) -> Option<&'c Pod> {
+    case.pods().find(|p| p.daemon_set().is_some_and(|d| owner.is(d)))
+}
+
+fn check(case: &Case) -> Opinion {
+    let (Some(node), Some(claim)) = (case.node, case.claim) else { return Opinion::Silent };
+    let Some((first, all)) = staying(case) else {
+        return Opinion::ruled_out(format!("no startup taint of NodeClaim {} is left on Node {}", claim.name(), node.name()));
+    };
+    // A Node that is not Ready cannot run the pod that removes the taint: the reason for NotReady comes first.
+    if !node.is_ready() {
+        return Opinion::Silent;
+    }
+    let finding = match startup_taint::owner(first) {
+        None => unowned(case, claim, first),
+        Some(owner) if owner.remover.is_none() && pod_of(case, owner).is_some_and(Pod::is_ready) => {
+            return Opinion::ruled_out(format!("{} runs on the Node and has done its part", owner.name));
+        }
+        Some(owner) => owned(case, claim, first, owner),
+    };
+    let object = format!("Node/{}", node.name());
+    let list = all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    finding.with(saw(object, "spec.taints", list, "Karpenter never removes startup taints, it waits until somebody has")).into()
+}
+
+fn unowned(case: &Case, claim: &NodeClaim, taint: &Taint) -> Finding {
+    let pool = claim.node_pool().unwrap_or("unknown");
+    let summary = format!(
+        "Startup taint {taint} of NodePool {pool} has been on Node {} since {}: nothing that nodewhy knows removes it, and Karpenter waits for that without end.",
+        claim.status.node_name,
+        case.since()
+    );
+    // Another machine of the pool got rid of it: then somebody does remove it, only not here.
+    let removed_elsewhere = case
+        .world
+        .claims_of_pool(pool)
+        .any(|c| c.name() != claim.name() && c.is_true("Initialized") && c.spec.startup_taints == claim.spec.startup_taints);
+    let confidence = if removed_elsewhere { Confidence::Possible } else { Confidence::Likely };
+    Finding::new(
+        confidence,
+        summary,
+        saw(
+            format!("NodePool/{pool}"),
+            "spec.template.spec.startupTaints",
+            taint.to_string(),
+            "a startup taint is a promise that some controller removes it; tolerating it is not enough",
+        ),
+    )
+    .blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.startupTaints"))
+    .fix("Declare the taint under taints instead of startupTaints, or install what removes it.")
+    .step(
+        Risk::Mutating,
+        "Move the taint from startupTaints to taints, where a toleration is all that pods need",
+        Some(format!("kubectl edit nodepool {pool}")),
+    )
+    .step(
+        Risk::LowRisk,
+        "Free this Node now",
+        Some(format!("kubectl taint node {} {}:{}-", claim.status.node_name, taint.key, taint.effect)),
+    )
+}
+
+fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::Owner) -> Finding {
+    let node = &claim.status.node_name;
+    let (confidence, why, blame) = explain(case, node, claim.node_pool().unwrap_or("unknown"), owner);
+    let remover = owner.remover.unwrap_or(owner.name);
+    let summary = format!("Startup taint {taint} has been on Node {node} since {}: {remover} removes it, and {why}.", case.since());
+    let evidence = saw(
+        format!("Node/{node}"),
+        "spec.taints",
+        taint.to_string(),
+        format!("{} removes this taint once it is ready on the Node", owner.name),
+    );
+    let pods = || format!("kubectl get pods -A -o wide --field-selector spec.nodeName={node}");
+    let finding = Finding::new(confidence, summary, evidence).blaming(blame).fix(owner.fix);
+    if owner.otherwise.is_some() && !owner.has_rules() {
+        return finding;
+    }
+    if owner.has_rules() {
+        return finding
+            .step(Risk::Inspect, "See the rules and the conditions they ask for", Some("kubectl get nodereadinessrules -o yaml".to_owned()))
+            .unknown(
+                "Which condition does the rule of this taint ask for, and who reports it?",
+                "kubectl get nodereadinessrules -o yaml".to_owned(),
+            );
+    }
+    let finding = ask_remover(case, finding, owner).step(Risk::Inspect, format!("See what {} does on the Node", owner.name), Some(pods()));
+    let finding = match case.class() {
+        Some(class) if metadata_out_of_reach(case, owner) => finding.unknown(
+            format!(
+                "Does the pod insist on the instance's metadata? {} {} keeps it at the instance (httpPutResponseHopLimit 1).",
+                class.kind,
+                class.name()
+            ),
+            format!(
+                "kubectl logs -n {} {} --all-containers --tail=50",
+                pod_of(case, owner).and_then(|p| p.metadata.namespace.as_deref()).unwrap_or("kube-system"),
+                pod_of(case, owner).map_or("POD", |p| p.metadata.name.as_str())
+            ),
+        ),
+        _ => finding,
+    };
+    if case.world.missing(Input::Pods).is_some() {
+        finding.unknown(format!("Does the pod of {} run on {node}?", owner.name), pods())
+    } else {
+        finding
+    }
+}
+
+/// The agent's pod fails, and could not reach the instance's metadata if it wanted to: answers die at the first hop.
+fn metadata_out_of_reach(case: &Case, owner: &startup_taint::Owner) -> bool {
+    let limited = case.class().is_some_and(|c| c.spec.metadata_options.http_put_response_hop_limit == Some(1));
+    limited && pod_of(case, owner).is_some_and(|p| !p.spec.host_network && p.trouble().is_some())
+}
+
+/// Where the agent is well, whoever removes its taint is the one to look at.
+pub(crate) fn ask_remover(case: &Case, finding: Finding, owner: &startup_taint::Owner) -> Finding {
+    let well = pod_of(case, owner).is_some_and(Pod::is_ready);
+    let (Some((fix, command)), Some(node), true) = (owner.ready, case.node, well) else { return finding };
+    let remover = owner.remover.unwrap_or(owner.name);
+    naming_last_taint_writer(finding.fix(fix), node).unknown(format!("Does {remover} run, and what does it say of this Node?"), command)
+}
+
+/// Why the owner has not removed its taint from the Node.
+pub(crate) fn explain(case: &Case, node: &str, pool: &str, owner: &startup_taint::Owner) -> (Confidence, String, Blame) {
+    let node_blame = || Blame::object("v1", "Node", node).field("spec.taints");
+    if let Some(why) = owner.otherwise {
+        return (Confidence::Likely, why.to_owned(), node_blame());
+    }
+    if let Some(pod) = pod_of(case, owner) {
+        let name = &pod.metadata.name;
+        let blame = Blame::object("v1", "Pod", name).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
+        let whose = owner.remover.map_or_else(|| "its".to_owned(), |_| format!("{}'s", owner.name));
+        return match (pod.is_ready(), pod.trouble()) {
+            (true, _) => (Confidence::Likely, format!("has not, although {whose} pod {name} on the Node is Ready"), node_blame()),
+            // A first crash may only be the start.
+            (false, Some((container, why))) => (
+                if case.is_overdue() { Confidence::Certain } else { Confidence::Likely },
+                format!("{whose} pod {name} on the Node is not Ready (container {container}: {why})"),
+                blame,
+            ),
+            (false, None) => (Confidence::Likely, format!("{whose} pod {name} on the Node is not Ready ({})", pod.status.phase), blame),
+        };
+    }
+    let Some(set) = case.world.daemon_sets().find(|d| owner.is(&d.metadata.name)) else {
+        if case.world.missing(Input::DaemonSets).is_some() {
+            return (Confidence::Possible, "whether it runs on the Node could not be read".to_owned(), node_blame());
+        }
+        let blame = Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.startupTaints");
+        return (Confidence::Likely, format!("{} is not installed", owner.name), blame);
+    };
+    let name = &set.metadata.name;
+    let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(set.metadata.namespace.as_deref().unwrap_or_default());
+    match case.node.and_then(|n| n.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t))) {
+        Some(refused) => (
+            Confidence::Certain,
+            format!("DaemonSet {name} does not tolerate {refused}, so its pod never starts there"),
+            blame.field("spec.template.spec.tolerations"),
+        ),
+        None if case.world.missing(Input::Pods).is_some() => {
+            (Confidence::Possible, format!("whether a pod of DaemonSet {name} runs on the Node could not be read"), blame)
+        }
+        None => (Confidence::Likely, format!("DaemonSet {name} has no pod on the Node"), blame),
+    }
+}

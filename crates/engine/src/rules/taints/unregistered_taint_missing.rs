@@ -1,0 +1,78 @@
+//! The Node registered without the unregistered taint, and userData does not explain it.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::untainted;
+use crate::upstream::karpenter::UNREGISTERED_TAINT;
+
+pub static RULE: Rule = Rule {
+    cause: "UnregisteredTaintMissing",
+    summary: "The Node was created without karpenter.sh/unregistered, which this Karpenter demands, and userData does not explain it",
+    stages: &[Stage::Register],
+    reads: &[Input::NodeClaims, Input::Nodes, Input::NodeClasses],
+    versions: "AWS provider 1.0.0–1.0.8, 1.1.0–1.1.3, 1.2.0–1.2.1 (core 1.0.0–1.0.5, 1.1.0–1.1.1, 1.2.0)",
+    page: include_str!("../../../pages/UnregisteredTaintMissing.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let question = match untainted::ask(case) {
+        Ok(question) if question.refused => question,
+        Ok(_) => return Opinion::Silent,
+        Err(answer) => return answer,
+    };
+    let claim = question.claim.name();
+    let version = case.karpenter().map_or_else(String::new, |k| format!(" {}", k.version));
+    let older = question.node.filter(|n| n.metadata.creation_timestamp < question.claim.metadata.creation_timestamp);
+    // The kubelet hands its taints over only when it creates the Node.
+    // Source: kubernetes v1.36.3 pkg/kubelet/kubelet_node_status.go `tryRegisterWithAPIServer`.
+    let (why, confidence) = match older {
+        Some(node) => (
+            format!(
+                "Node {} is older than the machine: its kubelet took over a leftover Node, and sets taints only on a new one",
+                node.name()
+            ),
+            Confidence::Certain,
+        ),
+        None => (
+            "the Node came without it: an admission policy or webhook took it away, or the kubelet was not told of it".to_owned(),
+            Confidence::Likely,
+        ),
+    };
+    let summary = format!(
+        "Karpenter{version} refuses the Node of NodeClaim {claim} because {UNREGISTERED_TAINT} was missing when it appeared; {why}."
+    );
+    let evidence = saw(
+        format!("NodeClaim/{claim}"),
+        r#"status.conditions[?(@.type=="Registered")]"#,
+        case.wait.evidence.observed.clone(),
+        "Karpenter looks once: adding the taint now does not heal this machine",
+    );
+    let finding = Finding::new(confidence, summary, evidence).with_all(question.evidence(case));
+    let finding = match question.node {
+        Some(node) => finding.blaming(Blame::object("v1", "Node", node.name()).field("spec.taints")),
+        None => finding,
+    };
+    let finding = match older {
+        Some(node) => finding.fix("Delete the leftover Node, so that the kubelet creates a new one.").step(
+            Risk::Destructive,
+            "Delete the Node",
+            Some(format!("kubectl delete node {}", node.name())),
+        ),
+        None => finding
+            .fix("Find what changes Nodes on creation, or upgrade Karpenter: later versions register such Nodes and warn.")
+            .step(
+                Risk::Inspect,
+                "See what may change Nodes",
+                Some("kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies -o yaml".to_owned()),
+            )
+            .unknown(
+                "Does a mutating webhook or admission policy change Nodes?",
+                "kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies -o yaml",
+            ),
+    };
+    finding.step(Risk::Mutating, "Upgrade Karpenter to 1.0.9, 1.1.4, 1.2.2, 1.3.0 or later", None).into()
+}

@@ -1,0 +1,45 @@
+//! Karpenter registered the Node and removed its taint, and another writer put it back.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::upstream::cloud_controller::{last_taint_writer, naming_last_taint_writer};
+use crate::upstream::karpenter::UNREGISTERED_TAINT;
+
+pub static RULE: Rule = Rule {
+    cause: "UnregisteredTaintPutBack",
+    summary: "The Node is registered, and another writer put the unregistered taint back",
+    stages: &[Stage::Initialize, Stage::Ready],
+    reads: &[Input::Nodes],
+    versions: "all",
+    page: include_str!("../../../pages/UnregisteredTaintPutBack.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (Some(node), Some(_)) = (case.node, case.claim) else { return Opinion::Silent };
+    let Some(taint) = node.taint(UNREGISTERED_TAINT) else {
+        return Opinion::ruled_out(format!("Node {} does not carry {UNREGISTERED_TAINT}", node.name()));
+    };
+    // Source: core pkg/controllers/nodeclaim/lifecycle/registration.go (v1.14.3): one patch sets the label and removes the taint.
+    if node.metadata.label("karpenter.sh/registered") != Some("true") {
+        return Opinion::Silent;
+    }
+    let name = node.name();
+    let object = format!("Node/{name}");
+    let writer = last_taint_writer(node);
+    let by = writer.map_or_else(|| "another writer".to_owned(), |w| w.manager.to_string());
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!("Node {name} is registered and carries {taint} again, which evicts every pod: {by} put the taint back."),
+        saw(&object, "spec.taints", taint.to_string(), "Karpenter removes this taint in the patch that registers the Node"),
+    )
+    .with(saw(&object, "metadata.labels['karpenter.sh/registered']", "true", "that patch was made"))
+    .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
+    .fix("Remove the taint, and keep the other writer (Cluster API's Machine controllers are the known one) from these Nodes.")
+    .step(Risk::Inspect, "See who wrote the taint list last", Some(format!("kubectl get node {name} --show-managed-fields -o yaml")))
+    .step(Risk::LowRisk, "Remove the taint", Some(format!("kubectl taint node {name} {UNREGISTERED_TAINT}-")));
+    naming_last_taint_writer(finding, node).into()
+}

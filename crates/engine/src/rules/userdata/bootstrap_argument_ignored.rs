@@ -1,0 +1,74 @@
+//! Arguments for the kubelet that stand in userData and never reach it.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::untainted;
+use readers::source_text;
+use readers::userdata::{Argument, Fate, Loss, kubelet_flags};
+
+pub static RULE: Rule = Rule {
+    cause: "BootstrapArgumentIgnored",
+    summary: "userData names the taints, but in a form that bootstrap.sh, systemd or nodeadm drops before the kubelet sees it",
+    stages: &[Stage::Register],
+    reads: &[Input::NodeClaims, Input::Nodes, Input::NodeClasses],
+    versions: "refused by AWS provider 1.0.0–1.0.8, 1.1.0–1.1.3, 1.2.0–1.2.1; silent since 1.5.0",
+    page: include_str!("../../../pages/BootstrapArgumentIgnored.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let question = match untainted::ask(case) {
+        Ok(question) => question,
+        Err(answer) => return answer,
+    };
+    let (Some((user_data, text)), Some(class)) = (case.user_data(), case.class()) else { return Opinion::Silent };
+    if untainted::registered(user_data).is_some_and(|taints| question.covered_by(&taints)) {
+        return Opinion::ruled_out("the needed taints reach the kubelet");
+    }
+    let would_help = |a: &&Argument| {
+        a.name() == "register-with-taints" && kubelet_flags::parse_taints(&a.value).is_ok_and(|taints| question.covered_by(&taints))
+    };
+    let Some((argument, loss)) = user_data.lost().find(would_help).and_then(|a| match a.fate {
+        Fate::Lost(loss) => Some((a, loss)),
+        _ => None,
+    }) else {
+        return Opinion::ruled_out("no taint in userData is lost on its way to the kubelet");
+    };
+    let place = source_text::position(text, argument.span.start);
+    let name = class.name();
+    let summary = format!(
+        "userData of {} {name}, line {}, names the taints, but the kubelet never sees them: {loss}; {}.",
+        class.kind,
+        place.line,
+        question.outcome(case)
+    );
+    let confidence = if argument.exact { Confidence::Certain } else { Confidence::Likely };
+    let fix = match loss {
+        Loss::EqualsForm => {
+            "Write --kubelet-extra-args and its value as two words: a blank instead of the '='. The quotes inside are harmless."
+        }
+        Loss::LooseWord => "Quote the whole value of --kubelet-extra-args, so that it is one word.",
+        Loss::RepeatedOption => "Write --kubelet-extra-args once, with all arguments in one value.",
+        Loss::AssignmentDropped | Loss::NotStarted => "Use double quotes, or none, inside the value of --kubelet-extra-args.",
+        Loss::KubeletRunsAlready => "Call bootstrap.sh once.",
+        _ => "Move the argument to where the machine reads it.",
+    };
+    Finding::new(
+        confidence,
+        summary,
+        saw(
+            format!("{}/{name}", class.kind),
+            format!("spec.userData:{}:{}", place.line, place.column),
+            source_text::mask(argument.span.of(text).lines().next().unwrap_or_default()),
+            loss.to_string(),
+        ),
+    )
+    .with_all(question.evidence(case))
+    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, argument.span))
+    .fix(fix)
+    .step(Risk::Mutating, "Correct userData; new machines are then right", Some(format!("kubectl edit ec2nodeclass {name}")))
+    .into()
+}

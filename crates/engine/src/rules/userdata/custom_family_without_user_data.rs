@@ -1,0 +1,45 @@
+//! amiFamily Custom, and no user data: nothing tells the machine which cluster to join.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use readers::userdata::Family;
+
+pub static RULE: Rule = Rule {
+    cause: "CustomFamilyWithoutUserData",
+    summary: "The node class has amiFamily Custom and no user data, so nothing makes the machine join",
+    stages: &[Stage::Join],
+    reads: &[Input::NodeClasses],
+    versions: "all",
+    page: include_str!("../../../pages/CustomFamilyWithoutUserData.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
+    if class.family() != Some(Family::Custom) {
+        return Opinion::Silent;
+    }
+    if class.spec.user_data.as_deref().is_some_and(|text| !text.trim().is_empty()) {
+        return Opinion::ruled_out(format!("{} {} has user data", class.kind, class.name()));
+    }
+    if let Some(joined) = case.same_spec_sibling_joined() {
+        return Opinion::ruled_out(format!("NodeClaim {} has joined without user data: its image joins by itself", joined.name()));
+    }
+    let name = class.name();
+    let object = format!("{}/{name}", class.kind);
+    Finding::new(
+        // An image may hold its own bootstrap.
+        Confidence::Likely,
+        format!("{} {name} has amiFamily Custom and no userData, and with Custom Karpenter writes none: nothing makes the machine join the cluster.", class.kind),
+        saw(&object, "spec.userData", "empty", "with Custom this is all that the machine runs at boot"),
+    )
+    .with(saw(&object, "spec.amiFamily", class.family_name(), "for every other family Karpenter writes the bootstrap itself"))
+    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData"))
+    .fix("Write the bootstrap into userData, or set amiFamily to the image's, so that Karpenter writes it.")
+    .step(Risk::Mutating, "Set amiFamily or userData", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())))
+    .unknown("Does the image join the cluster by itself?", format!("aws ec2 get-console-output --latest --output text --instance-id {}", claim.instance_id().unwrap_or("INSTANCE")))
+    .into()
+}

@@ -1,0 +1,134 @@
+//! amiFamily Custom, and user data in which nothing starts a kubelet or names a cluster.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::unknown::ask_the_instance;
+use readers::userdata::Family;
+
+pub static RULE: Rule = Rule {
+    cause: "CustomUserDataJoinsNothing",
+    summary: "The node class has amiFamily Custom, and its user data does other things than joining a cluster",
+    stages: &[Stage::Join],
+    reads: &[Input::NodeClasses, Input::NodeClaims],
+    versions: "all",
+    page: include_str!("../../../pages/CustomUserDataJoinsNothing.md"),
+    check,
+};
+
+/// Whatever starts a kubelet has one of these words in it.
+const JOINING: &[&str] = &["kube", "node", "eks", "bootstrap", "join", "register", "cluster", "settings", "ignition", "k3s", "rke"];
+
+/// What may run a text that is not here.
+const ELSEWHERE: &[&str] = &[
+    "curl",
+    "wget",
+    "aws",
+    "git",
+    "source",
+    "eval",
+    "sh",
+    "bash",
+    "python",
+    "python3",
+    "perl",
+    "make",
+    "docker",
+    "ctr",
+    "nerdctl",
+    "tar",
+    "base64",
+    "ansible",
+    "ansible-pull",
+    "ansible-playbook",
+    "puppet",
+    "chef-client",
+    "salt-call",
+];
+
+/// What stands before a command without being one.
+const PREFIXES: &[&str] = &["sudo", "exec", "nohup", "time", "if", "then", "else", "do", "while", "!", "-", "{", "("];
+
+/// Whether every command of `text` is here to be read, and none of them joins a cluster.
+fn joins_nothing(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let readable = ["#!", "#cloud-config", "mime-version:", "content-type:"].iter().any(|start| lower.trim_start().starts_with(start));
+    let encoded = lower.contains("base64") || lower.contains("b64") || lower.contains("gzip") || lower.contains("include");
+    readable && !encoded && !JOINING.iter().any(|word| lower.contains(word)) && !lower.lines().any(runs_what_is_not_here)
+}
+
+fn runs_what_is_not_here(line: &str) -> bool {
+    if line.trim_start().starts_with('#') {
+        return false;
+    }
+    line.contains("$(")
+        || line.contains('`')
+        || line.split([';', '&', '|']).any(|command| {
+            let words = command.split_whitespace().map(|word| word.trim_matches(['[', ']', '"', '\'', ',']));
+            words.skip_while(|word| PREFIXES.contains(word)).find(|word| !word.is_empty()).is_some_and(|word| {
+                let name = word.trim_end_matches(':');
+                word.starts_with(['/', '.', '$', '~']) || ELSEWHERE.contains(&name)
+            })
+        })
+}
+
+fn check(case: &Case) -> Opinion {
+    let (Some(claim), Some(class), Some((user_data, text))) = (case.claim, case.class(), case.user_data()) else { return Opinion::Silent };
+    if class.family() != Some(Family::Custom) || text.trim().is_empty() {
+        return Opinion::Silent;
+    }
+    if !user_data.node_configs.is_empty() || !user_data.bootstrap_calls.is_empty() || !user_data.arguments.is_empty() {
+        return Opinion::ruled_out("userData starts a kubelet");
+    }
+    if !joins_nothing(text) {
+        return Opinion::Silent;
+    }
+    if let Some(joined) = case.same_spec_sibling_joined() {
+        return Opinion::ruled_out(format!("NodeClaim {} has joined with the same user data: its image joins by itself", joined.name()));
+    }
+    let name = class.name();
+    let object = format!("{}/{name}", class.kind);
+    let image = class.status.amis.iter().find(|a| a.id == claim.status.image_id);
+    let finding = Finding::new(
+        // An image may hold its own bootstrap.
+        Confidence::Likely,
+        format!("{} {name} has amiFamily Custom, so its userData is all that the machine is told, and nothing in it joins a cluster: no NodeConfig, no bootstrap, no kubelet.", class.kind),
+        saw(&object, "spec.userData", format!("{} lines", text.lines().count()), "none of them starts a kubelet or names a cluster"),
+    )
+    .with(saw(&object, "spec.amiFamily", class.family_name(), "for every other family Karpenter adds the bootstrap itself"));
+    let finding = match image {
+        Some(image) => finding.with(saw(&object, "status.amis", format!("{} {}", image.id, image.name), "the image that waits for it")),
+        None => finding,
+    };
+    let finding = finding
+        .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData"))
+        .fix("Set amiFamily to what the image is built from, so that Karpenter adds the bootstrap to this user data, or write it there: for AL2023 a NodeConfig with the cluster's name, endpoint, certificate and CIDR.")
+        .step(Risk::Mutating, "Set amiFamily, or complete userData", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())));
+    ask_the_instance(case, finding).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_text_that_is_all_here_is_said_to_join_nothing() {
+        assert!(joins_nothing("#!/bin/bash\nset -e\nsysctl -w net.core.somaxconn=4096\ndnf install -y amazon-cloudwatch-agent\n"));
+        assert!(joins_nothing("#cloud-config\nruncmd:\n- [systemctl, enable, --now, amazon-ssm-agent]\n"));
+        for text in [
+            "#!/bin/bash\n/etc/eks/bootstrap.sh shop\n",
+            "#!/bin/bash\n/opt/platform/setup\n",
+            "#!/bin/bash\nset -e && /opt/platform/setup\n",
+            "#!/bin/bash\naws s3 cp s3://platform/setup.sh - | sh\n",
+            "#!/bin/bash\nRUN=$(cat /opt/platform/run)\n$RUN\n",
+            "#cloud-config\nruncmd:\n- [/opt/platform/setup]\n",
+            "#cloud-config\nruncmd:\n- [bash, /opt/platform/setup]\n",
+            "[settings.kubernetes]\ncluster-name = \"shop\"\n",
+            "H4sIAAAAAAAAA0vOSMzLS1UoSS0uUchIzEtRKC1OLdJVAAA=",
+        ] {
+            assert!(!joins_nothing(text), "{text}");
+        }
+    }
+}

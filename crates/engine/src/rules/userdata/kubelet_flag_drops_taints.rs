@@ -1,0 +1,70 @@
+//! The user data's own `--register-with-taints` replaces the taints that Karpenter hands to the kubelet.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::untainted;
+use readers::source_text;
+use readers::userdata::{Family, Setting};
+
+pub static RULE: Rule = Rule {
+    cause: "KubeletFlagDropsTaints",
+    summary: "userData passes --register-with-taints, which replaces Karpenter's taints instead of adding to them",
+    stages: &[Stage::Register],
+    reads: &[Input::NodeClaims, Input::Nodes, Input::NodeClasses],
+    versions: "refused by AWS provider 1.0.0–1.0.8, 1.1.0–1.1.3, 1.2.0–1.2.1; silent since 1.5.0; between them Karpenter adds the taints itself",
+    page: include_str!("../../../pages/KubeletFlagDropsTaints.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let question = match untainted::ask(case) {
+        Ok(question) => question,
+        Err(answer) => return answer,
+    };
+    let (Some((user_data, text)), Some(class)) = (case.user_data(), case.class()) else { return Opinion::Silent };
+    // With Custom nothing is replaced, the taint was never there; on AL2 the user's own call of bootstrap.sh is the fault.
+    if user_data.family == Family::Custom || user_data.starts_kubelet_before_karpenter() {
+        return Opinion::Silent;
+    }
+    let Some(argument) = user_data.effective("register-with-taints").filter(|a| matches!(a.setting, Setting::Flag(_))) else {
+        return Opinion::ruled_out("userData passes no --register-with-taints to the kubelet");
+    };
+    let Some(taints) = untainted::registered(user_data) else { return Opinion::Silent };
+    if question.covered_by(&taints) {
+        return Opinion::ruled_out("the taints in userData's --register-with-taints are the ones that are needed");
+    }
+    let place = source_text::position(text, argument.span.start);
+    let name = class.name();
+    let summary = format!(
+        "userData of {} {name}, line {}, passes --register-with-taints={}, which replaces all taints that Karpenter sets, {}.",
+        class.kind,
+        place.line,
+        source_text::mask(&argument.value),
+        question.outcome(case)
+    );
+    let confidence = if argument.exact { Confidence::Certain } else { Confidence::Likely };
+    Finding::new(
+        confidence,
+        summary,
+        saw(
+            format!("{}/{name}", class.kind),
+            format!("spec.userData:{}:{}", place.line, place.column),
+            source_text::mask(argument.span.of(text)),
+            "a flag beats the registerWithTaints of the configuration file, and the last flag replaces the whole list",
+        ),
+    )
+    .with_all(question.evidence(case))
+    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, argument.span))
+    .fix("Take the flag out of userData and declare the taint in the NodePool's taints or startupTaints.")
+    .step(
+        Risk::Mutating,
+        "Remove the flag; new machines are then right, this one cannot be mended",
+        Some(format!("kubectl edit ec2nodeclass {name}")),
+    )
+    .step(Risk::Mutating, "Declare the taint in the NodePool", question.claim.node_pool().map(|p| format!("kubectl edit nodepool {p}")))
+    .step(Risk::Destructive, "Replace the machine", Some(format!("kubectl delete nodeclaim {}", question.claim.name())))
+    .into()
+}

@@ -1,0 +1,49 @@
+//! userData gives the kubelet a label that it may not set on itself: it exits at start-up, and no Node ever appears.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use readers::source_text;
+
+pub static RULE: Rule = Rule {
+    cause: "KubeletRefusesLabels",
+    summary: "userData passes a node label in a reserved namespace, over which the kubelet exits",
+    stages: &[Stage::Join],
+    reads: &[Input::NodeClasses, Input::NodeClaims],
+    versions: "kubelet 1.16 and later",
+    page: include_str!("../../../pages/KubeletRefusesLabels.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (Some((user_data, text)), Some(class)) = (case.user_data(), case.class()) else { return Opinion::Silent };
+    let refused = user_data.refused_labels();
+    let Some((key, span)) = refused.first() else {
+        return Opinion::ruled_out("userData passes no label that the kubelet refuses");
+    };
+    if let Some(sibling) = case.same_spec_sibling_joined() {
+        return Opinion::ruled_out(format!("NodeClaim {} joined with the same userData", sibling.name()));
+    }
+    let place = source_text::position(text, span.start);
+    let name = class.name();
+    let argument = user_data.all("node-labels").find(|a| a.span.start <= span.start && span.end <= a.span.end);
+    let confidence = if argument.is_none_or(|a| a.exact) { Confidence::Certain } else { Confidence::Likely };
+    let keys = refused.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>().join(", ");
+    Finding::new(
+        confidence,
+        format!("userData of {} {name}, line {}, gives the kubelet the label {keys}, which it may not set on itself, so it exits at start-up and no Node appears.", class.kind, place.line),
+        saw(
+            format!("{}/{name}", class.kind),
+            format!("spec.userData:{}:{}", place.line, place.column),
+            source_text::mask(span.of(text)),
+            // kubernetes v1.36.3 cmd/kubelet/app/options/options.go ValidateKubeletFlags
+            format!("of kubernetes.io and k8s.io the kubelet may set only its own set and *.node.kubernetes.io, *.kubelet.kubernetes.io; {key} is neither"),
+        ),
+    )
+    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, *span))
+    .fix("Use another prefix, for example node.kubernetes.io/…, or set the label in the NodePool's template: Karpenter puts it on the Node itself.")
+    .step(Risk::Mutating, "Rename or remove the label", Some(format!("kubectl edit ec2nodeclass {name}")))
+    .into()
+}

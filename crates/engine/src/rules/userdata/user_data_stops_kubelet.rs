@@ -1,0 +1,50 @@
+//! userData holds a mistake after which the kubelet never starts, or serves another cluster.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion, saw};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::unknown::ask_the_instance;
+use readers::source_text;
+use readers::userdata::{Consequence, DefectKind};
+
+pub static RULE: Rule = Rule {
+    cause: "UserDataStopsKubelet",
+    summary: "userData holds a mistake after which the kubelet never starts",
+    stages: &[Stage::Join],
+    reads: &[Input::NodeClasses, Input::NodeClaims],
+    versions: "all",
+    page: include_str!("../../../pages/UserDataStopsKubelet.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (Some((user_data, text)), Some(class)) = (case.user_data(), case.class()) else { return Opinion::Silent };
+    let fatal = |kind: DefectKind| kind != DefectKind::RefusedLabel;
+    let Some(defect) = user_data.defects.iter().find(|d| d.consequence(user_data.family) == Consequence::NoJoin && fatal(d.kind)) else {
+        return Opinion::ruled_out("userData holds no mistake that would keep the kubelet from starting");
+    };
+    if let Some(sibling) = case.same_spec_sibling_joined() {
+        return Opinion::ruled_out(format!("NodeClaim {} joined with the same userData", sibling.name()));
+    }
+    let place = source_text::position(text, defect.span.start);
+    let name = class.name();
+    let confidence = if user_data.unread_from.is_none() { Confidence::Certain } else { Confidence::Likely };
+    let message = source_text::mask(defect.message.trim_end_matches('.'));
+    let summary = format!("The machine cannot join because of userData of {} {name}, line {}: {message}.", class.kind, place.line);
+    let finding = Finding::new(
+        confidence,
+        summary,
+        saw(
+            format!("{}/{name}", class.kind),
+            format!("spec.userData:{}:{}", place.line, place.column),
+            source_text::mask(defect.span.of(text).lines().next().unwrap_or_default()),
+            message,
+        ),
+    )
+    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, defect.span))
+    .fix("Correct userData at this place.")
+    .step(Risk::Mutating, "Correct it; new machines are then right", Some(format!("kubectl edit ec2nodeclass {name}")));
+    if confidence == Confidence::Certain { finding.into() } else { ask_the_instance(case, finding).into() }
+}

@@ -1,0 +1,709 @@
+use super::*;
+use serde_json::{Value, json};
+
+const CREATED: &str = "2026-11-21T10:00:00Z";
+
+fn at(minutes: i64, seconds: i64) -> DateTime<Utc> {
+    CREATED.parse::<DateTime<Utc>>().unwrap() + TimeDelta::minutes(minutes) + TimeDelta::seconds(seconds)
+}
+
+fn applied(input: Input, object: Value) -> Change {
+    Change::Applied(Box::new(Object::from_value(input, object).unwrap()))
+}
+
+fn condition(type_: &str, status: &str, reason: &str) -> Value {
+    json!({ "type": type_, "status": status, "reason": reason, "lastTransitionTime": CREATED })
+}
+
+/// A claim whose Node Karpenter refused: stuck from the first second, whatever the thresholds.
+fn refused(deleted: Option<DateTime<Utc>>) -> Value {
+    let conditions = [condition("Launched", "True", "Launched"), condition("Registered", "False", "UnregisteredTaintNotFound")];
+    claim(&conditions, deleted)
+}
+
+fn claim(conditions: &[Value], deleted: Option<DateTime<Utc>>) -> Value {
+    json!({
+        "metadata": {
+            "name": "general-a", "uid": "1", "creationTimestamp": CREATED, "deletionTimestamp": deleted,
+            "labels": { "karpenter.sh/nodepool": "general" },
+        },
+        "spec": { "nodeClassRef": { "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default" } },
+        "status": { "providerID": "aws:///eu-west-1a/i-0a", "conditions": conditions },
+    })
+}
+
+fn node(ready: &str) -> Value {
+    json!({
+        "metadata": { "name": "ip-10-0-0-1", "uid": "2", "creationTimestamp": CREATED },
+        "spec": { "providerID": "aws:///eu-west-1a/i-0a" },
+        "status": { "conditions": [condition("Ready", ready, "Kubelet")] },
+    })
+}
+
+fn removed(last: Option<Value>) -> Change {
+    let last = last.map(|object| Box::new(Object::from_value(Input::NodeClaims, object).unwrap()));
+    Change::Removed { input: Input::NodeClaims, namespace: None, name: "general-a".to_owned(), last }
+}
+
+/// A triage that has just begun, in a cluster that holds these diagnoses.
+fn fresh(known: Vec<NodeDiagnosis>) -> Triage {
+    let mut triage = Triage::new(Thresholds::default(), Keep::default());
+    for diagnosis in known {
+        triage.take(shown(diagnosis), at(0, 0));
+    }
+    triage
+}
+
+fn started(known: Vec<NodeDiagnosis>) -> Triage {
+    let mut triage = fresh(known);
+    triage.start();
+    triage.lead();
+    triage
+}
+
+/// The diagnosis as the cluster shows it.
+fn shown(diagnosis: NodeDiagnosis) -> Change {
+    Change::Diagnosis(Box::new(diagnosis))
+}
+
+fn writes(orders: Vec<Order>) -> Vec<Write> {
+    orders.into_iter().filter_map(|order| if let Order::Write(write) = order { Some(*write) } else { None }).collect()
+}
+
+fn diagnosis(write: Write) -> NodeDiagnosis {
+    Arc::unwrap_or_clone(write.diagnosis)
+}
+
+/// A triage with an open diagnosis, and that diagnosis.
+fn sick() -> (Triage, NodeDiagnosis) {
+    let mut triage = started(Vec::new());
+    triage.take(applied(Input::NodeClaims, refused(None)), at(1, 0));
+    let mut written = writes(triage.look(at(1, 0)));
+    assert_eq!(written.len(), 1);
+    (triage, diagnosis(written.remove(0)))
+}
+
+#[test]
+fn nothing_is_said_about_half_a_world() {
+    let mut triage = fresh(Vec::new());
+    triage.take(applied(Input::NodeClaims, refused(None)), at(1, 0));
+    assert_eq!(triage.look(at(1, 0)), []);
+    triage.start();
+    triage.lead();
+    let written = writes(triage.look(at(1, 0)));
+    assert!(written[0].announces && written[0].ends.is_none());
+}
+
+#[test]
+fn time_alone_writes_nothing() {
+    let (mut triage, _) = sick();
+    for minute in 2..14 {
+        triage.touch(Touched::Everything);
+        assert!(!triage.touched.is_empty());
+        assert_eq!(writes(triage.look(at(minute, 0))), []);
+    }
+}
+
+#[test]
+fn what_says_nothing_new_is_kept_and_nothing_is_judged_for_it() {
+    let mut triage = started(Vec::new());
+    let report = |version: &str, heartbeat: DateTime<Utc>, ready: &str| {
+        let mut node = node(ready);
+        node["metadata"]["resourceVersion"] = json!(version);
+        node["status"]["conditions"][0]["lastHeartbeatTime"] = json!(heartbeat);
+        applied(Input::Nodes, node)
+    };
+    let claim = || applied(Input::NodeClaims, claim(&[condition("Ready", "True", "Ready")], None));
+    let pool = |nodes: u32| applied(Input::NodePools, json!({"metadata": {"name": "general"}, "status": {"resources": {"nodes": nodes}}}));
+    let mut judged = |change: Change, minute: i64| {
+        triage.world.once("", || at(minute, 0));
+        triage.take(change, at(minute, 0));
+        let judged = triage.touched.len();
+        triage.look(at(minute, 0));
+        let node =
+            triage.world.node("ip-10-0-0-1").map(|n| (n.metadata.resource_version.clone(), *n.status.conditions[0].last_heartbeat_time));
+        (
+            judged,
+            *triage.world.once("", || at(minute, 1)),
+            node.and_then(|(version, heartbeat)| Some((version.as_deref()?.to_owned(), heartbeat?))),
+        )
+    };
+    let seen = |version: &str, heartbeat| Some((version.to_owned(), heartbeat));
+    assert_eq!(judged(report("7", at(1, 0), "True"), 1), (1, at(1, 1), seen("7", at(1, 0))));
+    assert_eq!(judged(claim(), 2), (3, at(2, 1), seen("7", at(1, 0))));
+    assert_eq!(judged(pool(1), 3), (2, at(3, 1), seen("7", at(1, 0))));
+    // What was worked out before is still known after these.
+    assert_eq!(judged(report("8", at(6, 0), "True"), 6), (0, at(3, 1), seen("8", at(6, 0))));
+    assert_eq!(judged(claim(), 7), (0, at(3, 1), seen("8", at(6, 0))));
+    assert_eq!(judged(pool(2), 8), (0, at(3, 1), seen("8", at(6, 0))));
+    // The kubelet says something else.
+    assert_eq!(judged(report("9", at(11, 0), "False"), 11), (2, at(11, 1), seen("9", at(11, 0))));
+}
+
+#[test]
+fn a_restart_writes_nothing() {
+    let (_, known) = sick();
+    let mut triage = fresh(vec![known]);
+    triage.take(applied(Input::NodeClaims, refused(None)), at(9, 0));
+    triage.start();
+    triage.lead();
+    assert_eq!(triage.look(at(9, 0)), []);
+}
+
+#[test]
+fn a_claim_that_vanished_while_nobody_looked_was_deleted() {
+    let (_, known) = sick();
+    let mut triage = started(vec![known]);
+    assert_eq!(writes(triage.look(at(30, 0)))[0].ends, Some(Outcome::Deleted));
+    assert_eq!(triage.look(at(31, 0)), []);
+}
+
+#[test]
+fn a_claim_that_karpenter_gave_up_ends_as_terminated_though_its_deletion_was_never_seen() {
+    let (mut triage, _) = sick();
+    triage.take(removed(Some(refused(None))), at(15, 2));
+    let written = writes(triage.look(at(15, 2)));
+    assert_eq!(written[0].ends, Some(Outcome::Terminated));
+    assert_eq!(written[0].diagnosis.status.as_ref().unwrap().ended_at, Some(at(15, 2)));
+    assert_eq!(triage.open().count(), 0);
+}
+
+#[test]
+fn a_claim_that_vanished_at_a_relist_ends_too() {
+    let (mut triage, _) = sick();
+    triage.take(removed(None), at(20, 0));
+    assert_eq!(writes(triage.look(at(20, 0)))[0].ends, Some(Outcome::Terminated));
+}
+
+#[test]
+fn the_end_is_told_once() {
+    let (mut triage, _) = sick();
+    triage.take(applied(Input::NodeClaims, refused(Some(at(3, 0)))), at(3, 0));
+    assert_eq!(writes(triage.look(at(3, 0)))[0].ends, Some(Outcome::Deleted));
+    triage.take(applied(Input::NodeClaims, refused(Some(at(3, 0)))), at(4, 0));
+    assert_eq!(triage.look(at(4, 0)), []);
+    triage.take(removed(Some(refused(Some(at(3, 0))))), at(5, 0));
+    assert_eq!(triage.look(at(5, 0)), []);
+}
+
+#[test]
+fn a_claim_first_seen_after_its_timeout_still_gets_its_post_mortem() {
+    let mut triage = started(Vec::new());
+    triage.take(removed(Some(refused(Some(at(15, 1))))), at(15, 3));
+    let written = writes(triage.look(at(15, 3)));
+    assert!(written[0].announces);
+    assert_eq!(written[0].ends, Some(Outcome::Terminated));
+}
+
+#[test]
+fn what_the_claim_showed_while_it_lived_outlives_its_node() {
+    let mut triage = started(Vec::new());
+    triage.take(applied(Input::Nodes, node("False")), at(1, 0));
+    triage.take(applied(Input::NodeClaims, refused(None)), at(1, 0));
+    assert!(writes(triage.look(at(1, 0)))[0].diagnosis.spec.node.is_some());
+    triage.take(Change::Removed { input: Input::Nodes, namespace: None, name: "ip-10-0-0-1".into(), last: None }, at(15, 0));
+    triage.take(removed(Some(refused(None))), at(15, 1));
+    let written = writes(triage.look(at(15, 1)));
+    assert_eq!(written.last().unwrap().ends, Some(Outcome::Terminated));
+    assert!(written.last().unwrap().diagnosis.spec.node.is_some());
+}
+
+#[test]
+fn a_machine_that_becomes_usable_recovers_and_may_fall_ill_again() {
+    let (mut triage, _) = sick();
+    let healthy = [condition("Launched", "True", ""), condition("Registered", "True", ""), condition("Initialized", "True", "")];
+    triage.take(applied(Input::NodeClaims, claim(&healthy, None)), at(4, 0));
+    assert_eq!(writes(triage.look(at(4, 0)))[0].ends, Some(Outcome::Recovered));
+    assert_eq!(triage.next_look(), Some(at(4, 0) + Keep::default().retention), "nothing but the end of its retention is waited for");
+    triage.take(applied(Input::NodeClaims, refused(None)), at(5, 0));
+    let again = writes(triage.look(at(5, 0)));
+    assert!(again[0].announces && again[0].ends.is_none() && !again[0].replaces);
+}
+
+#[test]
+fn another_machine_of_the_same_name_takes_the_place_of_the_one_that_ended() {
+    let (mut triage, _) = sick();
+    triage.take(removed(None), at(20, 0));
+    triage.look(at(20, 0));
+    let mut other = refused(None);
+    other["metadata"]["uid"] = json!("9");
+    triage.take(applied(Input::NodeClaims, other), at(21, 0));
+    assert!(writes(triage.look(at(21, 0)))[0].replaces);
+}
+
+fn uninitialized() -> Triage {
+    let mut triage = started(Vec::new());
+    let conditions =
+        [condition("Launched", "True", ""), condition("Registered", "True", ""), condition("Initialized", "Unknown", "NodeNotReady")];
+    triage.take(applied(Input::Nodes, node("False")), at(0, 10));
+    triage.take(applied(Input::NodeClaims, claim(&conditions, None)), at(0, 10));
+    triage
+}
+
+#[test]
+fn the_pods_of_a_stuck_node_are_read_before_it_is_judged() {
+    let mut triage = uninitialized();
+    assert_eq!(triage.look(at(1, 0)), []);
+    assert_eq!(triage.look(at(6, 0)), [Order::ListPods("ip-10-0-0-1".to_owned())]);
+    assert_eq!(triage.look(at(6, 1)), []);
+    triage.take(Change::Pods { node: "ip-10-0-0-1".to_owned(), pods: Ok(Vec::new()) }, at(6, 2));
+    assert_eq!(writes(triage.look(at(6, 2))).len(), 1);
+    assert_eq!(triage.world().missing(Input::Pods), None);
+}
+
+#[test]
+fn pods_that_nobody_lists_are_not_waited_for() {
+    let mut triage = uninitialized();
+    triage.look(at(6, 0));
+    assert_eq!(triage.next_look(), Some(at(6, 10)));
+    let orders = triage.look(at(6, 10));
+    assert!(orders.contains(&Order::ListPods("ip-10-0-0-1".to_owned())));
+    assert_eq!(writes(orders).len(), 1);
+}
+
+#[test]
+fn a_machine_stuck_for_long_has_its_pods_listed_less_often() {
+    let mut triage = uninitialized();
+    let mut lists = 0;
+    for second in 0..(24 * 360) {
+        let now = at(0, 10 * second);
+        for order in triage.look(now) {
+            if let Order::ListPods(node) = order {
+                lists += 1;
+                triage.take(Change::Pods { node, pods: Ok(Vec::new()) }, now);
+            }
+        }
+    }
+    assert!(lists < 24 * 8, "{lists} lists in a day");
+}
+
+/// A machine that does not join, with a role that aws-auth gives a group of the cluster's own.
+fn in_doubt() -> (Triage, Identity) {
+    let mut triage = started(Vec::new());
+    triage.take(
+        applied(Input::NodeClasses, json!({ "kind": "EC2NodeClass", "metadata": { "name": "default" }, "spec": { "role": "shop" } })),
+        at(0, 0),
+    );
+    let entry = "- rolearn: arn:aws:iam::111122223333:role/shop\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [our-nodes]\n";
+    triage.take(applied(Input::AwsAuth, aws_auth(entry)), at(0, 0));
+    let conditions = [condition("Launched", "True", "Launched"), condition("Registered", "Unknown", "NodeNotFound")];
+    triage.take(applied(Input::NodeClaims, claim(&conditions, None)), at(0, 0));
+    (triage, Identity::new("system:node:nodewhy-asks", ["our-nodes".to_owned()]))
+}
+
+fn aws_auth(map_roles: &str) -> Value {
+    json!({ "metadata": { "name": "aws-auth", "namespace": "kube-system" }, "data": { "mapRoles": map_roles } })
+}
+
+fn answer(identity: &Identity, allowed: bool) -> Change {
+    let mut review = identity.review();
+    review["status"] = json!({ "allowed": allowed });
+    Change::Access {
+        identity: identity.clone(),
+        answer: Object::from_value(Input::AccessReviews, review).map(Box::new).map_err(|_| ReadFailure::NotInstalled),
+    }
+}
+
+fn said(orders: Vec<Order>) -> Vec<(String, Confidence)> {
+    let statuses = writes(orders).into_iter().filter_map(|write| diagnosis(write).status);
+    statuses.map(|status| (status.cause.into_owned(), status.confidence)).collect()
+}
+
+#[test]
+fn the_rights_of_a_stuck_machines_kubelet_are_asked_before_it_is_judged() {
+    let (mut triage, identity) = in_doubt();
+    assert_eq!(triage.look(at(1, 0)), []);
+    assert_eq!(triage.look(at(2, 0)), [Order::ReviewAccess(identity.clone())]);
+    triage.take(answer(&identity, false), at(2, 1));
+    assert_eq!(said(triage.look(at(2, 1))), [("AwsAuthEntryIncomplete".to_owned(), Confidence::Certain)]);
+
+    // Somebody binds the group: the next answer says so.
+    let orders = triage.look(at(4, 0));
+    assert_eq!(orders, [Order::ReviewAccess(identity.clone())]);
+    triage.take(answer(&identity, true), at(4, 1));
+    triage.look(at(4, 1));
+    assert_eq!(said(triage.look(at(6, 0))), [("Unknown".to_owned(), Confidence::Possible)]);
+}
+
+#[test]
+fn who_may_not_ask_says_so_once_and_is_no_surer_than_likely() {
+    let (mut triage, identity) = in_doubt();
+    assert_eq!(triage.look(at(5, 0)), [Order::ReviewAccess(identity.clone())]);
+    let refused =
+        || Change::Access { identity: identity.clone(), answer: Err(ReadFailure::NotPermitted("create subjectaccessreviews".to_owned())) };
+    triage.take(refused(), at(5, 1));
+    let [write] = &writes(triage.look(at(5, 1)))[..] else { panic!("one verdict") };
+    let status = write.diagnosis.status.as_ref().unwrap();
+    assert_eq!((&*status.cause, status.confidence), ("AwsAuthEntryIncomplete", Confidence::Likely));
+    let unknown = &status.unknowns[0];
+    assert!(unknown.question.contains("not permitted: create subjectaccessreviews"), "{unknown:?}");
+    assert_eq!(unknown.command, "kubectl auth can-i create nodes --as=system:node:nodewhy-asks --as-group=our-nodes");
+
+    let mut asked = 0;
+    for minute in 6..60 {
+        let orders = triage.look(at(minute, 0));
+        asked += orders.iter().filter(|order| matches!(order, Order::ReviewAccess(_))).count();
+        triage.take(refused(), at(minute, 1));
+        assert_eq!(writes(orders), []);
+        assert_eq!(writes(triage.look(at(minute, 1))), []);
+    }
+    assert!((5..30).contains(&asked), "asked {asked} times in an hour");
+}
+
+#[test]
+fn one_question_serves_all_machines_of_a_role_and_another_entry_is_another_question() {
+    let (mut triage, identity) = in_doubt();
+    let mut other = claim(&[condition("Launched", "True", "Launched"), condition("Registered", "Unknown", "NodeNotFound")], None);
+    other["metadata"]["name"] = json!("general-b");
+    other["metadata"]["uid"] = json!("9");
+    triage.take(applied(Input::NodeClaims, other), at(0, 0));
+    assert_eq!(triage.look(at(2, 0)), [Order::ReviewAccess(identity.clone())]);
+    triage.take(answer(&identity, false), at(2, 1));
+    assert_eq!(writes(triage.look(at(2, 1))).len(), 2);
+
+    triage.take(
+        applied(Input::AwsAuth, aws_auth("- rolearn: arn:aws:iam::111122223333:role/shop\n  username: x\n  groups: [z]\n")),
+        at(2, 2),
+    );
+    assert_eq!(triage.look(at(2, 2)), [Order::ReviewAccess(Identity::new("x", ["z".to_owned()]))]);
+    assert_eq!(triage.world().access(&identity), None);
+    // The old answer comes late.
+    triage.take(answer(&identity, true), at(2, 3));
+    assert_eq!(triage.world().access(&identity), None);
+}
+
+#[test]
+fn a_node_without_provider_id_is_news_for_every_claim_that_waits_for_one() {
+    let mut triage = started(Vec::new());
+    let conditions = [condition("Launched", "True", "Launched"), condition("Registered", "Unknown", "NodeNotFound")];
+    triage.take(applied(Input::NodeClaims, claim(&conditions, None)), at(0, 0));
+    let cause = |triage: &mut Triage, at| writes(triage.look(at)).last().and_then(|w| Some(w.diagnosis.status.clone()?.cause));
+    assert_eq!(cause(&mut triage, at(6, 0)).as_deref(), Some("Unknown"));
+    let anonymous = json!({ "metadata": { "name": "ip-10-0-0-1", "uid": "2", "creationTimestamp": at(7, 0) }, "spec": {} });
+    triage.take(applied(Input::Nodes, anonymous), at(7, 0));
+    assert_eq!(cause(&mut triage, at(7, 0)), None, "the cloud controller may only be about to set it");
+    let said: Vec<_> = writes(triage.look(at(10, 0)))
+        .into_iter()
+        .map(|w| (w.diagnosis.spec.subject.kind.clone(), w.diagnosis.status.as_ref().unwrap().cause.clone()))
+        .collect();
+    assert!(said.contains(&("NodeClaim".to_owned(), "NodeWithoutProviderID".into())), "{said:?}");
+}
+
+#[test]
+fn our_own_events_are_no_evidence() {
+    let mut triage = started(Vec::new());
+    let event = json!({
+        "metadata": { "name": "e", "namespace": "default" }, "reason": "Unknown", "reportingComponent": "nodewhy",
+        "involvedObject": { "kind": "NodeClaim", "name": "general-a" },
+    });
+    triage.take(applied(Input::Events, event), at(1, 0));
+    assert_eq!(triage.world().events("NodeClaim", "general-a").count(), 0);
+}
+
+#[test]
+fn a_machine_that_hangs_in_its_deletion_is_news_again() {
+    let mut triage = started(Vec::new());
+    let conditions = ["Launched", "Registered", "Initialized"].map(|type_| condition(type_, "True", type_));
+    triage.take(applied(Input::NodeClaims, claim(&conditions, None)), at(0, 0));
+    let mut silent = node("Unknown");
+    silent["status"]["conditions"][0]["reason"] = json!("NodeStatusUnknown");
+    triage.take(applied(Input::Nodes, silent), at(0, 0));
+    triage.take(Change::Pods { node: "ip-10-0-0-1".to_owned(), pods: Ok(Vec::new()) }, at(0, 0));
+    let mut orders = triage.look(at(10, 0));
+    triage.take(Change::Pods { node: "ip-10-0-0-1".to_owned(), pods: Ok(Vec::new()) }, at(10, 1));
+    orders.extend(triage.look(at(10, 1)));
+    assert_eq!(writes(orders).last().and_then(|w| cause(&w.diagnosis).map(str::to_owned)).as_deref(), Some("KubeletStopped"));
+    triage.take(applied(Input::NodeClaims, claim(&conditions, Some(at(20, 0)))), at(20, 0));
+    triage.take(Change::Removed { input: Input::Nodes, namespace: None, name: "ip-10-0-0-1".to_owned(), last: None }, at(21, 0));
+    assert_eq!(writes(triage.look(at(21, 0))).last().and_then(|w| w.ends), Some(Outcome::Deleted));
+    assert_eq!(writes(triage.look(at(79, 0))), []);
+    let stuck = writes(triage.look(at(80, 0)));
+    assert_eq!(stuck.first().and_then(|w| cause(&w.diagnosis)), Some("TerminationStuck"));
+    assert!(stuck.iter().all(|w| w.announces && w.ends.is_none()));
+    triage.take(removed(None), at(95, 0));
+    assert_eq!(writes(triage.look(at(95, 0))).last().and_then(|w| w.ends), Some(Outcome::Deleted));
+}
+
+#[test]
+fn an_end_by_design_is_told_as_one() {
+    let (mut triage, _) = sick();
+    let disrupted = condition("DisruptionReason", "True", "Drifted");
+    let conditions = [condition("Launched", "True", "Launched"), condition("Registered", "False", "UnregisteredTaintNotFound"), disrupted];
+    triage.take(applied(Input::NodeClaims, claim(&conditions, Some(at(5, 0)))), at(5, 0));
+    let written = writes(triage.look(at(5, 0)));
+    let ended = written.last().and_then(|w| w.diagnosis.status.as_ref()?.conditions.iter().find(|c| c.type_ == "Ended"));
+    assert!(
+        ended.is_some_and(|c| c.message.ends_with("was deleted after 5m: it had drifted from its NodePool or node class")),
+        "{ended:?}"
+    );
+}
+
+// The life of a diagnosis in the cluster.
+
+/// Another machine of the same NodePool, refused like the first.
+fn other(name: &str, deleted: Option<DateTime<Utc>>) -> Value {
+    let mut claim = refused(deleted);
+    claim["metadata"]["name"] = json!(name);
+    claim["metadata"]["uid"] = json!(name);
+    claim["status"]["providerID"] = json!(format!("aws:///eu-west-1a/i-{name}"));
+    claim
+}
+
+fn recurrences(write: &Write) -> u32 {
+    write.diagnosis.status.as_ref().unwrap().recurrences
+}
+
+fn deletes(orders: &[Order]) -> Vec<&str> {
+    orders.iter().filter_map(|order| if let Order::Delete(delete) = order { Some(delete.name.as_str()) } else { None }).collect()
+}
+
+fn summaries(orders: &[Order]) -> Vec<&Summary> {
+    orders.iter().filter_map(|order| if let Order::Summarize(summary) = order { Some(&**summary) } else { None }).collect()
+}
+
+/// Carries out the orders, as the publisher and the watch do, on what a cluster holds.
+fn carry_out(triage: &mut Triage, orders: Vec<Order>, cluster: &mut BTreeMap<String, NodeDiagnosis>, now: DateTime<Utc>) {
+    for order in orders {
+        match order {
+            Order::Write(write) => {
+                let name = write.diagnosis.metadata.name.clone().unwrap();
+                let mut diagnosis = diagnosis(*write);
+                diagnosis.metadata.uid = Some(format!("of-{name}"));
+                cluster.insert(name, diagnosis.clone());
+                triage.take(shown(diagnosis), now);
+            }
+            Order::Delete(delete) => {
+                cluster.remove(&delete.name);
+                triage.take(Change::DiagnosisGone(delete.name), now);
+            }
+            Order::Summarize(_) | Order::ListPods(_) | Order::ReviewAccess(_) => {}
+        }
+    }
+}
+
+#[test]
+fn a_diagnosis_that_a_user_deletes_comes_back_while_the_machine_is_stuck() {
+    let (mut triage, known) = sick();
+    triage.take(shown(known.clone()), at(2, 0));
+    triage.take(Change::DiagnosisGone("general-a".to_owned()), at(2, 0));
+    let again = writes(triage.look(at(2, 0)));
+    assert_eq!(again.len(), 1);
+    assert_eq!(again[0].diagnosis.status, known.status);
+    assert!(!again[0].announces, "it was said once");
+    // What ended and is deleted stays away.
+    triage.take(shown(known), at(2, 0));
+    triage.take(removed(None), at(3, 0));
+    let ended = diagnosis(writes(triage.look(at(3, 0))).remove(0));
+    triage.take(shown(ended), at(3, 0));
+    triage.take(Change::DiagnosisGone("general-a".to_owned()), at(4, 0));
+    assert_eq!(triage.look(at(4, 0)), []);
+}
+
+#[test]
+fn what_the_budget_of_removals_counts_on_is_not_forgotten_for_being_one_too_many() {
+    let mut triage = started(Vec::new());
+    triage.take(applied(Input::NodeClaims, other("general-00", None)), at(0, 0));
+    triage.look(at(0, 0));
+    let last = Box::new(Object::from_value(Input::NodeClaims, other("general-00", None)).unwrap());
+    triage.take(Change::Removed { input: Input::NodeClaims, namespace: None, name: "general-00".to_owned(), last: Some(last) }, at(1, 0));
+    let ended = diagnosis(writes(triage.look(at(1, 0))).remove(0));
+    let history: Vec<_> = (0..12)
+        .map(|n| {
+            let mut diagnosis = ended.clone();
+            diagnosis.metadata.name = Some(format!("general-{n:02}"));
+            let status = diagnosis.status.as_mut().unwrap();
+            status.recurrences = n;
+            // The oldest, and the next but one: one removal an hour ago, one that was refused.
+            if let Some(reason) = [Some("Removed"), None, Some("Cordoned")].get(n as usize).copied().flatten() {
+                status.conditions.push(crate::api::Condition {
+                    type_: remediation::CONDITION.into(),
+                    status: if reason == "Removed" { "True" } else { "False" }.into(),
+                    last_transition_time: at(1, 0),
+                    reason: reason.into(),
+                    message: String::new(),
+                    observed_generation: None,
+                });
+            }
+            diagnosis
+        })
+        .collect();
+    let deleted = |minute| {
+        let orders = started(history.clone()).look(at(minute, 0));
+        let names = orders.into_iter().filter_map(|order| if let Order::Delete(delete) = order { Some(delete.name) } else { None });
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(deleted(61), ["general-01", "general-02"]);
+}
+
+#[test]
+fn a_pool_that_fails_all_night_leaves_as_many_as_are_kept_and_counts_the_rest() {
+    let mut cluster = BTreeMap::new();
+    let mut triage = started(Vec::new());
+    for round in 0..60 {
+        // Ten hours, a restart in the middle.
+        if round == 30 {
+            triage = started(cluster.values().cloned().collect());
+        }
+        let (name, now) = (format!("general-{round:02}"), at(10 * round, 0));
+        triage.take(applied(Input::NodeClaims, other(&name, None)), now);
+        let orders = triage.look(now);
+        assert_eq!(
+            orders.iter().find_map(|o| if let Order::Write(w) = o { Some(recurrences(w)) } else { None }),
+            u32::try_from(round).ok()
+        );
+        carry_out(&mut triage, orders, &mut cluster, now);
+        let last = Box::new(Object::from_value(Input::NodeClaims, other(&name, None)).unwrap());
+        triage.take(Change::Removed { input: Input::NodeClaims, namespace: None, name, last: Some(last) }, now);
+        let orders = triage.look(now);
+        carry_out(&mut triage, orders, &mut cluster, now);
+        assert!(cluster.len() <= Keep::default().history);
+    }
+    assert_eq!(cluster.len(), Keep::default().history);
+    assert!(cluster.contains_key("general-59") && !cluster.contains_key("general-49"), "the newest stay");
+}
+
+#[test]
+fn what_ended_is_deleted_after_the_retention_time_and_not_before() {
+    let (mut triage, _) = sick();
+    triage.take(removed(None), at(20, 0));
+    triage.look(at(20, 0));
+    let end = at(20, 0) + Keep::default().retention;
+    assert_eq!(triage.next_look(), Some(end));
+    assert_eq!(triage.look(end - TimeDelta::seconds(1)), []);
+    assert_eq!(deletes(&triage.look(end)), ["general-a"]);
+    assert_eq!(triage.next_look(), None);
+}
+
+#[test]
+fn a_post_mortem_holds_what_claim_node_and_events_said_last() {
+    let mut triage = started(Vec::new());
+    triage.take(applied(Input::Nodes, node("False")), at(1, 0));
+    triage.take(applied(Input::NodeClaims, refused(None)), at(1, 0));
+    triage.look(at(1, 0));
+    let event = json!({
+        "metadata": { "name": "e", "namespace": "default" }, "reason": "InvalidDiskCapacity", "message": "invalid capacity 0 on image filesystem",
+        "involvedObject": { "kind": "Node", "name": "ip-10-0-0-1" }, "lastTimestamp": at(9, 0),
+    });
+    triage.take(applied(Input::Events, event), at(9, 0));
+    triage.take(applied(Input::NodeClaims, refused(Some(at(15, 1)))), at(15, 1));
+    let written = diagnosis(writes(triage.look(at(15, 1))).remove(0));
+    let told: Vec<_> = written.status.unwrap().evidence.into_iter().map(|e| format!("{} {} {}", e.object, e.field, e.observed)).collect();
+    let tells = |words: &str| assert!(told.iter().any(|line| line.contains(words)), "{words} is not in {told:#?}");
+    tells("NodeClaim/general-a status.conditions[?(@.type==\"Registered\")] False UnregisteredTaintNotFound");
+    tells("Node/ip-10-0-0-1 status.conditions[?(@.type==\"Ready\")] False Kubelet");
+    tells("Event Node/ip-10-0-0-1 message InvalidDiskCapacity: invalid capacity 0 on image filesystem");
+}
+
+// Replicas.
+
+/// A replica that sees everything and does not lead.
+fn standby() -> Triage {
+    let mut triage = fresh(Vec::new());
+    triage.start();
+    triage
+}
+
+#[test]
+fn a_replica_that_does_not_lead_orders_nothing_and_then_what_the_leader_did_not_come_to() {
+    let mut standby = standby();
+    let (mut leader, mut cluster) = (started(Vec::new()), BTreeMap::new());
+    for name in ["general-a", "general-b", "general-c"] {
+        for triage in [&mut leader, &mut standby] {
+            triage.take(applied(Input::NodeClaims, other(name, None)), at(1, 0));
+        }
+    }
+    let mut ordered = leader.look(at(1, 0));
+    assert_eq!(standby.look(at(1, 0)), []);
+    // The leader dies after the first write, which the standby sees; then one of the other machines goes away.
+    ordered.truncate(1);
+    carry_out(&mut standby, ordered, &mut cluster, at(1, 1));
+    standby.take(Change::Removed { input: Input::NodeClaims, namespace: None, name: "general-c".into(), last: None }, at(16, 0));
+    assert_eq!(standby.look(at(16, 0)), []);
+    standby.lead();
+    let taken_over = writes(standby.look(at(16, 1)));
+    let names: Vec<_> = taken_over.iter().map(|w| (w.diagnosis.metadata.name.as_deref().unwrap(), w.ends)).collect();
+    assert_eq!(names, [("general-b", None), ("general-c", Some(Outcome::Terminated))]);
+    assert!(taken_over.iter().all(|w| w.announces && !w.replaces), "nobody has said it");
+    assert_eq!(standby.look(at(17, 0)), []);
+}
+
+#[test]
+fn a_replica_that_follows_takes_the_leaders_word_but_not_one_from_before_the_end() {
+    let mut standby = standby();
+    standby.take(applied(Input::NodeClaims, refused(None)), at(1, 0));
+    standby.look(at(1, 0));
+    let (_, mut written) = sick();
+    written.status.as_mut().unwrap().summary = "The leader has seen more.".to_owned();
+    standby.take(shown(written.clone()), at(1, 0));
+    assert_eq!(standby.open().next().unwrap().status, written.status);
+    standby.take(removed(Some(refused(None))), at(15, 2));
+    standby.look(at(15, 2));
+    standby.take(shown(written), at(15, 3));
+    standby.look(at(15, 3));
+    standby.lead();
+    assert_eq!(writes(standby.look(at(15, 4)))[0].ends, Some(Outcome::Terminated));
+}
+
+#[test]
+fn a_replica_that_takes_over_deletes_no_diagnosis_of_the_machine_it_is_about() {
+    let (_, known) = sick();
+    let mut standby = fresh(vec![known]);
+    standby.start();
+    let mut another = refused(None);
+    another["metadata"]["uid"] = json!("9");
+    standby.take(applied(Input::NodeClaims, another), at(1, 0));
+    standby.look(at(1, 0));
+    // The leader has put the new one in place of the old one, and did not come to its status.
+    let mut half = standby.open().next().unwrap().clone();
+    half.status = None;
+    standby.take(Change::DiagnosisGone("general-a".to_owned()), at(1, 1));
+    standby.take(shown(half), at(1, 1));
+    standby.lead();
+    let written = writes(standby.look(at(1, 2)));
+    assert_eq!(written.len(), 1);
+    assert!(!written[0].replaces && written[0].diagnosis.status.is_some());
+}
+
+// Incidents.
+
+fn pool_and_class(triage: &mut Triage) {
+    let pool = json!({
+        "metadata": { "name": "general", "uid": "p" },
+        "spec": { "template": { "spec": { "nodeClassRef": { "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default" } } } },
+    });
+    triage.take(applied(Input::NodePools, pool), at(0, 0));
+    let class = json!({ "apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": { "name": "default", "uid": "c" } });
+    triage.take(applied(Input::NodeClasses, class), at(0, 0));
+}
+
+#[test]
+fn a_thousand_claims_are_summarized_a_dozen_times_on_their_pool_and_class() {
+    let mut triage = started(Vec::new());
+    pool_and_class(&mut triage);
+    let mut told = Vec::new();
+    for machine in 0..1000 {
+        triage.take(applied(Input::NodeClaims, other(&format!("general-{machine}"), None)), at(1, 0));
+        told.extend(summaries(&triage.look(at(1, 0))).into_iter().cloned());
+    }
+    let notes: Vec<_> = told.iter().map(|s| s.note.split(" is stuck").next().unwrap().split(" are stuck").next().unwrap()).collect();
+    assert_eq!(notes[..3], ["1 machine of NodePool general", "2 machines of NodePool general", "4 machines of NodePool general"]);
+    assert_eq!(notes.len(), 10);
+    let regarding: Vec<_> = told[0].regarding.iter().map(|r| (r.kind.as_str(), r.uid.as_str())).collect();
+    assert_eq!(regarding, [("NodePool", "p"), ("EC2NodeClass", "c")]);
+}
+
+#[test]
+fn a_restart_summarizes_nothing_anew() {
+    let mut triage = started(Vec::new());
+    pool_and_class(&mut triage);
+    triage.take(applied(Input::NodeClaims, refused(None)), at(1, 0));
+    let orders = triage.look(at(1, 0));
+    assert_eq!(summaries(&orders).len(), 1);
+    let known = writes(orders).into_iter().map(diagnosis);
+    let mut triage = fresh(known.collect());
+    pool_and_class(&mut triage);
+    triage.take(applied(Input::NodeClaims, refused(None)), at(9, 0));
+    triage.start();
+    triage.lead();
+    assert_eq!(triage.look(at(9, 0)), []);
+}

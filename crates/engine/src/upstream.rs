@@ -1,0 +1,7 @@
+//! What Karpenter, the VPC CNI, the cloud controller and other agents say and do, and when: each with its file and version upstream.
+
+pub mod cloud_controller;
+pub mod credentials;
+pub mod karpenter;
+pub mod startup_taint;
+pub mod vpc_cni;

@@ -1,0 +1,214 @@
+//! Karpenter: its version, the words it writes, and what it does when.
+//!
+//! "core" is sigs.k8s.io/karpenter, "aws" is github.com/aws/karpenter-provider-aws. Their patch numbers differ, and the
+//! Deployment's image carries the provider's.
+
+use crate::objects::{Deployment, Written};
+use chrono::{DateTime, TimeDelta, Utc};
+use std::fmt;
+
+/// core pkg/apis/v1/taints.go (v1.14.3).
+pub const UNREGISTERED_TAINT: &str = "karpenter.sh/unregistered";
+/// core pkg/apis/v1/labels.go (v1.14.3); since v1.5.0.
+pub const DO_NOT_SYNC_TAINTS_LABEL: &str = "karpenter.sh/do-not-sync-taints";
+/// core pkg/scheduling/taints.go `KnownEphemeralTaints` (v1.14.3); set by the kubelet, removed by the cloud controller.
+pub const UNINITIALIZED_TAINT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+
+/// What the class said when the NodeClaim was made. karpenter-provider-aws pkg/apis/v1/labels.go (v1.14.1).
+pub const CLASS_HASH: &str = "karpenter.k8s.aws/ec2nodeclass-hash";
+
+/// core pkg/controllers/nodeclaim/lifecycle/liveness.go `registrationTimeout`: a constant in every version.
+pub const REGISTRATION_TIMEOUT: TimeDelta = TimeDelta::minutes(15);
+/// core pkg/controllers/nodeclaim/lifecycle/liveness.go `LaunchTimeout`, since v1.7.0.
+pub const LAUNCH_TIMEOUT: TimeDelta = TimeDelta::minutes(5);
+
+/// major, minor, patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub u32, pub u32, pub u32);
+
+impl Version {
+    /// Reads `1.0.6`, `v1.14.1`, `1.2.0-rc.1`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let core = text.trim().trim_start_matches('v').split(['-', '+', '@']).next()?;
+        let mut numbers = core.split('.').map(|n| n.parse().ok());
+        let version = Self(numbers.next()??, numbers.next()??, numbers.next().unwrap_or(Some(0))?);
+        numbers.next().is_none().then_some(version)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.0, self.1, self.2)
+    }
+}
+
+/// The Karpenter that runs here, as its Deployment says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Karpenter {
+    pub version: Version,
+    /// Where the version was read, for sentences.
+    pub source: String,
+    /// `namespace/name` of the Deployment.
+    pub deployment: String,
+    /// The environment variables of the container, as written.
+    pub cluster_name: Option<String>,
+    pub cluster_endpoint: Option<String>,
+    /// In base64; only where somebody sets it. Karpenter else takes that of its own connection.
+    // karpenter-provider-aws v1.14.1 pkg/operator/operator.go GetCABundle
+    pub cluster_ca_bundle: Option<String>,
+    /// The last change of the Deployment: an upgrade, or other settings.
+    pub written: Option<Written>,
+    /// No replica of it runs.
+    pub stopped: Option<Stopped>,
+    /// The feature gate NodeRepair; `None` where the Deployment does not say.
+    pub repairs_nodes: Option<bool>,
+    /// RESERVED_ENIS: network interfaces that Karpenter leaves out when it computes maxPods.
+    pub reserved_enis: Option<String>,
+}
+
+/// A Deployment without a replica that is available.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stopped {
+    /// Since when; `None` where it was scaled to zero, which leaves no time.
+    pub since: Option<DateTime<Utc>>,
+    pub wanted: u32,
+}
+
+impl Stopped {
+    fn of(deployment: &Deployment) -> Option<Self> {
+        let wanted = deployment.spec.replicas.unwrap_or(1);
+        if wanted == 0 {
+            return Some(Self { since: None, wanted });
+        }
+        // Source: kubernetes v1.36.3 pkg/controller/deployment/progress.go, sync.go `calculateStatus` (MinimumReplicasUnavailable).
+        let available = crate::objects::conditions(&deployment.status.conditions, "Available")?;
+        (available.is_false() && deployment.status.available_replicas == 0)
+            .then_some(Self { since: available.last_transition_time, wanted })
+    }
+}
+
+impl Karpenter {
+    /// Recognises the Deployment by its image's repository, not by its name: charts are renamed.
+    #[must_use]
+    pub fn from_deployment(deployment: &Deployment) -> Option<Self> {
+        let container = deployment.spec.template.spec.containers.iter().find(|c| is_karpenter_image(&c.image))?;
+        let tag = image_tag(&container.image);
+        let label = deployment.metadata.label("app.kubernetes.io/version");
+        let version = tag.and_then(Version::parse).or_else(|| label.and_then(Version::parse))?;
+        let namespace = deployment.metadata.namespace.as_deref().unwrap_or("default");
+        let env = |name: &str| container.env.iter().find(|e| e.name == name).map(|e| e.value.clone());
+        let name = format!("{namespace}/{}", deployment.metadata.name);
+        // karpenter-provider-aws v1.14.1 charts/karpenter/templates/deployment.yaml: one list of all gates.
+        let gate =
+            |gates: String| gates.split(',').find_map(|g| g.trim().strip_prefix("NodeRepair=").map(|v| v.eq_ignore_ascii_case("true")));
+        Some(Self {
+            version,
+            source: format!("image {} of Deployment {name}", container.image),
+            deployment: name,
+            cluster_name: env("CLUSTER_NAME"),
+            cluster_endpoint: env("CLUSTER_ENDPOINT"),
+            cluster_ca_bundle: env("CLUSTER_CA_BUNDLE"),
+            stopped: Stopped::of(deployment),
+            repairs_nodes: env("FEATURE_GATES").and_then(gate),
+            reserved_enis: env("RESERVED_ENIS"),
+            written: deployment.metadata.last_written(),
+        })
+    }
+
+    /// Whether this version refuses a Node without the unregistered taint (`Registered=False UnregisteredTaintNotFound`).
+    ///
+    /// core v1.0.0–v1.0.5, v1.1.0–v1.1.1, v1.2.0 do (registration.go read tag by tag; removed by core#1991), which the AWS
+    /// provider ships as 1.0.0–1.0.8, 1.1.0–1.1.3, 1.2.0–1.2.1 (its go.mod read tag by tag).
+    #[must_use]
+    pub fn blocks_on_missing_taint(&self, provider: Provider) -> bool {
+        let Version(major, minor, patch) = self.version;
+        let last = match (provider, minor) {
+            (Provider::Aws, 0) => 8,
+            (Provider::Core, 0) => 5,
+            (Provider::Aws, 1) => 3,
+            (Provider::Aws, 2) | (Provider::Core, 1) => 1,
+            (Provider::Core, 2) => 0,
+            _ => return false,
+        };
+        major == 1 && patch <= last
+    }
+
+    /// Whether this version leaves the Node's taints alone at registration when the kubelet carries the do-not-sync label.
+    /// core#2125 and aws#8029, first tags v1.5.0.
+    #[must_use]
+    pub fn knows_do_not_sync_taints(&self) -> bool {
+        self.version >= Version(1, 5, 0)
+    }
+
+    /// Whether AMI discovery takes images that are not available yet.
+    /// aws#7672 (DescribeImages filter `state=available`): in v1.2.2 and v1.3.0, never in 1.0.x, 1.1.x, 1.2.0, 1.2.1.
+    #[must_use]
+    pub fn takes_pending_images(&self) -> bool {
+        self.version < Version(1, 2, 2)
+    }
+
+    /// core#2349, first tag v1.7.0.
+    #[must_use]
+    pub fn has_launch_timeout(&self) -> bool {
+        self.version >= Version(1, 7, 0)
+    }
+}
+
+/// Whose patch numbers the image tag has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Provider {
+    Aws,
+    Core,
+}
+
+fn is_karpenter_image(image: &str) -> bool {
+    let repository = image.split('@').next().unwrap_or(image);
+    repository.contains("karpenter/controller")
+        || repository.contains("karpenter/kwok")
+        || repository.rsplit('/').next().is_some_and(|last| last.starts_with("karpenter"))
+}
+
+/// The tag of `registry:5000/repo/name:tag@sha256:…`.
+fn image_tag(image: &str) -> Option<&str> {
+    let name = image.split('@').next()?.rsplit('/').next()?;
+    name.split_once(':').map(|(_, tag)| tag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_tags() {
+        assert_eq!(Version::parse("v1.14.1"), Some(Version(1, 14, 1)));
+        assert_eq!(Version::parse("1.2.0-rc.1"), Some(Version(1, 2, 0)));
+        assert_eq!(Version::parse("latest"), None);
+        assert_eq!(image_tag("public.ecr.aws:443/karpenter/controller:1.0.6@sha256:00"), Some("1.0.6"));
+        assert_eq!(image_tag("localhost:5000/karpenter/controller"), None);
+    }
+
+    #[test]
+    fn provider_and_core_patch_numbers_differ() {
+        let at = |text: &str| Karpenter {
+            version: Version::parse(text).unwrap(),
+            source: String::new(),
+            deployment: String::new(),
+            cluster_name: None,
+            cluster_endpoint: None,
+            cluster_ca_bundle: None,
+            written: None,
+            stopped: None,
+            repairs_nodes: None,
+            reserved_enis: None,
+        };
+        assert!(at("1.0.8").blocks_on_missing_taint(Provider::Aws));
+        assert!(!at("1.0.8").blocks_on_missing_taint(Provider::Core));
+        assert!(at("1.0.5").blocks_on_missing_taint(Provider::Core));
+        assert!(!at("1.0.9").blocks_on_missing_taint(Provider::Aws));
+        assert!(at("1.1.3").blocks_on_missing_taint(Provider::Aws));
+        assert!(at("1.2.1").blocks_on_missing_taint(Provider::Aws));
+        assert!(!at("1.3.0").blocks_on_missing_taint(Provider::Aws));
+        assert!(!at("1.14.1").blocks_on_missing_taint(Provider::Aws));
+    }
+}

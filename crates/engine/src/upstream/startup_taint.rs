@@ -1,0 +1,161 @@
+//! Known startup taints and who removes them.
+
+use crate::objects::Taint;
+
+/// Who removes a taint.
+#[derive(Debug)]
+pub struct Owner {
+    /// The taint's key; a prefix where it ends in `/`.
+    key: &'static str,
+    /// For sentences.
+    pub name: &'static str,
+    /// Names of its DaemonSet, as its charts and manifests call it.
+    daemon_sets: &'static [&'static str],
+    /// Who removes the taint, where the pod on the Node does not do it itself.
+    pub remover: Option<&'static str>,
+    /// Why it may not have, where no pod on the Node can tell.
+    pub otherwise: Option<&'static str>,
+    pub fix: &'static str,
+    /// What to look at where its pod on the Node is Ready and the taint stays: what to do, and the command that tells more.
+    pub ready: Option<(&'static str, &'static str)>,
+}
+
+const OWNERS: &[Owner] = &[
+    // aws-ebs-csi-driver pkg/driver/node.go `AgentNotReadyNodeTaintKey`.
+    Owner {
+        key: "ebs.csi.aws.com/agent-not-ready",
+        name: "the EBS CSI driver",
+        daemon_sets: &["ebs-csi-node"],
+        remover: None,
+        otherwise: None,
+        fix: "Get the EBS CSI driver's node pod Ready on this Node.",
+        ready: None,
+    },
+    // aws-efs-csi-driver pkg/driver/node.go `AgentNotReadyNodeTaintKey`.
+    Owner {
+        key: "efs.csi.aws.com/agent-not-ready",
+        name: "the EFS CSI driver",
+        daemon_sets: &["efs-csi-node"],
+        remover: None,
+        otherwise: None,
+        fix: "Get the EFS CSI driver's node pod Ready on this Node.",
+        ready: None,
+    },
+    Owner {
+        key: "fsx.csi.aws.com/agent-not-ready",
+        name: "the FSx CSI driver",
+        daemon_sets: &["fsx-csi-node"],
+        remover: None,
+        otherwise: None,
+        fix: "Get the FSx CSI driver's node pod Ready on this Node.",
+        ready: None,
+    },
+    // aws-fsx-openzfs-csi-driver pkg/driver/constants.go `AgentNotReadyNodeTaintKey`.
+    Owner {
+        key: "fsx.openzfs.csi.aws.com/agent-not-ready",
+        name: "the FSx for OpenZFS CSI driver",
+        daemon_sets: &["fsx-openzfs-csi-node"],
+        remover: None,
+        otherwise: None,
+        fix: "Get the FSx for OpenZFS CSI driver's node pod Ready on this Node.",
+        ready: None,
+    },
+    Owner {
+        key: "s3.csi.aws.com/agent-not-ready",
+        name: "the Mountpoint for S3 CSI driver",
+        daemon_sets: &["s3-csi-node"],
+        remover: None,
+        otherwise: None,
+        fix: "Get the S3 CSI driver's node pod Ready on this Node.",
+        ready: None,
+    },
+    // cilium operator/option `DefaultAgentNotReadyTaintKey`: the operator removes it once the agent's pod is Ready.
+    Owner {
+        key: "node.cilium.io/agent-not-ready",
+        name: "Cilium",
+        daemon_sets: &["cilium"],
+        remover: Some("the Cilium operator"),
+        otherwise: None,
+        fix: "Get the cilium agent Ready on this Node; the Cilium operator then removes the taint.",
+        ready: Some((
+            "See why the Cilium operator does not remove the taint: it must run somewhere (on a Node without this taint, or tolerating it), and with the option remove-cilium-node-taints.",
+            "kubectl logs -n kube-system deployment/cilium-operator --tail=-1 | grep -i taint",
+        )),
+    },
+    // istio pilot/pkg/controllers/untaint/nodeuntainter.go `TaintName`; off unless PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS is set.
+    Owner {
+        key: "cni.istio.io/not-ready",
+        name: "the Istio CNI",
+        daemon_sets: &["istio-cni-node"],
+        remover: Some("istiod"),
+        otherwise: None,
+        fix: "Get istio-cni-node Ready on this Node; istiod then removes the taint.",
+        ready: Some((
+            "Turn on istiod's untaint controller (PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS=true, Helm: taint.enabled=true): without it nobody removes the taint.",
+            "kubectl get deployment -n istio-system istiod -o yaml | grep -A1 UNTAINT",
+        )),
+    },
+    // datadog-operator internal/controller/untaint_controller.go `agentNotReadyTaintKey`, since v1.28; off by default.
+    Owner {
+        key: "agent.datadoghq.com/not-ready",
+        name: "the Datadog agent",
+        daemon_sets: &["datadog-agent", "datadog"],
+        remover: Some("the Datadog Operator"),
+        otherwise: None,
+        fix: "Get the Datadog agent Ready on this Node; the Datadog Operator then removes the taint.",
+        ready: Some((
+            "Turn on the untaint controller of the Datadog Operator: without it nobody removes the taint.",
+            "kubectl logs -A -l app.kubernetes.io/name=datadog-operator --tail=-1 | grep -i untaint",
+        )),
+    },
+    // uswitch/nidhogg pkg/nidhogg/handler.go: the rest of the key is NAMESPACE.DAEMONSET.
+    Owner {
+        key: "nidhogg.uswitch.com/",
+        name: "Nidhogg",
+        daemon_sets: &[],
+        remover: Some("Nidhogg"),
+        otherwise: Some("it does so once the pod of the DaemonSet that the taint names is Ready on the Node"),
+        fix: "Get the DaemonSet that the taint names Ready on this Node, and see that Nidhogg itself runs.",
+        ready: None,
+    },
+    // kubernetes-sigs/node-readiness-controller: the controller removes it once the rule's condition is reported.
+    Owner {
+        key: "readiness.k8s.io/",
+        name: "the Node Readiness Controller",
+        daemon_sets: &[],
+        remover: Some("the Node Readiness Controller"),
+        otherwise: Some("the condition that its rule asks for is not reported as the rule wants it"),
+        fix: "See which NodeReadinessRule holds this taint, and which condition nobody reports.",
+        ready: None,
+    },
+    // cluster-api api/core/v1beta1/common_types.go `NodeUninitializedTaint`.
+    Owner {
+        key: "node.cluster.x-k8s.io/uninitialized",
+        name: "Cluster API",
+        daemon_sets: &[],
+        remover: Some("Cluster API"),
+        otherwise: Some("it does so only for Nodes of its own Machines, which this is not"),
+        fix: "Keep the taint out of this Node's bootstrap, or run what removes it on Nodes that are not Cluster API's.",
+        ready: None,
+    },
+];
+
+impl Owner {
+    /// Whether a DaemonSet of this name is the owner's.
+    #[must_use]
+    pub fn is(&self, daemon_set: &str) -> bool {
+        self.daemon_sets.contains(&daemon_set)
+    }
+
+    /// Whether it keeps Nodes by rules that can be read.
+    #[must_use]
+    pub fn has_rules(&self) -> bool {
+        self.key == "readiness.k8s.io/"
+    }
+}
+
+/// Who removes this taint, where it is a known one.
+#[must_use]
+pub fn owner(taint: &Taint) -> Option<&'static Owner> {
+    OWNERS.iter().find(|o| if o.key.ends_with('/') { taint.key.starts_with(o.key) } else { taint.key == o.key })
+}

@@ -1,0 +1,285 @@
+//! Bottlerocket's TOML settings, as Karpenter reads them before it writes them out again.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::traced::Traced;
+use super::{Defect, DefectKind};
+use crate::source_text::Span;
+
+/// What the settings say to the kubelet.
+#[derive(Debug, Default)]
+pub struct Settings {
+    /// `settings.kubernetes.node-labels` as `key=value`.
+    pub labels: Vec<(Traced, Span)>,
+    /// `settings.kubernetes.node-taints` in the grammar of the kubelet's flag, and where they stand.
+    pub taints: Option<(Traced, Span)>,
+    /// The other settings below `settings.kubernetes`.
+    pub others: Vec<(String, Traced, Span)>,
+    pub defects: Vec<Defect>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Integer,
+    Boolean,
+    Texts,
+    TextMap,
+    TextsMap,
+    Table,
+}
+
+// karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/bottlerocketsettings.go BottlerocketKubernetes
+const KNOWN: &[(&str, Kind)] = &[
+    ("allowed-unsafe-sysctls", Kind::Texts),
+    ("api-server", Kind::Text),
+    ("cloud-provider", Kind::Text),
+    ("cluster-certificate", Kind::Text),
+    ("cluster-dns-ip", Kind::Text),
+    ("cluster-domain", Kind::Text),
+    ("cluster-name", Kind::Text),
+    ("container-log-max-files", Kind::Integer),
+    ("container-log-max-size", Kind::Text),
+    ("container-log-max-workers", Kind::Integer),
+    ("container-log-monitor-interval", Kind::Text),
+    ("cpu-cfs-quota-enforced", Kind::Boolean),
+    ("cpu-manager-policy", Kind::Text),
+    ("cpu-manager-policy-options", Kind::Texts),
+    ("cpu-manager-reconcile-period", Kind::Text),
+    ("credential-providers", Kind::Table),
+    ("device-ownership-from-security-context", Kind::Boolean),
+    ("event-burst", Kind::Integer),
+    ("event-qps", Kind::Integer),
+    ("eviction-hard", Kind::TextMap),
+    ("eviction-max-pod-grace-period", Kind::Integer),
+    ("eviction-soft", Kind::TextMap),
+    ("eviction-soft-grace-period", Kind::TextMap),
+    ("hostname-override-source", Kind::Text),
+    ("ids-per-pod", Kind::Integer),
+    ("image-gc-high-threshold-percent", Kind::Text),
+    ("image-gc-low-threshold-percent", Kind::Text),
+    ("kube-api-burst", Kind::Integer),
+    ("kube-api-qps", Kind::Integer),
+    ("kube-reserved", Kind::TextMap),
+    ("log-level", Kind::Integer),
+    ("max-pods", Kind::Integer),
+    ("memory-manager-policy", Kind::Text),
+    ("node-labels", Kind::TextMap),
+    ("node-taints", Kind::TextsMap),
+    ("pod-pids-limit", Kind::Integer),
+    ("registry-burst", Kind::Integer),
+    ("registry-qps", Kind::Integer),
+    ("seccomp-default", Kind::Boolean),
+    ("server-tls-bootstrap", Kind::Boolean),
+    ("shutdown-grace-period", Kind::Text),
+    ("shutdown-grace-period-for-critical-pods", Kind::Text),
+    ("single-process-oom-kill", Kind::Boolean),
+    ("static-pods", Kind::Table),
+    ("system-reserved", Kind::TextMap),
+    ("topology-manager-policy", Kind::Text),
+    ("topology-manager-policy-options", Kind::Table),
+    ("topology-manager-scope", Kind::Text),
+];
+
+/// Whether the text is TOML with a `settings` table.
+pub fn names_itself_settings(text: &str) -> bool {
+    DeTable::parse(text).is_ok_and(|root| root.get_ref().contains_key("settings"))
+}
+
+/// Reads the settings; `by_karpenter` where Karpenter parses them into its own struct first.
+pub fn read(text: &str, by_karpenter: bool) -> Settings {
+    let mut settings = Settings::default();
+    let root = match DeTable::parse(text) {
+        Ok(root) => root,
+        Err(error) => {
+            let span = error.span().map_or(Span::new(text.len(), text.len()), spanned);
+            settings.defect(
+                DefectKind::TomlInvalid,
+                span,
+                format!("this is no TOML: {}", error.message().lines().next().unwrap_or_default()),
+            );
+            return settings;
+        }
+    };
+    let Some(below) = root.get_ref().get("settings") else { return settings };
+    let Some(kubernetes) = settings.table("settings", below).and_then(|table| table.get("kubernetes")) else { return settings };
+    let Some(kubernetes) = settings.table("settings.kubernetes", kubernetes) else { return settings };
+    let mut entries: Vec<_> = kubernetes.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    for (key, value) in entries {
+        settings.entry(text, key.get_ref(), spanned(key.span()), value, by_karpenter);
+    }
+    settings
+}
+
+impl Settings {
+    fn defect(&mut self, kind: DefectKind, span: Span, message: String) {
+        self.defects.push(Defect { kind, span, message });
+    }
+
+    fn table<'t, 'a>(&mut self, name: &str, value: &'t Spanned<DeValue<'a>>) -> Option<&'t DeTable<'a>> {
+        if let DeValue::Table(table) = value.get_ref() {
+            return Some(table);
+        }
+        self.defect(DefectKind::TomlWrongType, spanned(value.span()), format!("{name} must be a table"));
+        None
+    }
+
+    fn entry(&mut self, text: &str, key: &str, key_span: Span, value: &Spanned<DeValue<'_>>, by_karpenter: bool) {
+        let span = spanned(value.span());
+        let known = KNOWN.iter().find(|(name, _)| *name == key).map(|(_, kind)| *kind);
+        match known {
+            // Karpenter writes out only what its struct holds, and says so in nothing but its log.
+            None if by_karpenter => {
+                let message = format!("Karpenter does not know settings.kubernetes.{key} and leaves it out");
+                self.defect(DefectKind::UnknownSetting, key_span, message);
+                return;
+            }
+            Some(kind) if !fits(kind, value.get_ref(), by_karpenter) => {
+                self.defect(DefectKind::TomlWrongType, span, format!("settings.kubernetes.{key} must be {}", kind.wanted()));
+                return;
+            }
+            _ => {}
+        }
+        match (key, value.get_ref()) {
+            ("node-labels", DeValue::Table(labels)) => {
+                self.labels = in_order(labels).map(|(label, value)| (pair(text, label, value), around(label, value))).collect();
+            }
+            ("node-taints", DeValue::Table(taints)) => {
+                let span = in_order(taints).map(|(key, value)| around(key, value)).reduce(|a, b| Span::new(a.start, a.end.max(b.end)));
+                self.taints = Some((taint_list(text, taints), span.unwrap_or(key_span)));
+            }
+            _ => self.others.push((key.to_owned(), scalar(text, value), span)),
+        }
+    }
+}
+
+impl Kind {
+    const fn wanted(self) -> &'static str {
+        match self {
+            Self::Text => "a string",
+            Self::Integer => "an integer",
+            Self::Boolean => "a boolean",
+            Self::Texts => "a list of strings",
+            Self::TextMap => "a table of strings",
+            Self::TextsMap => "a table of lists of strings",
+            Self::Table => "a table",
+        }
+    }
+}
+
+fn fits(kind: Kind, value: &DeValue<'_>, by_karpenter: bool) -> bool {
+    let all = |value: &DeValue<'_>, kind| match value {
+        DeValue::Table(table) => table.values().all(|v| fits(kind, v.get_ref(), by_karpenter)),
+        DeValue::Array(items) => items.iter().all(|v| fits(kind, v.get_ref(), by_karpenter)),
+        _ => false,
+    };
+    match (kind, value) {
+        (Kind::Text, DeValue::String(_))
+        | (Kind::Integer, DeValue::Integer(_))
+        | (Kind::Boolean, DeValue::Boolean(_))
+        | (Kind::Table, DeValue::Table(_)) => true,
+        (Kind::Texts, DeValue::Array(_)) => all(value, Kind::Text),
+        // Labels, reservations and thresholds are strings for both; `cpu = 2` and `"x" = true` are refused.
+        // bottlerocket v1.19.0 sources/models/modeled-types/src/kubernetes.rs
+        (Kind::TextMap, DeValue::Table(table)) => table.values().all(|v| matches!(v.get_ref(), DeValue::String(_))),
+        (Kind::TextsMap, DeValue::Table(_)) => all(value, Kind::Texts),
+        // Bottlerocket itself takes a single string for a list of one, Karpenter's struct does not; and it takes numbers for percentages.
+        (Kind::Texts | Kind::Text, DeValue::String(_) | DeValue::Integer(_)) => !by_karpenter,
+        _ => false,
+    }
+}
+
+fn in_order<'t, 'a>(table: &'t DeTable<'a>) -> impl Iterator<Item = (&'t Spanned<toml::de::DeString<'a>>, &'t Spanned<DeValue<'a>>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries.into_iter()
+}
+
+fn pair(text: &str, key: &Spanned<toml::de::DeString<'_>>, value: &Spanned<DeValue<'_>>) -> Traced {
+    let mut pair = name(text, key);
+    pair.push_unwritten('=', key.span().end);
+    pair.append(&scalar(text, value));
+    pair
+}
+
+/// `key=value:Effect,…`, the value that Bottlerocket's template gives to `--register-with-taints`.
+// bottlerocket v1.19.0 packages/kubernetes-*/kubelet-exec-start-conf
+fn taint_list(text: &str, taints: &DeTable<'_>) -> Traced {
+    let mut list = Traced::default();
+    for (key, value) in in_order(taints) {
+        let items = match value.get_ref() {
+            DeValue::Array(items) => items.iter().collect(),
+            _ => vec![value],
+        };
+        for item in items {
+            if !list.is_empty() {
+                list.push_unwritten(',', key.span().start);
+            }
+            list.append(&pair(text, key, item));
+        }
+    }
+    list
+}
+
+fn name(text: &str, key: &Spanned<toml::de::DeString<'_>>) -> Traced {
+    let span = spanned(key.span());
+    Traced::decoded(key.get_ref(), span.of(text), span.start)
+}
+
+fn scalar(text: &str, value: &Spanned<DeValue<'_>>) -> Traced {
+    let span = spanned(value.span());
+    match value.get_ref() {
+        DeValue::String(value) => Traced::decoded(value, span.of(text), span.start),
+        _ => Traced::written_at(span.of(text), span.start),
+    }
+}
+
+fn around(key: &Spanned<toml::de::DeString<'_>>, value: &Spanned<DeValue<'_>>) -> Span {
+    Span::new(key.span().start, value.span().end.max(key.span().end))
+}
+
+fn spanned(range: Range<usize>) -> Span {
+    Span::new(range.start, range.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_and_taints_become_the_kubelets_flags() {
+        let text = "[settings.kubernetes]\nmax-pods = 58\n[settings.kubernetes.node-labels]\n\"a/b\" = \"c\"\n[settings.kubernetes.node-taints]\n\"karpenter.sh/unregistered\" = [\":NoExecute\"]\nx = [\"y:NoSchedule\", \"z:NoExecute\"]\n";
+        let settings = read(text, true);
+        assert_eq!(settings.labels[0].0.as_str(), "a/b=c");
+        assert_eq!(settings.taints.as_ref().unwrap().0.as_str(), "karpenter.sh/unregistered=:NoExecute,x=y:NoSchedule,x=z:NoExecute");
+        assert!(settings.taints.unwrap().1.of(text).starts_with("\"karpenter.sh/"));
+        assert_eq!(settings.others[0].0, "max-pods");
+        assert!(settings.defects.is_empty());
+    }
+
+    #[test]
+    fn bad_toml_has_a_place() {
+        let text = "[settings.kubernetes]\nmax-pods = = 3\n";
+        let defect = &read(text, true).defects[0];
+        assert_eq!(defect.kind, DefectKind::TomlInvalid);
+        assert_eq!(crate::source_text::position(text, defect.span.start).line, 2);
+    }
+
+    #[test]
+    fn wrong_types_and_unknown_settings_are_told_apart() {
+        let text = "[settings.kubernetes]\nmax-pods = \"58\"\nfoo = 1\n";
+        let kinds: Vec<_> = read(text, true).defects.iter().map(|d| d.kind).collect();
+        assert_eq!(kinds, [DefectKind::TomlWrongType, DefectKind::UnknownSetting]);
+    }
+
+    #[test]
+    fn a_single_string_is_a_list_for_bottlerocket_but_not_for_karpenter() {
+        let text = "[settings.kubernetes.node-taints]\na = \"b:NoSchedule\"\n";
+        assert_eq!(read(text, true).defects[0].kind, DefectKind::TomlWrongType);
+        assert_eq!(read(text, false).taints.unwrap().0.as_str(), "a=b:NoSchedule");
+    }
+}

@@ -1,0 +1,219 @@
+//! MIME multipart archives, as Go's `mime/multipart` reads them for Karpenter and nodeadm.
+
+use crate::source_text::Span;
+
+/// One part of an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The media type in lower case, without parameters; empty where the part names none.
+    pub media_type: String,
+    /// Whether a transfer encoding hides the body.
+    pub encoded: bool,
+    pub body: Span,
+}
+
+/// An archive and the first thing in it that Go refuses.
+#[derive(Debug, Default)]
+pub struct Archive {
+    pub entries: Vec<Entry>,
+    pub fault: Option<(Span, &'static str)>,
+}
+
+/// Karpenter's own test for user data that is an archive.
+// karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/{nodeadm,eksbootstrap}.go
+pub fn is_archive(text: &str) -> bool {
+    let text = text.trim();
+    text.starts_with("MIME-Version:") || text.starts_with("Content-Type:")
+}
+
+/// cloud-init's test, which stands in for Karpenter's where user data is passed through unread.
+// cloud-init cloudinit/user_data.py convert_string
+pub fn is_archive_for_cloud_init(text: &str) -> bool {
+    let head = text.as_bytes().get(..4096).unwrap_or(text.as_bytes());
+    String::from_utf8_lossy(head).to_ascii_lowercase().contains("mime-version:")
+}
+
+/// Splits `text` into the parts of its archive.
+// Go 1.25 net/mail ReadMessage, mime ParseMediaType, mime/multipart Reader.NextPart
+pub fn read(text: &str) -> Archive {
+    let mut archive = Archive::default();
+    let mut lines = Lines { text, at: 0 };
+    let start = lines.at;
+    let header = lines.header();
+    let here = Span::new(start, lines.at.max(start));
+    let fault = |message| Some((here, message));
+    if header.malformed.is_some() {
+        archive.fault = header.malformed.map(|span| (span, "this line of the header is no `Name: value`"));
+        return archive;
+    }
+    if !header.content_type.to_ascii_lowercase().starts_with("multipart/") {
+        archive.fault = fault("the header does not say `Content-Type: multipart/…`; it must begin on the very first line");
+        return archive;
+    }
+    let Some(boundary) = parameter(&header.content_type, "boundary").filter(|b| !b.is_empty()) else {
+        archive.fault = fault("the Content-Type names no boundary");
+        return archive;
+    };
+    let delimiter = format!("--{boundary}");
+    let mut open: Option<(Header, usize)> = None;
+    // What ends the line of every delimiter: as the first one's does.
+    let mut line_end = "\r\n";
+    while let Some(line) = lines.next() {
+        let Some(rest) = line.of(text).strip_prefix(&delimiter) else { continue };
+        let ends = |rest: &str| match rest.trim_start_matches([' ', '\t']) {
+            "" if line.end == text.len() => Some(""),
+            "" => Some("\n"),
+            "\r" if line.end < text.len() => Some("\r\n"),
+            _ => None,
+        };
+        let end = ends(rest);
+        if open.is_none() && end == Some("\n") {
+            line_end = "\n";
+        }
+        let closes = rest.strip_prefix("--").and_then(ends).is_some_and(|end| end.is_empty() || end == line_end);
+        let begins = end == Some(line_end);
+        let stands_out = rest.is_empty() || rest.starts_with([' ', '\t', '\r']) || rest.starts_with("--");
+        if !begins && !closes && (open.is_none() || !stands_out) {
+            continue;
+        }
+        archive.entries.extend(open.take().map(|part| entry(text, &part, line.start)));
+        // Karpenter takes an archive that ends outside of a part for one that is closed.
+        if closes || line.end == text.len() {
+            return archive;
+        }
+        if !begins {
+            archive.fault = Some((line, "this line begins with the boundary and is neither a delimiter nor the end of the archive"));
+            return archive;
+        }
+        let header = lines.header();
+        if let Some(span) = header.malformed {
+            archive.fault =
+                Some((span, "this line stands in the header of a part and is no `Name: value`; an empty line must end the header"));
+            return archive;
+        }
+        if !header.ended {
+            return archive;
+        }
+        open = Some((header, lines.at));
+    }
+    if let Some(part) = open {
+        let end = Span::new(text.len(), text.len());
+        archive.fault = Some((end, "the archive is not closed by its boundary and `--`"));
+        archive.entries.push(entry(text, &part, text.len()));
+    }
+    archive
+}
+
+fn entry(text: &str, (header, start): &(Header, usize), delimiter: usize) -> Entry {
+    // The line end in front of a delimiter belongs to the delimiter.
+    let body = Span::new(*start, delimiter.max(*start)).of(text);
+    let body = body.strip_suffix('\n').unwrap_or(body);
+    let body = body.strip_suffix('\r').unwrap_or(body);
+    let media_type = header.content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    Entry { media_type, encoded: header.encoded, body: Span::new(*start, start + body.len()) }
+}
+
+#[derive(Default)]
+struct Header {
+    content_type: String,
+    encoded: bool,
+    malformed: Option<Span>,
+    /// Whether an empty line ends it.
+    ended: bool,
+}
+
+struct Lines<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Lines<'_> {
+    /// The header up to the empty line that ends it.
+    fn header(&mut self) -> Header {
+        let mut header = Header::default();
+        let mut name = String::new();
+        while let Some(span) = self.next() {
+            let line = span.of(self.text).trim_end_matches('\r');
+            if line.is_empty() {
+                header.ended = true;
+                break;
+            }
+            let continued = line.starts_with([' ', '\t']) && !name.is_empty();
+            let value = match line.split_once(':') {
+                _ if continued => line.trim(),
+                Some((key, value)) if !key.contains([' ', '\t']) && !key.is_empty() => {
+                    name = key.to_ascii_lowercase();
+                    value.trim()
+                }
+                _ => {
+                    header.malformed.get_or_insert(span);
+                    continue;
+                }
+            };
+            // Go looks at the first of its name.
+            if name == "content-type" && !continued && !header.content_type.is_empty() {
+                "repeated".clone_into(&mut name);
+            }
+            match name.as_str() {
+                "content-type" => header.content_type.push_str(value),
+                "content-transfer-encoding" => header.encoded = !matches!(value.to_ascii_lowercase().as_str(), "7bit" | "8bit" | "binary"),
+                _ => {}
+            }
+        }
+        header
+    }
+}
+
+impl Iterator for Lines<'_> {
+    type Item = Span;
+
+    fn next(&mut self) -> Option<Span> {
+        let rest = self.text.get(self.at..).filter(|rest| !rest.is_empty())?;
+        let end = rest.find('\n').map_or(self.text.len(), |at| self.at + at);
+        let line = Span::new(self.at, end);
+        self.at = (end + 1).min(self.text.len());
+        Some(line)
+    }
+}
+
+fn parameter(content_type: &str, name: &str) -> Option<String> {
+    content_type.split(';').skip(1).find_map(|parameter| {
+        let (key, value) = parameter.split_once('=')?;
+        key.trim().eq_ignore_ascii_case(name).then(|| value.trim().trim_matches('"').to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ARCHIVE: &str = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n--//\nContent-Type: text/x-shellscript; charset=\"us-ascii\"\n\n#!/bin/bash\necho\n\n--//\nContent-Type: application/node.eks.aws\n\nkind: NodeConfig\n--//--\n";
+
+    #[test]
+    fn parts_end_before_the_line_end_of_the_delimiter() {
+        let archive = read(ARCHIVE);
+        let parts: Vec<_> = archive.entries.iter().map(|e| (e.media_type.as_str(), e.body.of(ARCHIVE))).collect();
+        assert_eq!(parts, [("text/x-shellscript", "#!/bin/bash\necho\n"), ("application/node.eks.aws", "kind: NodeConfig")]);
+        assert_eq!(archive.fault, None);
+    }
+
+    #[test]
+    fn carriage_returns_change_nothing() {
+        let text = ARCHIVE.replace('\n', "\r\n");
+        let archive = read(&text);
+        assert_eq!(archive.entries.len(), 2);
+        assert_eq!(archive.fault, None);
+    }
+
+    #[test]
+    fn what_go_refuses_is_a_fault() {
+        let fault = |text: &str| read(text).fault.map(|(_, message)| message);
+        assert!(fault(&format!("\n{ARCHIVE}")).unwrap().contains("very first line"));
+        assert!(fault(&ARCHIVE.replace("; boundary=\"//\"", "")).unwrap().contains("boundary"));
+        assert!(fault(&ARCHIVE.replace("--//--", "")).unwrap().contains("not closed"));
+        assert!(fault(&ARCHIVE.replace("--//--", "--// x")).unwrap().contains("neither a delimiter"));
+        assert_eq!(fault("Content-Type: multipart/mixed; boundary=B\n\nno part\n"), None);
+        assert!(fault(&ARCHIVE.replace("us-ascii\"\n\n", "us-ascii\"\n")).unwrap().contains("header of a part"));
+        assert!(fault("Content-Type: text/x-shellscript\n\n#!/bin/bash\n").unwrap().contains("multipart"));
+    }
+}

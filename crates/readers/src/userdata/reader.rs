@@ -1,0 +1,653 @@
+//! The way of the text through its readers, by family and by part.
+
+use std::collections::{HashMap, HashSet};
+
+use super::known_flags::{self, Known};
+use super::kubelet_flags::CommandLine;
+use super::shell::{self, Command, Runs, Word};
+use super::systemd::{self, Generation, Refusal};
+use super::traced::Traced;
+use super::{
+    Argument, BootstrapCall, By, Defect, DefectKind, Family, Fate, Loss, Origin, Part, PartKind, Setting, UserData, bootstrap,
+    bottlerocket, kubelet_flags, mime, nodeconfig, sets, windows,
+};
+use crate::source_text::Span;
+
+/// Reads `text` as a machine of `family` would, with Karpenter's own part merged the way Karpenter merges it.
+pub fn read(text: &str, family: Family) -> UserData {
+    let mut reader = Reader {
+        text,
+        data: UserData {
+            family,
+            parts: Vec::new(),
+            arguments: Vec::new(),
+            bootstrap_calls: Vec::new(),
+            node_configs: Vec::new(),
+            defects: Vec::new(),
+            unread_from: None,
+        },
+        kubelet_runs: false,
+    };
+    if text.len() > LARGEST {
+        let message = format!("EC2 takes no more than {LARGEST} bytes of user data, and this alone is {}", text.len());
+        reader.defect(DefectKind::TooLarge, Span::new(LARGEST, LARGEST), message);
+    }
+    if !text.trim().is_empty() {
+        reader.split();
+        reader.node_configs();
+    }
+    reader.data.arguments.sort_by_key(|argument| matches!(argument.setting, Setting::Flag(_)));
+    override_earlier(&mut reader.data.arguments);
+    reader.check();
+    reader.data
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    data: UserData,
+    kubelet_runs: bool,
+}
+
+/// EC2's limit on user data before base64; Karpenter does not compress it.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html
+pub const LARGEST: usize = 16 * 1024;
+
+/// How deep `bash -c` and here-documents are followed into each other.
+const DEEPEST_SHELL: usize = 3;
+
+impl Reader<'_> {
+    fn defect(&mut self, kind: DefectKind, span: Span, message: impl Into<String>) {
+        self.data.defects.push(Defect { kind, span, message: message.into() });
+    }
+
+    fn unread(&mut self, span: Span) {
+        self.data.unread_from.get_or_insert(span);
+    }
+
+    fn part(&mut self, kind: PartKind, span: Span) {
+        self.data.parts.push(Part { kind, span });
+        match kind {
+            PartKind::Shell => self.shell_part(span),
+            PartKind::NodeConfig => self.node_config(span),
+            PartKind::CloudConfig => {
+                if mentions_kubelet(span.of(self.text)) {
+                    self.unread(span);
+                }
+            }
+            PartKind::Bottlerocket => self.bottlerocket(),
+            PartKind::PowerShell => self.powershell(span),
+            PartKind::Unknown => {}
+        }
+    }
+
+    fn whole(&self) -> Span {
+        Span::new(0, self.text.len())
+    }
+
+    /// Splits the text into parts as the family does.
+    fn split(&mut self) {
+        let whole = self.whole();
+        match self.data.family {
+            Family::Bottlerocket => self.part(PartKind::Bottlerocket, whole),
+            Family::Windows => self.part(PartKind::PowerShell, whole),
+            Family::Al2 | Family::Al2023 if mime::is_archive(self.text) => self.archive(),
+            Family::Al2023 if nodeconfig::is_node_config_for_karpenter(self.text) => self.part(PartKind::NodeConfig, whole),
+            Family::Al2 | Family::Al2023 => self.part(PartKind::Shell, whole),
+            Family::Custom if mime::is_archive(self.text) || mime::is_archive_for_cloud_init(self.text) => self.archive(),
+            Family::Custom => {
+                let kind = self.guess(whole);
+                self.part(kind, whole);
+                if kind == PartKind::Unknown {
+                    let message = "this begins with nothing that cloud-init, nodeadm, Bottlerocket or Windows is known to read";
+                    self.defect(DefectKind::ReadByNothing, Span::new(0, 0), message);
+                }
+            }
+        }
+    }
+
+    /// What a text without a media type is, by the way it begins.
+    // cloud-init cloudinit/handlers/__init__.py INCLUSION_TYPES_MAP; amazon-eks-ami 81fec2e nodeadm configprovider/mime.go
+    fn guess(&self, span: Span) -> PartKind {
+        let text = span.of(self.text);
+        let begins = text.trim_start();
+        if begins.starts_with("#!") {
+            PartKind::Shell
+        } else if begins.starts_with("<powershell>") || begins.starts_with("<script>") {
+            PartKind::PowerShell
+        } else if nodeconfig::names_itself_node_config(text) {
+            PartKind::NodeConfig
+        } else if begins.starts_with("#cloud-config") {
+            PartKind::CloudConfig
+        } else if bottlerocket::names_itself_settings(text) {
+            PartKind::Bottlerocket
+        } else {
+            PartKind::Unknown
+        }
+    }
+
+    fn archive(&mut self) {
+        let archive = mime::read(self.text);
+        if let Some((span, message)) = archive.fault {
+            self.defect(DefectKind::MimeUnreadable, span, format!("this is no MIME archive for Go: {message}"));
+        }
+        for entry in archive.entries {
+            let kind = match entry.media_type.as_str() {
+                _ if entry.encoded => {
+                    self.defect(DefectKind::EncodedPart, entry.body, "a transfer encoding hides this part from nodewhy");
+                    self.unread(entry.body);
+                    PartKind::Unknown
+                }
+                "text/x-shellscript" => PartKind::Shell,
+                "application/node.eks.aws" => PartKind::NodeConfig,
+                "text/cloud-config" => PartKind::CloudConfig,
+                // For these two cloud-init looks at how the text begins; nodeadm wants its own type.
+                "" | "text/plain" => Some(self.guess(entry.body)).filter(|&kind| kind != PartKind::NodeConfig).unwrap_or(PartKind::Unknown),
+                _ => PartKind::Unknown,
+            };
+            if kind == PartKind::Unknown && mentions_kubelet(entry.body.of(self.text)) {
+                self.unread(entry.body);
+            }
+            self.part(kind, entry.body);
+        }
+    }
+
+    fn shell_part(&mut self, span: Span) {
+        let text = span.of(self.text);
+        // The kernel runs a script by its first two bytes; cloud-init then says "Exec format error. Missing #! in script?".
+        let runs = text.starts_with("#!");
+        // Karpenter asks only whether the text is YAML, and a tab or a wrong indent makes it none.
+        let meant = (self.data.family == Family::Al2023 && nodeconfig::names_itself_node_config(text) && !runs)
+            .then(|| nodeconfig::read(self.text, span).err())
+            .flatten();
+        if let Some(unreadable) = meant {
+            let message = format!(
+                "Karpenter cannot read this as YAML, takes the text for a shell script, and nodeadm never sees it: {}",
+                unreadable.message
+            );
+            self.defect(DefectKind::MisreadAsShell, unreadable.span, message);
+        } else if self.data.family == Family::Al2 && !runs && nodeconfig::names_itself_node_config(text) {
+            self.defect(DefectKind::NodeConfigIgnored, span, Loss::NodeConfigIgnored.to_string());
+        } else if !runs && !text.trim().is_empty() {
+            let at = Span::new(span.start, span.start);
+            self.defect(
+                DefectKind::NoInterpreter,
+                at,
+                "the script does not begin with `#!` in its very first bytes, and cloud-init cannot run it",
+            );
+        }
+        let interpreter = text.lines().next().unwrap_or_default();
+        if runs && !["sh", "bash", "dash", "zsh"].iter().any(|shell| interpreter.contains(shell)) {
+            if mentions_kubelet(text) {
+                self.unread(span);
+            }
+            return;
+        }
+        let first = self.data.arguments.len();
+        self.shell(&Traced::written_at(text, span.start), Runs::Always, DEEPEST_SHELL);
+        self.carriage_returns(span);
+        if !runs {
+            for argument in self.data.arguments.iter_mut().skip(first) {
+                argument.fate = Fate::Lost(Loss::NoInterpreter);
+            }
+        }
+    }
+
+    /// Karpenter takes every carriage return out. In text that it passes through, cloud-init does so where the first line has one.
+    // cloud-init cloudinit/util.py dos2unix; karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/mime/mime.go
+    fn carriage_returns(&mut self, span: Span) {
+        let text = span.of(self.text);
+        let first = text.find('\n').map_or(text, |end| text.get(..end).unwrap_or_default());
+        if self.data.family != Family::Custom || first.ends_with('\r') {
+            return;
+        }
+        let mut calls: Vec<Span> = self.data.bootstrap_calls.iter().map(|call| call.span).collect();
+        calls.sort_unstable();
+        let before = |at: usize| calls.partition_point(|call| call.start <= at).checked_sub(1).and_then(|last| calls.get(last));
+        let in_call = |at: &usize| before(*at).is_some_and(|call| *at <= call.end);
+        let mut ends = text.match_indices("\r\n").map(|(at, _)| span.start + at);
+        let Some(first) = ends.clone().next() else { return };
+        if let Some(at) = ends.find(in_call) {
+            let message = "this line ends in a carriage return, which the shell takes for a part of the command: only the first line decides \
+                           whether cloud-init takes them out";
+            self.defect(DefectKind::CarriageReturn, Span::new(at, at + 1), message);
+        } else {
+            self.unread(Span::new(first, first + 1));
+        }
+    }
+
+    fn shell(&mut self, source: &Traced, around: Runs, depth: usize) {
+        let script = shell::read(source);
+        if let Some(span) = script.open_quote {
+            self.defect(DefectKind::OpenQuote, span, "this quote is never closed: the shell stops at this command");
+        }
+        for mut command in script.commands {
+            if around != Runs::Always {
+                command.runs = around;
+            }
+            self.command(&command, depth);
+        }
+    }
+
+    fn command(&mut self, command: &Command, depth: usize) {
+        let words = program(&command.words);
+        let Some((name, arguments)) = words.split_first() else { return };
+        let path = name.text.as_str();
+        let document = command.document.as_ref().filter(|document| mentions_kubelet(document.text.as_str()));
+        match path.rsplit('/').next().unwrap_or_default() {
+            "bootstrap.sh" if !path.contains('/') || path == "./bootstrap.sh" || path.ends_with("eks/bootstrap.sh") => {
+                self.bootstrap(command, name, arguments);
+            }
+            "kubelet" => self.direct_kubelet(command, arguments),
+            "bash" | "sh" | "eval" if depth > 0 => {
+                let flag_c = arguments.iter().position(|w| w.text.as_str().starts_with('-') && w.text.as_str().ends_with('c'));
+                let inner = match flag_c {
+                    Some(at) => arguments.get(at + 1),
+                    None if path == "eval" => arguments.first(),
+                    None => command.document.as_ref(),
+                };
+                if let Some(inner) = inner.filter(|inner| inner.exact) {
+                    self.shell(&inner.text, command.runs, depth - 1);
+                } else if inner.is_some_and(|inner| mentions_kubelet(inner.text.as_str())) {
+                    self.unread(command.span);
+                }
+            }
+            program if document.is_some() || edits_kubelet(program, command) => {
+                let message = "this changes what starts the kubelet, in a way that is not followed here";
+                self.defect(DefectKind::KubeletEdited, command.span, message);
+                self.unread(command.span);
+            }
+            _ if !name.exact && command.words.iter().any(|word| mentions_kubelet(word.text.as_str())) => self.unread(command.span),
+            _ => {}
+        }
+    }
+
+    fn bootstrap(&mut self, command: &Command, name: &Word, arguments: &[Word]) {
+        let span = Span::new(name.text.span().start, arguments.last().map_or(name.text.span().end, |word| word.text.span().end));
+        let span = if span.end > span.start { span } else { command.span };
+        let reading = bootstrap::read(arguments, span);
+        let never = match command.runs {
+            Runs::AfterExit => Some(Loss::AfterExit),
+            Runs::SyntaxError => Some(Loss::SyntaxError),
+            _ if self.data.family == Family::Al2023 => Some(Loss::NoBootstrapScript),
+            _ if self.kubelet_runs => Some(Loss::KubeletRunsAlready),
+            _ if !reading.call.completes => Some(Loss::BootstrapExits),
+            _ => None,
+        };
+        if never == Some(Loss::NoBootstrapScript) {
+            self.defect(
+                DefectKind::NoBootstrapScript,
+                span,
+                "Amazon Linux 2023 has no /etc/eks/bootstrap.sh: nodeadm starts the kubelet there",
+            );
+        } else {
+            self.data.defects.extend_from_slice(&reading.defects);
+        }
+        let certain = command.runs == Runs::Always;
+        match never {
+            Some(Loss::AfterExit) if !self.kubelet_runs => {
+                self.defect(DefectKind::NeverReached, span, "this is never reached: the script has ended with `exit` before");
+            }
+            Some(Loss::KubeletRunsAlready) => {
+                self.defect(DefectKind::SecondBootstrap, span, Loss::KubeletRunsAlready.to_string());
+            }
+            _ => {}
+        }
+        self.typography(&reading, arguments, never);
+        for (word, loss) in reading
+            .replaced
+            .iter()
+            .map(|w| (&w.text, Loss::RepeatedOption))
+            .chain(reading.equals_forms.iter().map(|t| (t, Loss::EqualsForm)))
+        {
+            let words = systemd::words(word, Generation::V252).unwrap_or_default();
+            self.flags(&words, Origin::BootstrapExtraArgs, &Fate::Lost(loss), true);
+        }
+        if let Some(extra) = &reading.extra_args {
+            self.extra_args(extra, never, certain && extra.exact && reading.call.exact);
+        }
+        self.flags(&reading.loose, Origin::BootstrapExtraArgs, &Fate::Lost(never.unwrap_or(Loss::LooseWord)), true);
+        if never.is_none() && self.data.family == Family::Al2 {
+            let message = "this starts the kubelet before Karpenter's own call of bootstrap.sh, which then changes nothing";
+            self.defect(DefectKind::BootstrapBeforeKarpenter, span, message);
+        }
+        let starts_kubelet = never.is_none() && certain;
+        self.kubelet_runs |= starts_kubelet;
+        self.data.bootstrap_calls.push(BootstrapCall { starts_kubelet, ..reading.call });
+    }
+
+    /// Quotes and dashes that a word processor put in: no shell and no program takes them for its own.
+    fn typography(&mut self, reading: &bootstrap::Reading, arguments: &[Word], never: Option<Loss>) {
+        if let Some(name) = reading.call.cluster_name.as_ref().filter(|_| never.is_none())
+            && let Some(at) = name.span.of(self.text).find(is_typographic)
+        {
+            let message = "this typographic character is no ASCII quote or dash: it becomes a part of the cluster's name";
+            return self.defect(DefectKind::TypographicCharacter, character(self.text, name.span.start + at), message);
+        }
+        let values: HashSet<Span> = reading.call.options.iter().map(|(_, value)| value.span).collect();
+        let is_value = |word: &Word| values.contains(&word.text.span());
+        if let Some(word) = arguments.iter().find(|word| word.text.as_str().starts_with(['–', '—', '−']) && !is_value(word)) {
+            let start = word.text.span().start;
+            let message = "this is a typographic dash: bootstrap.sh wants `--`, and does not know the option";
+            self.defect(DefectKind::TypographicOption, character(self.text, start), message);
+        }
+    }
+
+    /// The one value of `--kubelet-extra-args` on its way through systemd.
+    fn extra_args(&mut self, extra: &Word, never: Option<Loss>, exact: bool) {
+        let through = |generation| {
+            let assigned = systemd::environment(&extra.text, generation)?;
+            systemd::words(&assigned.text, generation).map(|words| (words, assigned.exact))
+        };
+        let elsewhere = through(Generation::V252);
+        let read = through(Generation::V219);
+        // bootstrap.sh means Amazon Linux 2, but a custom image may carry it on another one.
+        let exact = exact && (self.data.family == Family::Al2 || read == elsewhere);
+        let raw = || systemd::words(&extra.text, Generation::V252).unwrap_or_default();
+        let (words, fate, exact) = match (never, read) {
+            (Some(loss), _) => (raw(), Fate::Lost(loss), exact),
+            (None, Ok((words, certain))) => (words, Fate::Taken, exact && certain),
+            (None, Err(Refusal::Dropped)) => {
+                self.defect(DefectKind::AssignmentDropped, extra.text.span(), Loss::AssignmentDropped.to_string());
+                (raw(), Fate::Lost(Loss::AssignmentDropped), exact)
+            }
+            (None, Err(Refusal::NotStarted)) => {
+                self.defect(DefectKind::NotStarted, extra.text.span(), Loss::NotStarted.to_string());
+                (raw(), Fate::Lost(Loss::NotStarted), exact)
+            }
+        };
+        self.flags(&words, Origin::BootstrapExtraArgs, &fate, exact);
+    }
+
+    /// A kubelet that the script starts itself: its words are final.
+    fn direct_kubelet(&mut self, command: &Command, arguments: &[Word]) {
+        let words: Vec<Traced> = arguments.iter().map(|word| word.text.clone()).collect();
+        let exact = command.runs == Runs::Always && arguments.iter().all(|word| word.exact);
+        let fate = match command.runs {
+            Runs::AfterExit => Fate::Lost(Loss::AfterExit),
+            Runs::SyntaxError => Fate::Lost(Loss::SyntaxError),
+            Runs::Always | Runs::Perhaps => Fate::Taken,
+        };
+        self.flags(&words, Origin::DirectKubelet, &fate, exact);
+    }
+
+    fn flags(&mut self, words: &[Traced], origin: Origin, fate: &Fate, exact: bool) {
+        let line = kubelet_flags::command_line(words);
+        for flag in &line.flags {
+            self.data.arguments.push(Argument {
+                setting: Setting::Flag(flag.name.clone()),
+                value: flag.value.as_str().to_owned(),
+                span: flag.span,
+                origin,
+                fate: fate.clone(),
+                exact,
+                source: flag.value.clone(),
+            });
+        }
+        if *fate == Fate::Taken && exact {
+            self.command_line_defects(words, &line, origin);
+        }
+    }
+
+    /// What the kubelet exits over before it looks at any value.
+    fn command_line_defects(&mut self, words: &[Traced], line: &CommandLine, origin: Origin) {
+        let typographic = words.iter().find_map(|word| word.as_str().find(is_typographic).map(|at| word.place(at).start));
+        if let Some(at) = typographic {
+            let message =
+                "the kubelet exits over this typographic character, which is no ASCII quote or dash and becomes a part of its flags";
+            return self.defect(DefectKind::TypographicCharacter, character(self.text, at), message);
+        }
+        for &span in &line.stray {
+            let message = "this word is no flag and no flag's value: the kubelet exits with `unknown command`";
+            self.defect(DefectKind::StrayArgument, span, message);
+        }
+        for &span in &line.single_dash {
+            self.defect(DefectKind::SingleDash, span, "the kubelet exits over the single dash: a flag begins with two");
+        }
+        if let Some(span) = line.without_value {
+            let name = line.flags.last().map_or("", |flag| flag.name.as_str());
+            let mut message = format!("the kubelet exits with `flag needs an argument: --{name}`, since no value follows");
+            if origin == Origin::BootstrapExtraArgs {
+                message.push_str("; bootstrap.sh takes only one word behind --kubelet-extra-args: ");
+                let own = bootstrap::is_option(&format!("--{name}"));
+                message.push_str(if own { "this is an option of its own, to be given without that" } else { "quote all of its value" });
+            } else if origin == Origin::NodeConfigFlags && self.data.family == Family::Al2023 {
+                // nodeadm puts Karpenter's flags behind the user's.
+                message = format!("--{name} has no value, and takes Karpenter's --node-labels=… behind it for one");
+            }
+            self.defect(DefectKind::FlagWithoutValue, span, message);
+        }
+        let single: HashSet<usize> = line.single_dash.iter().map(|dash| dash.start).collect();
+        for flag in line.flags.iter().filter(|flag| known_flags::look_up(&flag.name) == Known::No) {
+            if single.contains(&flag.span.start) {
+                continue;
+            }
+            let meant = known_flags::nearest(&flag.name).map_or_else(String::new, |near| format!("; --{near} is one"));
+            let message = format!("the kubelet exits over this: it has no flag --{}{meant}", flag.name);
+            self.defect(DefectKind::UnknownFlag, flag.span, message);
+        }
+    }
+
+    fn node_config(&mut self, span: Span) {
+        let by_content = self.data.parts.len() == 1 && span == self.whole() && self.data.family == Family::Al2023;
+        match nodeconfig::read(self.text, span) {
+            _ if self.data.family == Family::Al2 => {
+                self.defect(DefectKind::NodeConfigIgnored, span, Loss::NodeConfigIgnored.to_string());
+            }
+            Ok(config) => self.data.node_configs.push(config),
+            // The user never said NodeConfig: Karpenter found that the text happens to be YAML.
+            Err(defect) if by_content && !nodeconfig::names_itself_node_config(self.text) => {
+                let message = "Karpenter takes this text for a NodeConfig because it parses as YAML; nodeadm then fails over it. \
+                               Sent as a MIME part of its own type it would be what it is meant to be";
+                self.defect(DefectKind::MisreadAsNodeConfig, defect.span, message);
+            }
+            Err(defect) => self.data.defects.push(defect),
+        }
+    }
+
+    /// Merges the `NodeConfig`s in their order, with Karpenter's last.
+    // amazon-eks-ami 81fec2e nodeadm/internal/api/merge.go: flags are appended, fields of the kubelet's configuration replaced
+    fn node_configs(&mut self) {
+        let configs = std::mem::take(&mut self.data.node_configs);
+        let karpenter = self.data.family != Family::Custom;
+        let mut joined = Traced::default();
+        for config in &configs {
+            for field in &config.fields {
+                let replaced = karpenter && KARPENTER_FIELDS.contains(&field.name.as_str());
+                self.data.arguments.push(Argument {
+                    setting: Setting::Field(field.name.clone()),
+                    value: field.value.as_str().to_owned(),
+                    span: field.span,
+                    origin: Origin::NodeConfigConfig,
+                    fate: if replaced { Fate::Overridden(By::Karpenter) } else { Fate::Taken },
+                    exact: true,
+                    source: field.value.clone(),
+                });
+            }
+            for flag in &config.flags {
+                if !joined.is_empty() {
+                    joined.push_unwritten(' ', 0);
+                }
+                joined.append(flag);
+            }
+        }
+        self.data.node_configs = configs;
+        // A block scalar ends in a line end: it cuts off the flags behind it, not its own text.
+        let (line, cut) = systemd::environment_file(&joined);
+        let words = systemd::words(&line, Generation::V252).unwrap_or_default();
+        self.flags(&words, Origin::NodeConfigFlags, &Fate::Taken, true);
+        if let Some(at) = cut {
+            let end = joined.place(at - 1);
+            let message = "this line end in a flag drops every flag behind it, Karpenter's own --node-labels among them";
+            self.defect(DefectKind::CutAtNewline, end, message);
+            let words = systemd::words(&joined.from(at), Generation::V252).unwrap_or_default();
+            self.flags(&words, Origin::NodeConfigFlags, &Fate::Lost(Loss::CutAtNewline), true);
+        }
+    }
+
+    fn bottlerocket(&mut self) {
+        let by_karpenter = self.data.family == Family::Bottlerocket;
+        let settings = bottlerocket::read(self.text, by_karpenter);
+        let mut push = |setting, source: Traced, span, replaced| {
+            self.data.arguments.push(Argument {
+                setting,
+                value: source.as_str().to_owned(),
+                span,
+                origin: Origin::BottlerocketSetting,
+                fate: if replaced && by_karpenter { Fate::Overridden(By::Karpenter) } else { Fate::Taken },
+                exact: true,
+                source,
+            });
+        };
+        for (label, span) in settings.labels {
+            push(Setting::Flag("node-labels".to_owned()), label, span, false);
+        }
+        if let Some((taints, span)) = settings.taints {
+            push(Setting::Flag("register-with-taints".to_owned()), taints, span, true);
+        }
+        for (key, value, span) in settings.others {
+            let replaced = KARPENTER_SETTINGS.contains(&key.as_str());
+            push(Setting::Field(key), value, span, replaced);
+        }
+        self.data.defects.extend(settings.defects);
+    }
+
+    fn powershell(&mut self, span: Span) {
+        for value in windows::extra_args(self.text, span) {
+            let words = systemd::words(&value, Generation::V252).unwrap_or_default();
+            self.flags(&words, Origin::WindowsExtraArgs, &Fate::Taken, false);
+        }
+        if let Some(span) = windows::ends_at(self.text, span).filter(|_| self.data.family == Family::Windows) {
+            self.defect(DefectKind::EndsBeforeKarpenter, span, "this ends the script before Karpenter's own lines, which join the node");
+        }
+    }
+
+    /// What the kubelet exits over.
+    fn check(&mut self) {
+        let mut found = Vec::new();
+        for argument in self.data.arguments.iter().filter(|argument| argument.exact) {
+            let flag = matches!(argument.setting, Setting::Flag(_));
+            // Every occurrence of a flag is parsed, also one that a later one replaces.
+            let parsed = argument.is_taken() || (flag && matches!(argument.fate, Fate::Overridden(By::Later(_))));
+            if !parsed {
+                continue;
+            }
+            if sets(&argument.setting, "register-with-taints")
+                && let Err(error) = kubelet_flags::parse_taints(&argument.value)
+            {
+                let message = format!("the kubelet exits over its taints: {}", error.message);
+                found.push(Defect { kind: DefectKind::InvalidTaints, span: argument.place(error.span), message });
+            }
+            if sets(&argument.setting, "node-labels") {
+                for (key, span) in kubelet_flags::refused_labels(&argument.value) {
+                    let message =
+                        format!("the kubelet exits over this label: {key} lies in a Kubernetes domain that is not the kubelet's to set");
+                    found.push(Defect { kind: DefectKind::RefusedLabel, span: argument.place(span), message });
+                }
+                if let Some(error) = kubelet_flags::invalid_label(&argument.value) {
+                    let message = format!("the kubelet exits over its labels: {}", error.message);
+                    found.push(Defect { kind: DefectKind::InvalidLabels, span: argument.place(error.span), message });
+                }
+            }
+        }
+        self.data.defects.extend(found);
+    }
+}
+
+/// Quotes and dashes of typography.
+fn is_typographic(c: char) -> bool {
+    matches!(c, '\u{2010}'..='\u{2015}' | '\u{2018}'..='\u{201f}' | '\u{2212}' | '\u{2032}' | '\u{2033}' | '«' | '»' | '\u{a0}')
+}
+
+/// The character that begins at `at`.
+fn character(text: &str, at: usize) -> Span {
+    let length = text.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
+    Span::new(at, at + length)
+}
+
+/// What Karpenter's own `NodeConfig` always sets.
+// karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/nodeadm.go generateInlineKubeletConfiguration
+const KARPENTER_FIELDS: &[&str] = &["registerWithTaints", "maxPods", "clusterDNS"];
+
+/// What Karpenter always sets in Bottlerocket's settings, besides taints.
+// karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/bottlerocket.go
+const KARPENTER_SETTINGS: &[&str] = &["cluster-name", "api-server", "cluster-certificate", "max-pods"];
+
+/// Flags whose occurrences add up instead of replacing each other.
+// kubernetes v1.36.3 cmd/kubelet/app/options/options.go: MapStringString, StringSlice and MapStringBool variables
+const ADDING_FLAGS: &[&str] = &[
+    "node-labels",
+    "feature-gates",
+    "kube-reserved",
+    "system-reserved",
+    "eviction-hard",
+    "eviction-soft",
+    "eviction-soft-grace-period",
+    "eviction-minimum-reclaim",
+    "cluster-dns",
+    "allowed-unsafe-sysctls",
+    "qos-reserved",
+];
+
+/// Marks what a later argument for the same setting replaces. Fields stand before flags.
+fn override_earlier(arguments: &mut [Argument]) {
+    let mut later: HashMap<String, Span> = HashMap::new();
+    for argument in arguments.iter_mut().rev().filter(|argument| argument.is_taken()) {
+        let key: String = argument.name().chars().filter(|&c| c != '-').map(|c| c.to_ascii_lowercase()).collect();
+        match later.get(&key) {
+            Some(&span) => argument.fate = Fate::Overridden(By::Later(span)),
+            // What is perhaps not run may replace nothing.
+            None if argument.exact && !ADDING_FLAGS.contains(&argument.name()) => {
+                later.insert(key, argument.span);
+            }
+            None => {}
+        }
+    }
+}
+
+/// The words of the program that a command really runs, behind `sudo` and the like.
+fn program(words: &[Word]) -> &[Word] {
+    let mut words = words;
+    while let Some((first, rest)) = words.split_first() {
+        match first.text.as_str() {
+            "sudo" | "exec" | "command" | "nohup" | "env" | "nice" => {
+                let options = rest.iter().take_while(|w| w.text.as_str().starts_with('-') || w.text.as_str().contains('=')).count();
+                words = rest.get(options..).unwrap_or_default();
+            }
+            // "bash -x script words": the script is the program, unless it comes as text.
+            "bash" | "sh" | "/bin/bash" | "/bin/sh" | "/usr/bin/bash" => {
+                let options = rest.iter().take_while(|w| w.text.as_str().starts_with(['-', '+'])).count();
+                let takes_text = rest.iter().take(options).any(|w| w.text.as_str().ends_with('c') || w.text.as_str().ends_with('s'));
+                if takes_text || options == rest.len() {
+                    return words;
+                }
+                words = rest.get(options..).unwrap_or_default();
+            }
+            _ => return words,
+        }
+    }
+    words
+}
+
+fn mentions_kubelet(text: &str) -> bool {
+    ["bootstrap.sh", "kubelet", "register-with-taints", "nodeadm", "node.eks.aws"].iter().any(|name| text.contains(name))
+}
+
+/// Places that decide how the kubelet is started.
+const KUBELET_PLACES: &[&str] = &[
+    "/etc/eks/bootstrap.sh",
+    "/etc/eks/kubelet",
+    "/etc/eks/nodeadm.d",
+    "/etc/kubernetes/kubelet",
+    "/etc/systemd/system/kubelet.service",
+    "/usr/lib/systemd/system/kubelet.service",
+    "/etc/default/kubelet",
+    "/etc/sysconfig/kubelet",
+];
+
+/// Programs that change a file named among their words.
+const EDITORS: &[&str] = &["sed", "tee", "cp", "mv", "install", "ln", "yq", "perl", "python", "python3", "dd", "patch", "rm"];
+
+fn edits_kubelet(program: &str, command: &Command) -> bool {
+    let named = |word: &Word| KUBELET_PLACES.iter().any(|place| word.text.as_str().contains(place));
+    command.output.as_ref().is_some_and(named) || (EDITORS.contains(&program) && command.words.iter().any(named))
+}

@@ -1,0 +1,149 @@
+//! Flags that several commands have, and what they mean to the engine.
+
+use aws::Options;
+use chrono::TimeDelta;
+use clap::{Args, ValueEnum};
+use engine::case::stage::Thresholds;
+use engine::remediation::{Limits, Mode};
+use http::Uri;
+
+/// How long a machine may wait at a gate before it counts as stuck, in seconds.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Thresholds")]
+pub struct ThresholdFlags {
+    /// Created, but no instance
+    #[arg(long = "launch-threshold", env = "NODEWHY_LAUNCH_THRESHOLD", value_name = "SECONDS", default_value_t = 120)]
+    launch: u32,
+    /// Launched, but no Node; twice that on Windows
+    #[arg(long = "join-threshold", env = "NODEWHY_JOIN_THRESHOLD", value_name = "SECONDS", default_value_t = 300)]
+    join: u32,
+    /// Node there, but not registered by Karpenter
+    #[arg(long = "register-threshold", env = "NODEWHY_REGISTER_THRESHOLD", value_name = "SECONDS", default_value_t = 120)]
+    register: u32,
+    /// Registered, but not initialized
+    #[arg(long = "initialize-threshold", env = "NODEWHY_INITIALIZE_THRESHOLD", value_name = "SECONDS", default_value_t = 300)]
+    initialize: u32,
+    /// The same where device plugins or drivers are awaited
+    #[arg(long = "devices-threshold", env = "NODEWHY_DEVICES_THRESHOLD", value_name = "SECONDS", default_value_t = 600)]
+    devices: u32,
+    /// Ready before, not Ready now
+    #[arg(long = "ready-threshold", env = "NODEWHY_READY_THRESHOLD", value_name = "SECONDS", default_value_t = 300)]
+    ready: u32,
+    /// Deleted, and still there though nothing is drained any more
+    #[arg(long = "terminate-threshold", env = "NODEWHY_TERMINATE_THRESHOLD", value_name = "SECONDS", default_value_t = 3600)]
+    terminate: u32,
+    /// The least wait at any gate, enough where the cause is proven
+    #[arg(long = "proven-threshold", env = "NODEWHY_PROVEN_THRESHOLD", value_name = "SECONDS", default_value_t = 120)]
+    proven: u32,
+}
+
+impl From<&ThresholdFlags> for Thresholds {
+    fn from(flags: &ThresholdFlags) -> Self {
+        let seconds = |n: u32| TimeDelta::seconds(i64::from(n));
+        Self {
+            launch: seconds(flags.launch),
+            join: seconds(flags.join),
+            register: seconds(flags.register),
+            initialize: seconds(flags.initialize),
+            devices: seconds(flags.devices),
+            ready: seconds(flags.ready),
+            terminate: seconds(flags.terminate),
+            proven: seconds(flags.proven),
+        }
+    }
+}
+
+/// Whether AWS is asked, and where.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "AWS")]
+#[group(id = "aws")]
+pub struct AwsFlags {
+    /// Ask AWS, read-only, what the cluster cannot tell about machines whose cause is open (docs/aws.md has the IAM policy)
+    #[arg(long = "aws", env = "NODEWHY_AWS")]
+    ask: bool,
+    /// Region of the cluster [default: that of its Nodes, else $AWS_REGION, $AWS_DEFAULT_REGION]
+    #[arg(long = "aws-region", value_name = "REGION", requires = "ask")]
+    region: Option<String>,
+    /// Another address than AWS's own, for all services
+    #[arg(long = "aws-endpoint-url", env = "AWS_ENDPOINT_URL", value_name = "URL")]
+    endpoint: Option<Uri>,
+    /// The most calls in a minute
+    #[arg(long = "aws-calls-per-minute", env = "NODEWHY_AWS_CALLS_PER_MINUTE", value_name = "COUNT", default_value_t = 60)]
+    calls_per_minute: usize,
+}
+
+impl AwsFlags {
+    /// How to ask AWS; `None` where it is not asked.
+    pub fn options(&self) -> Option<Options> {
+        let Self { ask, region, endpoint, calls_per_minute } = self.clone();
+        ask.then_some(Options { region, endpoint, calls_per_minute })
+    }
+}
+
+/// Whether taints are removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ModeFlag {
+    /// Nothing is removed, and nothing is said of it
+    Off,
+    /// All is done and said, but the API server is told to store nothing
+    DryRun,
+    On,
+}
+
+impl From<ModeFlag> for Mode {
+    fn from(flag: ModeFlag) -> Self {
+        match flag {
+            ModeFlag::Off => Self::Off,
+            ModeFlag::DryRun => Self::DryRun,
+            ModeFlag::On => Self::On,
+        }
+    }
+}
+
+/// The options of remediation.
+#[derive(Debug, Clone, Copy, clap::Args)]
+#[command(next_help_heading = "Remediation")]
+pub struct RemediationFlags {
+    /// Remove the uninitialized taint from Nodes that the cloud controller has initialised
+    #[arg(long = "remove-stale-taints", env = "NODEWHY_REMOVE_STALE_TAINTS", value_enum, default_value_t = ModeFlag::Off, value_name = "MODE")]
+    stale: ModeFlag,
+    /// Remove it from Nodes that the cloud controller has never initialised, where Karpenter has registered them
+    #[arg(
+        long = "remove-uninitialized-taints",
+        env = "NODEWHY_REMOVE_UNINITIALIZED_TAINTS",
+        value_enum,
+        default_value_t = ModeFlag::Off,
+        value_name = "MODE"
+    )]
+    uninitialized: ModeFlag,
+    /// How long a verdict stands before it is acted on
+    #[arg(long = "remediation-wait", env = "NODEWHY_REMEDIATION_WAIT", value_name = "SECONDS", default_value_t = 600)]
+    wait: u32,
+    /// The same where the cloud controller has never initialised the Node: it may still
+    #[arg(
+        long = "remediation-wait-uninitialized",
+        env = "NODEWHY_REMEDIATION_WAIT_UNINITIALIZED",
+        value_name = "SECONDS",
+        default_value_t = 1800
+    )]
+    wait_uninitialized: u32,
+    /// The time for which removals are counted
+    #[arg(long = "remediation-window", env = "NODEWHY_REMEDIATION_WINDOW", value_name = "SECONDS", default_value_t = 3600)]
+    window: u32,
+    /// Removals in that time at most
+    #[arg(long = "remediation-budget", env = "NODEWHY_REMEDIATION_BUDGET", value_name = "REMOVALS", default_value_t = 5)]
+    budget: u16,
+    /// Removals in that time at most, as a share of all Nodes; at least one
+    #[arg(long = "remediation-share", env = "NODEWHY_REMEDIATION_SHARE", value_name = "PERCENT", default_value_t = 5)]
+    share: u8,
+    /// Nothing is removed while more Nodes than this carry the taint
+    #[arg(long = "remediation-many", env = "NODEWHY_REMEDIATION_MANY", value_name = "NODES", default_value_t = 5)]
+    many: u16,
+}
+
+impl From<&RemediationFlags> for Limits {
+    fn from(flags: &RemediationFlags) -> Self {
+        let RemediationFlags { stale, uninitialized, wait, wait_uninitialized, window, budget, share, many } = *flags;
+        Self { stale: stale.into(), uninitialized: uninitialized.into(), wait, wait_uninitialized, window, budget, share, many }
+    }
+}

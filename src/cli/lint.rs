@@ -1,0 +1,102 @@
+//! `nodewhy lint`: what would keep machines from joining, from files.
+
+use super::flags::AwsFlags;
+use super::{BAD_INPUT, Color, FailOn, block_on, colour, complain, fail, print};
+use crate::ingest::dump;
+use crate::report;
+use aws::Aws;
+use aws::questions::Question;
+use chrono::Utc;
+use clap::Args;
+use engine::cluster_state::World;
+use engine::lint;
+use engine::objects::{Ami, Answer, AwsObservation};
+use readers::userdata::Family;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub const EXIT_CODES: &str = "Exit codes: 0 nothing found; 1 something found (see --fail-on); 2 bad usage or input.";
+
+#[derive(Debug, Args)]
+pub struct Lint {
+    /// Kubernetes manifests or user data: files, directories (every .yaml, .yml and .json below them), or - for standard input
+    #[arg(value_name = "FILE", required_unless_present = "files")]
+    more: Vec<PathBuf>,
+    /// The same; may be given several times
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The AMI family of files that are themselves user data [default: judged by how they begin]
+    #[arg(long, value_parser = family)]
+    ami_family: Option<Family>,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: report::lint::Format,
+    /// Exit with 1 where a finding is at least this sure
+    #[arg(long, value_enum, default_value = "likely")]
+    fail_on: FailOn,
+    #[arg(long, value_enum, default_value_t)]
+    color: Color,
+    #[command(flatten)]
+    aws: AwsFlags,
+}
+
+fn family(name: &str) -> Result<Family, String> {
+    Family::from_name(name).ok_or_else(|| "expected AL2, AL2023, Bottlerocket, Windows2019, Windows2022, Windows2025 or Custom".to_owned())
+}
+
+pub fn run(args: &Lint) -> ExitCode {
+    let paths: Vec<PathBuf> = args.files.iter().chain(&args.more).cloned().collect();
+    let mut files = lint::Files::default();
+    let summary = dump::load(&paths, &mut files);
+    for complaint in &summary.complaints {
+        complain(&complaint.to_string());
+    }
+    if let Err(error) = ask_aws_about_images(&args.aws, &mut files) {
+        return fail(&error, BAD_INPUT);
+    }
+    let report = lint::lint(files, args.ami_family);
+    for note in &report.notes {
+        complain(note);
+    }
+    if report.looked_at == 0 {
+        return fail(&"nothing to lint: no EC2NodeClass, NodePool, ConfigMap kube-system/aws-auth or user data could be read", BAD_INPUT);
+    }
+    match report::lint::render(&report.findings, args.output, colour(args.color)) {
+        Ok(text) => print(&text),
+        Err(error) => return fail(&error, BAD_INPUT),
+    }
+    let least = if args.fail_on == FailOn::Certain { lint::Level::Error } else { lint::Level::Warning };
+    let failed = report.findings.iter().any(|finding| finding.level >= least);
+    ExitCode::from(if summary.complaints.is_empty() { u8::from(failed) } else { BAD_INPUT })
+}
+
+/// Asks EC2 about the images that the classes of the files select; what it shows counts as the class's status where that is not here.
+fn ask_aws_about_images(flags: &AwsFlags, files: &mut lint::Files) -> Result<(), String> {
+    let Some(options) = flags.options() else { return Ok(()) };
+    let mut aws = Aws::new(&options, &World::default()).map_err(|error| error.to_string())?;
+    let now = Utc::now();
+    let asked = block_on(async {
+        let mut told = Vec::new();
+        for class in files.classes_mut().filter(|class| class.is_ec2()) {
+            if class.status.amis.is_empty() {
+                let by_id = class.spec.ami_selector_terms.iter().filter_map(|term| term.id.clone());
+                class.status.amis = by_id.map(|id| Ami { id, ..Ami::default() }).collect();
+                for (ami, observation) in aws.selected(&class.spec.ami_selector_terms, now).await? {
+                    class.status.amis.push(ami);
+                    told.push(observation);
+                }
+            }
+            let images = class.status.amis.iter().map(|ami| Question::Image(ami.id.clone()));
+            let unknown = images.filter(|question| !told.iter().any(|answer| answer.about == question.about()));
+            told.extend(aws.answer(unknown.collect(), now).await);
+        }
+        Ok(told)
+    });
+    let told: Vec<AwsObservation> = asked.map_err(|error| error.to_string()).flatten()?;
+    for answer in &told {
+        if let Answer::Refused(refusal) = &answer.answer {
+            complain(&format!("{}: {refusal}", answer.about));
+        }
+    }
+    files.told(told);
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! `nodewhy run`: the operator.
+
+use super::flags::{AwsFlags, RemediationFlags, ThresholdFlags};
+use super::{NO_CLUSTER, block_on_threads, fail};
+use crate::kube_client::Cluster;
+use crate::operator::{self, LogFormat, Options};
+use chrono::TimeDelta;
+use clap::Args;
+use engine::case::stage::Thresholds;
+use engine::remediation::Limits;
+use engine::triage::Keep;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+#[derive(Debug, Clone, Args)]
+pub struct Run {
+    #[command(flatten)]
+    cluster: Cluster,
+    /// Address of /metrics, /livez and /readyz
+    #[arg(long, value_name = "ADDRESS", default_value = "[::]:8080")]
+    listen: SocketAddr,
+    /// Log lines for people or for machines
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+    #[command(flatten)]
+    aws: AwsFlags,
+    #[command(flatten)]
+    remediation: RemediationFlags,
+    /// A diagnosis that ended is deleted after so long
+    #[arg(long, env = "NODEWHY_RETENTION", value_name = "SECONDS", default_value_t = 24 * 60 * 60)]
+    retention: u32,
+    /// Diagnoses that ended, kept for each cause, NodePool and node class; `recurrences` counts the rest
+    #[arg(long, env = "NODEWHY_HISTORY_LIMIT", value_name = "COUNT", default_value_t = 10)]
+    history_limit: usize,
+    /// Write only while holding the Lease, for more than one replica
+    #[arg(long, env = "NODEWHY_LEADER_ELECT")]
+    leader_elect: bool,
+    /// Namespace of the Lease [default: the pod's, or the kubeconfig's]
+    #[arg(long, env = "POD_NAMESPACE", value_name = "NAMESPACE")]
+    lease_namespace: Option<String>,
+    /// What this replica calls itself in the Lease and in Events; different for each [default: host name and process]
+    #[arg(long, env = "POD_NAME", value_name = "NAME")]
+    identity: Option<String>,
+    #[command(flatten)]
+    thresholds: ThresholdFlags,
+}
+
+/// The operator waits far more than it computes, and a second thread is mostly woken to find the work done: a fifth of its processor
+/// time (ARCHITECTURE.md).
+const THREADS: usize = 1;
+
+pub fn run(args: &Run) -> ExitCode {
+    let thresholds = Thresholds::from(&args.thresholds);
+    match block_on_threads(THREADS, operator::run(args.options(), thresholds)) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(error)) => fail(&error, NO_CLUSTER),
+        Err(error) => fail(&error, NO_CLUSTER),
+    }
+}
+
+impl Run {
+    fn options(&self) -> Options {
+        Options {
+            cluster: self.cluster.clone(),
+            listen: self.listen,
+            log_format: self.log_format,
+            aws: self.aws.options(),
+            remediation: Limits::from(&self.remediation),
+            keep: Keep { retention: TimeDelta::seconds(i64::from(self.retention)), history: self.history_limit },
+            leader_elect: self.leader_elect,
+            lease_namespace: self.lease_namespace.clone(),
+            identity: self.identity.clone(),
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The ways in that end: a dump, one look at a cluster; and the dump that `collect` writes.
+
+pub mod collect;
+pub mod dump;
+pub mod list;

@@ -1,0 +1,293 @@
+//! One way in: what `kubectl get … -o yaml` or `-o json` printed, in files, directories or on standard input.
+//!
+//! Each document, and each item of a `List`, is read on its own: what cannot be read is reported with file, document and line,
+//! and never hides its neighbours. A list is read block by block, so it may be larger than the memory.
+
+mod abreast;
+mod json;
+mod list;
+mod narrow;
+#[cfg(test)]
+mod tests;
+mod text;
+mod yaml;
+
+use engine::objects::input::{Input, Object, Reading, TypeMeta};
+use engine::objects::sink::{ObjectText, Sink};
+use serde::Deserialize;
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use text::Text;
+
+/// Something in a dump that could not be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Complaint {
+    pub file: String,
+    /// The document in the file, from 1.
+    pub document: usize,
+    /// The item in a document that is a list, from 1; 0 for the document itself.
+    pub item: usize,
+    /// The line in the file, from 1.
+    pub line: usize,
+    pub message: String,
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, document, item, line, message } = self;
+        match (document, item) {
+            (0, _) => write!(f, "{file}: {message}"),
+            (document, 0) => write!(f, "{file}:{line}: document {document}: {message}"),
+            (document, item) => write!(f, "{file}:{line}: document {document}, item {item}: {message}"),
+        }
+    }
+}
+
+/// What reading a dump gave beside the world.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// Objects that rules read.
+    pub objects: usize,
+    /// Objects of kinds that no rule reads.
+    pub ignored: usize,
+    pub complaints: Vec<Complaint>,
+}
+
+/// Reads files, directories (every .yaml, .yml and .json below them) and `-`.
+pub fn load(paths: &[PathBuf], sink: &mut dyn Sink) -> Summary {
+    let mut summary = Summary::default();
+    for path in paths {
+        load_path(path, sink, &mut summary);
+    }
+    summary
+}
+
+fn load_path(path: &Path, sink: &mut dyn Sink, summary: &mut Summary) {
+    let name = path.display().to_string();
+    if path.as_os_str() == "-" {
+        return load_from("standard input", std::io::stdin().lock(), sink, summary);
+    }
+    if path.is_dir() {
+        match files_of(path) {
+            Ok(files) if files.is_empty() => {
+                summary.complaints.push(of_file(&name, "no .yaml, .yml or .json file in this directory".to_owned()));
+            }
+            Ok(files) => files.iter().for_each(|file| load_path(file, sink, summary)),
+            Err(error) => summary.complaints.push(of_file(&name, format!("cannot be listed: {error}"))),
+        }
+        return;
+    }
+    match File::open(path) {
+        Ok(file) => load_from(&name, file, sink, summary),
+        Err(error) => summary.complaints.push(of_file(&name, format!("cannot be read: {error}"))),
+    }
+}
+
+/// Files in a stable order, subdirectories included.
+fn files_of(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut entries = std::fs::read_dir(directory)?.map(|e| e.map(|e| e.path())).collect::<Result<Vec<_>, _>>()?;
+    entries.sort();
+    Ok(entries
+        .into_iter()
+        .filter(|path| {
+            let extension = path.extension().and_then(|e| e.to_str());
+            path.is_dir() || matches!(extension, Some("yaml" | "yml" | "json"))
+        })
+        .collect())
+}
+
+fn of_file(file: &str, message: String) -> Complaint {
+    Complaint { file: file.to_owned(), document: 0, item: 0, line: 0, message }
+}
+
+/// Reads one file's text, which may be larger than the memory.
+pub fn load_from(file: &str, from: impl Read, sink: &mut dyn Sink, summary: &mut Summary) {
+    /// Enough for some hundred Nodes, few enough to be held.
+    const BLOCK: usize = 4 << 20;
+    load_in_blocks(BLOCK, file, from, sink, summary);
+}
+
+fn load_in_blocks(block: usize, file: &str, mut from: impl Read, sink: &mut dyn Sink, summary: &mut Summary) {
+    /// Enough to tell text from what is none, in bytes.
+    const HEAD: u64 = 8_192;
+    let mut reader = Reader { file, document: 0, item: 0, complaints: 0, sink, summary };
+    let mut head = Vec::new();
+    if let Err(error) = from.by_ref().take(HEAD).read_to_end(&mut head)
+        && head.is_empty()
+    {
+        return reader.complain_of_file(format!("cannot be read: {error}"));
+    }
+    if let Some(what) = no_text(&head) {
+        return reader.complain_of_file(what);
+    }
+    let mut from = head.chain(from);
+    let mut text = Text::new(&mut from, block);
+    let begins = text.rest().trim_start();
+    if !begins.is_empty() && reader.sink.wants_file(file, begins) {
+        while !text.is_whole() {
+            text.more();
+        }
+        reader.sink.file(file, text.rest());
+    } else {
+        if begins.starts_with(['{', '[']) {
+            reader.json(&mut text);
+        } else {
+            reader.yaml(&mut text);
+        }
+        if reader.document == 0 {
+            reader.complain_of_file("the file is empty, but for comments at most; expected what kubectl get -o yaml or -o json prints");
+        }
+    }
+    if let Some(error) = text.error() {
+        reader.complain_of_file(format!("cannot be read to its end: {error}"));
+    }
+    if let Some(more @ 1..) = reader.complaints.checked_sub(MOST_COMPLAINTS) {
+        reader.complain_of_file(format!("{more} more of its documents and items cannot be used"));
+    }
+}
+
+/// What a file is that begins like this and is no text.
+fn no_text(head: &[u8]) -> Option<&'static str> {
+    if head.starts_with(&[0x1f, 0x8b]) {
+        Some("this is gzip; unpack it first, for example with zcat FILE | nodewhy diagnose -f -")
+    } else if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
+        Some("this is UTF-16, as PowerShell's > writes it; save it as UTF-8, for example with | Out-File -Encoding utf8")
+    } else if head.contains(&0) {
+        Some("this is no text; expected what kubectl get -o yaml or -o json prints")
+    } else {
+        None
+    }
+}
+
+/// Of a file that is something else nobody reads a complaint of each line.
+const MOST_COMPLAINTS: usize = 100;
+
+struct Reader<'r> {
+    file: &'r str,
+    document: usize,
+    item: usize,
+    complaints: usize,
+    sink: &'r mut dyn Sink,
+    summary: &'r mut Summary,
+}
+
+/// What a piece of text gave. Nothing but the text was looked at, so that pieces can be read side by side.
+enum Piece {
+    Object(Box<Object>),
+    /// A kind that no rule reads.
+    Ignored,
+    /// Valid, and nothing of Kubernetes.
+    NoObject,
+    /// It cannot be used, and why; so many lines into the piece.
+    Bad(usize, String),
+    /// It does not say its kind.
+    Untyped,
+    /// A list in the list.
+    List(serde_json::Value),
+}
+
+impl Reader<'_> {
+    fn complain_of_file(&mut self, message: impl Into<String>) {
+        self.summary.complaints.push(of_file(self.file, message.into()));
+    }
+
+    fn complain(&mut self, line: usize, message: String) {
+        self.complaints += 1;
+        if self.complaints <= MOST_COMPLAINTS {
+            let Self { document, item, .. } = *self;
+            self.summary.complaints.push(Complaint { file: self.file.to_owned(), document, item, line, message });
+        }
+    }
+
+    fn take(&mut self, piece: Piece, source: ObjectText<'_>) {
+        match piece {
+            Piece::Object(object) => {
+                self.summary.objects += 1;
+                self.sink.object(*object, source);
+            }
+            Piece::Ignored => self.summary.ignored += 1,
+            Piece::Untyped | Piece::NoObject if !self.sink.expects_only_objects() => self.summary.ignored += 1,
+            Piece::Untyped => self.complain(source.line, format!("{NO_OBJECT}: it has no kind")),
+            Piece::NoObject => self.complain(source.line, format!("{NO_OBJECT}: expected what kubectl get -o yaml or -o json prints")),
+            Piece::Bad(lines, message) => self.complain(source.line + lines, message),
+            Piece::List(list) => self.nested_list(list, source, &mut Vec::new()),
+        }
+    }
+
+    fn nested_list(&mut self, mut value: serde_json::Value, source: ObjectText<'_>, items: &mut Vec<usize>) {
+        let own = TypeMeta::deserialize(&value).unwrap_or_default();
+        let type_of_items = type_of_items(&own);
+        let Some(list) = value.get_mut("items").and_then(serde_json::Value::as_array_mut) else { return };
+        for (number, item) in std::mem::take(list).into_iter().enumerate() {
+            items.push(number);
+            match read_value(item, &type_of_items) {
+                Piece::List(list) => self.nested_list(list, source, items),
+                piece => self.take(piece, ObjectText { items, ..source }),
+            }
+            items.pop();
+        }
+    }
+}
+
+fn read_value(value: serde_json::Value, type_of_items: &TypeMeta) -> Piece {
+    if !value.is_object() {
+        return Piece::NoObject;
+    }
+    let own = TypeMeta::deserialize(&value).unwrap_or_default();
+    if own.kind.ends_with("List") && value.get("items").is_some_and(serde_json::Value::is_array) {
+        return Piece::List(value);
+    }
+    let type_ = if own.kind.is_empty() { type_of_items } else { &own };
+    read(type_, |input| Object::from_value(input, value).map_err(|e| e.to_string()))
+}
+
+fn read(type_: &TypeMeta, read: impl FnOnce(Input) -> Result<Object, String>) -> Piece {
+    if type_.kind.is_empty() {
+        return Piece::Untyped;
+    }
+    // A stranger's text, of any length. Kubernetes has no kind longer than a label, nor a version.
+    let told = |name: &str| readers::source_text::mask(name).chars().take(63).collect::<String>();
+    let kind = || told(&type_.kind);
+    match type_.reading() {
+        Reading::Ignored => Piece::Ignored,
+        Reading::Outdated { served } => {
+            Piece::Bad(0, format!("{} of {} is not judged; ask the cluster for {served}", kind(), told(&type_.api_version)))
+        }
+        Reading::As(input) => match read(input) {
+            Ok(object) if object.meta().name.is_empty() && input != Input::AccessReviews => {
+                Piece::Bad(0, format!("this {} has no metadata.name", kind()))
+            }
+            Ok(object) => Piece::Object(Box::new(object)),
+            Err(error) => {
+                let expected = input.command();
+                Piece::Bad(0, format!("this {} cannot be read: {}; expected what {expected} prints", kind(), without_place(&error)))
+            }
+        },
+    }
+}
+
+/// `NodeList` holds Nodes that do not say so themselves.
+fn type_of_items(list: &TypeMeta) -> TypeMeta {
+    TypeMeta { api_version: list.api_version.clone(), kind: list.kind.strip_suffix("List").unwrap_or(&list.kind).to_owned() }
+}
+
+const NO_OBJECT: &str = "this is no Kubernetes object";
+
+/// A parser's message without the line and column, which it counts from the start of its own piece of the file, and without the
+/// value that it stumbled over, which may be a secret.
+fn without_place(message: &str) -> String {
+    /// More tells nobody more: names of fields and variants may be a stranger's too.
+    const LONGEST: usize = 300;
+    let first = message.lines().next().unwrap_or_default();
+    let said = first.split_once(" at line ").map_or(first, |(said, _)| said);
+    let variant =
+        said.strip_prefix("unknown variant `").map(|rest| rest.rsplit_once("`, expected ").map_or("one", |(_, expected)| expected));
+    let said = match (variant, said.split_once("string \""), said.rsplit_once('"')) {
+        (Some(expected), ..) => format!("unknown variant, expected {expected}"),
+        (_, Some((before, _)), Some((_, after))) => format!("{before}string{after}"),
+        _ => readers::source_text::mask(said),
+    };
+    said.chars().take(LONGEST).collect()
+}

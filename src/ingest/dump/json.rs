@@ -1,0 +1,147 @@
+//! JSON as kubectl prints it: documents one after the other, nearly always one long `List`.
+//!
+//! serde_json finds where each value ends. Between the items of a list nobody insists on commas: what can be read is.
+
+use super::list::{Notation, Stop};
+use super::text::Text;
+use super::{Piece, Reader, read, without_place};
+use engine::objects::input::{Object, TypeMeta};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+pub(super) struct Json;
+
+impl Notation for Json {
+    fn items<'t>(text: &'t str, whole: bool, items: &mut Vec<&'t str>) -> (usize, Stop) {
+        let mut rest = text;
+        let stop = loop {
+            rest = rest.trim_start_matches(BETWEEN);
+            if let Some(behind) = rest.strip_prefix(']') {
+                rest = behind;
+                break Stop::End;
+            }
+            match value(rest) {
+                Ok(item) if whole || item.len() < rest.len() => {
+                    items.push(item);
+                    rest = &rest[item.len()..];
+                }
+                // A number that ends where the text does may go on.
+                Ok(_) => break Stop::More,
+                Err(error) => break stop(&error, 0, whole),
+            }
+        };
+        (text.len() - rest.len(), stop)
+    }
+
+    fn fields(text: &str, whole: bool, type_: &mut TypeMeta) -> (usize, Stop) {
+        let mut rest = text.trim_start_matches(BETWEEN);
+        while !rest.starts_with('}') {
+            match field(rest, type_) {
+                Ok((length, Stop::Items)) => return (text.len() - rest.len() + length, Stop::Items),
+                Ok((length, _)) => rest = rest[length..].trim_start_matches(BETWEEN),
+                Err((at, error)) => {
+                    let before = text[..text.len() - rest.len() + at].matches('\n').count();
+                    return (0, stop(&error, before, whole));
+                }
+            }
+        }
+        (text.len() - rest.len() + 1, Stop::End)
+    }
+
+    fn read(item: &str, type_of_items: &TypeMeta) -> Piece {
+        let own = TypeMeta::of_json(item);
+        if own.kind == "List" {
+            return serde_json::from_str(item)
+                .map_or_else(|error| Piece::Bad(error.line().saturating_sub(1), no_json(&error)), Piece::List);
+        }
+        let type_ = if own.kind.is_empty() { type_of_items } else { &own };
+        read(type_, |input| Object::read(input, &mut serde_json::Deserializer::from_str(item)).map_err(|e| e.to_string()))
+    }
+}
+
+/// What stands between values.
+const BETWEEN: [char; 6] = [' ', '\t', '\r', '\n', ',', ':'];
+
+/// The value at the beginning of a text, nothing of what follows.
+fn value(text: &str) -> serde_json::Result<&str> {
+    <&RawValue>::deserialize(&mut serde_json::Deserializer::from_str(text)).map(RawValue::get)
+}
+
+/// The field at the beginning of a text: its length, or as far as its first item. An error comes with the place of what is broken.
+fn field(text: &str, type_: &mut TypeMeta) -> Result<(usize, Stop), (usize, serde_json::Error)> {
+    let quoted = value(text).map_err(|error| (0, error))?;
+    let name: String = serde_json::from_str(quoted).map_err(|error| (0, error))?;
+    let at = text.len() - text[quoted.len()..].trim_start_matches(BETWEEN).len();
+    if name == "items" && text[at..].starts_with('[') {
+        return Ok((at + 1, Stop::Items));
+    }
+    let said = value(&text[at..]).map_err(|error| (at, error))?;
+    match name.as_str() {
+        "apiVersion" => type_.api_version = serde_json::from_str(said).unwrap_or_default(),
+        "kind" => type_.kind = serde_json::from_str(said).unwrap_or_default(),
+        _ => {}
+    }
+    Ok((at + said.len(), Stop::End))
+}
+
+/// Goes over the document at the beginning of a text, to its items or its end, and tells how many bytes it went.
+fn document(text: &str, whole: bool, type_: &mut TypeMeta) -> (usize, Stop) {
+    if text.starts_with('[') {
+        return (1, Stop::Items);
+    }
+    if let Some(behind) = text.strip_prefix('{') {
+        match Json::fields(behind, whole, type_) {
+            (bytes, Stop::Items) => return (1 + bytes, Stop::Items),
+            (_, Stop::End) => {}
+            stopped => return stopped,
+        }
+    }
+    match value(text) {
+        Ok(value) if whole || value.len() < text.len() => (value.len(), Stop::End),
+        Ok(_) => (0, Stop::More),
+        Err(error) => (0, stop(&error, 0, whole)),
+    }
+}
+
+/// Why reading stops, so many lines below where it began.
+fn stop(error: &serde_json::Error, lines: usize, whole: bool) -> Stop {
+    if error.is_eof() && !whole { Stop::More } else { Stop::Broken(lines + error.line().saturating_sub(1), no_json(error)) }
+}
+
+fn no_json(error: &serde_json::Error) -> String {
+    format!("this is no JSON: {}", without_place(&error.to_string()))
+}
+
+impl Reader<'_> {
+    pub(super) fn json(&mut self, text: &mut Text<'_>) {
+        while text.pass_blank() {
+            self.document += 1;
+            self.json_document(text);
+        }
+    }
+
+    fn json_document(&mut self, text: &mut Text<'_>) {
+        loop {
+            let rest = text.rest();
+            let mut type_ = TypeMeta::default();
+            match document(rest, text.is_whole(), &mut type_) {
+                (_, Stop::More) => text.more(),
+                (bytes, Stop::Items) => {
+                    let in_object = rest.starts_with('{');
+                    text.pass(bytes);
+                    self.list::<Json>(text, type_, in_object);
+                    return;
+                }
+                (bytes, Stop::End) => {
+                    let document = &rest[..bytes];
+                    self.take(Json::read(document, &TypeMeta::default()), text.source(self.file, document));
+                    return text.pass(bytes);
+                }
+                (_, Stop::Broken(lines, message)) => {
+                    self.complain(text.line() + lines, message);
+                    return text.pass_broken(lines);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! A list of any length: its items are read block by block and kept no longer than that.
+
+use super::text::{Lines, Text};
+use super::{ObjectText, Piece, Reader, abreast, type_of_items};
+use engine::objects::input::TypeMeta;
+
+/// How lists are written.
+pub(super) trait Notation {
+    /// Cuts the items at the beginning of a text apart, and tells how many bytes it went.
+    fn items<'t>(text: &'t str, whole: bool, items: &mut Vec<&'t str>) -> (usize, Stop);
+
+    /// Goes over the fields of the object or document that the list stands in, and tells how many bytes it went.
+    fn fields(text: &str, whole: bool, type_: &mut TypeMeta) -> (usize, Stop);
+
+    /// Reads an item. One that does not say its kind has that of its list.
+    fn read(item: &str, type_of_items: &TypeMeta) -> Piece;
+}
+
+/// Where a look at the text that is held stops.
+pub(super) enum Stop {
+    /// Where that text breaks off.
+    More,
+    /// At the first item of a list.
+    Items,
+    /// Where what was looked at ends.
+    End,
+    /// At something that cannot be read: so many lines below, and why.
+    Broken(usize, String),
+}
+
+/// An item that does not say its kind, of a list that has not said it yet.
+struct Kept {
+    number: usize,
+    line: usize,
+    column: usize,
+    text: String,
+}
+
+/// What is known of a list of which items were read.
+#[derive(Default)]
+struct List {
+    type_: TypeMeta,
+    count: usize,
+    kept: Vec<Kept>,
+}
+
+impl Reader<'_> {
+    /// Reads a list from its first item, and the fields after its items where it stands in an object.
+    pub(super) fn list<N: Notation>(&mut self, text: &mut Text<'_>, type_: TypeMeta, in_object: bool) -> TypeMeta {
+        let mut list = List { type_, ..List::default() };
+        let mut in_items = true;
+        loop {
+            let (rest, whole) = (text.rest(), text.is_whole());
+            let mut cut = Vec::new();
+            let (bytes, stop) = if in_items { N::items(rest, whole, &mut cut) } else { N::fields(rest, whole, &mut list.type_) };
+            self.items::<N>(&cut, text.lines(), &mut list);
+            text.pass(bytes);
+            match stop {
+                Stop::More => text.more(),
+                Stop::Items => in_items = true,
+                Stop::End if in_items && in_object => in_items = false,
+                Stop::End => break,
+                Stop::Broken(lines, message) => {
+                    list.count += usize::from(in_items);
+                    self.item = if in_items { list.count } else { 0 };
+                    self.complain(text.line() + lines, message);
+                    let column = text.column();
+                    text.pass_broken(lines);
+                    in_items = text.column() == column && !text.rest().is_empty();
+                    if !in_items {
+                        break;
+                    }
+                }
+            }
+        }
+        self.kept::<N>(&mut list);
+        list.type_
+    }
+
+    /// Reads a list that is held from its first item to its last.
+    pub(super) fn held_list<N: Notation>(&mut self, items: &[&str], lines: Lines<'_>, type_: TypeMeta) {
+        let mut list = List { type_, ..List::default() };
+        self.items::<N>(items, lines, &mut list);
+        self.kept::<N>(&mut list);
+    }
+
+    /// Reads items side by side, and takes them in in their order.
+    fn items<N: Notation>(&mut self, items: &[&str], mut lines: Lines<'_>, list: &mut List) {
+        let type_of_items = type_of_items(&list.type_);
+        abreast::read(
+            items,
+            |item| N::read(item, &type_of_items),
+            |item, piece| {
+                list.count += 1;
+                self.item = list.count;
+                let (line, column) = (lines.of(item), lines.column);
+                match piece {
+                    Piece::Untyped => list.kept.push(Kept { number: list.count, line, column, text: (*item).to_owned() }),
+                    piece => self.take(piece, ObjectText { file: self.file, text: item, line, column, items: &[] }),
+                }
+            },
+        );
+        self.item = 0;
+    }
+
+    /// Reads what waited for the list to say its kind.
+    fn kept<N: Notation>(&mut self, list: &mut List) {
+        let type_of_items = type_of_items(&list.type_);
+        for Kept { number, line, column, text } in list.kept.drain(..) {
+            self.item = number;
+            self.take(N::read(&text, &type_of_items), ObjectText { file: self.file, text: &text, line, column, items: &[] });
+        }
+        self.item = 0;
+    }
+}

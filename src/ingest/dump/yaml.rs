@@ -1,0 +1,196 @@
+//! YAML as kubectl prints it, cut apart by its lines: documents, and the items of a `List`.
+
+use super::list::{Notation, Stop};
+use super::narrow::{narrow, whole};
+use super::text::Text;
+use super::{Piece, Reader, read_value, without_place};
+use engine::objects::input::TypeMeta;
+
+pub(super) struct Yaml;
+
+impl Notation for Yaml {
+    fn items<'t>(text: &'t str, whole: bool, items: &mut Vec<&'t str>) -> (usize, Stop) {
+        let mut began = 0;
+        for (at, line) in lines(text, whole) {
+            let ends = separates(line) || !(begins_item(line) || goes_on(line));
+            if at > began && (ends || begins_item(line)) {
+                items.push(&text[began..at]);
+                began = at;
+            }
+            if ends {
+                return (at, Stop::End);
+            }
+        }
+        if whole && began < text.len() {
+            items.push(&text[began..]);
+            began = text.len();
+        }
+        (began, if whole { Stop::End } else { Stop::More })
+    }
+
+    fn fields(text: &str, whole: bool, type_: &mut TypeMeta) -> (usize, Stop) {
+        let mut items = false;
+        for (at, line) in lines(text, whole) {
+            if separates(line) {
+                return (at, Stop::End);
+            }
+            if items && begins_item(line) {
+                return (at, Stop::Items);
+            }
+            match line.split_once(": ") {
+                Some(("apiVersion", value)) => value.trim().trim_matches(['"', '\'']).clone_into(&mut type_.api_version),
+                Some(("kind", value)) => value.trim().trim_matches(['"', '\'']).clone_into(&mut type_.kind),
+                _ => items = line.trim_end() == "items:" || (items && line.starts_with('#')),
+            }
+        }
+        if whole { (text.len(), Stop::End) } else { (0, Stop::More) }
+    }
+
+    fn read(item: &str, type_of_items: &TypeMeta) -> Piece {
+        match read(&narrow(item), type_of_items) {
+            // Without the lines that are left out the message would name the wrong one.
+            Piece::Bad(..) => read(&whole(item), type_of_items),
+            piece => piece,
+        }
+    }
+}
+
+/// The lines of a text, each with the place where it begins. One that may go on, as more text is to come, is none yet.
+fn lines(text: &str, whole: bool) -> impl Iterator<Item = (usize, &str)> {
+    let mut end = 0;
+    text.split_inclusive('\n').filter(move |line| whole || line.ends_with('\n')).map(move |line| {
+        end += line.len();
+        (end - line.len(), line)
+    })
+}
+
+/// Whether a line separates documents.
+fn separates(line: &str) -> bool {
+    line.strip_prefix("---").is_some_and(|rest| matches!(rest.bytes().next(), None | Some(b' ' | b'\t' | b'\r' | b'\n')))
+}
+
+/// Whether an item of a list begins in this line: as kubectl prints it, in the first column.
+fn begins_item(line: &str) -> bool {
+    line.strip_prefix('-').is_some_and(|rest| matches!(rest.bytes().next(), None | Some(b' ' | b'\r' | b'\n')))
+}
+
+/// Whether a line belongs to the item before it.
+fn goes_on(line: &str) -> bool {
+    matches!(line.bytes().next(), None | Some(b' ' | b'\t' | b'\r' | b'\n' | b'#'))
+}
+
+/// The items of a list that is held from its beginning to its end. `None` where the document is no such list.
+fn list(document: &str) -> Option<(TypeMeta, Vec<&str>)> {
+    let (mut type_, mut items) = (TypeMeta::default(), Vec::new());
+    let mut rest = document;
+    while let (bytes, Stop::Items) = Yaml::fields(rest, true, &mut type_) {
+        rest = &rest[bytes..];
+        rest = &rest[Yaml::items(rest, true, &mut items).0..];
+    }
+    (type_.kind.ends_with("List") && !items.is_empty()).then_some((type_, items))
+}
+
+/// Whether the first item says its kind itself, as kubectl prints it; `None` where it may still come.
+fn first_says_its_kind(text: &str, whole: bool) -> Option<bool> {
+    for (at, line) in lines(text, whole) {
+        if at > 0 && !goes_on(line) {
+            return Some(false);
+        }
+        let field = line.strip_prefix("- ").or_else(|| line.strip_prefix("  "));
+        if field.is_some_and(|field| field.split(':').next() == Some("kind")) {
+            return Some(true);
+        }
+    }
+    whole.then_some(false)
+}
+
+/// Where the document at the beginning of a text ends; `None` where it may go on.
+fn end_of_document(text: &str, whole: bool) -> Option<usize> {
+    lines(text, whole).find(|(_, line)| separates(line)).map(|(at, _)| at).or(whole.then_some(text.len()))
+}
+
+/// A dump may be large and deep; anchors that blow up may not.
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_reader_input_bytes: None,
+            max_documents: usize::MAX,
+            max_nodes: usize::MAX,
+            max_events: usize::MAX,
+            max_total_scalar_bytes: usize::MAX,
+            max_depth: 200,
+            max_aliases: 10_000,
+            max_anchors: 10_000,
+        },
+        with_snippet: false,
+    }
+}
+
+fn read(text: &str, type_of_items: &TypeMeta) -> Piece {
+    match serde_saphyr::from_str_with_options::<serde_json::Value>(text, options()) {
+        Ok(value) => read_value(value, type_of_items),
+        Err(error) => {
+            let lines = error.location().map_or(0, |l| usize::try_from(l.line()).unwrap_or(1).saturating_sub(1));
+            Piece::Bad(lines, format!("this is no YAML: {}", without_place(&error.to_string())))
+        }
+    }
+}
+
+impl Reader<'_> {
+    pub(super) fn yaml(&mut self, text: &mut Text<'_>) {
+        while !text.rest().is_empty() {
+            self.yaml_document(text);
+            // The line that separates it from the next one.
+            text.pass_line();
+        }
+    }
+
+    fn yaml_document(&mut self, text: &mut Text<'_>) {
+        loop {
+            let (rest, whole) = (text.rest(), text.is_whole());
+            let mut type_ = TypeMeta::default();
+            let end = match Yaml::fields(rest, whole, &mut type_) {
+                (first, Stop::Items) => match first_says_its_kind(&rest[first..], whole) {
+                    Some(true) => {
+                        text.pass(first);
+                        return self.yaml_list(text, type_);
+                    }
+                    Some(false) => end_of_document(rest, whole),
+                    None => None,
+                },
+                (end, Stop::End) => Some(end),
+                _ => None,
+            };
+            if let Some(end) = end {
+                self.yaml_held(&rest[..end], text);
+                return text.pass(end);
+            }
+            text.more();
+        }
+    }
+
+    /// Reads a list from its first item.
+    fn yaml_list(&mut self, text: &mut Text<'_>, type_: TypeMeta) {
+        self.document += 1;
+        let line = text.line();
+        let type_ = self.list::<Yaml>(text, type_, true);
+        if type_.kind.is_empty() && self.sink.expects_only_objects() {
+            self.complain(
+                line,
+                "this list does not say its kind, which kubectl prints behind its items: the file may be cut off".to_owned(),
+            );
+        }
+    }
+
+    /// Reads a document that is held from its beginning to its end.
+    fn yaml_held(&mut self, document: &str, text: &Text<'_>) {
+        if document.lines().all(|l| l.trim().is_empty() || l.trim_start().starts_with('#') || l == "...") {
+            return;
+        }
+        self.document += 1;
+        match list(document) {
+            Some((type_, items)) => self.held_list::<Yaml>(&items, text.lines(), type_),
+            None => self.take(read(document, &TypeMeta::default()), text.source(self.file, document)),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The live way in for the command: every source listed once, then the pods of the machines that are stuck, and what their kubelets may do.
+
+use crate::kube_client::access_review::review;
+use crate::kube_client::raw::Raw;
+use crate::kube_client::{PAGE, failure, resource_of};
+use chrono::{DateTime, Utc};
+use engine::api::Stage;
+use engine::case::Case;
+use engine::case::stage::Thresholds;
+use engine::cluster_state::{Availability, World};
+use engine::objects::input::{Input, Source};
+use engine::rules;
+use engine::triage::change::ReadFailure;
+use futures::{Stream, StreamExt, stream};
+use kube::api::{Api, ApiResource, ListParams};
+use kube::{Client, discovery};
+use readers::aws_auth::identity::Identity;
+use std::collections::BTreeSet;
+
+/// Lists that are under way at once.
+const LISTS: usize = 4;
+/// Nodes whose pods are read; beyond that the first ones speak for the rest.
+const NODES: usize = 100;
+/// Identities that are asked about.
+const IDENTITIES: usize = 20;
+
+/// A list that is to be read.
+struct Wanted {
+    input: Input,
+    api: Api<Raw>,
+    resource: ApiResource,
+    params: ListParams,
+}
+
+impl Wanted {
+    fn of(client: &Client, input: Input, source: &Source) -> Self {
+        let resource = resource_of(source);
+        let api = match source.only {
+            Some((namespace, _)) => Api::namespaced_with(client.clone(), namespace, &resource),
+            None => Api::all_with(client.clone(), &resource),
+        };
+        let mut params = ListParams::default().limit(PAGE);
+        params.field_selector = source.only.map(|(_, name)| format!("metadata.name={name}")).or(source.fields.map(str::to_owned));
+        params.label_selector = source.labels.map(str::to_owned);
+        Self { input, api, resource, params }
+    }
+
+    /// Page by page, so that no more than one of a list is held; the last thing it gives is how it ended.
+    fn pages(self) -> impl Stream<Item = (Input, ApiResource, Result<Page, ReadFailure>)> {
+        stream::unfold(Some(self), async |wanted| {
+            let mut wanted = wanted?;
+            let (input, resource) = (wanted.input, wanted.resource.clone());
+            match wanted.api.list(&wanted.params).await {
+                Ok(page) => {
+                    wanted.params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+                    let is_last = wanted.params.continue_token.is_none();
+                    Some(((input, resource, Ok(Page { items: page.items, is_last })), (!is_last).then_some(wanted)))
+                }
+                Err(error) => Some(((input, resource, Err(failure::of(&error))), None)),
+            }
+        })
+    }
+}
+
+struct Page {
+    items: Vec<Raw>,
+    is_last: bool,
+}
+
+/// Reads the cluster into the world. Gives what could not be read; an error only where the cluster does not answer at all.
+/// Every object is also shown to `seen`, as the cluster gave it.
+pub async fn load(
+    client: &Client,
+    world: &mut World,
+    now: DateTime<Utc>,
+    thresholds: &Thresholds,
+    seen: &mut (dyn FnMut(&Raw, &ApiResource) + Send),
+) -> Result<Vec<String>, kube::Error> {
+    client.apiserver_version().await?;
+    let mut reader = Reader { client, world, now, seen, complaints: Vec::new() };
+    let sources = Input::ALL.into_iter().flat_map(|input| input.sources().iter().filter(|s| s.watched).map(move |s| (input, s)));
+    reader.take(sources.map(|(input, source)| Wanted::of(client, input, source)).collect()).await;
+    reader.other_node_classes().await;
+    reader.pods(thresholds).await;
+    reader.access(thresholds).await;
+    Ok(reader.complaints)
+}
+
+/// Reads only these inputs. An error only where the cluster does not answer at all.
+pub async fn load_only(client: &Client, world: &mut World, now: DateTime<Utc>, inputs: &[Input]) -> Result<Vec<String>, kube::Error> {
+    client.apiserver_version().await?;
+    let mut reader = Reader { client, world, now, seen: &mut |_, _| (), complaints: Vec::new() };
+    let sources = inputs.iter().flat_map(|&input| input.sources().iter().map(move |source| (input, source)));
+    reader.take(sources.map(|(input, source)| Wanted::of(client, input, source)).collect()).await;
+    Ok(reader.complaints)
+}
+
+struct Reader<'r> {
+    client: &'r Client,
+    world: &'r mut World,
+    now: DateTime<Utc>,
+    seen: &'r mut (dyn FnMut(&Raw, &ApiResource) + Send),
+    complaints: Vec<String>,
+}
+
+impl Reader<'_> {
+    async fn take(&mut self, wanted: Vec<Wanted>) {
+        let mut ended = Vec::new();
+        let lists = stream::iter(wanted.into_iter().enumerate()).map(|(n, wanted)| wanted.pages().map(move |page| (n, page)).boxed());
+        let mut pages = lists.flatten_unordered(LISTS);
+        while let Some((n, (input, resource, page))) = pages.next().await {
+            match page {
+                Ok(Page { items, is_last }) => {
+                    for object in items {
+                        self.one(input, &resource, &object);
+                    }
+                    if is_last {
+                        ended.push((n, input, Ok(())));
+                    }
+                }
+                Err(failure) => ended.push((n, input, Err((failure, resource)))),
+            }
+        }
+        // In the order of the table, whichever list came first.
+        ended.sort_by_key(|(n, ..)| *n);
+        for (_, input, result) in ended {
+            match result {
+                Ok(()) => self.world.mark(input, Availability::Read),
+                Err((failure, resource)) => {
+                    if !(input.may_be_absent() && matches!(failure, ReadFailure::NotInstalled)) {
+                        self.complaints.push(format!("{} ({}): {failure}", input.name(), resource.plural));
+                    }
+                    self.world.mark(input, Availability::Missing(failure.to_string()));
+                }
+            }
+        }
+    }
+
+    fn one(&mut self, input: Input, resource: &ApiResource, object: &Raw) {
+        (self.seen)(object, resource);
+        match object.read(input, resource) {
+            Ok(object) => drop(self.world.apply(object, self.now)),
+            Err(error) => self.complaints.push(format!("{} {} cannot be read: {error}", resource.kind, object.name())),
+        }
+    }
+
+    /// The kinds of node class that NodePools name, beside EC2NodeClass.
+    async fn other_node_classes(&mut self) {
+        let known = Input::NodeClasses.sources();
+        let references = self.world.pools().map(|p| &p.spec.template.spec.node_class_ref);
+        let others: BTreeSet<(String, String)> = references
+            .filter(|r| !r.kind.is_empty() && !known.iter().any(|s| s.group == r.group && s.kind == r.kind))
+            .map(|r| (r.group.to_string(), r.kind.to_string()))
+            .collect();
+        for (group, kind) in others {
+            let found = discovery::group(self.client, &group).await.ok();
+            match found.and_then(|g| g.recommended_kind(&kind).map(|(resource, _)| resource)) {
+                Some(resource) => {
+                    let api = Api::all_with(self.client.clone(), &resource);
+                    self.take(vec![Wanted { input: Input::NodeClasses, api, resource, params: ListParams::default().limit(PAGE) }]).await;
+                }
+                None => self.complaints.push(format!("{kind} of {group}, which a NodePool names, is not installed in the cluster")),
+            }
+        }
+    }
+
+    /// The pods of machines that wait where pods matter: a cluster has too many to read them all.
+    async fn pods(&mut self, thresholds: &Thresholds) {
+        let wants_pods = |case: &Case| matches!(case.stage(), Stage::Initialize | Stage::Ready | Stage::Terminate);
+        let stuck = Case::all(self.world, self.now, thresholds).filter(wants_pods);
+        let nodes: BTreeSet<String> = stuck.filter_map(|case| case.node.map(|n| n.name().to_owned())).take(NODES).collect();
+        self.world.mark(Input::Pods, Availability::Read);
+        let client = self.client;
+        let of_node = |source, node: &String| {
+            let mut wanted = Wanted::of(client, Input::Pods, source);
+            wanted.params.field_selector = Some(format!("spec.nodeName={node}"));
+            wanted
+        };
+        let wanted = Input::Pods.sources().iter().flat_map(|source| nodes.iter().map(move |node| of_node(source, node)));
+        self.take(wanted.collect()).await;
+    }
+
+    /// Whether the kubelets of machines that do not join may create Nodes, where that is in doubt.
+    async fn access(&mut self, thresholds: &Thresholds) {
+        let stuck = Case::all(self.world, self.now, thresholds);
+        let identities: BTreeSet<Identity> = stuck.filter_map(|case| rules::identity_in_doubt(&case)).collect();
+        for identity in identities.iter().take(IDENTITIES) {
+            match review(self.client, identity).await {
+                Ok((answer, resource)) => self.one(Input::AccessReviews, &resource, &answer),
+                Err(failure) => {
+                    self.complaints.push(format!("{}: {failure}", Input::AccessReviews.name()));
+                    self.world.mark(Input::AccessReviews, Availability::Missing(failure.to_string()));
+                    return;
+                }
+            }
+        }
+    }
+}

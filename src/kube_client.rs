@@ -1,0 +1,95 @@
+//! How to reach the cluster: the flags, and the clients they give.
+
+pub mod access_review;
+pub mod clock;
+pub mod failure;
+pub mod raw;
+
+use crate::kube_client::clock::Clock;
+use engine::objects::input::Source;
+use kube::api::ApiResource;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+use tower_http::timeout::TimeoutBody;
+
+/// A connection that says nothing for so long while an answer is awaited is dead, however open it looks. No watch lasts as long.
+const SILENCE: Duration = Duration::from_secs(90);
+/// An answer begins within this time; kube itself waits for ever.
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// Which cluster.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Cluster {
+    /// Kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount]
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+}
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot read the kubeconfig: {0}")]
+    Kubeconfig(#[from] kube::config::KubeconfigError),
+    #[error("no cluster: {0}")]
+    Infer(#[from] kube::config::InferConfigError),
+    #[error("cannot make a client: {0}")]
+    Client(#[from] kube::Error),
+}
+
+impl Cluster {
+    /// A client for this cluster. Nothing is asked of it yet.
+    pub async fn client(&self) -> Result<Client, Error> {
+        let mut config = self.config().await?;
+        config.read_timeout = Some(SILENCE);
+        config.reset_reader_on_write = true;
+        Ok(Client::try_from(config)?)
+    }
+
+    /// A client for one who stays: it gives up on an answer that does not come, leaves it to the caller to try again, and tells the
+    /// clock what the API server's says.
+    pub async fn lasting_client(&self, clock: Arc<Clock>) -> Result<Client, Error> {
+        let mut config = self.config().await?;
+        // kube's own retries wait for minutes, and meanwhile nobody is told.
+        config.default_retry = false;
+        let client = Client::try_from(config)?;
+        let namespace = client.default_namespace().to_owned();
+        let service = tower::service_fn(move |request| {
+            let (client, clock) = (client.clone(), Arc::clone(&clock));
+            async move {
+                let asked = Instant::now();
+                let answer =
+                    timeout(ANSWER, client.send(request)).await.map_err(|_| kube::Error::Service("no answer in time".into()))??;
+                clock.hear(answer.headers(), asked);
+                // Not `read_timeout`: hyper-timeout wakes the thread once more for all that is read, a tenth of what a quiet watch costs.
+                Ok::<_, kube::Error>(answer.map(|body| TimeoutBody::new(SILENCE, body)))
+            }
+        });
+        Ok(Client::new(service, namespace))
+    }
+
+    async fn config(&self) -> Result<Config, Error> {
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        Ok(match (&self.kubeconfig, &self.context) {
+            (Some(file), _) => Config::from_custom_kubeconfig(Kubeconfig::read_from(file)?, &options).await?,
+            (None, Some(_)) => Config::from_kubeconfig(&options).await?,
+            (None, None) => Config::infer().await?,
+        })
+    }
+}
+
+/// Objects that one answer of a list holds, as in client-go.
+pub const PAGE: u32 = 500;
+
+/// The kind as kube's client names it.
+#[must_use]
+pub fn resource_of(source: &Source) -> ApiResource {
+    let gvk = kube::api::GroupVersionKind::gvk(source.group, source.version, source.kind);
+    ApiResource::from_gvk_with_plural(&gvk, source.plural)
+}

@@ -1,0 +1,364 @@
+//! `nodewhy run`: the operator. One task owns the world and decides; watches feed it, the publisher writes what it orders.
+
+mod ask_aws;
+mod aws_asker;
+pub mod health;
+pub mod lease;
+pub mod metrics;
+pub mod publish;
+mod remedies;
+pub mod watch;
+
+use crate::kube_client::clock::Clock;
+use crate::kube_client::{self, Cluster};
+use crate::operator::health::readiness::Readiness;
+use crate::operator::health::server::{self, Health};
+use crate::operator::lease::{Candidate, Election, Leads};
+use crate::operator::metrics::Metrics;
+use crate::operator::publish::{Task, Work};
+use crate::operator::watch::{Access, Pods, Watches};
+use chrono::{DateTime, SubsecRound, Utc};
+use engine::case::stage::Thresholds;
+use engine::objects::input::{Input, Object};
+use engine::remediation::Limits;
+use engine::triage::change::{Change, SourceState, Watched};
+use engine::triage::{Keep, Order, Triage, Write};
+use remedies::Remedies;
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// Changes that may wait before the watches do.
+const CHANGES: usize = 1024;
+/// Changes that are taken in before anything is judged.
+const BATCH: usize = 256;
+/// The loop comes by at least so often.
+const TURN: Duration = Duration::from_secs(10);
+/// Tokio's clock is no finer.
+const MOMENT: Duration = Duration::from_millis(1);
+/// What is still to be written at the end has so long.
+const LAST_WRITES: Duration = Duration::from_secs(5);
+
+/// The options of the operator.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub cluster: Cluster,
+    /// Address of /metrics, /livez and /readyz.
+    pub listen: SocketAddr,
+    pub log_format: LogFormat,
+    /// How to ask AWS; `None` where it is not asked.
+    pub aws: Option<aws::Options>,
+    pub remediation: Limits,
+    pub keep: Keep,
+    /// The namespace of the Lease, where more than one replica runs; the client's own where it is not said.
+    pub leader_elect: bool,
+    pub lease_namespace: Option<String>,
+    /// What this replica calls itself in the Lease and in Events; different for each.
+    pub identity: Option<String>,
+}
+
+impl Options {
+    fn identity(&self) -> String {
+        let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        self.identity.clone().unwrap_or_else(|| format!("{}_{}", host().trim(), std::process::id()))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// Why the operator ended, other than by a signal.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Cluster(#[from] kube_client::Error),
+    #[error("cannot listen on {address}: {error}")]
+    Listen { address: SocketAddr, error: std::io::Error },
+    #[error("cannot receive signals: {0}")]
+    Signals(std::io::Error),
+    #[error("a part of the operator died: {0}")]
+    Died(String),
+}
+
+/// Runs until SIGTERM or SIGINT.
+pub async fn run(options: Options, thresholds: Thresholds) -> Result<(), Error> {
+    // Beside the watches, not on the thread that waits for all of them: most changes then wake no other thread.
+    tokio::spawn(operate(options, thresholds)).await.unwrap_or_else(|error| Err(Error::Died(error.to_string())))
+}
+
+async fn operate(options: Options, thresholds: Thresholds) -> Result<(), Error> {
+    log(options.log_format);
+    let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signals)?;
+    let clock = Arc::new(Clock::default());
+    let client = options.cluster.lasting_client(Arc::clone(&clock)).await?;
+    let listener = server::bind(options.listen).await.map_err(|error| Error::Listen { address: options.listen, error })?;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), listen = %options.listen, "nodewhy starts");
+
+    let metrics = Arc::new(Metrics::default());
+    let health = Arc::new(Health::new(Readiness::new(Watches::sources())));
+    let (stop, mut stopped) = tokio::sync::watch::channel(());
+    let until_stopped = async move { drop(stopped.changed().await) };
+    let server = tokio::spawn(server::serve(listener, Arc::clone(&health), Arc::clone(&metrics), until_stopped));
+
+    let identity = options.identity();
+    let namespace = options.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
+    let election = options.leader_elect.then(|| Election { namespace, identity: identity.clone() });
+    let (mut candidate, leads) = Candidate::new(client.clone(), election);
+    let (changes, changed) = mpsc::channel(CHANGES);
+    let remedies = Remedies::start(client.clone(), &identity, leads.clone(), options.remediation, Arc::clone(&metrics));
+    let (tasks, mut publisher) = publish::start(client.clone(), identity, leads.clone(), Arc::clone(&metrics), changes.downgrade());
+    let aws = options.aws.clone().map(|aws| ask_aws::AskAws::new(aws, changes.clone()));
+    let operator = Operator {
+        aws,
+        triage: Triage::new(thresholds, options.keep),
+        pods: Pods::start(client.clone(), changes.clone()),
+        access: Access::start(client.clone(), changes.clone()),
+        watches: Watches::start(client, changes, Arc::clone(&metrics)),
+        health: &health,
+        metrics: &metrics,
+        tasks,
+        remedies,
+        leads,
+        term: None,
+        clock,
+    };
+    let ended = tokio::select! {
+        ended = operator.run(changed, &mut candidate) => ended,
+        _ = terminate.recv() => Ok(()),
+        _ = interrupt.recv() => Ok(()),
+    };
+    // The operator is gone, and the sender of tasks with it: the publisher ends when it has written what it holds.
+    tracing::info!("nodewhy ends");
+    if timeout(LAST_WRITES, &mut publisher).await.is_err() {
+        tracing::warn!("not everything could be written in time; the next start will write it");
+        publisher.abort();
+    }
+    candidate.withdraw().await;
+    drop(stop);
+    finish(server).await;
+    ended
+}
+
+async fn finish(server: JoinHandle<std::io::Result<()>>) {
+    if let Ok(Ok(Err(error))) = timeout(Duration::from_secs(1), server).await {
+        tracing::warn!(%error, "the server ended badly");
+    }
+}
+
+fn log(format: LogFormat) {
+    use tracing_subscriber::EnvFilter;
+    // kube logs each request that fails; we say it once ourselves.
+    let filter =
+        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube_runtime=error,kube_client::client::builder=off"));
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    // Somebody else's subscriber, as in a test, stays.
+    let _ = match format {
+        LogFormat::Text => lines.try_init(),
+        LogFormat::Json => lines.json().try_init(),
+    };
+}
+
+/// The owner of the world.
+struct Operator<'r> {
+    triage: Triage,
+    aws: Option<ask_aws::AskAws>,
+    pods: Pods,
+    access: Access,
+    watches: Watches,
+    health: &'r Health,
+    metrics: &'r Metrics,
+    tasks: mpsc::Sender<Task>,
+    remedies: Remedies,
+    leads: Leads,
+    /// The term that this replica leads in.
+    term: Option<u64>,
+    clock: Arc<Clock>,
+}
+
+impl Operator<'_> {
+    /// Whole seconds, as Kubernetes keeps them.
+    fn now(&self) -> DateTime<Utc> {
+        self.clock.now().trunc_subsecs(0)
+    }
+
+    async fn run(mut self, mut changed: mpsc::Receiver<Change>, candidate: &mut Candidate) -> Result<(), Error> {
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut started = false;
+        let mut counted = None;
+        let mut alarm = pin!(tokio::time::sleep(Duration::ZERO));
+        loop {
+            // One that rings in vain is cheaper than one that is set anew for each change: that wakes the thread which waits for events.
+            let wake = tokio::time::Instant::now() + self.wait(started);
+            if alarm.is_elapsed() || wake + MOMENT < alarm.deadline() {
+                alarm.as_mut().reset(wake);
+            }
+            tokio::select! {
+                received = changed.recv_many(&mut batch, BATCH) => if received == 0 { return Err(Error::Died("no watch is left".to_owned())) },
+                Ok(()) = self.leads.changed() => {}
+                Some((removal, answer)) = self.remedies.answer() => {
+                    let now = self.now();
+                    self.remedies.heard(&removal, answer, &mut self.triage, now).await;
+                }
+                () = &mut alarm => {}
+                error = self.watches.died() => return Err(Error::Died(error.to_string())),
+            }
+            self.health.turn();
+            let now = self.now();
+            for change in batch.drain(..) {
+                self.hear(&change);
+                self.triage.take(change, now);
+            }
+            if !started && self.health.readiness(|r| r.can_judge_at()).is_some_and(|at| at <= Instant::now()) {
+                started = true;
+                self.triage.start();
+                self.health.readiness(Readiness::judging);
+                candidate.stand();
+                tracing::info!("the first lists are complete, verdicts begin");
+            }
+            self.follow_the_lease();
+            self.give_orders().await?;
+            let said = Some(self.triage.revision());
+            if counted != said {
+                self.metrics.open(self.triage.open());
+                counted = said;
+            }
+            self.remedies.count(&self.triage, now);
+            self.metrics.clock(self.clock.ahead());
+            self.metrics.karpenter(self.triage.world().karpenter().map(|k| k.version.to_string()));
+        }
+    }
+
+    fn follow_the_lease(&mut self) {
+        let term = self.leads.borrow_and_update().map(|leadership| leadership.term);
+        if term != self.term {
+            self.term = term;
+            match term {
+                Some(_) => self.triage.lead(),
+                None => self.triage.follow(),
+            }
+            self.metrics.leads(term.is_some());
+        }
+    }
+
+    async fn give_orders(&mut self) -> Result<(), Error> {
+        let now = self.now();
+        let mut orders = self.triage.look(now);
+        // Who does not lead has no say.
+        if self.term.is_some() {
+            self.remedies.look(&mut self.triage, now).await;
+            orders.extend(self.triage.look(now));
+            if let Some(aws) = &mut self.aws {
+                aws.look(&self.triage, now);
+            }
+        }
+        for order in orders {
+            let work = match order {
+                Order::ListPods(node) => {
+                    self.pods.ask(node);
+                    continue;
+                }
+                Order::ReviewAccess(identity) => {
+                    self.access.ask(identity);
+                    continue;
+                }
+                Order::Write(write) => {
+                    say(&write, self.metrics, now);
+                    Work::Write(write)
+                }
+                Order::Delete(delete) => Work::Delete(delete),
+                Order::Summarize(summary) => Work::Summarize(summary),
+            };
+            // Only a triage that leads orders writes.
+            let Some(term) = self.term else { continue };
+            if self.tasks.send(Task { term, work }).await.is_err() {
+                return Err(Error::Died("the publisher".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Time until the loop has something to do by itself.
+    fn wait(&self, started: bool) -> Duration {
+        let next = if started {
+            self.triage.next_look().map(|at| (at - self.clock.now()).to_std().unwrap_or_default())
+        } else {
+            self.health.readiness(|r| r.can_judge_at()).map(|at| at.saturating_duration_since(Instant::now()))
+        };
+        next.unwrap_or(TURN).min(TURN)
+    }
+
+    /// What a change means beyond the world: readiness, metrics, log, another node class to watch.
+    fn hear(&mut self, change: &Change) {
+        match change {
+            Change::Source { what, name, state } => {
+                match (state, what) {
+                    (SourceState::Failed(why), Watched::Diagnoses) => {
+                        tracing::warn!(%why, "cannot read NodeDiagnoses; is the CustomResourceDefinition installed?");
+                    }
+                    (SourceState::Failed(why), _) => tracing::warn!(input = name, %why, "an input cannot be read; the rest works on"),
+                    (SourceState::Read, _) => tracing::info!(input = name, "an input is read"),
+                    (SourceState::Pending, _) => {}
+                }
+                self.note(*what, name.clone(), state.clone());
+                if let Watched::Input(input) = *what {
+                    self.triage.mark(input, self.health.readiness(|r| r.availability(input)));
+                }
+            }
+            Change::Unreadable { what, object, error } => {
+                self.metrics.unreadable(what.name());
+                tracing::warn!(input = what.name(), object, error, "an object cannot be read; its last readable state stays");
+            }
+            Change::Applied(object) => {
+                if let Object::NodePool(pool) = &**object {
+                    let class = &pool.spec.template.spec.node_class_ref;
+                    if let Some(name) = self.watches.node_class(&class.group, &class.kind) {
+                        self.note(Input::NodeClasses.into(), name, SourceState::Pending);
+                    }
+                }
+            }
+            Change::Pods { node, pods: Err(why) } => tracing::warn!(node, %why, "the pods of a Node cannot be read"),
+            Change::Access { answer: Err(why), .. } => {
+                // Said once: it is asked again and again.
+                if self.triage.world().missing(Input::AccessReviews) != Some(&why.to_string()) {
+                    tracing::warn!(%why, "what kubelets may do cannot be asked; the rest works on");
+                }
+            }
+            Change::Access { .. }
+            | Change::Pods { .. }
+            | Change::Removed { .. }
+            | Change::Diagnosis(_)
+            | Change::DiagnosisGone(_)
+            | Change::DiagnosesListed(_) => {}
+        }
+    }
+
+    fn note(&self, what: Watched, name: String, state: SourceState) {
+        self.health.readiness(|readiness| {
+            readiness.note(what, name, state, Instant::now());
+            self.metrics.watches(readiness.states());
+        });
+    }
+}
+
+fn say(write: &Write, metrics: &Metrics, now: DateTime<Utc>) {
+    let Some(status) = &write.diagnosis.status else { return };
+    let name = write.diagnosis.metadata.name.as_deref().unwrap_or_default();
+    if write.announces {
+        metrics.diagnosed(&write.diagnosis, write.first, now);
+        tracing::info!(name, cause = &*status.cause, stage = ?status.stage, confidence = ?status.confidence, summary = status.summary, "diagnosed");
+    }
+    if let Some(outcome) = write.ends {
+        metrics.ended(outcome);
+        tracing::info!(name, cause = &*status.cause, ?outcome, "ended");
+    }
+}

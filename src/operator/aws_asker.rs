@@ -1,0 +1,49 @@
+//! The operator's way to ask: questions go in, answers come as changes.
+
+use aws::Aws;
+use aws::questions::Question;
+use chrono::Utc;
+use engine::objects::Answer;
+use engine::objects::input::Object;
+use engine::triage::change::Change;
+use std::collections::BTreeSet;
+use tokio::sync::mpsc;
+
+/// Lists of questions that may wait: the next look makes a newer one.
+const QUEUE: usize = 1;
+
+/// Where AWS is asked. The answers come as [`Change::Applied`].
+#[derive(Debug, Clone)]
+pub struct Asker(mpsc::Sender<BTreeSet<Question>>);
+
+impl Asker {
+    #[must_use]
+    pub fn start(aws: Aws, changes: mpsc::Sender<Change>) -> Self {
+        let (ask, asked) = mpsc::channel(QUEUE);
+        tokio::spawn(answer(aws, asked, changes));
+        Self(ask)
+    }
+
+    /// Asks. While an earlier list waits, nothing happens: whoever wants to know asks again.
+    pub fn ask(&self, questions: BTreeSet<Question>) {
+        if self.0.try_send(questions).is_err() {
+            tracing::debug!("AWS is being asked already");
+        }
+    }
+}
+
+async fn answer(mut aws: Aws, mut asked: mpsc::Receiver<BTreeSet<Question>>, changes: mpsc::Sender<Change>) {
+    let mut said = BTreeSet::new();
+    while let Some(questions) = asked.recv().await {
+        for observation in aws.answer(questions, Utc::now()).await {
+            if let Answer::Refused(refusal) = &observation.answer
+                && said.insert((refusal.action.clone(), refusal.denied))
+            {
+                tracing::warn!(action = refusal.action, why = refusal.why, "AWS does not answer");
+            }
+            if changes.send(Change::Applied(Box::new(Object::AwsObservation(observation)))).await.is_err() {
+                return;
+            }
+        }
+    }
+}

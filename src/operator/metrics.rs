@@ -1,0 +1,451 @@
+//! What Prometheus sees. Gauges are made from the live state when they are scraped, so no series outlives its reason.
+//!
+//! Labels are bounded: causes, gates, outcomes and sources are lists in this code; NodePools are as many as the cluster has, and only
+//! those with stuck machines are there. No metric has the name of a machine. docs/metrics.md says how many series that makes.
+
+mod plain;
+
+use chrono::{DateTime, Utc};
+use engine::api::{NodeDiagnosis, Outcome};
+use engine::objects::input::Input;
+use engine::remediation;
+use engine::triage::change::{ReadFailure, SourceState, Watched};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric, LabelValueEncoder, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// All metrics of the operator.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    live: Arc<Live>,
+    diagnosed: Family<Cause, Counter>,
+    outcomes: Family<Ended, Counter>,
+    writes: Family<Written, Counter>,
+    queue: Gauge,
+    unreadable: Family<Read, Counter>,
+    time_to_diagnosis: Histogram,
+    relists: Family<Read, Counter>,
+    last_events: Family<Read, Gauge>,
+    leader: Gauge,
+    clock: Gauge,
+    remediations: Family<Remediated, Counter>,
+}
+
+/// From the begin of the wait to the first verdict: the thresholds are 2 to 10 minutes, Karpenter's timeout is 15.
+const SECONDS_TO_DIAGNOSIS: [f64; 10] = [10.0, 30.0, 60.0, 120.0, 180.0, 300.0, 450.0, 600.0, 900.0, 1800.0];
+
+/// How a write went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WriteResult {
+    Ok,
+    Error,
+    Timeout,
+    Refused,
+}
+
+impl WriteResult {
+    const ALL: [Self; 4] = [Self::Ok, Self::Error, Self::Timeout, Self::Refused];
+}
+
+impl EncodeLabelValue for WriteResult {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
+        encoder.write_str(match self {
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Timeout => "timeout",
+            Self::Refused => "refused",
+        })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+struct Diagnosis {
+    cause: String,
+    stage: String,
+    confidence: String,
+    nodepool: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+struct Pool {
+    nodepool: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Cause {
+    cause: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Ended {
+    outcome: String,
+}
+
+impl Ended {
+    fn by(outcome: Outcome) -> Self {
+        Self { outcome: format!("{outcome:?}") }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Remediated {
+    result: &'static str,
+    reason: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+struct Kept {
+    reason: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Written {
+    result: WriteResult,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+struct Read {
+    input: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Version {
+    version: String,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("nodewhy");
+        let (diagnosed, outcomes, writes, queue, unreadable) =
+            (Family::default(), Family::default(), Family::default(), Gauge::default(), Family::default());
+        let (time_to_diagnosis, leader, clock) = (Histogram::new(SECONDS_TO_DIAGNOSIS), Gauge::default(), Gauge::default());
+        let (relists, last_events) = (Family::default(), Family::default());
+        registry.register("diagnosed", "Causes named, each machine once per cause", Family::clone(&diagnosed));
+        registry.register("outcomes", "Diagnosed machines by how they ended", Family::clone(&outcomes));
+        registry.register("writes", "Writes of a NodeDiagnosis by result", Family::clone(&writes));
+        registry.register("queue", "NodeDiagnoses that wait to be written", Gauge::clone(&queue));
+        registry.register("unreadable_objects", "Objects of other kinds that could not be read", Family::clone(&unreadable));
+        let help = "Time from the begin of a machine's wait to its diagnosis";
+        registry.register_with_unit("time_to_diagnosis", help, Unit::Seconds, Histogram::clone(&time_to_diagnosis));
+        registry.register("watch_relists", "Full lists of an input after the first", Family::clone(&relists));
+        let help = "When the watch of an input last heard of an object";
+        registry.register_with_unit("watch_last_event_timestamp", help, Unit::Seconds, Family::clone(&last_events));
+        registry.register("leader", "1 where this replica writes, 0 where it stands by", Gauge::clone(&leader));
+        let help = "How far the API server's clock is ahead of this machine's; 0 within 5 seconds";
+        registry.register_with_unit("clock_skew", help, Unit::Seconds, Gauge::clone(&clock));
+        let remediations = Family::default();
+        registry.register("remediations", "Cloud-provider taints removed, kept or put back, by reason", Family::clone(&remediations));
+        registry.register("build", "The version of nodewhy", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        let live = Arc::new(Live::default());
+        registry.register_collector(Box::new(Arc::clone(&live)));
+        let metrics = Self {
+            registry,
+            live,
+            diagnosed,
+            outcomes,
+            writes,
+            queue,
+            unreadable,
+            time_to_diagnosis,
+            relists,
+            last_events,
+            leader,
+            clock,
+            remediations,
+        };
+        metrics.begin_at_zero();
+        metrics
+    }
+}
+
+impl Metrics {
+    /// A counter that appears with its first event has no increase that Prometheus could see.
+    fn begin_at_zero(&self) {
+        for outcome in [Outcome::Recovered, Outcome::Terminated, Outcome::Deleted] {
+            drop(self.outcomes.get_or_create(&Ended::by(outcome)));
+        }
+        for result in WriteResult::ALL {
+            drop(self.writes.get_or_create(&Written { result }));
+        }
+        for (result, reason) in
+            [(remediation::Outcome::Removed, remediation::REMOVED), (remediation::Outcome::PutBack, remediation::PUT_BACK)]
+        {
+            drop(self.remediations.get_or_create(&Remediated { result: result.label(), reason: reason.to_owned() }));
+        }
+        for what in Input::ALL.into_iter().map(Watched::Input).chain([Watched::Diagnoses]) {
+            drop(self.unreadable.get_or_create(&Read { input: what.name().to_owned() }));
+        }
+    }
+
+    /// The text that Prometheus scrapes.
+    pub fn encode(&self) -> Result<String, std::fmt::Error> {
+        let mut out = String::new();
+        text::encode(&mut out, &self.registry)?;
+        Ok(out)
+    }
+
+    /// The same in the older text format, for those who do not ask for OpenMetrics.
+    pub fn encode_plain(&self) -> Result<String, std::fmt::Error> {
+        Ok(plain::from_openmetrics(&self.encode()?))
+    }
+
+    /// A cause was named; `first` where the machine had no diagnosis before.
+    #[allow(clippy::cast_precision_loss, reason = "seconds of a wait")]
+    pub fn diagnosed(&self, diagnosis: &NodeDiagnosis, first: bool, now: DateTime<Utc>) {
+        if let Some(status) = &diagnosis.status {
+            self.diagnosed.get_or_create(&Cause { cause: status.cause.to_string() }).inc();
+            if first {
+                self.time_to_diagnosis.observe((now - status.first_observed_at).num_seconds().max(0) as f64);
+            }
+        }
+    }
+
+    pub fn watch_relisted(&self, source: &str) {
+        self.relists.get_or_create(&Read { input: source.to_owned() }).inc();
+    }
+
+    /// Where the watch of a source notes, in Unix time, when it heard of an object.
+    #[must_use]
+    pub fn last_event(&self, source: &str) -> Gauge {
+        self.last_events.get_or_create_owned(&Read { input: source.to_owned() })
+    }
+
+    pub fn leads(&self, leads: bool) {
+        self.leader.set(i64::from(leads));
+    }
+
+    pub fn clock(&self, ahead: i64) {
+        self.clock.set(ahead);
+    }
+
+    pub fn ended(&self, outcome: Outcome) {
+        self.outcomes.get_or_create(&Ended::by(outcome)).inc();
+    }
+
+    pub fn wrote(&self, result: WriteResult) {
+        self.writes.get_or_create(&Written { result }).inc();
+    }
+
+    pub fn queue(&self, waiting: usize) {
+        self.queue.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+    }
+
+    pub fn remediated(&self, result: remediation::Outcome, reason: &str) {
+        self.remediations.get_or_create(&Remediated { result: result.label(), reason: reason.to_owned() }).inc();
+    }
+
+    pub fn unreadable(&self, input: &str) {
+        self.unreadable.get_or_create(&Read { input: input.to_owned() }).inc();
+    }
+
+    /// The diagnoses of machines that are stuck now.
+    pub fn open<'a>(&self, diagnoses: impl Iterator<Item = &'a NodeDiagnosis>) {
+        let mut counts = BTreeMap::new();
+        let mut soonest: BTreeMap<Pool, i64> = BTreeMap::new();
+        for diagnosis in diagnoses {
+            let Some(status) = &diagnosis.status else { continue };
+            let labels = Diagnosis {
+                cause: status.cause.to_string(),
+                stage: format!("{:?}", status.stage),
+                confidence: format!("{:?}", status.confidence),
+                nodepool: diagnosis.spec.node_pool.as_ref().map(|p| p.name.clone()).unwrap_or_default(),
+            };
+            if let Some(at) = status.terminates_at {
+                let soonest = soonest.entry(Pool { nodepool: labels.nodepool.clone() }).or_insert(i64::MAX);
+                *soonest = at.timestamp().min(*soonest);
+            }
+            *counts.entry(labels).or_insert(0) += 1;
+        }
+        self.live.with(|seen| (seen.diagnoses, seen.soonest) = (counts, soonest));
+    }
+
+    /// How far the sources are.
+    pub fn watches<'a>(&self, states: impl Iterator<Item = (&'a str, &'a SourceState)>) {
+        let mut up = BTreeMap::new();
+        let mut permitted = BTreeMap::new();
+        for (name, state) in states {
+            let read = Read { input: name.to_owned() };
+            permitted.insert(read.clone(), i64::from(!matches!(state, SourceState::Failed(ReadFailure::NotPermitted(_)))));
+            up.insert(read, i64::from(*state == SourceState::Read));
+        }
+        self.live.with(|seen| (seen.watches, seen.permitted) = (up, permitted));
+    }
+
+    /// The Nodes that keep a taint whose removal is asked for, by reason.
+    pub fn taints_kept(&self, by_reason: BTreeMap<String, i64>) {
+        let kept = by_reason.into_iter().map(|(reason, nodes)| (Kept { reason }, nodes)).collect();
+        self.live.with(|seen| seen.taints_kept = kept);
+    }
+
+    pub fn karpenter(&self, version: Option<String>) {
+        self.live.with(|seen| seen.karpenter = version);
+    }
+}
+
+/// The live state, as of the last look.
+#[derive(Debug, Default)]
+struct Live(Mutex<Seen>);
+
+#[derive(Debug, Default, Clone)]
+struct Seen {
+    diagnoses: BTreeMap<Diagnosis, i64>,
+    /// Unix time, by NodePool.
+    soonest: BTreeMap<Pool, i64>,
+    watches: BTreeMap<Read, i64>,
+    permitted: BTreeMap<Read, i64>,
+    taints_kept: BTreeMap<Kept, i64>,
+    karpenter: Option<String>,
+}
+
+impl Live {
+    fn with<T>(&self, f: impl FnOnce(&mut Seen) -> T) -> T {
+        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Collector for Live {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
+        let seen = self.with(|seen| seen.clone());
+        gauges(&mut encoder, "diagnoses", "Machines that are stuck now, by verdict.", None, &seen.diagnoses)?;
+        let help = "When Karpenter deletes the first of the machines that are stuck now.";
+        gauges(&mut encoder, "soonest_termination_timestamp", help, Some(&Unit::Seconds), &seen.soonest)?;
+        gauges(&mut encoder, "watch_up", "1 where the input is read, 0 where it cannot be.", None, &seen.watches)?;
+        gauges(&mut encoder, "watch_permitted", "0 where RBAC does not permit to read the input.", None, &seen.permitted)?;
+        let help = "Nodes that keep the taint whose removal is asked for, by reason.";
+        gauges(&mut encoder, "taints_kept", help, None, &seen.taints_kept)?;
+        if let Some(version) = seen.karpenter {
+            let metric = encoder.encode_descriptor("karpenter", "The version of Karpenter.", None, MetricType::Info)?;
+            Info::new(Version { version }).encode(metric)?;
+        }
+        Ok(())
+    }
+}
+
+fn gauges<L: EncodeLabelSet>(
+    encoder: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    unit: Option<&Unit>,
+    values: &BTreeMap<L, i64>,
+) -> Result<(), std::fmt::Error> {
+    let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
+    for (labels, value) in values {
+        ConstGauge::new(*value).encode(family.encode_family(labels)?)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operator::watch::Watches;
+    use engine::api::{Confidence, Named, NodeDiagnosisSpec, NodeDiagnosisStatus, ObjectRef, Stage};
+    use engine::rules;
+
+    const NOW: &str = "2026-01-15T12:00:00Z";
+
+    fn diagnosis(cause: &str, pool: &str, machine: usize) -> NodeDiagnosis {
+        let name = format!("{pool}-{machine}");
+        let subject = ObjectRef { api_version: "karpenter.sh/v1".into(), kind: "NodeClaim".into(), name: name.clone(), uid: name.clone() };
+        let node_pool = Some(Named { name: pool.to_owned() });
+        let spec = NodeDiagnosisSpec { subject, node_claim: None, node: None, node_pool, node_class: None };
+        let mut diagnosis = NodeDiagnosis::new(&name, spec);
+        diagnosis.status = Some(NodeDiagnosisStatus {
+            stage: Stage::Register,
+            cause: cause.to_owned().into(),
+            confidence: Confidence::Likely,
+            summary: String::new(),
+            blame: None,
+            evidence: Vec::new(),
+            ruled_out: Vec::new(),
+            unknowns: Vec::new(),
+            alternatives: Vec::new(),
+            fix: None,
+            first_observed_at: NOW.parse().unwrap(),
+            terminates_at: NOW.parse().ok(),
+            ended_at: None,
+            outcome: None,
+            recurrences: 0,
+            conditions: Vec::new(),
+        });
+        diagnosis
+    }
+
+    /// All that ever happened to a large and unlucky cluster.
+    fn busy() -> Metrics {
+        let metrics = Metrics::default();
+        let pools = ["general", "gpu", "spot"];
+        let causes = || rules::ALL.iter().map(|rule| rule.cause);
+        let open: Vec<_> =
+            causes().flat_map(|cause| pools.iter().flat_map(move |pool| (0..100).map(move |n| diagnosis(cause, pool, n)))).collect();
+        for diagnosis in &open {
+            metrics.diagnosed(diagnosis, true, NOW.parse().unwrap());
+        }
+        for outcome in [Outcome::Recovered, Outcome::Terminated, Outcome::Deleted] {
+            metrics.ended(outcome);
+        }
+        for result in WriteResult::ALL {
+            metrics.wrote(result);
+        }
+        for (what, name) in Watches::sources() {
+            metrics.unreadable(what.name());
+            metrics.watch_relisted(&name);
+            metrics.last_event(&name).set(1);
+        }
+        let reasons = || remediation::guard::ALL.iter().map(|guard| guard.reason);
+        for reason in reasons() {
+            metrics.remediated(remediation::Outcome::Refused, reason);
+        }
+        metrics.taints_kept(reasons().map(|reason| (reason.to_owned(), 1)).collect());
+        let sources: Vec<_> = Watches::sources().map(|(_, name)| name).collect();
+        metrics.watches(sources.iter().map(|name| (name.as_str(), &SourceState::Read)));
+        metrics.karpenter(Some("1.14.1".to_owned()));
+        metrics.open(open.iter());
+        metrics
+    }
+
+    fn series(metrics: &Metrics) -> (usize, usize) {
+        let text = metrics.encode_plain().unwrap();
+        let (by_pool, others): (Vec<_>, Vec<_>) =
+            text.lines().filter(|line| !line.starts_with('#')).partition(|line| line.contains("nodepool="));
+        (by_pool.len(), others.len())
+    }
+
+    #[test]
+    fn the_number_of_series_is_what_the_docs_say_and_no_machine_has_one() {
+        let metrics = busy();
+        assert!(!metrics.encode().unwrap().contains("general-1"));
+        let (by_pool, others) = series(&metrics);
+        assert_eq!(by_pool, 3 * rules::ALL.len() + 3);
+        assert!(others < 250, "{others}");
+    }
+
+    #[test]
+    fn what_has_not_happened_yet_is_zero_and_not_absent() {
+        let text = Metrics::default().encode_plain().unwrap();
+        for series in [
+            r#"nodewhy_outcomes_total{outcome="Terminated"} 0"#,
+            r#"nodewhy_writes_total{result="refused"} 0"#,
+            r#"nodewhy_unreadable_objects_total{input="NodeClaims"} 0"#,
+        ] {
+            assert!(text.lines().any(|line| line == series), "{series} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn no_series_outlives_its_reason() {
+        let metrics = busy();
+        metrics.open(std::iter::empty());
+        assert_eq!(series(&metrics).0, 0);
+    }
+}

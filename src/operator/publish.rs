@@ -1,0 +1,261 @@
+//! The only part that writes to the cluster.
+//!
+//! The newest diagnosis of a name wins: while one waits or is retried, a later one takes its place. Writes have a rate, a bound on
+//! how many are under way, and a timeout each, because kube has none for reading an answer. Only a replica that leads writes, and only
+//! what was ordered since it leads.
+
+mod event;
+mod fence;
+mod queue;
+pub mod remedy;
+mod status;
+
+use crate::kube_client::failure;
+use crate::operator::lease::Leads;
+use crate::operator::metrics::{Metrics, WriteResult};
+use engine::triage::change::Change;
+use engine::triage::{Delete, Summary, Write};
+use kube::Client;
+use kube::runtime::events::Recorder;
+use queue::{Queue, Waiting};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+
+/// What may be written, by group, resource, verbs and namespace: RBAC is compared with it. Events about objects without
+/// namespace are kept in `default`.
+pub const WRITES: &[(&str, &str, &[&str], Option<&str>)] = &[
+    ("nodewhy.dev", "nodediagnoses", &["list", "watch", "create", "patch", "delete"], None),
+    ("nodewhy.dev", "nodediagnoses/status", &["patch"], None),
+    ("events.k8s.io", "events", &["create", "patch"], Some("default")),
+];
+
+/// Diagnoses a second at most.
+const RATE: u32 = 20;
+const UNDER_WAY: usize = 4;
+const TIMEOUT: Duration = Duration::from_secs(15);
+/// Diagnoses that may be handed over before the one that hands over waits.
+const QUEUE: usize = 256;
+
+/// What is to be written, and in which term it was decided.
+#[derive(Debug)]
+pub struct Task {
+    pub term: u64,
+    pub work: Work,
+}
+
+/// One thing to write.
+#[derive(Debug)]
+pub enum Work {
+    Write(Box<Write>),
+    Delete(Delete),
+    Summarize(Box<Summary>),
+}
+
+impl Work {
+    /// The newest of a key wins. No name of an object begins with a slash.
+    fn key(&self) -> String {
+        match self {
+            Self::Write(write) => write.diagnosis.metadata.name.clone().unwrap_or_default(),
+            Self::Delete(delete) => delete.name.clone(),
+            Self::Summarize(summary) => {
+                let names = summary.regarding.iter().flat_map(|r| ["/", r.name.as_str()]);
+                ["/", &summary.cause].into_iter().chain(names).collect()
+            }
+        }
+    }
+}
+
+/// Starts to publish. It ends when the sender is dropped and everything is written. `told` hears of deletions at once.
+#[must_use]
+pub fn start(
+    client: Client,
+    instance: String,
+    leads: Leads,
+    metrics: Arc<Metrics>,
+    told: mpsc::WeakSender<Change>,
+) -> (mpsc::Sender<Task>, JoinHandle<()>) {
+    let (tasks, received) = mpsc::channel(QUEUE);
+    let client = fence::fenced(client, leads.clone());
+    let writer = Writer { recorder: Recorder::new(client.clone(), event::reporter(&instance)), client, instance };
+    let publisher =
+        Publisher { writer, leads, metrics, told, started: Instant::now(), term: None, queue: Queue::default(), failing: false };
+    (tasks, tokio::spawn(publisher.run(received)))
+}
+
+#[derive(Debug)]
+enum Failure {
+    /// The API server will refuse it the next time too.
+    Refused(String),
+    Failed(String),
+    TimedOut,
+}
+
+struct Publisher {
+    writer: Writer,
+    leads: Leads,
+    metrics: Arc<Metrics>,
+    told: mpsc::WeakSender<Change>,
+    started: Instant,
+    /// The term in which all was decided that is in the queue.
+    term: Option<u64>,
+    queue: Queue,
+    /// The last write failed: said once, not for each that follows.
+    failing: bool,
+}
+
+impl Publisher {
+    async fn run(mut self, mut tasks: mpsc::Receiver<Task>) {
+        let mut ticks = interval(Duration::from_secs(1) / RATE);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut under_way = JoinSet::new();
+        let mut open = true;
+        while open || !self.queue.is_empty() || !under_way.is_empty() {
+            self.follow_the_lease();
+            let may_write = self.leads.borrow().and_then(|leadership| leadership.lasts(Instant::now().into_std()));
+            let next = if under_way.len() < UNDER_WAY && may_write.is_some() { self.queue.next() } else { None };
+            tokio::select! {
+                // In this order, not in a random one, so that what happened can be made to happen again.
+                biased;
+                task = tasks.recv(), if open => match task {
+                    Some(task) => self.take(task),
+                    None => open = false,
+                },
+                Some(done) = under_way.join_next() => {
+                    if let Ok((waiting, result)) = done {
+                        self.done(waiting, result);
+                    }
+                }
+                Ok(()) = self.leads.changed() => {}
+                () = until(next) => {
+                    ticks.tick().await;
+                    self.follow_the_lease();
+                    let lasts = self.leads.borrow().and_then(|leadership| leadership.lasts(Instant::now().into_std()));
+                    if let Some(lasts) = lasts
+                        && let Some(waiting) = self.queue.begin()
+                    {
+                        let writer = self.writer.clone();
+                        under_way.spawn(async move {
+                            let result = timeout(TIMEOUT.min(lasts), writer.carry_out(&waiting.task.work)).await;
+                            (waiting, result.unwrap_or(Err(Failure::TimedOut)))
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Drops what was ordered before another replica led: that one has done or undone it.
+    fn follow_the_lease(&mut self) {
+        let term = self.leads.borrow().map(|leadership| leadership.term);
+        if term != self.term {
+            self.term = term;
+            self.queue.retain(term);
+            self.metrics.queue(self.queue.len());
+        }
+    }
+
+    fn take(&mut self, task: Task) {
+        self.follow_the_lease();
+        if Some(task.term) == self.term {
+            // One that speaks for many does not wait behind them.
+            let not_before = if matches!(task.work, Work::Summarize(_)) { self.started } else { Instant::now() };
+            self.queue.put(task, not_before);
+            self.metrics.queue(self.queue.len());
+        }
+    }
+
+    fn done(&mut self, waiting: Waiting, result: Result<(), Failure>) {
+        self.follow_the_lease();
+        let key = waiting.task.work.key();
+        let failure = match result {
+            // An Event on a NodePool is no NodeDiagnosis.
+            Ok(()) if matches!(waiting.task.work, Work::Summarize(_)) => None,
+            Ok(()) => {
+                self.metrics.wrote(WriteResult::Ok);
+                if std::mem::take(&mut self.failing) {
+                    tracing::info!("NodeDiagnoses can be written again");
+                }
+                if let (Work::Delete(delete), Some(told)) = (&waiting.task.work, self.told.upgrade()) {
+                    // The watch says the same, unless the object was never there. A full queue only means that the name is kept in mind.
+                    let _ = told.try_send(Change::DiagnosisGone(delete.name.clone()));
+                }
+                None
+            }
+            Err(Failure::Refused(why)) => {
+                self.metrics.wrote(WriteResult::Refused);
+                tracing::error!(name = key, why, "the API server refuses the NodeDiagnosis");
+                None
+            }
+            Err(Failure::Failed(why)) => {
+                self.metrics.wrote(WriteResult::Error);
+                Some(why)
+            }
+            Err(Failure::TimedOut) => {
+                self.metrics.wrote(WriteResult::Timeout);
+                Some("no answer in time".to_owned())
+            }
+        };
+        if let Some(why) = &failure
+            && !std::mem::replace(&mut self.failing, true)
+        {
+            tracing::warn!(name = key, why, "NodeDiagnoses cannot be written; they are tried again until they can");
+        }
+        if failure.is_some() && Some(waiting.task.term) == self.term {
+            self.queue.failed(waiting, Instant::now());
+        } else {
+            self.queue.finished(&key);
+        }
+        self.metrics.queue(self.queue.len());
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What a single write takes.
+#[derive(Clone)]
+struct Writer {
+    client: Client,
+    /// The replica that reports Events.
+    instance: String,
+    recorder: Recorder,
+}
+
+impl Writer {
+    async fn carry_out(&self, work: &Work) -> Result<(), Failure> {
+        match work {
+            Work::Write(write) => self.write(write).await,
+            Work::Delete(delete) => {
+                status::delete(&self.client, delete).await.map_err(|error| Failure::Failed(failure::of(&error).to_string()))
+            }
+            Work::Summarize(summary) => {
+                // An Event is a courtesy and is not tried again.
+                if let Err(error) = event::summarize(&self.client, &self.instance, summary).await {
+                    tracing::warn!(cause = summary.cause, %error, "an Event could not be written");
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn write(&self, write: &Write) -> Result<(), Failure> {
+        status::write(&self.client, write).await.map_err(|error| match &error {
+            kube::Error::Api(answer) if answer.is_invalid() => Failure::Refused(answer.message.clone()),
+            other => Failure::Failed(failure::of(other).to_string()),
+        })?;
+        if write.announces {
+            // The diagnosis is written; an Event is a courtesy and is not tried again.
+            if let Err(error) = event::announce(&self.recorder, &write.diagnosis).await {
+                tracing::warn!(name = write.diagnosis.metadata.name, %error, "an Event could not be written");
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,288 @@
+//! The live way in: one watch per source, told apart into changes of the world.
+//!
+//! A watch never ends. What cannot be read (not installed, not permitted, no answer) is said once and tried again, and when it
+//! appears it is picked up without a restart.
+
+mod access;
+mod ask;
+mod known;
+mod node_class;
+mod pods;
+
+pub use access::Access;
+pub use ask::Ask;
+pub use pods::Pods;
+
+use crate::kube_client::raw::Raw;
+use crate::kube_client::{PAGE, failure, resource_of};
+use crate::operator::metrics::Metrics;
+use chrono::Utc;
+use engine::api::NodeDiagnosis;
+use engine::objects::input::{Input, Source};
+use engine::objects::intern::Word;
+use engine::triage::change::{Change, ReadFailure, SourceState, Watched};
+use futures::{StreamExt, TryStreamExt};
+use known::Known;
+use kube::api::{Api, ApiResource};
+use kube::runtime::watcher;
+use kube::{Client, Resource};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::{JoinError, JoinSet};
+
+/// The API server ends a watch after so many seconds, and it goes on where it was. One that has not ended a little later is dead, however
+/// open its connection looks: kube's watcher gives it up. Bookmarks do not tell: of a kind that has not changed since the API server
+/// started it sends none.
+/// Source: kubernetes staging/src/k8s.io/apiserver/pkg/storage/cacher/cacher.go `dispatchEvents` (v1.36).
+const WATCH: u32 = 60;
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_LAST: Duration = Duration::from_mins(1);
+/// An API server that is away comes back, and machines do not wait meanwhile; kinds are installed once in a while.
+const RETRY_UNANSWERED: Duration = Duration::from_secs(10);
+/// A watch that breaks off is resumed, and nobody notices. After so many failures in a row it is blind, and starts with a new list.
+const BLIND_AFTER: u32 = 3;
+
+/// What a broken watch means.
+fn failure_of(error: &watcher::Error) -> ReadFailure {
+    match error {
+        watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) | watcher::Error::WatchFailed(error) => {
+            failure::of(error)
+        }
+        other => ReadFailure::Unanswered(other.to_string()),
+    }
+}
+
+/// All watches of one cluster.
+pub struct Watches {
+    client: Client,
+    changes: mpsc::Sender<Change>,
+    metrics: Arc<Metrics>,
+    tasks: JoinSet<()>,
+    node_classes: BTreeSet<(String, String)>,
+}
+
+impl Watches {
+    /// Starts a watch for every source of the table, and one for the NodeDiagnoses.
+    #[must_use]
+    pub fn start(client: Client, changes: mpsc::Sender<Change>, metrics: Arc<Metrics>) -> Self {
+        let mut watches = Self { client, changes, metrics, tasks: JoinSet::new(), node_classes: BTreeSet::new() };
+        watches.spawn(Watch::of_diagnoses(&watches.client));
+        for input in Input::ALL {
+            for source in input.sources().iter().filter(|source| source.watched) {
+                if input == Input::NodeClasses {
+                    watches.node_classes.insert((source.group.to_owned(), source.kind.to_owned()));
+                }
+                watches.spawn(Watch::of_source(&watches.client, input, source));
+            }
+        }
+        watches
+    }
+
+    fn spawn(&mut self, watch: Watch) {
+        self.tasks.spawn(watch.run(self.changes.clone(), Arc::clone(&self.metrics)));
+    }
+
+    /// The sources that are watched from the start, as `Change::Source` names them.
+    pub fn sources() -> impl Iterator<Item = (Watched, String)> {
+        let watched = |input: Input| input.sources().iter().filter(|s| s.watched).map(move |s| (Watched::Input(input), source_name(s)));
+        Input::ALL.into_iter().flat_map(watched).chain([(Watched::Diagnoses, DIAGNOSES.to_owned())])
+    }
+
+    /// Watches the kind of node class that a NodePool names, unless that is done already. Gives the name of the new source.
+    pub fn node_class(&mut self, group: &str, kind: &str) -> Option<String> {
+        if kind.is_empty() || !self.node_classes.insert((group.to_owned(), kind.to_owned())) {
+            return None;
+        }
+        let name = format!("{kind}.{group}");
+        let (changes, metrics) = (self.changes.clone(), Arc::clone(&self.metrics));
+        self.tasks.spawn(node_class::run(self.client.clone(), name.clone(), group.to_owned(), kind.to_owned(), changes, metrics));
+        Some(name)
+    }
+
+    /// Resolves when a watch has died, which only a defect can do.
+    pub async fn died(&mut self) -> JoinError {
+        loop {
+            match self.tasks.join_next().await {
+                Some(Err(error)) => return error,
+                Some(Ok(())) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+}
+
+/// `nodes`, `events/NodeClaim`: the name of a source in metrics and in /readyz.
+fn source_name(source: &Source) -> String {
+    match (source.only, source.fields.and_then(|f| f.rsplit_once('='))) {
+        (Some((_, name)), _) => format!("{}/{name}", source.plural),
+        (None, Some((_, kind))) => format!("{}/{kind}", source.plural),
+        (None, None) => source.plural.to_owned(),
+    }
+}
+
+/// The source of NodeDiagnoses, as others are named.
+const DIAGNOSES: &str = "nodediagnoses";
+
+fn config() -> watcher::Config {
+    watcher::Config::default().page_size(PAGE).timeout(WATCH)
+}
+
+/// One watch.
+struct Watch {
+    what: Watched,
+    name: String,
+    api: Api<Raw>,
+    resource: ApiResource,
+    config: watcher::Config,
+}
+
+impl Watch {
+    fn of_source(client: &Client, input: Input, source: &Source) -> Self {
+        let resource = resource_of(source);
+        let api = match source.only {
+            Some((namespace, _)) => Api::namespaced_with(client.clone(), namespace, &resource),
+            None => Api::all_with(client.clone(), &resource),
+        };
+        let mut config = config();
+        // With this selector a Role that names the object permits list and watch.
+        // Source: kubernetes staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go (v1.36).
+        config.field_selector = source.only.map(|(_, name)| format!("metadata.name={name}")).or(source.fields.map(str::to_owned));
+        config.label_selector = source.labels.map(str::to_owned);
+        Self { what: Watched::Input(input), name: source_name(source), api, resource, config }
+    }
+
+    fn of_diagnoses(client: &Client) -> Self {
+        let resource = ApiResource::erase::<NodeDiagnosis>(&());
+        let api = Api::all_with(client.clone(), &resource);
+        let config = config();
+        Self { what: Watched::Diagnoses, name: DIAGNOSES.to_owned(), api, resource, config }
+    }
+
+    /// Watches for ever, or until nobody listens.
+    async fn run(self, changes: mpsc::Sender<Change>, metrics: Arc<Metrics>) {
+        let mut said = SourceState::Pending;
+        let mut known = Known::default();
+        let mut unreadable = BTreeSet::new();
+        let mut failures = 0;
+        let mut listed = false;
+        // Not there before it has heard of anything: zero would be 1970.
+        let mut last_event = None;
+        let mut events = watcher(self.api.clone(), self.config.clone()).boxed();
+        loop {
+            let mut told = Vec::new();
+            let event = events.try_next().await;
+            if event.is_ok() {
+                last_event.get_or_insert_with(|| metrics.last_event(&self.name)).set(Utc::now().timestamp());
+            }
+            match event {
+                Ok(None) => return,
+                Err(error) => {
+                    failures += 1;
+                    let failure = failure_of(&error);
+                    // An API server that starts refuses and misses things for a moment: what was read before is not given up at once.
+                    let unanswered = matches!(failure, ReadFailure::Unanswered(_));
+                    let at_once = said == SourceState::Pending && !unanswered;
+                    // "Not installed" and "not permitted" say more than "no answer", and stay true until there is one.
+                    let less = unanswered && matches!(said, SourceState::Failed(ReadFailure::NotInstalled | ReadFailure::NotPermitted(_)));
+                    if failures == BLIND_AFTER {
+                        events = watcher(self.api.clone(), self.config.clone()).boxed();
+                    }
+                    let state = SourceState::Failed(failure);
+                    if said != state && !less && (at_once || failures >= BLIND_AFTER) {
+                        said = state;
+                        told.push(self.state(&said));
+                    }
+                    if send(&changes, told).await.is_err() {
+                        return;
+                    }
+                    tokio::time::sleep(backoff(failures).min(if unanswered { RETRY_UNANSWERED } else { RETRY_LAST })).await;
+                    continue;
+                }
+                Ok(Some(watcher::Event::Init)) => known.begin(),
+                Ok(Some(watcher::Event::InitApply(object) | watcher::Event::Apply(object))) => {
+                    failures = 0;
+                    known.saw(key_of(&object));
+                    told.extend(self.applied(&object, &mut unreadable));
+                }
+                Ok(Some(watcher::Event::InitDone)) => {
+                    failures = 0;
+                    if std::mem::replace(&mut listed, true) {
+                        metrics.watch_relisted(&self.name);
+                    }
+                    told.extend(known.vanished().into_iter().map(|key| self.removed(key, None)));
+                    if self.what == Watched::Diagnoses {
+                        told.push(Change::DiagnosesListed(known.names()));
+                    }
+                    if said != SourceState::Read {
+                        said = SourceState::Read;
+                        told.push(self.state(&said));
+                    }
+                }
+                Ok(Some(watcher::Event::Delete(object))) => {
+                    let key = key_of(&object);
+                    known.lost(&key);
+                    unreadable.remove(&key);
+                    told.push(self.removed(key, Some(&object)));
+                }
+            }
+            if send(&changes, told).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn state(&self, state: &SourceState) -> Change {
+        Change::Source { what: self.what, name: self.name.clone(), state: state.clone() }
+    }
+
+    fn applied(&self, object: &Raw, unreadable: &mut BTreeSet<Key>) -> Option<Change> {
+        let key = key_of(object);
+        let read = match self.what {
+            Watched::Input(input) => object.read(input, &self.resource).map(|object| Change::Applied(Box::new(object))),
+            Watched::Diagnoses => {
+                object.whole(&self.resource).and_then(serde_json::from_value).map(|diagnosis| Change::Diagnosis(Box::new(diagnosis)))
+            }
+        };
+        match read {
+            Ok(change) => {
+                unreadable.remove(&key);
+                Some(change)
+            }
+            Err(error) => {
+                let object = format!("{}/{}", self.resource.kind, key.1);
+                unreadable.insert(key).then(|| Change::Unreadable { what: self.what, object, error: error.to_string() })
+            }
+        }
+    }
+
+    fn removed(&self, (namespace, name): Key, last: Option<&Raw>) -> Change {
+        match self.what {
+            Watched::Input(input) => {
+                let last = last.and_then(|object| object.read(input, &self.resource).ok()).map(Box::new);
+                Change::Removed { input, namespace: namespace.map(String::from), name: name.into(), last }
+            }
+            Watched::Diagnoses => Change::DiagnosisGone(name.into()),
+        }
+    }
+}
+
+/// Namespace, and name.
+type Key = (Option<Word>, Word);
+
+fn key_of(object: &Raw) -> Key {
+    (object.meta().namespace.as_deref().map(Word::from), object.name().into())
+}
+
+/// 1 s, 2 s, 4 s … 60 s.
+fn backoff(failures: u32) -> Duration {
+    RETRY_FIRST.saturating_mul(1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX)).min(RETRY_LAST)
+}
+
+async fn send(changes: &mpsc::Sender<Change>, told: Vec<Change>) -> Result<(), mpsc::error::SendError<Change>> {
+    for change in told {
+        changes.send(change).await?;
+    }
+    Ok(())
+}

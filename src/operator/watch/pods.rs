@@ -1,0 +1,52 @@
+//! The pods of single Nodes, listed when a stuck machine's rules want them.
+
+use super::Ask;
+use crate::kube_client::raw::Raw;
+use crate::kube_client::{PAGE, failure, resource_of};
+use engine::objects::input::{Input, Object};
+use engine::triage::change::{Change, ReadFailure};
+use kube::Client;
+use kube::api::{Api, ListParams};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// Lists a second at most.
+const RATE: u32 = 5;
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Nodes that may wait for their list.
+const QUEUE: usize = 1024;
+
+/// Where the pods of a Node are asked for, by its name. The answer comes as [`Change::Pods`].
+pub type Pods = Ask<String>;
+
+impl Pods {
+    #[must_use]
+    pub fn start(client: Client, changes: mpsc::Sender<Change>) -> Self {
+        Self::of(QUEUE, Duration::from_secs(1) / RATE, changes, move |node| {
+            let client = client.clone();
+            async move {
+                let pods = timeout(TIMEOUT, list(&client, &node)).await;
+                Change::Pods { node, pods: pods.unwrap_or_else(|_| Err(ReadFailure::Unanswered("no answer in time".to_owned()))) }
+            }
+        })
+    }
+}
+
+async fn list(client: &Client, node: &str) -> Result<Vec<Object>, ReadFailure> {
+    let mut objects = Vec::new();
+    for source in Input::Pods.sources() {
+        let resource = resource_of(source);
+        let api: Api<Raw> = Api::all_with(client.clone(), &resource);
+        let mut params = ListParams::default().fields(&format!("spec.nodeName={node}")).limit(PAGE);
+        loop {
+            let page = api.list(&params).await.map_err(|error| failure::of(&error))?;
+            objects.extend(page.items.into_iter().filter_map(|pod| pod.read(Input::Pods, &resource).ok()));
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params.continue_token = Some(token),
+                None => break,
+            }
+        }
+    }
+    Ok(objects)
+}
