@@ -3,7 +3,7 @@
 //! `cargo bench --bench userdata`. `bash -n`, which only parses, stands beside for comparison; half of its time is starting a process.
 
 use divan::Bencher;
-use engine::effective::{Cluster, Machine, resolve};
+use engine::effective::{ClusterIdentity, Machine, resolve};
 use engine::objects::NodeClass;
 use readers::userdata::Family;
 use std::io::Write as _;
@@ -55,7 +55,8 @@ fn analysed(bencher: Bencher, shape: &str) {
     let Some((_, family, head, piece)) = SHAPES.iter().find(|(name, ..)| *name == shape) else { return };
     let mut class = NodeClass::default();
     class.spec.user_data = Some(filled(head, piece));
-    let machine = Machine { class: &class, family: *family, pool: None, karpenter: None, kubernetes: None, cluster: Cluster::default() };
+    let machine =
+        Machine { class: &class, family: *family, pool: None, karpenter: None, kubernetes: None, cluster: ClusterIdentity::default() };
     bencher.bench(|| resolve(divan::black_box(&machine)));
 }
 

@@ -9,14 +9,14 @@ mod run;
 mod userdata;
 
 use crate::ingest::list;
-use crate::kube_client::Cluster;
+use crate::kube_client::ClusterFlags;
 use crate::kube_client::raw::Raw;
 use aws::Aws;
 use chrono::{DateTime, Utc};
 use clap::{Parser, Subcommand, ValueEnum};
 use engine::api::crd;
 use engine::case::stage::Thresholds;
-use engine::cluster_state::World;
+use engine::cluster_state::ClusterState;
 use engine::objects::AwsObservation;
 use engine::objects::input::Input;
 use flags::AwsFlags;
@@ -119,10 +119,10 @@ fn fail(error: &dyn std::fmt::Display, code: u8) -> ExitCode {
 }
 
 /// Asks AWS what is open, where the user wants that; gives the answers.
-fn ask_aws(flags: &AwsFlags, world: &mut World, now: DateTime<Utc>, thresholds: &Thresholds) -> Result<Vec<AwsObservation>, String> {
+fn ask_aws(flags: &AwsFlags, state: &mut ClusterState, now: DateTime<Utc>, thresholds: &Thresholds) -> Result<Vec<AwsObservation>, String> {
     let Some(options) = flags.options() else { return Ok(Vec::new()) };
-    let mut aws = Aws::new(&options, world).map_err(|error| error.to_string())?;
-    let answers = block_on(aws::ask(&mut aws, world, now, thresholds)).map_err(|error| error.to_string())?;
+    let mut aws = Aws::new(&options, state).map_err(|error| error.to_string())?;
+    let answers = block_on(aws::ask(&mut aws, state, now, thresholds)).map_err(|error| error.to_string())?;
     if !answers.is_empty() {
         complain(&format!("asked AWS about {} things in {}", answers.len(), aws.region()));
     }
@@ -134,21 +134,21 @@ fn ask_aws(flags: &AwsFlags, world: &mut World, now: DateTime<Utc>, thresholds: 
 
 /// Reads the cluster; says what could not be read, and fails where nothing could.
 fn load(
-    cluster: &Cluster,
-    world: &mut World,
+    cluster: &ClusterFlags,
+    state: &mut ClusterState,
     now: DateTime<Utc>,
     thresholds: &Thresholds,
     seen: &mut (dyn FnMut(&Raw, &ApiResource) + Send),
 ) -> Result<(), String> {
     let loaded = block_on(async {
         let client = cluster.client().await.map_err(|e| e.to_string())?;
-        list::load(&client, world, now, thresholds, seen).await.map_err(|e| format!("the cluster does not answer: {}", chain(&e)))
+        list::load(&client, state, now, thresholds, seen).await.map_err(|e| format!("the cluster does not answer: {}", chain(&e)))
     });
     loaded.map_err(|e| e.to_string())??.iter().for_each(|c| complain(c));
-    world.missing(Input::Nodes).map_or(Ok(()), |why| Err(format!("nothing to judge: Nodes cannot be read ({why})")))
+    state.missing(Input::Nodes).map_or(Ok(()), |why| Err(format!("nothing to judge: Nodes cannot be read ({why})")))
 }
 
-fn colour(wish: Color) -> bool {
+fn color(wish: Color) -> bool {
     match wish {
         Color::Always => true,
         Color::Never => false,

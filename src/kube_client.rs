@@ -23,7 +23,7 @@ const ANSWER: Duration = Duration::from_secs(30);
 
 /// Which cluster.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub struct Cluster {
+pub struct ClusterFlags {
     /// Kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -43,7 +43,7 @@ pub enum Error {
     Client(#[from] kube::Error),
 }
 
-impl Cluster {
+impl ClusterFlags {
     /// A client for this cluster. Nothing is asked of it yet.
     pub async fn client(&self) -> Result<Client, Error> {
         let mut config = self.config().await?;
@@ -66,7 +66,7 @@ impl Cluster {
                 let asked = Instant::now();
                 let answer =
                     timeout(ANSWER, client.send(request)).await.map_err(|_| kube::Error::Service("no answer in time".into()))??;
-                clock.hear(answer.headers(), asked);
+                clock.observe(answer.headers(), asked);
                 // Not `read_timeout`: hyper-timeout wakes the thread once more for all that is read, a tenth of what a quiet watch costs.
                 Ok::<_, kube::Error>(answer.map(|body| TimeoutBody::new(SILENCE, body)))
             }

@@ -1,4 +1,4 @@
-//! `nodewhy run`: the operator. One task owns the world and decides; watches feed it, the publisher writes what it orders.
+//! `nodewhy run`: the operator. One task owns the state and decides; watches feed it, the publisher writes what it orders.
 
 mod ask_aws;
 mod aws_asker;
@@ -10,7 +10,7 @@ mod remedies;
 pub mod watch;
 
 use crate::kube_client::clock::Clock;
-use crate::kube_client::{self, Cluster};
+use crate::kube_client::{self, ClusterFlags};
 use crate::operator::health::readiness::Readiness;
 use crate::operator::health::server::{self, Health};
 use crate::operator::lease::{Candidate, Election, Leads};
@@ -48,7 +48,7 @@ const LAST_WRITES: Duration = Duration::from_secs(5);
 /// The options of the operator.
 #[derive(Debug, Clone)]
 pub struct Options {
-    pub cluster: Cluster,
+    pub cluster: ClusterFlags,
     /// Address of /metrics, /livez and /readyz.
     pub listen: SocketAddr,
     pub log_format: LogFormat,
@@ -80,7 +80,7 @@ pub enum LogFormat {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
-    Cluster(#[from] kube_client::Error),
+    ClusterFlags(#[from] kube_client::Error),
     #[error("cannot listen on {address}: {error}")]
     Listen { address: SocketAddr, error: std::io::Error },
     #[error("cannot receive signals: {0}")]
@@ -168,7 +168,7 @@ fn log(format: LogFormat) {
     };
 }
 
-/// The owner of the world.
+/// The owner of the state.
 struct Operator<'r> {
     triage: Triage,
     aws: Option<ask_aws::AskAws>,
@@ -207,7 +207,7 @@ impl Operator<'_> {
                 Ok(()) = self.leads.changed() => {}
                 Some((removal, answer)) = self.remedies.answer() => {
                     let now = self.now();
-                    self.remedies.heard(&removal, answer, &mut self.triage, now).await;
+                    self.remedies.take_answer(&removal, answer, &mut self.triage, now).await;
                 }
                 () = &mut alarm => {}
                 error = self.watches.died() => return Err(Error::Died(error.to_string())),
@@ -215,7 +215,7 @@ impl Operator<'_> {
             self.health.turn();
             let now = self.now();
             for change in batch.drain(..) {
-                self.hear(&change);
+                self.note_change(&change);
                 self.triage.take(change, now);
             }
             if !started && self.health.readiness(|r| r.can_judge_at()).is_some_and(|at| at <= Instant::now()) {
@@ -234,7 +234,7 @@ impl Operator<'_> {
             }
             self.remedies.count(&self.triage, now);
             self.metrics.clock(self.clock.ahead());
-            self.metrics.karpenter(self.triage.world().karpenter().map(|k| k.version.to_string()));
+            self.metrics.karpenter(self.triage.cluster().karpenter().map(|k| k.version.to_string()));
         }
     }
 
@@ -297,8 +297,8 @@ impl Operator<'_> {
         next.unwrap_or(TURN).min(TURN)
     }
 
-    /// What a change means beyond the world: readiness, metrics, log, another node class to watch.
-    fn hear(&mut self, change: &Change) {
+    /// What a change means beyond the state: readiness, metrics, log, another node class to watch.
+    fn note_change(&mut self, change: &Change) {
         match change {
             Change::Source { what, name, state } => {
                 match (state, what) {
@@ -329,7 +329,7 @@ impl Operator<'_> {
             Change::Pods { node, pods: Err(why) } => tracing::warn!(node, %why, "the pods of a Node cannot be read"),
             Change::Access { answer: Err(why), .. } => {
                 // Said once: it is asked again and again.
-                if self.triage.world().missing(Input::AccessReviews) != Some(&why.to_string()) {
+                if self.triage.cluster().missing(Input::AccessReviews) != Some(&why.to_string()) {
                     tracing::warn!(%why, "what kubelets may do cannot be asked; the rest works on");
                 }
             }

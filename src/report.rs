@@ -28,7 +28,7 @@ pub enum Format {
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
     pub format: Format,
-    pub colour: bool,
+    pub color: bool,
     /// The time against which "in 6m" is said.
     pub now: DateTime<Utc>,
 }
@@ -36,7 +36,7 @@ pub struct Style {
 /// The diagnoses in the given style, with a final line end.
 pub fn render(diagnoses: Vec<NodeDiagnosis>, style: Style) -> Result<String, Error> {
     Ok(match style.format {
-        Format::Text => text::render(&diagnoses, style.colour, style.now),
+        Format::Text => text::render(&diagnoses, style.color, style.now),
         Format::Wide => table::render(&diagnoses, style.now),
         Format::Json => serde_json::to_string_pretty(&NodeDiagnosisList::new(diagnoses))? + "\n",
         Format::Yaml => serde_saphyr::to_string(&NodeDiagnosisList::new(diagnoses)).map_err(|e| Error::Yaml(e.to_string()))?,

@@ -252,7 +252,7 @@ fn an_object_without_kind_or_name() {
 }
 
 #[test]
-fn what_kubectl_prints_without_o_yaml_is_recognised() {
+fn what_kubectl_prints_without_o_yaml_is_recognized() {
     let table = "NAME            TYPE        CAPACITY    ZONE         NODE   READY     AGE\ngeneral-7xk2p   m6i.large   on-demand   eu-west-1a          Unknown   9m\n";
     Dump::judge(table).complains(&["dump.yaml:1", "-o yaml"]);
 }

@@ -3,7 +3,7 @@
 mod objects;
 
 use engine::case::stage::Thresholds;
-use engine::cluster_state::World;
+use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
 use engine::objects::input::{Input, Object};
 use nodewhy::ingest::dump::{Summary, load_from};
@@ -31,40 +31,40 @@ fn all_stay_within_their_budget() {
 }
 
 fn a_machine() {
-    let mut world = cluster("");
+    let mut state = cluster("");
     let texts: Vec<(Input, serde_json::Value)> =
         (0..MACHINES).flat_map(|n| [(Input::Nodes, node(n)), (Input::NodeClaims, claim(n, Fate::Healthy))]).collect();
 
     let region = Region::new(ALLOCATOR);
     for (input, text) in &texts {
-        world.apply(object(*input, text), now());
+        state.apply(object(*input, text), now());
     }
     let held = region.change();
     let bytes = (held.bytes_allocated - held.bytes_deallocated) / MACHINES;
     eprintln!("{bytes} bytes for a Node and its NodeClaim");
 
     let region = Region::new(ALLOCATOR);
-    assert_eq!(diagnose(&world, now(), &Thresholds::default()), [], "a healthy fleet");
+    assert_eq!(diagnose(&state, now(), &Thresholds::default()), [], "a healthy fleet");
     let judged = region.change().allocations;
     assert!(bytes <= 2_900, "{bytes} bytes for a Node and its NodeClaim");
     assert!(judged <= 4 * MACHINES, "{judged} allocations to judge {MACHINES} healthy machines");
 
     // Each looks for an older one that is stuck: not at every machine of the class.
     for n in MACHINES..MACHINES + YOUNG {
-        world.apply(object(Input::NodeClaims, &claim(n, Fate::Young)), now());
+        state.apply(object(Input::NodeClaims, &claim(n, Fate::Young)), now());
     }
     let region = Region::new(ALLOCATOR);
-    assert_eq!(diagnose(&world, now(), &Thresholds::default()), [], "a fleet that grows");
+    assert_eq!(diagnose(&state, now(), &Thresholds::default()), [], "a fleet that grows");
     let judged = (region.change().allocations - judged) / YOUNG;
     assert!(judged <= 100, "{judged} allocations to judge a young machine");
 
     // Of a fleet that nothing explains: the longest verdict of those that come in thousands.
-    let mut world = cluster("");
+    let mut state = cluster("");
     for n in 0..MACHINES {
-        world.apply(object(Input::NodeClaims, &claim(n, Fate::Stuck)), now());
+        state.apply(object(Input::NodeClaims, &claim(n, Fate::Stuck)), now());
     }
     let region = Region::new(ALLOCATOR);
-    let diagnoses = diagnose(&world, now(), &Thresholds::default());
+    let diagnoses = diagnose(&state, now(), &Thresholds::default());
     let change = region.change();
     assert_eq!(diagnoses.len(), MACHINES);
     let kept = (change.bytes_allocated - change.bytes_deallocated) / MACHINES;
@@ -115,8 +115,8 @@ fn a_dump() {
         let before = ALLOCATOR.stats();
         let held_before = before.bytes_allocated - before.bytes_deallocated;
         let mut text = Endless { begin: Cursor::new(begin), item: Cursor::new(item), times, end: Cursor::new(end), most: 0 };
-        let (mut world, mut summary) = (World::default(), Summary::default());
-        load_from("dump", &mut text, &mut world, &mut summary);
+        let (mut state, mut summary) = (ClusterState::default(), Summary::default());
+        load_from("dump", &mut text, &mut state, &mut summary);
         assert_eq!((summary.objects, summary.complaints), (times, vec![]));
         let held = (text.most - held_before) / MIB;
         eprintln!("{held} MiB to read a dump of 48");

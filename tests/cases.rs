@@ -4,7 +4,7 @@ mod objects;
 
 use engine::api::{Confidence, NodeDiagnosis};
 use engine::case::stage::Thresholds;
-use engine::cluster_state::World;
+use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
 use nodewhy::ingest::dump;
 use objects::case_folders;
@@ -37,9 +37,9 @@ fn names(diagnosis: &NodeDiagnosis) -> Vec<String> {
 fn faults(folder: &Path) -> Vec<String> {
     let expect: Expect =
         serde_json::from_str(&std::fs::read_to_string(folder.join("expect.json")).expect("expect.json")).expect("an expectation");
-    let mut world = World::default();
-    let summary = dump::load(&[folder.join("cluster.yaml")], &mut world);
-    let diagnoses = diagnose(&world, expect.now, &Thresholds::default());
+    let mut state = ClusterState::default();
+    let summary = dump::load(&[folder.join("cluster.yaml")], &mut state);
+    let diagnoses = diagnose(&state, expect.now, &Thresholds::default());
     let mut faults: Vec<String> = summary.complaints.iter().map(ToString::to_string).collect();
     let named: BTreeSet<String> = diagnoses.iter().flat_map(names).collect();
     faults.extend(expect.sick.difference(&named).map(|name| format!("{name} is sick and was not found")));

@@ -1,13 +1,13 @@
 //! Healthy clusters, judged at every age: nothing may be found, whatever conditions, taints and events they carry.
 //!
 //! A fleet is a function of time: it shows what `kubectl get` would show so many seconds after its story began, and each machine in
-//! it passes its gates at the times that it is given. tests/fleets/settled.yaml holds Nodes that only age.
+//! it passes its stages at the times that it is given. tests/fleets/settled.yaml holds Nodes that only age.
 
 mod objects;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use engine::case::stage::Thresholds;
-use engine::cluster_state::World;
+use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
 use engine::lint::{Files, lint};
 use nodewhy::ingest::dump::{Summary, load_from};
@@ -34,7 +34,7 @@ fn stamp(age: i64) -> String {
     at(age).to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// One Karpenter machine and the seconds at which it passes its gates. `i64::MAX` is never.
+/// One Karpenter machine and the seconds at which it passes its stages. `i64::MAX` is never.
 #[derive(Clone)]
 struct Machine {
     name: &'static str,
@@ -222,17 +222,17 @@ fn beat(object: &mut Value, now: i64) {
 
 /// What is found in the cluster of the pages with these objects in it.
 fn found(objects: Vec<Value>, now: i64) -> Vec<String> {
-    let (mut world, mut files, mut summary) = (World::default(), Files::default(), Summary::default());
+    let (mut state, mut files, mut summary) = (ClusterState::default(), Files::default(), Summary::default());
     for mut object in documents(CLUSTER).into_iter().chain(objects) {
         if object["kind"] == "Node" {
             beat(&mut object, now);
         }
         let text = object.to_string();
-        load_from("fleet", text.as_bytes(), &mut world, &mut summary);
+        load_from("fleet", text.as_bytes(), &mut state, &mut summary);
         load_from("fleet", text.as_bytes(), &mut files, &mut Summary::default());
     }
     assert!(summary.complaints.iter().all(|c| c.message.contains("is not judged")), "{:?}", summary.complaints);
-    let diagnoses = diagnose(&world, at(now), &Thresholds::default());
+    let diagnoses = diagnose(&state, at(now), &Thresholds::default());
     let stuck = diagnoses.iter().map(|d| format!("{}: {}", d.spec.subject.name, d.status.as_ref().expect("a status").summary));
     // Where access entries let the machines in, aws-auth may hold anything: files alone do not tell.
     let linted = lint(files, None)
@@ -747,8 +747,8 @@ fn bare_metal_takes_its_time_to_go() {
 #[test]
 fn what_holds_up_many_machines_at_once_is_named_on_each_of_them_and_on_no_other() {
     for incident in &incident::ALL {
-        let world = incident.fleet(60);
-        let found = diagnose(&world, fleet::now(), &Thresholds::default());
+        let state = incident.fleet(60);
+        let found = diagnose(&state, fleet::now(), &Thresholds::default());
         let told = found.iter().filter_map(|d| Some((d.spec.node_claim.as_ref()?.name.clone(), d.status.as_ref()?.cause.to_string())));
         let stuck = (0..60).filter(|n| incident.is_stuck(*n)).map(|n| (fleet::claim_name(n), incident.cause.to_owned()));
         assert_eq!(told.collect::<Vec<_>>(), stuck.collect::<Vec<_>>(), "{}", incident.what);

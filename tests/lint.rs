@@ -4,7 +4,7 @@ mod objects;
 
 use assert_cmd::Command;
 use engine::case::stage::Thresholds;
-use engine::cluster_state::World;
+use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
 use engine::lint::{BY_TEXT, Files, Finding, lint};
 use engine::rules;
@@ -270,12 +270,12 @@ fn real_cases_have_the_cause_under_lint_that_they_have_under_diagnose() {
     for folder in case_folders() {
         let name = folder.file_name().unwrap_or_default().display().to_string();
         let expect: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(folder.join("expect.json")).unwrap()).unwrap();
-        let (mut world, mut files) = (World::default(), Files::default());
-        dump::load(&[folder.join("cluster.yaml")], &mut world);
+        let (mut state, mut files) = (ClusterState::default(), Files::default());
+        dump::load(&[folder.join("cluster.yaml")], &mut state);
         dump::load(&[folder.join("cluster.yaml")], &mut files);
         let now = serde_json::from_value(expect["now"].clone()).expect("a time");
         let blamed = |blame: &engine::api::Blame| matches!(blame.kind.as_str(), "EC2NodeClass" | "NodePool" | "ConfigMap");
-        let diagnosed: BTreeSet<(String, String)> = diagnose(&world, now, &Thresholds::default())
+        let diagnosed: BTreeSet<(String, String)> = diagnose(&state, now, &Thresholds::default())
             .into_iter()
             .filter_map(|d| d.status)
             .filter_map(|s| s.blame.filter(|b| blamed(b)).map(|blame| (s.cause.into_owned(), blame.object)))
@@ -317,10 +317,10 @@ fn pages_have_the_cause_under_lint_that_they_have_under_diagnose() {
     for rule in rules::ALL {
         for example in examples(rule.page) {
             let text = over_cluster(&example.objects).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-            let mut world = World::default();
-            load_from("page", text.as_bytes(), &mut world, &mut Summary::default());
+            let mut state = ClusterState::default();
+            load_from("page", text.as_bytes(), &mut state, &mut Summary::default());
             let written = |blame: &engine::api::Blame| matches!(blame.kind.as_str(), "EC2NodeClass" | "NodePool" | "ConfigMap");
-            let diagnosed: BTreeSet<String> = diagnose(&world, now, &Thresholds::default())
+            let diagnosed: BTreeSet<String> = diagnose(&state, now, &Thresholds::default())
                 .into_iter()
                 .filter_map(|d| d.status)
                 .filter(|s| s.blame.as_deref().is_some_and(written))

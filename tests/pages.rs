@@ -4,7 +4,7 @@ mod objects;
 
 use engine::api::NodeDiagnosis;
 use engine::case::stage::Thresholds;
-use engine::cluster_state::World;
+use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
 use engine::rules;
 use nodewhy::ingest::dump::{Summary, load_from};
@@ -15,14 +15,14 @@ use std::path::Path;
 
 const NOW: &str = "2026-01-15T12:00:00Z";
 
-fn world_of(objects: &str) -> World {
+fn world_of(objects: &str) -> ClusterState {
     let cluster = over_cluster(objects);
-    let (mut world, mut summary) = (World::default(), Summary::default());
+    let (mut state, mut summary) = (ClusterState::default(), Summary::default());
     for object in cluster {
-        load_from("page", object.to_string().as_bytes(), &mut world, &mut summary);
+        load_from("page", object.to_string().as_bytes(), &mut state, &mut summary);
     }
     assert_eq!(summary.complaints, [], "an object of the example cannot be read");
-    world
+    state
 }
 
 fn shown(diagnosis: &NodeDiagnosis) -> BTreeMap<String, String> {

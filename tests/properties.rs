@@ -5,7 +5,7 @@ mod objects;
 use chrono::{DateTime, Utc};
 use engine::api::{Confidence, NodeDiagnosis};
 use engine::case::stage::Thresholds;
-use engine::cluster_state::{Subject, World};
+use engine::cluster_state::{ClusterState, Subject};
 use engine::diagnose::{Judgement, diagnose, judge};
 use engine::rules;
 use nodewhy::ingest::dump::{Summary, load_from};
@@ -56,12 +56,12 @@ fn of_cases() -> Vec<Scene> {
     case_folders().into_iter().map(scene).collect()
 }
 
-fn world_of<'o>(objects: impl IntoIterator<Item = &'o Value>) -> World {
-    let (mut world, mut summary) = (World::default(), Summary::default());
+fn world_of<'o>(objects: impl IntoIterator<Item = &'o Value>) -> ClusterState {
+    let (mut state, mut summary) = (ClusterState::default(), Summary::default());
     for object in objects {
-        load_from("scene", object.to_string().as_bytes(), &mut world, &mut summary);
+        load_from("scene", object.to_string().as_bytes(), &mut state, &mut summary);
     }
-    world
+    state
 }
 
 fn judged<'o>(objects: impl IntoIterator<Item = &'o Value>, now: DateTime<Utc>) -> Vec<NodeDiagnosis> {
@@ -70,15 +70,15 @@ fn judged<'o>(objects: impl IntoIterator<Item = &'o Value>, now: DateTime<Utc>) 
 
 /// Machines that are not called stuck yet, though they wait.
 fn waiting(objects: &[Value], now: DateTime<Utc>) -> BTreeSet<String> {
-    let world = world_of(objects);
-    let waits = |subject: &Subject| matches!(judge(&world, subject, now, &Thresholds::default()), Judgement::Waiting(_));
+    let state = world_of(objects);
+    let waits = |subject: &Subject| matches!(judge(&state, subject, now, &Thresholds::default()), Judgement::Waiting(_));
     let name = |subject| match subject {
         Subject::Claim(name) => format!("NodeClaim/{name}"),
         Subject::Node(name) => format!("Node/{name}"),
         Subject::Pool(name) => format!("NodePool/{name}"),
         Subject::Class(kind, name) => format!("{kind}/{name}"),
     };
-    world.subjects().filter(waits).map(name).collect()
+    state.subjects().filter(waits).map(name).collect()
 }
 
 fn bytes(diagnoses: &[NodeDiagnosis]) -> String {
@@ -264,7 +264,7 @@ proptest! {
         }
         let diagnoses = judged(&objects, scene.now + chrono::TimeDelta::seconds(shift));
         for format in [nodewhy::report::Format::Text, nodewhy::report::Format::Wide, nodewhy::report::Format::Json, nodewhy::report::Format::Yaml] {
-            let style = nodewhy::report::Style { format, colour: false, now: scene.now };
+            let style = nodewhy::report::Style { format, color: false, now: scene.now };
             prop_assert!(nodewhy::report::render(diagnoses.clone(), style).is_ok());
         }
     }
@@ -272,14 +272,14 @@ proptest! {
     /// Text that is no object at all.
     #[test]
     fn no_text_is_so_wrong_that_it_panics(text in "[\\PC\n\t{}\\[\\]:\"'#&*|>-]{0,400}", bytes in proptest::collection::vec(any::<u8>(), 0..200), scene in scene(), cut in any::<Index>()) {
-        let (mut world, mut summary) = (World::default(), Summary::default());
-        load_from("text", text.as_bytes(), &mut world, &mut summary);
-        load_from("bytes", &bytes[..], &mut world, &mut summary);
+        let (mut state, mut summary) = (ClusterState::default(), Summary::default());
+        load_from("text", text.as_bytes(), &mut state, &mut summary);
+        load_from("bytes", &bytes[..], &mut state, &mut summary);
         let whole = cut.get(&scene.objects).to_string();
         let cut = cut.index(whole.len());
-        load_from("cut", &whole.as_bytes()[..cut], &mut world, &mut summary);
+        load_from("cut", &whole.as_bytes()[..cut], &mut state, &mut summary);
         let yaml = serde_saphyr::to_string(&scene.objects[0]).expect("YAML");
-        load_from("yaml", &yaml.as_bytes()[..cut.min(yaml.len())], &mut world, &mut summary);
-        let _ = diagnose(&world, scene.now, &Thresholds::default());
+        load_from("yaml", &yaml.as_bytes()[..cut.min(yaml.len())], &mut state, &mut summary);
+        let _ = diagnose(&state, scene.now, &Thresholds::default());
     }
 }

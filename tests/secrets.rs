@@ -40,7 +40,7 @@ fn objects(family: &str, user_data: &str) -> Vec<Value> {
     vec![
         json!({"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "default"},
             "spec": {"amiFamily": family, "role": "KarpenterNodeRole-shop", "userData": user_data}}),
-        // One that never joined, one that was refused: rules of both gates read the user data.
+        // One that never joined, one that was refused: rules of both stages read the user data.
         claim("joining", condition("Registered", "Unknown", "NodeNotFound", "2026-01-15T11:50:00Z")),
         claim("refused", condition("Registered", "False", "UnregisteredTaintNotFound", "2026-01-15T11:52:00Z")),
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "karpenter", "namespace": "kube-system"},

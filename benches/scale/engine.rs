@@ -22,14 +22,14 @@ pub fn judge(n: usize) -> Vec<Row> {
     ];
     for (even, odd, what) in fleets {
         let fate = |machine: usize| if machine.is_multiple_of(2) { even } else { odd };
-        let mut world = cluster("");
+        let mut state = cluster("");
         for machine in 0..10 * n {
             if fate(machine) == Fate::Healthy {
-                world.apply(Object::from_value(Input::Nodes, node(machine)).expect("a Node"), now());
+                state.apply(Object::from_value(Input::Nodes, node(machine)).expect("a Node"), now());
             }
-            world.apply(Object::from_value(Input::NodeClaims, claim(machine, fate(machine))).expect("a NodeClaim"), now());
+            state.apply(Object::from_value(Input::NodeClaims, claim(machine, fate(machine))).expect("a NodeClaim"), now());
         }
-        let found = timed(&format!("engine: judge {} {what}", 10 * n), &mut rows, || diagnose(&world, now(), &Thresholds::default()));
+        let found = timed(&format!("engine: judge {} {what}", 10 * n), &mut rows, || diagnose(&state, now(), &Thresholds::default()));
         assert_eq!(found.len(), (0..10 * n).filter(|machine| fate(*machine) == Fate::Stuck).count());
     }
     rows
@@ -40,9 +40,9 @@ pub fn incidents(n: usize) -> Vec<Row> {
     let mut rows = Vec::new();
     for incident in &incident::ALL {
         for machines in [n, 2 * n] {
-            let world = incident.fleet(machines);
+            let state = incident.fleet(machines);
             let what = format!("engine: judge {machines}, {}", incident.what);
-            timed(&what, &mut rows, || diagnose(&world, now(), &Thresholds::default()));
+            timed(&what, &mut rows, || diagnose(&state, now(), &Thresholds::default()));
         }
     }
     rows

@@ -3,30 +3,30 @@
 use super::flags::AwsFlags;
 use super::{BAD_INPUT, NO_CLUSTER, ask_aws, fail, load, print};
 use crate::ingest::collect;
-use crate::kube_client::Cluster;
+use crate::kube_client::ClusterFlags;
 use crate::kube_client::raw::Raw;
 use chrono::Utc;
 use clap::Args;
 use engine::case::stage::Thresholds;
-use engine::cluster_state::World;
+use engine::cluster_state::ClusterState;
 use kube::api::ApiResource;
 use std::process::ExitCode;
 
 #[derive(Debug, Args)]
 pub struct Collect {
     #[command(flatten)]
-    cluster: Cluster,
+    cluster: ClusterFlags,
     #[command(flatten)]
     aws: AwsFlags,
 }
 
 pub fn run(args: &Collect) -> ExitCode {
-    let (mut objects, mut world, now) = (Vec::new(), World::default(), Utc::now());
+    let (mut objects, mut state, now) = (Vec::new(), ClusterState::default(), Utc::now());
     let mut keep = |object: &Raw, resource: &ApiResource| objects.extend(object.whole(resource).ok().map(collect::disclosed));
-    if let Err(error) = load(&args.cluster, &mut world, now, &Thresholds::default(), &mut keep) {
+    if let Err(error) = load(&args.cluster, &mut state, now, &Thresholds::default(), &mut keep) {
         return fail(&error, NO_CLUSTER);
     }
-    match ask_aws(&args.aws, &mut world, now, &Thresholds::default()) {
+    match ask_aws(&args.aws, &mut state, now, &Thresholds::default()) {
         Ok(answers) => objects.extend(answers.iter().map(aws::document)),
         Err(error) => return fail(&error, BAD_INPUT),
     }

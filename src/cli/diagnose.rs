@@ -1,15 +1,15 @@
 //! `nodewhy diagnose`: which machines are stuck and why, of a dump or of a live cluster.
 
 use super::flags::{AwsFlags, ThresholdFlags};
-use super::{BAD_INPUT, Color, FailOn, NO_CLUSTER, ask_aws, colour, complain, fail, load, print};
+use super::{BAD_INPUT, Color, FailOn, NO_CLUSTER, ask_aws, color, complain, fail, load, print};
 use crate::ingest::dump;
-use crate::kube_client::Cluster;
+use crate::kube_client::ClusterFlags;
 use crate::report::{self, Format, Style};
 use chrono::{DateTime, SecondsFormat, Utc};
 use clap::Args;
 use engine::api::{Confidence, NodeDiagnosis};
 use engine::case::stage::Thresholds;
-use engine::cluster_state::{Subject, World};
+use engine::cluster_state::{ClusterState, Subject};
 use engine::diagnose::{self, Judgement};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -27,7 +27,7 @@ pub struct Diagnose {
     #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    cluster: Cluster,
+    cluster: ClusterFlags,
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
     /// The time to judge at, for example 2026-01-31T12:00:00Z [default: the newest time in the dump; now for a cluster]
@@ -60,31 +60,31 @@ pub fn run(args: &Diagnose) -> ExitCode {
 
 fn of_cluster(args: &Diagnose) -> ExitCode {
     let now = args.now.unwrap_or_else(Utc::now);
-    let mut world = World::default();
+    let mut state = ClusterState::default();
     let thresholds = Thresholds::from(&args.thresholds);
-    if let Err(error) = load(&args.cluster, &mut world, now, &thresholds, &mut |_, _| ()) {
+    if let Err(error) = load(&args.cluster, &mut state, now, &thresholds, &mut |_, _| ()) {
         return fail(&error, NO_CLUSTER);
     }
-    say_karpenter(&world);
-    if let Err(error) = ask_aws(&args.aws, &mut world, now, &thresholds) {
+    say_karpenter(&state);
+    if let Err(error) = ask_aws(&args.aws, &mut state, now, &thresholds) {
         return fail(&error, BAD_INPUT);
     }
-    conclude(args, &world, now)
+    conclude(args, &state, now)
 }
 
 fn of_dump(args: &Diagnose) -> ExitCode {
-    let mut world = World::default();
-    let summary = dump::load(&args.files, &mut world);
+    let mut state = ClusterState::default();
+    let summary = dump::load(&args.files, &mut state);
     for complaint in &summary.complaints {
         complain(&complaint.to_string());
     }
-    if world.subjects().next().is_none() {
+    if state.subjects().next().is_none() {
         complain(
             "nothing to judge: no NodeClaim, Node, NodePool or EC2NodeClass could be read; give what kubectl get -o yaml prints of them",
         );
         return ExitCode::from(BAD_INPUT);
     }
-    let now = match (args.now, world.newest_time()) {
+    let now = match (args.now, state.newest_time()) {
         (Some(now), _) => now,
         (None, Some(newest)) => {
             complain(&format!(
@@ -98,26 +98,26 @@ fn of_dump(args: &Diagnose) -> ExitCode {
             return ExitCode::from(BAD_INPUT);
         }
     };
-    say_karpenter(&world);
-    if let Err(error) = ask_aws(&args.aws, &mut world, now, &Thresholds::from(&args.thresholds)) {
+    say_karpenter(&state);
+    if let Err(error) = ask_aws(&args.aws, &mut state, now, &Thresholds::from(&args.thresholds)) {
         return fail(&error, BAD_INPUT);
     }
-    let code = conclude(args, &world, now);
+    let code = conclude(args, &state, now);
     if summary.complaints.is_empty() { code } else { ExitCode::from(BAD_INPUT) }
 }
 
-fn say_karpenter(world: &World) {
-    match world.karpenter() {
+fn say_karpenter(state: &ClusterState) {
+    match state.karpenter() {
         Some(karpenter) => complain(&format!("Karpenter {} ({})", karpenter.version, karpenter.source)),
         None => complain("the version of Karpenter is not known: its Deployment is not here"),
     }
 }
 
-fn conclude(args: &Diagnose, world: &World, now: DateTime<Utc>) -> ExitCode {
+fn conclude(args: &Diagnose, state: &ClusterState, now: DateTime<Utc>) -> ExitCode {
     let thresholds = Thresholds::from(&args.thresholds);
     let diagnoses = match args.names.first() {
-        None => diagnose::diagnose(world, now, &thresholds),
-        Some(name) => match one(world, name, now, &thresholds) {
+        None => diagnose::diagnose(state, now, &thresholds),
+        Some(name) => match one(state, name, now, &thresholds) {
             Ok(diagnoses) => diagnoses,
             Err(message) => {
                 complain(&message);
@@ -133,7 +133,7 @@ fn conclude(args: &Diagnose, world: &World, now: DateTime<Utc>) -> ExitCode {
         };
         diagnoses.iter().filter_map(|d| d.status.as_ref()).any(|s| s.confidence >= least)
     });
-    match report::render(diagnoses, Style { format: args.output, colour: colour(args.color), now }) {
+    match report::render(diagnoses, Style { format: args.output, color: color(args.color), now }) {
         Ok(text) => print(&text),
         Err(error) => {
             complain(&error.to_string());
@@ -144,17 +144,17 @@ fn conclude(args: &Diagnose, world: &World, now: DateTime<Utc>) -> ExitCode {
 }
 
 /// The diagnosis of one name; says on stderr how a machine without one fares.
-fn one(world: &World, name: &str, now: DateTime<Utc>, thresholds: &Thresholds) -> Result<Vec<NodeDiagnosis>, String> {
+fn one(state: &ClusterState, name: &str, now: DateTime<Utc>, thresholds: &Thresholds) -> Result<Vec<NodeDiagnosis>, String> {
     let named = name.rsplit('/').next().unwrap_or(name);
-    let subjects: Vec<Subject> = match (world.claim(named), world.node(named)) {
+    let subjects: Vec<Subject> = match (state.claim(named), state.node(named)) {
         (Some(_), _) => vec![Subject::Claim(named.to_owned())],
         (None, Some(node)) => {
-            vec![world.claim_of_node(node).map_or_else(|| Subject::Node(named.to_owned()), |c| Subject::Claim(c.name().to_owned()))]
+            vec![state.claim_of_node(node).map_or_else(|| Subject::Node(named.to_owned()), |c| Subject::Claim(c.name().to_owned()))]
         }
         (None, None) => {
             let classes =
-                world.classes().filter(|c| c.class.name() == named).map(|c| Subject::Class(c.class.kind.clone(), named.to_owned()));
-            classes.chain(world.pool(named).map(|_| Subject::Pool(named.to_owned()))).collect()
+                state.classes().filter(|c| c.class.name() == named).map(|c| Subject::Class(c.class.kind.clone(), named.to_owned()));
+            classes.chain(state.pool(named).map(|_| Subject::Pool(named.to_owned()))).collect()
         }
     };
     if subjects.is_empty() {
@@ -162,11 +162,11 @@ fn one(world: &World, name: &str, now: DateTime<Utc>, thresholds: &Thresholds) -
     }
     let mut diagnoses = Vec::new();
     for subject in subjects {
-        match diagnose::judge(world, &subject, now, thresholds) {
+        match diagnose::judge(state, &subject, now, thresholds) {
             Judgement::Sick(diagnosis, _) => diagnoses.push(*diagnosis),
             Judgement::Waiting(Some(until)) => {
                 complain(&format!(
-                    "{named} waits at a gate, as machines do; it counts as stuck from {}",
+                    "{named} waits at a stage, as machines do; it counts as stuck from {}",
                     until.to_rfc3339_opts(SecondsFormat::Secs, true)
                 ));
             }

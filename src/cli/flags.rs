@@ -7,7 +7,7 @@ use engine::case::stage::Thresholds;
 use engine::remediation::{Limits, Mode};
 use http::Uri;
 
-/// How long a machine may wait at a gate before it counts as stuck, in seconds.
+/// How long a machine may wait at a stage before it counts as stuck, in seconds.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Thresholds")]
 pub struct ThresholdFlags {
@@ -32,7 +32,7 @@ pub struct ThresholdFlags {
     /// Deleted, and still there though nothing is drained any more
     #[arg(long = "terminate-threshold", env = "NODEWHY_TERMINATE_THRESHOLD", value_name = "SECONDS", default_value_t = 3600)]
     terminate: u32,
-    /// The least wait at any gate, enough where the cause is proven
+    /// The least wait at any stage, enough where the cause is proven
     #[arg(long = "proven-threshold", env = "NODEWHY_PROVEN_THRESHOLD", value_name = "SECONDS", default_value_t = 120)]
     proven: u32,
 }
@@ -104,10 +104,10 @@ impl From<ModeFlag> for Mode {
 #[derive(Debug, Clone, Copy, clap::Args)]
 #[command(next_help_heading = "Remediation")]
 pub struct RemediationFlags {
-    /// Remove the uninitialized taint from Nodes that the cloud controller has initialised
+    /// Remove the uninitialized taint from Nodes that the cloud controller has initialized
     #[arg(long = "remove-stale-taints", env = "NODEWHY_REMOVE_STALE_TAINTS", value_enum, default_value_t = ModeFlag::Off, value_name = "MODE")]
     stale: ModeFlag,
-    /// Remove it from Nodes that the cloud controller has never initialised, where Karpenter has registered them
+    /// Remove it from Nodes that the cloud controller has never initialized, where Karpenter has registered them
     #[arg(
         long = "remove-uninitialized-taints",
         env = "NODEWHY_REMOVE_UNINITIALIZED_TAINTS",
@@ -119,7 +119,7 @@ pub struct RemediationFlags {
     /// How long a verdict stands before it is acted on
     #[arg(long = "remediation-wait", env = "NODEWHY_REMEDIATION_WAIT", value_name = "SECONDS", default_value_t = 600)]
     wait: u32,
-    /// The same where the cloud controller has never initialised the Node: it may still
+    /// The same where the cloud controller has never initialized the Node: it may still
     #[arg(
         long = "remediation-wait-uninitialized",
         env = "NODEWHY_REMEDIATION_WAIT_UNINITIALIZED",

@@ -1,14 +1,14 @@
 //! `nodewhy lint`: what would keep machines from joining, from files.
 
 use super::flags::AwsFlags;
-use super::{BAD_INPUT, Color, FailOn, block_on, colour, complain, fail, print};
+use super::{BAD_INPUT, Color, FailOn, block_on, color, complain, fail, print};
 use crate::ingest::dump;
 use crate::report;
 use aws::Aws;
 use aws::questions::Question;
 use chrono::Utc;
 use clap::Args;
-use engine::cluster_state::World;
+use engine::cluster_state::ClusterState;
 use engine::lint;
 use engine::objects::{Ami, Answer, AwsObservation};
 use readers::userdata::Family;
@@ -60,7 +60,7 @@ pub fn run(args: &Lint) -> ExitCode {
     if report.looked_at == 0 {
         return fail(&"nothing to lint: no EC2NodeClass, NodePool, ConfigMap kube-system/aws-auth or user data could be read", BAD_INPUT);
     }
-    match report::lint::render(&report.findings, args.output, colour(args.color)) {
+    match report::lint::render(&report.findings, args.output, color(args.color)) {
         Ok(text) => print(&text),
         Err(error) => return fail(&error, BAD_INPUT),
     }
@@ -72,7 +72,7 @@ pub fn run(args: &Lint) -> ExitCode {
 /// Asks EC2 about the images that the classes of the files select; what it shows counts as the class's status where that is not here.
 fn ask_aws_about_images(flags: &AwsFlags, files: &mut lint::Files) -> Result<(), String> {
     let Some(options) = flags.options() else { return Ok(()) };
-    let mut aws = Aws::new(&options, &World::default()).map_err(|error| error.to_string())?;
+    let mut aws = Aws::new(&options, &ClusterState::default()).map_err(|error| error.to_string())?;
     let now = Utc::now();
     let asked = block_on(async {
         let mut told = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::flags::{AwsFlags, RemediationFlags, ThresholdFlags};
 use super::{NO_CLUSTER, block_on_threads, fail};
-use crate::kube_client::Cluster;
+use crate::kube_client::ClusterFlags;
 use crate::operator::{self, LogFormat, Options};
 use chrono::TimeDelta;
 use clap::Args;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 #[derive(Debug, Clone, Args)]
 pub struct Run {
     #[command(flatten)]
-    cluster: Cluster,
+    cluster: ClusterFlags,
     /// Address of /metrics, /livez and /readyz
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:8080")]
     listen: SocketAddr,

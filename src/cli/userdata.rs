@@ -1,14 +1,14 @@
 //! `nodewhy userdata`: what the machines of a node class will really run.
 
-use super::{BAD_INPUT, Color, NO_CLUSTER, block_on, chain, colour, complain, fail, print};
+use super::{BAD_INPUT, Color, NO_CLUSTER, block_on, chain, color, complain, fail, print};
 use crate::ingest::dump;
 use crate::ingest::list;
 use crate::kube_client;
 use crate::report::userdata::{self as report, Page};
 use chrono::Utc;
 use clap::{Args, ValueEnum};
-use engine::cluster_state::World;
-use engine::effective::{self, Cluster, Machine};
+use engine::cluster_state::ClusterState;
+use engine::effective::{self, ClusterIdentity, Machine};
 use engine::objects::input::Input;
 use engine::objects::{NodeClass, NodePool};
 use engine::upstream::karpenter::Version;
@@ -39,9 +39,9 @@ pub struct UserData {
     #[arg(long, value_name = "VERSION")]
     kubernetes: Option<String>,
     #[command(flatten)]
-    cluster: kube_client::Cluster,
+    cluster: kube_client::ClusterFlags,
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: UserDataFormat,
     /// Exit with 1 where user data keeps the machine from joining (stop), or also where something of it is lost (lost)
     #[arg(long, value_enum)]
     fail_on: Option<FailOn>,
@@ -50,7 +50,7 @@ pub struct UserData {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Format {
+enum UserDataFormat {
     /// Tables, and defects with carets
     #[default]
     Text,
@@ -69,7 +69,7 @@ pub fn run(args: &UserData) -> ExitCode {
         (Ok(karpenter), Ok(kubernetes)) => (karpenter, kubernetes.map(|Version(_, minor, _)| minor)),
         (Err(error), _) | (_, Err(error)) => return fail(&error, BAD_INPUT),
     };
-    let mut world = World::default();
+    let mut state = ClusterState::default();
     let mut bare = Vec::new();
     let mut clean = true;
     if let Some(family) = &args.ami_family {
@@ -86,22 +86,22 @@ pub fn run(args: &UserData) -> ExitCode {
             }
         }
     } else if args.files.is_empty() {
-        if let Err(error) = load(&args.cluster, &mut world) {
+        if let Err(error) = load(&args.cluster, &mut state) {
             return fail(&error, NO_CLUSTER);
         }
     } else {
-        let summary = dump::load(&args.files, &mut world);
+        let summary = dump::load(&args.files, &mut state);
         summary.complaints.iter().for_each(|complaint| complain(&complaint.to_string()));
         clean = summary.complaints.is_empty();
     }
-    let installed = world.karpenter();
+    let installed = state.karpenter();
     let machine = |class, family, pool| Machine {
         class,
         family,
         pool,
         karpenter: karpenter.or(installed.map(|k| k.version)),
         kubernetes: kubernetes.or_else(|| NodeClass::kubernetes(class)),
-        cluster: Cluster {
+        cluster: ClusterIdentity {
             name: installed.and_then(|k| k.cluster_name.as_deref()).filter(|name| !name.is_empty()),
             endpoint: installed.and_then(|k| k.cluster_endpoint.as_deref()).filter(|endpoint| !endpoint.is_empty()),
             authority: installed.and_then(|k| k.cluster_ca_bundle.as_deref()).filter(|authority| !authority.is_empty()),
@@ -113,12 +113,12 @@ pub fn run(args: &UserData) -> ExitCode {
         let machine = machine(class, family, None);
         pages.push(Page { machine, effective: effective::resolve(&machine), source: source.clone() });
     }
-    for class in world.classes().map(|facts| &facts.class).filter(|class| args.name.as_deref().is_none_or(|name| name == class.name())) {
+    for class in state.classes().map(|facts| &facts.class).filter(|class| args.name.as_deref().is_none_or(|name| name == class.name())) {
         let Some(family) = class.family() else {
             complain(&format!("{} {} has neither an amiFamily nor an alias that is known", class.kind, class.name()));
             continue;
         };
-        for pool in pools_of(&world, class, args.nodepool.as_deref()) {
+        for pool in pools_of(&state, class, args.nodepool.as_deref()) {
             let machine = machine(class, family, pool);
             pages.push(Page {
                 machine,
@@ -131,8 +131,8 @@ pub fn run(args: &UserData) -> ExitCode {
         return fail(&nothing(args), BAD_INPUT);
     }
     print(&match args.output {
-        Format::Text => report::text(&pages, colour(args.color)),
-        Format::Json => report::json(&pages),
+        UserDataFormat::Text => report::text(&pages, color(args.color)),
+        UserDataFormat::Json => report::json(&pages),
     });
     let fails = |page: &Page| {
         page.effective.defects.iter().any(|defect| match defect.consequence(page.machine.family) {
@@ -145,12 +145,12 @@ pub fn run(args: &UserData) -> ExitCode {
 }
 
 /// The NodePools that launch machines of this class; the class alone where none does.
-fn pools_of<'w>(world: &'w World, class: &NodeClass, only: Option<&str>) -> Vec<Option<&'w NodePool>> {
+fn pools_of<'w>(state: &'w ClusterState, class: &NodeClass, only: Option<&str>) -> Vec<Option<&'w NodePool>> {
     let names = |pool: &&NodePool| {
         let reference = &pool.spec.template.spec.node_class_ref;
         reference.kind == class.kind && reference.name == class.name() && only.is_none_or(|only| only == pool.name())
     };
-    let pools: Vec<_> = world.pools().filter(names).map(Some).collect();
+    let pools: Vec<_> = state.pools().filter(names).map(Some).collect();
     if pools.is_empty() && only.is_none() { vec![None] } else { pools }
 }
 
@@ -182,13 +182,13 @@ fn bare_class(family: &str, text: String) -> NodeClass {
 }
 
 /// Reads the node classes, the NodePools and Karpenter's Deployment, nothing else.
-fn load(cluster: &kube_client::Cluster, world: &mut World) -> Result<(), String> {
+fn load(cluster: &kube_client::ClusterFlags, state: &mut ClusterState) -> Result<(), String> {
     const INPUTS: [Input; 3] = [Input::NodeClasses, Input::NodePools, Input::Deployments];
     let loaded = block_on(async {
         let client = cluster.client().await.map_err(|e| e.to_string())?;
         let unanswered = |e: kube::Error| format!("the cluster does not answer: {}", chain(&e));
-        list::load_only(&client, world, Utc::now(), &INPUTS).await.map_err(unanswered)
+        list::load_only(&client, state, Utc::now(), &INPUTS).await.map_err(unanswered)
     });
     loaded.map_err(|e| e.to_string())??.iter().for_each(|complaint| complain(complaint));
-    world.missing(Input::NodeClasses).map_or(Ok(()), |why| Err(format!("nothing to read: EC2NodeClasses cannot be read ({why})")))
+    state.missing(Input::NodeClasses).map_or(Ok(()), |why| Err(format!("nothing to read: EC2NodeClasses cannot be read ({why})")))
 }

@@ -45,7 +45,7 @@ impl fmt::Display for Complaint {
     }
 }
 
-/// What reading a dump gave beside the world.
+/// What reading a dump gave beside the state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Summary {
     /// Objects that rules read.

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use engine::api::Stage;
 use engine::case::Case;
 use engine::case::stage::Thresholds;
-use engine::cluster_state::{Availability, World};
+use engine::cluster_state::{Availability, ClusterState};
 use engine::objects::input::{Input, Source};
 use engine::rules;
 use engine::triage::change::ReadFailure;
@@ -67,17 +67,17 @@ struct Page {
     is_last: bool,
 }
 
-/// Reads the cluster into the world. Gives what could not be read; an error only where the cluster does not answer at all.
+/// Reads the cluster into the state. Gives what could not be read; an error only where the cluster does not answer at all.
 /// Every object is also shown to `seen`, as the cluster gave it.
 pub async fn load(
     client: &Client,
-    world: &mut World,
+    state: &mut ClusterState,
     now: DateTime<Utc>,
     thresholds: &Thresholds,
     seen: &mut (dyn FnMut(&Raw, &ApiResource) + Send),
 ) -> Result<Vec<String>, kube::Error> {
     client.apiserver_version().await?;
-    let mut reader = Reader { client, world, now, seen, complaints: Vec::new() };
+    let mut reader = Reader { client, state, now, seen, complaints: Vec::new() };
     let sources = Input::ALL.into_iter().flat_map(|input| input.sources().iter().filter(|s| s.watched).map(move |s| (input, s)));
     reader.take(sources.map(|(input, source)| Wanted::of(client, input, source)).collect()).await;
     reader.other_node_classes().await;
@@ -87,9 +87,14 @@ pub async fn load(
 }
 
 /// Reads only these inputs. An error only where the cluster does not answer at all.
-pub async fn load_only(client: &Client, world: &mut World, now: DateTime<Utc>, inputs: &[Input]) -> Result<Vec<String>, kube::Error> {
+pub async fn load_only(
+    client: &Client,
+    state: &mut ClusterState,
+    now: DateTime<Utc>,
+    inputs: &[Input],
+) -> Result<Vec<String>, kube::Error> {
     client.apiserver_version().await?;
-    let mut reader = Reader { client, world, now, seen: &mut |_, _| (), complaints: Vec::new() };
+    let mut reader = Reader { client, state, now, seen: &mut |_, _| (), complaints: Vec::new() };
     let sources = inputs.iter().flat_map(|&input| input.sources().iter().map(move |source| (input, source)));
     reader.take(sources.map(|(input, source)| Wanted::of(client, input, source)).collect()).await;
     Ok(reader.complaints)
@@ -97,7 +102,7 @@ pub async fn load_only(client: &Client, world: &mut World, now: DateTime<Utc>, i
 
 struct Reader<'r> {
     client: &'r Client,
-    world: &'r mut World,
+    state: &'r mut ClusterState,
     now: DateTime<Utc>,
     seen: &'r mut (dyn FnMut(&Raw, &ApiResource) + Send),
     complaints: Vec<String>,
@@ -125,12 +130,12 @@ impl Reader<'_> {
         ended.sort_by_key(|(n, ..)| *n);
         for (_, input, result) in ended {
             match result {
-                Ok(()) => self.world.mark(input, Availability::Read),
+                Ok(()) => self.state.mark(input, Availability::Read),
                 Err((failure, resource)) => {
                     if !(input.may_be_absent() && matches!(failure, ReadFailure::NotInstalled)) {
                         self.complaints.push(format!("{} ({}): {failure}", input.name(), resource.plural));
                     }
-                    self.world.mark(input, Availability::Missing(failure.to_string()));
+                    self.state.mark(input, Availability::Missing(failure.to_string()));
                 }
             }
         }
@@ -139,7 +144,7 @@ impl Reader<'_> {
     fn one(&mut self, input: Input, resource: &ApiResource, object: &Raw) {
         (self.seen)(object, resource);
         match object.read(input, resource) {
-            Ok(object) => drop(self.world.apply(object, self.now)),
+            Ok(object) => drop(self.state.apply(object, self.now)),
             Err(error) => self.complaints.push(format!("{} {} cannot be read: {error}", resource.kind, object.name())),
         }
     }
@@ -147,7 +152,7 @@ impl Reader<'_> {
     /// The kinds of node class that NodePools name, beside EC2NodeClass.
     async fn other_node_classes(&mut self) {
         let known = Input::NodeClasses.sources();
-        let references = self.world.pools().map(|p| &p.spec.template.spec.node_class_ref);
+        let references = self.state.pools().map(|p| &p.spec.template.spec.node_class_ref);
         let others: BTreeSet<(String, String)> = references
             .filter(|r| !r.kind.is_empty() && !known.iter().any(|s| s.group == r.group && s.kind == r.kind))
             .map(|r| (r.group.to_string(), r.kind.to_string()))
@@ -167,9 +172,9 @@ impl Reader<'_> {
     /// The pods of machines that wait where pods matter: a cluster has too many to read them all.
     async fn pods(&mut self, thresholds: &Thresholds) {
         let wants_pods = |case: &Case| matches!(case.stage(), Stage::Initialize | Stage::Ready | Stage::Terminate);
-        let stuck = Case::all(self.world, self.now, thresholds).filter(wants_pods);
+        let stuck = Case::all(self.state, self.now, thresholds).filter(wants_pods);
         let nodes: BTreeSet<String> = stuck.filter_map(|case| case.node.map(|n| n.name().to_owned())).take(NODES).collect();
-        self.world.mark(Input::Pods, Availability::Read);
+        self.state.mark(Input::Pods, Availability::Read);
         let client = self.client;
         let of_node = |source, node: &String| {
             let mut wanted = Wanted::of(client, Input::Pods, source);
@@ -182,14 +187,14 @@ impl Reader<'_> {
 
     /// Whether the kubelets of machines that do not join may create Nodes, where that is in doubt.
     async fn access(&mut self, thresholds: &Thresholds) {
-        let stuck = Case::all(self.world, self.now, thresholds);
+        let stuck = Case::all(self.state, self.now, thresholds);
         let identities: BTreeSet<Identity> = stuck.filter_map(|case| rules::identity_in_doubt(&case)).collect();
         for identity in identities.iter().take(IDENTITIES) {
             match review(self.client, identity).await {
                 Ok((answer, resource)) => self.one(Input::AccessReviews, &resource, &answer),
                 Err(failure) => {
                     self.complaints.push(format!("{}: {failure}", Input::AccessReviews.name()));
-                    self.world.mark(Input::AccessReviews, Availability::Missing(failure.to_string()));
+                    self.state.mark(Input::AccessReviews, Availability::Missing(failure.to_string()));
                     return;
                 }
             }

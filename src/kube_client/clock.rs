@@ -41,7 +41,7 @@ impl Clock {
     }
 
     /// Compares the clocks, by an answer to what was asked at that time.
-    pub fn hear(&self, answer: &HeaderMap, asked: Instant) {
+    pub fn observe(&self, answer: &HeaderMap, asked: Instant) {
         let date = answer.get(DATE).and_then(|date| DateTime::parse_from_rfc2822(date.to_str().ok()?).ok());
         if let Some(date) = date.filter(|_| asked.elapsed() < PROMPT) {
             self.compare(date.to_utc(), Utc::now());
@@ -85,9 +85,9 @@ mod tests {
     fn an_answer_that_was_long_under_way_says_nothing() {
         let headers = HeaderMap::from_iter([(DATE, "Thu, 15 Jan 2026 12:00:00 GMT".parse().unwrap())]);
         let clock = Clock::default();
-        clock.hear(&headers, Instant::now().checked_sub(Duration::from_secs(20)).unwrap());
+        clock.observe(&headers, Instant::now().checked_sub(Duration::from_secs(20)).unwrap());
         assert_eq!(clock.ahead(), 0);
-        clock.hear(&headers, Instant::now());
+        clock.observe(&headers, Instant::now());
         assert_ne!(clock.ahead(), 0);
     }
 }

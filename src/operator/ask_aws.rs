@@ -40,7 +40,7 @@ impl AskAws {
             return;
         }
         if self.asker.is_none() {
-            match Aws::new(&self.options, triage.world()) {
+            match Aws::new(&self.options, triage.cluster()) {
                 Ok(aws) => {
                     tracing::info!(region = aws.region(), "AWS is asked about what the cluster does not tell");
                     self.asker = Some(Asker::start(aws, self.changes.clone()));

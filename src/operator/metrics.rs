@@ -1,6 +1,6 @@
 //! What Prometheus sees. Gauges are made from the live state when they are scraped, so no series outlives its reason.
 //!
-//! Labels are bounded: causes, gates, outcomes and sources are lists in this code; NodePools are as many as the cluster has, and only
+//! Labels are bounded: causes, stages, outcomes and sources are lists in this code; NodePools are as many as the cluster has, and only
 //! those with stuck machines are there. No metric has the name of a machine. docs/metrics.md says how many series that makes.
 
 mod plain;
@@ -178,7 +178,7 @@ impl Metrics {
             drop(self.writes.get_or_create(&Written { result }));
         }
         for (result, reason) in
-            [(remediation::Outcome::Removed, remediation::REMOVED), (remediation::Outcome::PutBack, remediation::PUT_BACK)]
+            [(remediation::RemovalOutcome::Removed, remediation::REMOVED), (remediation::RemovalOutcome::PutBack, remediation::PUT_BACK)]
         {
             drop(self.remediations.get_or_create(&Remediated { result: result.label(), reason: reason.to_owned() }));
         }
@@ -240,7 +240,7 @@ impl Metrics {
         self.queue.set(i64::try_from(waiting).unwrap_or(i64::MAX));
     }
 
-    pub fn remediated(&self, result: remediation::Outcome, reason: &str) {
+    pub fn remediated(&self, result: remediation::RemovalOutcome, reason: &str) {
         self.remediations.get_or_create(&Remediated { result: result.label(), reason: reason.to_owned() }).inc();
     }
 
@@ -404,7 +404,7 @@ mod tests {
         }
         let reasons = || remediation::guard::ALL.iter().map(|guard| guard.reason);
         for reason in reasons() {
-            metrics.remediated(remediation::Outcome::Refused, reason);
+            metrics.remediated(remediation::RemovalOutcome::Refused, reason);
         }
         metrics.taints_kept(reasons().map(|reason| (reason.to_owned(), 1)).collect());
         let sources: Vec<_> = Watches::sources().map(|(_, name)| name).collect();

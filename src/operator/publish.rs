@@ -86,7 +86,7 @@ pub fn start(
 }
 
 #[derive(Debug)]
-enum Failure {
+enum WriteFailure {
     /// The API server will refuse it the next time too.
     Refused(String),
     Failed(String),
@@ -139,7 +139,7 @@ impl Publisher {
                         let writer = self.writer.clone();
                         under_way.spawn(async move {
                             let result = timeout(TIMEOUT.min(lasts), writer.carry_out(&waiting.task.work)).await;
-                            (waiting, result.unwrap_or(Err(Failure::TimedOut)))
+                            (waiting, result.unwrap_or(Err(WriteFailure::TimedOut)))
                         });
                     }
                 }
@@ -167,7 +167,7 @@ impl Publisher {
         }
     }
 
-    fn done(&mut self, waiting: Waiting, result: Result<(), Failure>) {
+    fn done(&mut self, waiting: Waiting, result: Result<(), WriteFailure>) {
         self.follow_the_lease();
         let key = waiting.task.work.key();
         let failure = match result {
@@ -184,16 +184,16 @@ impl Publisher {
                 }
                 None
             }
-            Err(Failure::Refused(why)) => {
+            Err(WriteFailure::Refused(why)) => {
                 self.metrics.wrote(WriteResult::Refused);
                 tracing::error!(name = key, why, "the API server refuses the NodeDiagnosis");
                 None
             }
-            Err(Failure::Failed(why)) => {
+            Err(WriteFailure::Failed(why)) => {
                 self.metrics.wrote(WriteResult::Error);
                 Some(why)
             }
-            Err(Failure::TimedOut) => {
+            Err(WriteFailure::TimedOut) => {
                 self.metrics.wrote(WriteResult::Timeout);
                 Some("no answer in time".to_owned())
             }
@@ -229,11 +229,11 @@ struct Writer {
 }
 
 impl Writer {
-    async fn carry_out(&self, work: &Work) -> Result<(), Failure> {
+    async fn carry_out(&self, work: &Work) -> Result<(), WriteFailure> {
         match work {
             Work::Write(write) => self.write(write).await,
             Work::Delete(delete) => {
-                status::delete(&self.client, delete).await.map_err(|error| Failure::Failed(failure::of(&error).to_string()))
+                status::delete(&self.client, delete).await.map_err(|error| WriteFailure::Failed(failure::of(&error).to_string()))
             }
             Work::Summarize(summary) => {
                 // An Event is a courtesy and is not tried again.
@@ -245,10 +245,10 @@ impl Writer {
         }
     }
 
-    async fn write(&self, write: &Write) -> Result<(), Failure> {
+    async fn write(&self, write: &Write) -> Result<(), WriteFailure> {
         status::write(&self.client, write).await.map_err(|error| match &error {
-            kube::Error::Api(answer) if answer.is_invalid() => Failure::Refused(answer.message.clone()),
-            other => Failure::Failed(failure::of(other).to_string()),
+            kube::Error::Api(answer) if answer.is_invalid() => WriteFailure::Refused(answer.message.clone()),
+            other => WriteFailure::Failed(failure::of(other).to_string()),
         })?;
         if write.announces {
             // The diagnosis is written; an Event is a courtesy and is not tried again.

@@ -4,7 +4,7 @@ use crate::operator::lease::Leads;
 use crate::operator::metrics::Metrics;
 use crate::operator::publish::remedy::{self, Remedy};
 use chrono::{DateTime, Utc};
-use engine::remediation::{Answer, Limits, Outcome, Remark, Remediation, Removal, Step};
+use engine::remediation::{Limits, PatchAnswer, Remark, Remediation, Removal, RemovalOutcome, Step};
 use engine::triage::Triage;
 use kube::Client;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 pub(super) struct Remedies {
     remediation: Remediation,
     orders: mpsc::Sender<Remedy>,
-    answers: mpsc::UnboundedReceiver<(Removal, Answer)>,
+    answers: mpsc::UnboundedReceiver<(Removal, PatchAnswer)>,
     metrics: Arc<Metrics>,
 }
 
@@ -24,12 +24,12 @@ impl Remedies {
     }
 
     /// The next answer to a removal.
-    pub(super) async fn answer(&mut self) -> Option<(Removal, Answer)> {
+    pub(super) async fn answer(&mut self) -> Option<(Removal, PatchAnswer)> {
         self.answers.recv().await
     }
 
     /// Takes in how a removal went.
-    pub(super) async fn heard(&mut self, removal: &Removal, answer: Answer, triage: &mut Triage, now: DateTime<Utc>) {
+    pub(super) async fn take_answer(&mut self, removal: &Removal, answer: PatchAnswer, triage: &mut Triage, now: DateTime<Utc>) {
         if let Some(remark) = self.remediation.done(removal, answer, now) {
             self.say(remark, triage, now).await;
         }
@@ -37,7 +37,7 @@ impl Remedies {
 
     /// Acts on the verdicts as they are now. Only for the replica that leads.
     pub(super) async fn look(&mut self, triage: &mut Triage, now: DateTime<Utc>) {
-        let steps = self.remediation.look(triage.world(), &triage.diagnoses(), |name| triage.is_written(name), now);
+        let steps = self.remediation.look(triage.cluster(), &triage.diagnoses(), |name| triage.is_written(name), now);
         for step in steps {
             match step {
                 Step::Remove(removal) => self.order(Remedy::Remove(Box::new(removal))).await,
@@ -57,7 +57,9 @@ impl Remedies {
         let Remark { diagnosis: name, result, reason, message } = &remark;
         self.metrics.remediated(*result, reason);
         match result {
-            Outcome::Announced | Outcome::Removed | Outcome::DryRun => tracing::info!(name, ?result, reason, message, "remediation"),
+            RemovalOutcome::Announced | RemovalOutcome::Removed | RemovalOutcome::DryRun => {
+                tracing::info!(name, ?result, reason, message, "remediation");
+            }
             _ => tracing::warn!(name, ?result, reason, message, "remediation"),
         }
         self.order(Remedy::Tell(diagnosis, remark)).await;

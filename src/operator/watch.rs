@@ -1,4 +1,4 @@
-//! The live way in: one watch per source, told apart into changes of the world.
+//! The live way in: one watch per source, told apart into changes of the state.
 //!
 //! A watch never ends. What cannot be read (not installed, not permitted, no answer) is said once and tried again, and when it
 //! appears it is picked up without a restart.
@@ -19,7 +19,7 @@ use crate::operator::metrics::Metrics;
 use chrono::Utc;
 use engine::api::NodeDiagnosis;
 use engine::objects::input::{Input, Source};
-use engine::objects::intern::Word;
+use engine::objects::intern::Interned;
 use engine::triage::change::{Change, ReadFailure, SourceState, Watched};
 use futures::{StreamExt, TryStreamExt};
 use known::Known;
@@ -203,7 +203,7 @@ impl Watch {
                 Ok(Some(watcher::Event::Init)) => known.begin(),
                 Ok(Some(watcher::Event::InitApply(object) | watcher::Event::Apply(object))) => {
                     failures = 0;
-                    known.saw(key_of(&object));
+                    known.seen(key_of(&object));
                     told.extend(self.applied(&object, &mut unreadable));
                 }
                 Ok(Some(watcher::Event::InitDone)) => {
@@ -269,10 +269,10 @@ impl Watch {
 }
 
 /// Namespace, and name.
-type Key = (Option<Word>, Word);
+type Key = (Option<Interned>, Interned);
 
 fn key_of(object: &Raw) -> Key {
-    (object.meta().namespace.as_deref().map(Word::from), object.name().into())
+    (object.meta().namespace.as_deref().map(Interned::from), object.name().into())
 }
 
 /// 1 s, 2 s, 4 s … 60 s.

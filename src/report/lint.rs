@@ -20,9 +20,9 @@ pub enum Format {
 }
 
 /// The findings in the given format; nothing, but for JSON, where there is none.
-pub fn render(findings: &[Finding], format: Format, colour: bool) -> Result<String, serde_json::Error> {
+pub fn render(findings: &[Finding], format: Format, color: bool) -> Result<String, serde_json::Error> {
     Ok(match format {
-        Format::Text => findings.iter().map(|finding| text(finding, colour)).collect::<Vec<_>>().join("\n"),
+        Format::Text => findings.iter().map(|finding| text(finding, color)).collect::<Vec<_>>().join("\n"),
         Format::Json => {
             let list = json!({"apiVersion": "nodewhy.dev/v1alpha1", "kind": "LintFindingList", "items": findings});
             serde_json::to_string_pretty(&list)? + "\n"
@@ -38,12 +38,12 @@ const fn level(level: Level) -> &'static str {
     }
 }
 
-fn text(finding: &Finding, colour: bool) -> String {
+fn text(finding: &Finding, color: bool) -> String {
     let Finding { file, line, column, exact, cause, blame, .. } = finding;
     let mut out = String::new();
     let head = format!("{}[{cause}]", level(finding.level));
     let code = if finding.level == Level::Error { "1;31" } else { "1;33" };
-    let shown = if colour { format!("\x1b[{code}m{head}\x1b[0m") } else { head.clone() };
+    let shown = if color { format!("\x1b[{code}m{head}\x1b[0m") } else { head.clone() };
     let message = paragraph(&format!("{}[{cause}]: ", level(finding.level)), 2, &finding.message);
     out.push_str(&message.replacen(&head, &shown, 1));
     let within = if *exact { None } else { blame.line.zip(blame.column) };
@@ -52,7 +52,7 @@ fn text(finding: &Finding, colour: bool) -> String {
     let _ = writeln!(out, "  --> {file}:{line}:{column}{field}");
     let number = if *exact { Some(*line) } else { blame.line.and_then(|line| usize::try_from(line).ok()) };
     if let (Some(excerpt), Some(number)) = (&blame.excerpt, number) {
-        out.push_str(&snippet::render(blame, excerpt, number, colour));
+        out.push_str(&snippet::render(blame, excerpt, number, color));
     }
     if let Some(fix) = &finding.fix {
         out.push_str(&paragraph("  fix: ", 7, fix));

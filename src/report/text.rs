@@ -9,11 +9,11 @@ use std::fmt::Write;
 /// Characters that text is wrapped at.
 pub(super) const WIDTH: usize = 110;
 
-pub fn render(diagnoses: &[NodeDiagnosis], colour: bool, now: DateTime<Utc>) -> String {
+pub fn render(diagnoses: &[NodeDiagnosis], color: bool, now: DateTime<Utc>) -> String {
     if diagnoses.is_empty() {
         return "Nothing is stuck.\n".to_owned();
     }
-    let mut page = Page { out: String::new(), colour, now };
+    let mut page = Page { out: String::new(), color, now };
     for (at, group) in groups(diagnoses).iter().enumerate() {
         if at > 0 {
             page.out.push('\n');
@@ -23,7 +23,7 @@ pub fn render(diagnoses: &[NodeDiagnosis], colour: bool, now: DateTime<Utc>) -> 
     page.out
 }
 
-/// Machines with the same cause, gate, pool, class and blame, in the order of their first.
+/// Machines with the same cause, stage, pool, class and blame, in the order of their first.
 fn groups(diagnoses: &[NodeDiagnosis]) -> Vec<Vec<(&NodeDiagnosis, &NodeDiagnosisStatus)>> {
     let mut groups: Vec<Vec<(&NodeDiagnosis, &NodeDiagnosisStatus)>> = Vec::new();
     for diagnosis in diagnoses {
@@ -45,17 +45,17 @@ fn groups(diagnoses: &[NodeDiagnosis]) -> Vec<Vec<(&NodeDiagnosis, &NodeDiagnosi
 
 struct Page {
     out: String,
-    colour: bool,
+    color: bool,
     now: DateTime<Utc>,
 }
 
 impl Page {
     fn bold(&self, text: &str) -> String {
-        if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+        if self.color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
     }
 
     fn red(&self, text: &str) -> String {
-        if self.colour { format!("\x1b[1;31m{text}\x1b[0m") } else { text.to_owned() }
+        if self.color { format!("\x1b[1;31m{text}\x1b[0m") } else { text.to_owned() }
     }
 
     fn line(&mut self, indent: usize, text: &str) {
@@ -132,7 +132,7 @@ impl Page {
             None => format!("{place}:{line}"),
         };
         self.line(2, &format!("--> {place}"));
-        self.out.push_str(&snippet::render(blame, excerpt, line as usize, self.colour));
+        self.out.push_str(&snippet::render(blame, excerpt, line as usize, self.color));
     }
 
     fn details(&mut self, status: &NodeDiagnosisStatus) {

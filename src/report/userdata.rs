@@ -3,7 +3,7 @@
 use super::snippet;
 use super::text::wrap;
 use engine::api::Blame;
-use engine::effective::{Effective, Kind, Machine, Origin, Outcome, Value};
+use engine::effective::{Effective, Kind, Machine, MergeOutcome, Origin, Value};
 use readers::source_text::{self, Span};
 use readers::userdata::{Consequence, Defect, LARGEST};
 use serde_json::{Value as Json, json};
@@ -27,8 +27,8 @@ pub fn json(pages: &[Page]) -> String {
 }
 
 /// The pages for people.
-pub fn text(pages: &[Page], colour: bool) -> String {
-    pages.iter().map(|page| page.text(colour)).collect::<Vec<_>>().join("\n")
+pub fn text(pages: &[Page], color: bool) -> String {
+    pages.iter().map(|page| page.text(color)).collect::<Vec<_>>().join("\n")
 }
 
 impl Page<'_> {
@@ -73,9 +73,9 @@ impl Page<'_> {
 
     fn value(&self, value: &Value) -> Json {
         let (outcome, by, because) = match &value.outcome {
-            Outcome::Effective => ("Effective", None, None),
-            Outcome::Overridden { by, because } => ("Overridden", Some(self.origin(by)), Some((*because).to_owned())),
-            Outcome::Lost(because) => ("Lost", None, Some(because.clone())),
+            MergeOutcome::Effective => ("Effective", None, None),
+            MergeOutcome::Overridden { by, because } => ("Overridden", Some(self.origin(by)), Some((*because).to_owned())),
+            MergeOutcome::Lost(because) => ("Lost", None, Some(because.clone())),
         };
         json!({
             "kind": kind(value.kind),
@@ -116,9 +116,9 @@ impl Page<'_> {
         }
     }
 
-    fn text(&self, colour: bool) -> String {
-        let bold = |text: &str| if colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
-        let red = |text: &str| if colour { format!("\x1b[1;31m{text}\x1b[0m") } else { text.to_owned() };
+    fn text(&self, color: bool) -> String {
+        let bold = |text: &str| if color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
+        let red = |text: &str| if color { format!("\x1b[1;31m{text}\x1b[0m") } else { text.to_owned() };
         let machine = &self.machine;
         let pool = machine.pool.map_or_else(String::new, |pool| format!(", NodePool {}", pool.name()));
         let version = |name: &str, version: Option<String>| version.map_or_else(String::new, |version| format!(", {name} {version}"));
@@ -144,11 +144,11 @@ impl Page<'_> {
         for note in &self.effective.notes {
             line(2, &format!("{note}."));
         }
-        let (gets, rest): (Vec<&Value>, Vec<&Value>) = self.effective.values.iter().partition(|v| v.outcome == Outcome::Effective);
+        let (gets, rest): (Vec<&Value>, Vec<&Value>) = self.effective.values.iter().partition(|v| v.outcome == MergeOutcome::Effective);
         self.table(&mut out, &bold("the kubelet gets"), &gets);
         self.table(&mut out, &bold("the kubelet does not get"), &rest);
         for defect in &self.effective.defects {
-            self.defect(&mut out, defect, colour);
+            self.defect(&mut out, defect, color);
         }
         let bytes = self.user_data().len();
         if machine.class.spec.user_data.is_some() {
@@ -190,20 +190,20 @@ impl Page<'_> {
         let shown = if value.literal { shown } else { format!("({shown})") };
         let perhaps = if value.exact { "" } else { "perhaps: not followed with certainty" };
         let fate = match &value.outcome {
-            Outcome::Effective => perhaps.to_owned(),
-            Outcome::Overridden { by, because } => format!("overridden by {}: {because}", self.said(by)),
-            Outcome::Lost(because) => format!("lost: {because}"),
+            MergeOutcome::Effective => perhaps.to_owned(),
+            MergeOutcome::Overridden { by, because } => format!("overridden by {}: {because}", self.said(by)),
+            MergeOutcome::Lost(because) => format!("lost: {because}"),
         };
         [source_text::mask(&name), shown, self.said(&value.origin), fate]
     }
 
-    fn defect(&self, out: &mut String, defect: &Defect, colour: bool) {
+    fn defect(&self, out: &mut String, defect: &Defect, color: bool) {
         let level = match defect.consequence(self.machine.family) {
             Consequence::NoLaunch | Consequence::NoJoin => "error",
             Consequence::Lost => "warning",
             Consequence::Unknown => "note",
         };
-        let level = if colour { format!("\x1b[1m{level}\x1b[0m") } else { level.to_owned() };
+        let level = if color { format!("\x1b[1m{level}\x1b[0m") } else { level.to_owned() };
         let message = source_text::mask(&defect.message);
         for (at, part) in wrap(&format!("{level}: {message}"), 110).into_iter().enumerate() {
             let _ = writeln!(out, "{}{part}", if at == 0 { "\n  " } else { "    " });
@@ -212,7 +212,7 @@ impl Page<'_> {
         let blame = Blame::object(&class.api_version, &class.kind, class.name()).at(self.user_data(), defect.span);
         let (Some(line), Some(column), Some(excerpt)) = (blame.line, blame.column, &blame.excerpt) else { return };
         let _ = writeln!(out, "  --> {}:{line}:{column}", self.source);
-        out.push_str(&snippet::render(&blame, excerpt, line as usize, colour));
+        out.push_str(&snippet::render(&blame, excerpt, line as usize, color));
     }
 }
 

@@ -4,7 +4,7 @@ use crate::control_plane::recipes::wait_until;
 use crate::control_plane::{ControlPlane, Nodewhy};
 use crate::operator::{diagnosis, install, metric};
 use chrono::{SecondsFormat, Utc};
-use engine::remediation::{Answer, Removal};
+use engine::remediation::{PatchAnswer, Removal};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
@@ -18,7 +18,7 @@ const SOON: Duration = Duration::from_secs(40);
 /// No waiting for what a test brings about at once; everything else as it is shipped.
 const AT_ONCE: [&str; 3] = ["--remediation-wait=0", "--proven-threshold=0", "--initialize-threshold=0"];
 
-/// A Node that the cloud controller has initialised, and that carries its taint again, beside one of its owner's.
+/// A Node that the cloud controller has initialized, and that carries its taint again, beside one of its owner's.
 fn stale_node(control_plane: &ControlPlane, name: &str) {
     let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
     control_plane.apply(json!({
@@ -164,7 +164,7 @@ fn the_taint_goes_only_with_the_role_and_one_that_comes_back_stops_everything() 
 }
 
 #[test]
-fn a_node_that_was_never_initialised_is_left_alone_until_that_is_asked_for_and_karpenter_vouches() {
+fn a_node_that_was_never_initialized_is_left_alone_until_that_is_asked_for_and_karpenter_vouches() {
     let control_plane = ControlPlane::start();
     control_plane.karpenter_crds("1.14.1");
     let rights = install(&control_plane);
@@ -334,10 +334,10 @@ async fn remove(client: Client, name: String, fenced: bool, mut dice: Dice) -> R
             removal.patch.0.retain(|operation| matches!(operation, json_patch::PatchOperation::Remove(_)));
         }
         match remedy::remove(&client, &removal).await {
-            Answer::Done(_) => race.removed += 1,
-            Answer::Conflict => race.conflicts += 1,
+            PatchAnswer::Done(_) => race.removed += 1,
+            PatchAnswer::Conflict => race.conflicts += 1,
             // Without the fence the place may be past the end of the list.
-            Answer::Rejected(_) if !fenced => {}
+            PatchAnswer::Rejected(_) if !fenced => {}
             other => panic!("{other:?}"),
         }
     }

@@ -12,7 +12,7 @@ mod watched;
 
 use chrono::{DateTime, Utc};
 use engine::case::stage::Thresholds;
-use engine::cluster_state::World;
+use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
 use engine::objects::input::{Input, Reading, TypeMeta};
 use fastrand::Rng;
@@ -136,11 +136,11 @@ fn odd_objects_in_a_dump_hide_nothing_and_each_is_accounted_for() {
                 ("documents.yaml", all.iter().map(as_yaml).collect::<Vec<_>>().concat()),
             ];
             for (file, text) in written {
-                let (mut world, mut summary) = (World::default(), Summary::default());
-                load_from(file, mutation::finish(&text).as_bytes(), &mut world, &mut summary);
+                let (mut state, mut summary) = (ClusterState::default(), Summary::default());
+                load_from(file, mutation::finish(&text).as_bytes(), &mut state, &mut summary);
                 let said = || format!("seed {seed}, {} in {file}: {done:#?}\n{:#?}", input.name(), summary.complaints);
                 for number in 0..ODD {
-                    assert!(world.claim(&format!("neighbour-{number}")).is_some(), "neighbour-{number} is hidden; {}", said());
+                    assert!(state.claim(&format!("neighbour-{number}")).is_some(), "neighbour-{number} is hidden; {}", said());
                 }
                 let accounted = summary.objects + summary.ignored + summary.complaints.len();
                 assert_eq!(accounted, all.len(), "{}", said());
@@ -149,7 +149,7 @@ fn odd_objects_in_a_dump_hide_nothing_and_each_is_accounted_for() {
                     assert_eq!(place, (file, true, true), "{complaint}; {}", said());
                     assert!(complaint.message.len() < 500 && !complaint.message.contains('\u{1b}'), "{complaint}");
                 }
-                let diagnoses = diagnose(&world, now(), &Thresholds::default());
+                let diagnoses = diagnose(&state, now(), &Thresholds::default());
                 let judged = diagnoses.iter().filter(|d| d.spec.subject.name.starts_with("neighbour-")).count();
                 assert!(judged >= ODD - 1, "{judged} of {ODD} neighbours are judged; {}", said());
             }

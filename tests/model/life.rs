@@ -146,5 +146,5 @@ pub fn before(objects: Vec<Value>) -> Vec<Value> {
     objects.into_iter().map(named).collect()
 }
 
-/// Longer than any gate's patience.
+/// Longer than any stage's patience.
 pub const PATIENCE: TimeDelta = TimeDelta::minutes(80);

@@ -14,7 +14,7 @@ use chrono::{DateTime, SubsecRound, Utc};
 use cluster::{Cluster, Shared, client, lock};
 use engine::api::{NodeDiagnosis, Outcome, Stage};
 use engine::case::stage::Thresholds;
-use engine::cluster_state::{Availability, World};
+use engine::cluster_state::{Availability, ClusterState};
 use engine::diagnose::diagnose;
 use engine::objects::input::Input;
 use engine::triage::change::Change;
@@ -90,7 +90,7 @@ impl Run {
         }
     }
 
-    fn hear(&mut self, change: Change) {
+    fn note_change(&mut self, change: Change) {
         self.tell(|| format!("heard {}", short(&change)));
         if self.bug == Bug::IgnoresDeletions && matches!(change, Change::DiagnosisGone(_)) {
             return;
@@ -101,14 +101,14 @@ impl Run {
 
     fn hear_all(&mut self, said: Vec<Change>) {
         for change in said {
-            self.hear(change);
+            self.note_change(change);
         }
     }
 
     /// The operator's turn.
     async fn turn(&mut self) {
         while let Ok(change) = self.operator.changes.try_recv() {
-            self.hear(change);
+            self.note_change(change);
         }
         let now = self.now();
         for order in self.operator.triage.look(now) {
@@ -177,7 +177,7 @@ impl Run {
     /// A cluster without running pods.
     fn answer_pods(&mut self) {
         for node in std::mem::take(&mut self.operator.pods) {
-            self.hear(Change::Pods { node, pods: Ok(Vec::new()) });
+            self.note_change(Change::Pods { node, pods: Ok(Vec::new()) });
         }
     }
 
@@ -208,17 +208,17 @@ impl Run {
     fn faults(&self) -> Option<String> {
         let now = self.now();
         let cluster = lock(&self.cluster);
-        let mut world = World::default();
-        for input in Input::ALL.into_iter().filter(|input| self.operator.triage.world().missing(*input).is_none()) {
-            world.mark(input, Availability::Read);
+        let mut state = ClusterState::default();
+        for input in Input::ALL.into_iter().filter(|input| self.operator.triage.cluster().missing(*input).is_none()) {
+            state.mark(input, Availability::Read);
         }
         for object in cluster.objects() {
-            world.apply(object, now);
+            state.apply(object, now);
         }
         // What was said of a machine that ends is of the past, and may be forgotten.
         // A verdict that the registration timeout has ended stays, even where the deletion hangs afterwards.
         let open = |d: &NodeDiagnosis| d.status.as_ref().is_none_or(|s| s.outcome.is_none());
-        let from_scratch = diagnose(&world, now, &Thresholds::default());
+        let from_scratch = diagnose(&state, now, &Thresholds::default());
         let killed = cluster.diagnoses().filter(is_killed).map(|d| d.spec.subject.uid);
         let ended: BTreeSet<_> = killed.chain(self.forgotten.iter().cloned()).collect();
         let hangs =

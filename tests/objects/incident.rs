@@ -2,7 +2,7 @@
 
 use super::cluster;
 use super::fleet::{Fate, claim, node, now};
-use engine::cluster_state::World;
+use engine::cluster_state::ClusterState;
 use engine::objects::input::{Input, Object};
 use serde_json::{Value, json};
 
@@ -145,7 +145,7 @@ fn condition(type_: &str, status: &str, reason: &str, message: &str) -> Value {
     json!({"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": "2026-01-15T11:40:00Z"})
 }
 
-/// The conditions of a claim that is registered and waits for the end of its initialisation.
+/// The conditions of a claim that is registered and waits for the end of its initialization.
 fn uninitialized(n: usize, reason: &str, message: &str) -> Value {
     with(n, &condition("Initialized", "Unknown", reason, message))
 }
@@ -164,12 +164,12 @@ impl Incident {
     }
 
     /// A fleet of so many machines.
-    pub fn fleet(&self, machines: usize) -> World {
-        let mut world = cluster(self.cluster);
+    pub fn fleet(&self, machines: usize) -> ClusterState {
+        let mut state = cluster(self.cluster);
         for (input, object) in (0..machines).flat_map(|n| self.machine(n)) {
-            world.apply(Object::from_value(input, object).expect("an object"), now());
+            state.apply(Object::from_value(input, object).expect("an object"), now());
         }
-        world
+        state
     }
 
     fn machine(&self, n: usize) -> Vec<(Input, Value)> {

@@ -5,7 +5,7 @@
 pub mod fleet;
 pub mod incident;
 
-use engine::cluster_state::World;
+use engine::cluster_state::ClusterState;
 use nodewhy::ingest::dump::{Summary, load_from};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -35,12 +35,12 @@ pub fn over_cluster(text: &str) -> Vec<Value> {
 }
 
 /// That cluster, read.
-pub fn cluster(text: &str) -> World {
-    let (mut world, mut summary) = (World::default(), Summary::default());
+pub fn cluster(text: &str) -> ClusterState {
+    let (mut state, mut summary) = (ClusterState::default(), Summary::default());
     let list = json!({"apiVersion": "v1", "kind": "List", "items": over_cluster(text)});
-    load_from("the cluster", list.to_string().as_bytes(), &mut world, &mut summary);
+    load_from("the cluster", list.to_string().as_bytes(), &mut state, &mut summary);
     assert!(summary.complaints.is_empty(), "{:?}", summary.complaints);
-    world
+    state
 }
 
 /// The folders of the real cases, in order.

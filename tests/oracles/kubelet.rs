@@ -175,7 +175,7 @@ fn words_become_the_same_flags() {
         "--a=b",
         "--node-labels=",
         "-node-labels=a=b",
-        "--feature-gates=A=true",
+        "--feature-stages=A=true",
         "--cluster-dns=10.0.0.1",
         "--serialize-image-pulls",
         "--cloud-provider=external",

@@ -32,7 +32,7 @@ pub fn read(output: &[u8]) -> Console {
     let mut lines: Vec<ConsoleLine> = Vec::new();
     for line in text.lines() {
         let Some((program, _)) = FAILURES.iter().find(|(_, words)| words.iter().all(|word| line.contains(word))) else { continue };
-        let mut shown: String = without_colours(&source_text::mask(line)).trim().chars().take(LONGEST).collect();
+        let mut shown: String = without_colors(&source_text::mask(line)).trim().chars().take(LONGEST).collect();
         if shown.chars().count() == LONGEST {
             shown.push('…');
         }
@@ -47,7 +47,7 @@ pub fn read(output: &[u8]) -> Console {
 }
 
 /// Without the terminal's escapes: masking has made blanks of their first byte.
-fn without_colours(line: &str) -> String {
+fn without_colors(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;
     while let Some((before, after)) = rest.split_once(" [") {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_go_and_brackets_stay() {
+    fn colors_go_and_brackets_stay() {
         let line = "\x1b[0;1;31m[FAILED]\x1b[0m early-boot-config Failed [ 12.3] \x1b[0m";
         let console = read(line.as_bytes());
         assert_eq!(console.lines[0].text, "[FAILED] early-boot-config Failed [ 12.3]");

@@ -2,7 +2,7 @@
 
 use super::console;
 use super::questions::Call;
-use super::transport::{Failure, Service, Transport, Unsigned, encode};
+use super::transport::{CallFailure, Service, Transport, Unsigned, encode};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, NaiveDateTime, Utc};
@@ -18,7 +18,7 @@ const VERSION: &str = "2016-11-15";
 /// Values that one filter takes. Source: EC2 API reference, "Filter".
 pub const BATCH: usize = 100;
 
-async fn call<T: DeserializeOwned>(transport: &mut Transport, call: Call, parameters: &[(String, &str)]) -> Result<T, Failure> {
+async fn call<T: DeserializeOwned>(transport: &mut Transport, call: Call, parameters: &[(String, &str)]) -> Result<T, CallFailure> {
     let action = call.action().rsplit(':').next().unwrap_or_default();
     let parameters = parameters.iter().map(|(name, value)| format!("&{name}={}", encode(value)));
     let form = parameters.fold(format!("Action={action}&Version={VERSION}"), |form, parameter| form + &parameter);
@@ -26,9 +26,9 @@ async fn call<T: DeserializeOwned>(transport: &mut Transport, call: Call, parame
     read(&transport.send(&unsigned).await?)
 }
 
-fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Failure> {
-    let text = std::str::from_utf8(answer).map_err(|_| Failure::Unanswered("the answer is no text".to_owned()))?;
-    quick_xml::de::from_str(text).map_err(|error| Failure::Unanswered(format!("the answer cannot be read: {error}")))
+fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, CallFailure> {
+    let text = std::str::from_utf8(answer).map_err(|_| CallFailure::Unanswered("the answer is no text".to_owned()))?;
+    quick_xml::de::from_str(text).map_err(|error| CallFailure::Unanswered(format!("the answer cannot be read: {error}")))
 }
 
 fn filter<'v>(name: &'v str, values: &'v [&str]) -> Vec<(String, &'v str)> {
@@ -42,7 +42,7 @@ fn answers(asked: &[&str], mut shown: BTreeMap<String, Answer>) -> Vec<(String, 
 }
 
 /// Deprecated and disabled ones too: only these flags show them.
-pub async fn images(transport: &mut Transport, ids: &[&str]) -> Result<Vec<(String, Answer)>, Failure> {
+pub async fn images(transport: &mut Transport, ids: &[&str]) -> Result<Vec<(String, Answer)>, CallFailure> {
     let mut parameters = filter("image-id", ids);
     parameters.extend([("IncludeDeprecated".to_owned(), "true"), ("IncludeDisabled".to_owned(), "true")]);
     let found: Images = call(transport, Call::DescribeImages, &parameters).await?;
@@ -51,7 +51,7 @@ pub async fn images(transport: &mut Transport, ids: &[&str]) -> Result<Vec<(Stri
 
 /// The newest image that a selector term takes, were it available.
 /// Source: karpenter-provider-aws v1.14.1 pkg/providers/amifamily/ami.go `DescribeImageQueries`, which adds `state=available`.
-pub async fn newest(transport: &mut Transport, term: &AmiTerm) -> Result<Option<(String, Image)>, Failure> {
+pub async fn newest(transport: &mut Transport, term: &AmiTerm) -> Result<Option<(String, Image)>, CallFailure> {
     let mut parameters = vec![("IncludeDeprecated".to_owned(), "true")];
     match term.owner.as_ref().and_then(serde_json::Value::as_str) {
         Some(owner) => parameters.push(("Owner.1".to_owned(), owner)),
@@ -74,25 +74,25 @@ pub async fn newest(transport: &mut Transport, term: &AmiTerm) -> Result<Option<
     Ok(newest.map(|image| (image.image_id.clone(), image.into())))
 }
 
-pub async fn instances(transport: &mut Transport, ids: &[&str]) -> Result<Vec<(String, Answer)>, Failure> {
+pub async fn instances(transport: &mut Transport, ids: &[&str]) -> Result<Vec<(String, Answer)>, CallFailure> {
     let found: Instances = call(transport, Call::DescribeInstances, &filter("instance-id", ids)).await?;
     let instances = found.reservation_set.item.into_iter().flat_map(|reservation| reservation.instances_set.item);
     Ok(answers(ids, instances.map(|i| (i.instance_id.clone(), Answer::Instance(Box::new(i.into())))).collect()))
 }
 
 /// Of instances that are known to run.
-pub async fn checks(transport: &mut Transport, ids: &[&str]) -> Result<Vec<(String, Answer)>, Failure> {
+pub async fn checks(transport: &mut Transport, ids: &[&str]) -> Result<Vec<(String, Answer)>, CallFailure> {
     let parameters: Vec<(String, &str)> = ids.iter().enumerate().map(|(n, id)| (format!("InstanceId.{}", n + 1), *id)).collect();
     let found: Statuses = call(transport, Call::DescribeInstanceStatus, &parameters).await?;
     let checks = |s: StatusItem| Answer::Checks(Checks { system: s.system_status.status, instance: s.instance_status.status });
     Ok(answers(ids, found.instance_status_set.item.into_iter().map(|s| (s.instance_id.clone(), checks(s))).collect()))
 }
 
-pub async fn console(transport: &mut Transport, id: &str) -> Result<Answer, Failure> {
+pub async fn console(transport: &mut Transport, id: &str) -> Result<Answer, CallFailure> {
     // `Latest` is for Nitro only, and others refuse it: what was posted after the boot is enough.
     let output: Output = call(transport, Call::GetConsoleOutput, &[("InstanceId".to_owned(), id)]).await?;
     let base64: String = output.output.split_whitespace().collect();
-    let text = STANDARD.decode(base64).map_err(|_| Failure::Unanswered("the console is no base64".to_owned()))?;
+    let text = STANDARD.decode(base64).map_err(|_| CallFailure::Unanswered("the console is no base64".to_owned()))?;
     Ok(Answer::Console(console::read(&text)))
 }
 
@@ -165,7 +165,7 @@ struct Reservation {
 struct InstanceItem {
     instance_id: String,
     image_id: String,
-    instance_state: State,
+    instance_state: StateXml,
     private_dns_name: String,
     /// `User initiated (2026-01-15 12:05:10 GMT)`, for stops and terminations by call.
     reason: String,
@@ -176,7 +176,7 @@ struct InstanceItem {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct State {
+struct StateXml {
     name: String,
 }
 
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(empty.images_set.item.len(), 0);
         assert_eq!(answers(&["ami-1"], BTreeMap::new()), [("ami-1".to_owned(), Answer::Absent)]);
         for broken in [&b""[..], b"<html>", b"\xff\xfe", b"<DescribeImagesResponse/>", b"{}"] {
-            assert!(matches!(read::<Images>(broken), Err(Failure::Unanswered(_))), "{broken:?}");
+            assert!(matches!(read::<Images>(broken), Err(CallFailure::Unanswered(_))), "{broken:?}");
         }
     }
 }

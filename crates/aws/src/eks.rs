@@ -1,7 +1,7 @@
 //! EKS: the cluster and its access entries. REST and JSON.
 
 use super::questions::Call;
-use super::transport::{Failure, Service, Transport, Unsigned, encode};
+use super::transport::{CallFailure, Service, Transport, Unsigned, encode};
 use chrono::{DateTime, Utc};
 use engine::objects::{AccessEntry, Answer, EksCluster};
 use http::Method;
@@ -11,16 +11,16 @@ use serde::de::DeserializeOwned;
 /// Pages of access entries that are read, of 100 each.
 const PAGES: usize = 20;
 
-async fn get<T: DeserializeOwned>(transport: &mut Transport, call: Call, path: String) -> Result<T, Failure> {
+async fn get<T: DeserializeOwned>(transport: &mut Transport, call: Call, path: String) -> Result<T, CallFailure> {
     let unsigned = Unsigned { call, service: Service::Eks, method: Method::GET, path, form: String::new() };
     let answer = transport.send(&unsigned).await?;
-    serde_json::from_slice(&answer).map_err(|error| Failure::Unanswered(format!("the answer cannot be read: {error}")))
+    serde_json::from_slice(&answer).map_err(|error| CallFailure::Unanswered(format!("the answer cannot be read: {error}")))
 }
 
-pub async fn cluster(transport: &mut Transport, name: &str) -> Result<Answer, Failure> {
+pub async fn cluster(transport: &mut Transport, name: &str) -> Result<Answer, CallFailure> {
     let found: Result<Described, _> = get(transport, Call::DescribeCluster, format!("/clusters/{}", encode(name))).await;
     let Described { cluster } = match found {
-        Err(Failure::Absent(_)) => return Ok(Answer::Absent),
+        Err(CallFailure::Absent(_)) => return Ok(Answer::Absent),
         found => found?,
     };
     Ok(Answer::Cluster(EksCluster {
@@ -34,21 +34,21 @@ pub async fn cluster(transport: &mut Transport, name: &str) -> Result<Answer, Fa
 
 /// The entry of a role by its name: the role that EC2's machines have is of the cluster's own account, so the name is enough. The call
 /// that failed comes with the failure.
-pub async fn access_entry(transport: &mut Transport, cluster: &str, role: &str) -> Result<Answer, (Call, Failure)> {
+pub async fn access_entry(transport: &mut Transport, cluster: &str, role: &str) -> Result<Answer, (Call, CallFailure)> {
     let entries = format!("/clusters/{}/access-entries", encode(cluster));
     let mut token = String::new();
     for _ in 0..PAGES {
         let page: Listed =
             get(transport, Call::ListAccessEntries, format!("{entries}?maxResults=100{token}")).await.map_err(|failure| match failure {
                 // It is the cluster that is not there.
-                Failure::Absent(why) => (Call::ListAccessEntries, Failure::Unanswered(why)),
+                CallFailure::Absent(why) => (Call::ListAccessEntries, CallFailure::Unanswered(why)),
                 failure => (Call::ListAccessEntries, failure),
             })?;
         let of_role = |arn: &&String| arn.split_once(":role/").is_some_and(|(_, path)| path.rsplit('/').next() == Some(role));
         if let Some(arn) = page.access_entries.iter().find(of_role) {
             let found = get::<DescribedEntry>(transport, Call::DescribeAccessEntry, format!("{entries}/{}", encode(arn))).await;
             let entry = match found {
-                Err(Failure::Absent(_)) => return Ok(Answer::Absent),
+                Err(CallFailure::Absent(_)) => return Ok(Answer::Absent),
                 found => found.map_err(|failure| (Call::DescribeAccessEntry, failure))?.access_entry,
             };
             return Ok(Answer::AccessEntry(AccessEntry {
@@ -62,7 +62,7 @@ pub async fn access_entry(transport: &mut Transport, cluster: &str, role: &str) 
             None => return Ok(Answer::Absent),
         }
     }
-    Err((Call::ListAccessEntries, Failure::Unanswered(format!("the cluster has more than {} access entries", PAGES * 100))))
+    Err((Call::ListAccessEntries, CallFailure::Unanswered(format!("the cluster has more than {} access entries", PAGES * 100))))
 }
 
 /// EKS writes seconds since 1970, with a fraction.

@@ -1,22 +1,22 @@
 //! IAM: which role is in an instance profile. Query in, XML out.
 
 use super::questions::Call;
-use super::transport::{Failure, Service, Transport, Unsigned, encode};
+use super::transport::{CallFailure, Service, Transport, Unsigned, encode};
 use chrono::{DateTime, Utc};
 use engine::objects::{Answer, InstanceProfile};
 use http::Method;
 use serde::Deserialize;
 
-pub async fn instance_profile(transport: &mut Transport, name: &str) -> Result<Answer, Failure> {
+pub async fn instance_profile(transport: &mut Transport, name: &str) -> Result<Answer, CallFailure> {
     let form = format!("Action=GetInstanceProfile&Version=2010-05-08&InstanceProfileName={}", encode(name));
     let unsigned = Unsigned { call: Call::GetInstanceProfile, service: Service::Iam, method: Method::POST, path: "/".to_owned(), form };
     let answer = match transport.send(&unsigned).await {
-        Err(Failure::Absent(_)) => return Ok(Answer::Absent),
+        Err(CallFailure::Absent(_)) => return Ok(Answer::Absent),
         answer => answer?,
     };
     let text = String::from_utf8_lossy(&answer);
     let found: Response =
-        quick_xml::de::from_str(&text).map_err(|error| Failure::Unanswered(format!("the answer cannot be read: {error}")))?;
+        quick_xml::de::from_str(&text).map_err(|error| CallFailure::Unanswered(format!("the answer cannot be read: {error}")))?;
     let role = found.result.instance_profile.roles.member.into_iter().next();
     Ok(Answer::InstanceProfile(InstanceProfile {
         role_created: role.as_ref().and_then(|role| role.create_date.parse::<DateTime<Utc>>().ok()),
@@ -27,12 +27,12 @@ pub async fn instance_profile(transport: &mut Transport, name: &str) -> Result<A
 #[derive(Debug, Deserialize)]
 struct Response {
     #[serde(rename = "GetInstanceProfileResult")]
-    result: Outcome,
+    result: GetInstanceProfileResult,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Outcome {
+struct GetInstanceProfileResult {
     instance_profile: Profile,
 }
 

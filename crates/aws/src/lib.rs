@@ -1,6 +1,6 @@
 //! What only AWS can tell: opt-in, read-only, and never inside a rule.
 //!
-//! A machine's verdict leaves [`questions`] open; [`Aws::answer`] asks them and gives documents, which the world takes in as it takes
+//! A machine's verdict leaves [`questions`] open; [`Aws::answer`] asks them and gives documents, which the cluster takes in as it takes
 //! objects. Then the machine is judged again.
 
 mod console;
@@ -13,7 +13,7 @@ mod transport;
 use chrono::{DateTime, SubsecRound, Utc};
 use engine::case::Case;
 use engine::case::stage::Thresholds;
-use engine::cluster_state::World;
+use engine::cluster_state::ClusterState;
 use engine::diagnose::{self, Judgement};
 use engine::objects::input::Object;
 use engine::objects::{Ami, AmiTerm, Answer, AwsObservation, Meta, Refusal};
@@ -22,7 +22,7 @@ use questions::{Call, Question};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
-use transport::{Failure, Transport};
+use transport::{CallFailure, Transport};
 
 /// How AWS is asked.
 #[derive(Debug, Clone)]
@@ -75,10 +75,10 @@ fn good_for(answer: &Answer) -> Duration {
 
 impl Aws {
     /// Nothing is asked yet.
-    pub fn new(options: &Options, world: &World) -> Result<Self, Error> {
+    pub fn new(options: &Options, cluster: &ClusterState) -> Result<Self, Error> {
         let named = |name: &str| std::env::var(name).ok().filter(|region| !region.is_empty());
         let region =
-            options.region.clone().or_else(|| region_of(world)).or_else(|| named("AWS_REGION")).or_else(|| named("AWS_DEFAULT_REGION"));
+            options.region.clone().or_else(|| region_of(cluster)).or_else(|| named("AWS_REGION")).or_else(|| named("AWS_DEFAULT_REGION"));
         let transport = Transport::new(region.ok_or(Error::NoRegion)?, options.endpoint.clone(), options.calls_per_minute)?;
         Ok(Self { transport, fresh: BTreeMap::new(), denied: BTreeMap::new(), down: BTreeMap::new(), spent: false })
     }
@@ -199,30 +199,30 @@ impl Aws {
     }
 
     /// What a failure tells; nothing where the budget is spent.
-    fn refused(&mut self, call: Call, failure: &Failure) -> Option<Answer> {
+    fn refused(&mut self, call: Call, failure: &CallFailure) -> Option<Answer> {
         let why = failure.to_string();
         match failure {
-            Failure::Budget => {
+            CallFailure::Budget => {
                 self.spent = true;
                 return None;
             }
-            Failure::Denied(_) => {
+            CallFailure::Denied(_) => {
                 // A denial of one thing only, as the console's of a machine without the tag, says nothing of the next.
                 if call != Call::GetConsoleOutput {
                     self.denied.insert(call, (Instant::now() + Duration::from_mins(15), why.clone()));
                 }
             }
-            Failure::Credentials(_) => {
+            CallFailure::Credentials(_) => {
                 let until = Instant::now() + DOWN_FOR;
                 self.down.extend(Call::ALL.map(|call| (call.service(), (until, why.clone()))));
             }
-            Failure::Down(_) => {
+            CallFailure::Down(_) => {
                 self.down.insert(call.service(), (Instant::now() + DOWN_FOR, why.clone()));
             }
-            Failure::Absent(_) => return Some(Answer::Absent),
-            Failure::Unanswered(_) | Failure::Busy(_) => {}
+            CallFailure::Absent(_) => return Some(Answer::Absent),
+            CallFailure::Unanswered(_) | CallFailure::Busy(_) => {}
         }
-        let denied = matches!(failure, Failure::Denied(_));
+        let denied = matches!(failure, CallFailure::Denied(_));
         Some(Answer::Refused(Refusal { action: call.action().to_owned(), why, denied }))
     }
 }
@@ -247,9 +247,9 @@ pub fn document(observation: &AwsObservation) -> serde_json::Value {
 
 /// The region in which the cluster's machines are, as they say themselves.
 #[must_use]
-pub fn region_of(world: &World) -> Option<String> {
-    let label = world.nodes().find_map(|node| node.metadata.label("topology.kubernetes.io/region").map(str::to_owned));
-    let ids = || world.nodes().map(|n| n.spec.provider_id.as_str()).chain(world.claims().map(|c| c.status.provider_id.as_str()));
+pub fn region_of(cluster: &ClusterState) -> Option<String> {
+    let label = cluster.nodes().find_map(|node| node.metadata.label("topology.kubernetes.io/region").map(str::to_owned));
+    let ids = || cluster.nodes().map(|n| n.spec.provider_id.as_str()).chain(cluster.claims().map(|c| c.status.provider_id.as_str()));
     label.or_else(|| ids().find_map(|id| region_of_zone(id.strip_prefix("aws:///")?.split('/').next()?)))
 }
 
@@ -264,17 +264,17 @@ fn region_of_zone(zone: &str) -> Option<String> {
 /// Rounds of asking: what is asked last follows from what was answered before.
 const ROUNDS: usize = 4;
 
-/// Asks all that is open in a world that stands still, and takes the answers in; gives them, too.
-pub async fn ask(aws: &mut Aws, world: &mut World, now: DateTime<Utc>, thresholds: &Thresholds) -> Vec<AwsObservation> {
+/// Asks all that is open in a cluster that stands still, and takes the answers in; gives them, too.
+pub async fn ask(aws: &mut Aws, cluster: &mut ClusterState, now: DateTime<Utc>, thresholds: &Thresholds) -> Vec<AwsObservation> {
     let mut all = Vec::new();
     for _ in 0..ROUNDS {
-        let questions: BTreeSet<Question> = Case::all(world, now, thresholds).flat_map(|case| open(&case, thresholds)).collect();
+        let questions: BTreeSet<Question> = Case::all(cluster, now, thresholds).flat_map(|case| open(&case, thresholds)).collect();
         let answers = aws.answer(questions, Utc::now()).await;
         if answers.is_empty() {
             break;
         }
         for answer in &answers {
-            world.apply(Object::AwsObservation(answer.clone()), now);
+            cluster.apply(Object::AwsObservation(answer.clone()), now);
         }
         all.extend(answers);
     }

@@ -156,7 +156,7 @@ pub fn of(case: &Case, verdict: &NodeDiagnosisStatus) -> BTreeSet<Question> {
 
 fn images(case: &Case, questions: &mut BTreeSet<Question>) {
     let Some(image) = rules::launch::image_not_available::image(case) else { return };
-    if matches!(case.world.aws().image(image), Told::Absent(_)) {
+    if matches!(case.cluster.aws().image(image), Told::Absent(_)) {
         witness(case, questions);
     }
     questions.insert(Question::Image(image.to_owned()));
@@ -165,7 +165,7 @@ fn images(case: &Case, questions: &mut BTreeSet<Question>) {
 fn instance(case: &Case, questions: &mut BTreeSet<Question>) {
     let Some(id) = case.instance_id() else { return };
     questions.insert(Question::Instance(id.to_owned()));
-    match case.world.aws().instance(id) {
+    match case.cluster.aws().instance(id) {
         Told::Is(instance, _) if instance.state == "running" => {
             questions.insert(Question::Checks(id.to_owned()));
             if case.now - case.wait.since >= CONSOLE_AFTER {
@@ -179,14 +179,14 @@ fn instance(case: &Case, questions: &mut BTreeSet<Question>) {
 
 /// An instance that surely runs: where EC2 does not show it, region or account is another one.
 fn witness(case: &Case, questions: &mut BTreeSet<Question>) {
-    if !case.world.aws().sees_instances() {
-        let ready = case.world.nodes().filter(|node| node.is_ready()).find_map(|node| node.instance_id());
+    if !case.cluster.aws().sees_instances() {
+        let ready = case.cluster.nodes().filter(|node| node.is_ready()).find_map(|node| node.instance_id());
         questions.extend(ready.map(|id| Question::Instance(id.to_owned())));
     }
 }
 
 fn role(case: &Case, questions: &mut BTreeSet<Question>) {
-    let (Some(class), aws) = (case.class(), case.world.aws()) else { return };
+    let (Some(class), aws) = (case.class(), case.cluster.aws()) else { return };
     questions.extend(class.instance_profile().map(|name| Question::InstanceProfile(name.to_owned())));
     let Some(cluster) = case.cluster_name() else { return };
     questions.insert(Question::Cluster(cluster.to_owned()));

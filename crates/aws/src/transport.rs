@@ -72,7 +72,7 @@ impl Service {
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum CallFailure {
     /// IAM denies the action.
     #[error("{0}")]
     Denied(String),
@@ -139,30 +139,31 @@ impl Transport {
     }
 
     /// Sends a call, and once more where AWS is busy.
-    pub async fn send(&mut self, unsigned: &Unsigned) -> Result<Bytes, Failure> {
+    pub async fn send(&mut self, unsigned: &Unsigned) -> Result<Bytes, CallFailure> {
         let mut wait = FIRST_WAIT;
         for again in 1.. {
             self.budget.take().await?;
             tracing::debug!(action = unsigned.call.action(), "asks AWS");
             match self.once(unsigned).await {
-                Err(Failure::Busy(why)) if again >= TRIES => return Err(Failure::Down(why)),
-                Err(Failure::Busy(_)) => sleep(wait + jitter(wait)).await,
+                Err(CallFailure::Busy(why)) if again >= TRIES => return Err(CallFailure::Down(why)),
+                Err(CallFailure::Busy(_)) => sleep(wait + jitter(wait)).await,
                 answer => return answer,
             }
             wait *= 2;
         }
-        Err(Failure::Budget)
+        Err(CallFailure::Budget)
     }
 
-    async fn once(&self, unsigned: &Unsigned) -> Result<Bytes, Failure> {
+    async fn once(&self, unsigned: &Unsigned) -> Result<Bytes, CallFailure> {
         let request = self.sign(unsigned).await?;
         let response = timeout(TIMEOUT, fetch(&self.http, request)).await;
-        let response = response.map_err(|_| Failure::Down(format!("no answer within {} s", TIMEOUT.as_secs())))?.map_err(Failure::Down)?;
+        let response =
+            response.map_err(|_| CallFailure::Down(format!("no answer within {} s", TIMEOUT.as_secs())))?.map_err(CallFailure::Down)?;
         if response.status().is_success() { Ok(response.into_body()) } else { Err(refusal(&response)) }
     }
 
-    async fn sign(&self, unsigned: &Unsigned) -> Result<Request<Full<Bytes>>, Failure> {
-        let bad = |error: &dyn fmt::Display| Failure::Unanswered(format!("no request can be made: {error}"));
+    async fn sign(&self, unsigned: &Unsigned) -> Result<Request<Full<Bytes>>, CallFailure> {
+        let bad = |error: &dyn fmt::Display| CallFailure::Unanswered(format!("no request can be made: {error}"));
         let (region, address) = unsigned.service.place(&self.region);
         let base = self.endpoint.as_ref().map_or(address, |uri| uri.to_string().trim_end_matches('/').to_owned());
         let mut request = Request::builder().method(unsigned.method.clone()).uri(format!("{base}{}", unsigned.path));
@@ -182,11 +183,11 @@ impl Transport {
         match timeout(TIMEOUT_CREDENTIALS, signer.sign(&mut parts, None)).await {
             Ok(Ok(())) => {}
             // The cause may quote what STS or a file said; its kind is enough.
-            Ok(Err(_)) => return Err(Failure::Credentials(
+            Ok(Err(_)) => return Err(CallFailure::Credentials(
                 "no credentials: neither the environment, a web identity, Pod Identity, the shared files nor the instance has valid ones"
                     .to_owned(),
             )),
-            Err(_) => return Err(Failure::Credentials("no credentials in time".to_owned())),
+            Err(_) => return Err(CallFailure::Credentials("no credentials in time".to_owned())),
         }
         parts.uri = sent;
         Ok(Request::from_parts(parts, body))
@@ -211,7 +212,7 @@ async fn fetch(http: &Http, request: Request<Full<Bytes>>) -> Result<Response<By
 /// What an answer that is no success means.
 ///
 /// EC2 and IAM write `<Code>` and `<Message>`, EKS a header and `message`.
-fn refusal(response: &Response<Bytes>) -> Failure {
+fn refusal(response: &Response<Bytes>) -> CallFailure {
     let body = String::from_utf8_lossy(response.body());
     let element = |name: &str| body.split_once(&format!("<{name}>")).and_then(|(_, rest)| rest.split('<').next()).map(str::to_owned);
     let json: serde_json::Value = serde_json::from_slice(response.body()).unwrap_or_default();
@@ -231,9 +232,9 @@ fn refusal(response: &Response<Bytes>) -> Failure {
         (false, false) => format!("{code}: {message}"),
     };
     match code.as_str() {
-        "UnauthorizedOperation" | "AccessDenied" | "AccessDeniedException" => Failure::Denied(said),
-        "ResourceNotFoundException" | "NoSuchEntity" => Failure::Absent(said),
-        code if code.ends_with(".NotFound") => Failure::Absent(said),
+        "UnauthorizedOperation" | "AccessDenied" | "AccessDeniedException" => CallFailure::Denied(said),
+        "ResourceNotFoundException" | "NoSuchEntity" => CallFailure::Absent(said),
+        code if code.ends_with(".NotFound") => CallFailure::Absent(said),
         "AuthFailure"
         | "ExpiredToken"
         | "ExpiredTokenException"
@@ -244,12 +245,12 @@ fn refusal(response: &Response<Bytes>) -> Failure {
         | "InvalidSignatureException"
         | "MissingAuthenticationToken"
         | "MissingAuthenticationTokenException"
-        | "OptInRequired" => Failure::Credentials(said),
+        | "OptInRequired" => CallFailure::Credentials(said),
         "RequestLimitExceeded" | "Throttling" | "ThrottlingException" | "TooManyRequestsException" | "Unavailable" | "InternalError" => {
-            Failure::Busy(said)
+            CallFailure::Busy(said)
         }
-        _ if status.as_u16() == 429 || status.is_server_error() => Failure::Busy(said),
-        _ => Failure::Unanswered(said),
+        _ if status.as_u16() == 429 || status.is_server_error() => CallFailure::Busy(said),
+        _ => CallFailure::Unanswered(said),
     }
 }
 
@@ -265,7 +266,7 @@ impl Budget {
         Self { calls, sent: VecDeque::new() }
     }
 
-    async fn take(&mut self) -> Result<(), Failure> {
+    async fn take(&mut self) -> Result<(), CallFailure> {
         if let Some(last) = self.sent.back() {
             sleep(SPACING.saturating_sub(last.elapsed())).await;
         }
@@ -273,7 +274,7 @@ impl Budget {
             self.sent.pop_front();
         }
         if self.sent.len() >= self.calls {
-            return Err(Failure::Budget);
+            return Err(CallFailure::Budget);
         }
         self.sent.push_back(Instant::now());
         Ok(())
@@ -321,7 +322,7 @@ impl HttpSend for Sender {
 mod tests {
     use super::*;
 
-    fn answered(status: u16, header: Option<&str>, body: &str) -> Failure {
+    fn answered(status: u16, header: Option<&str>, body: &str) -> CallFailure {
         let mut response = Response::builder().status(status);
         if let Some(code) = header {
             response = response.header("x-amzn-errortype", code);
@@ -334,21 +335,24 @@ mod tests {
         let ec2 = |code: &str| {
             format!("<?xml version=\"1.0\"?><Response><Errors><Error><Code>{code}</Code><Message>m</Message></Error></Errors></Response>")
         };
-        assert_eq!(answered(403, None, &ec2("UnauthorizedOperation")), Failure::Denied("UnauthorizedOperation: m".to_owned()));
-        assert_eq!(answered(400, None, &ec2("InvalidInstanceID.NotFound")), Failure::Absent("InvalidInstanceID.NotFound: m".to_owned()));
-        assert_eq!(answered(503, None, &ec2("RequestLimitExceeded")), Failure::Busy("RequestLimitExceeded: m".to_owned()));
+        assert_eq!(answered(403, None, &ec2("UnauthorizedOperation")), CallFailure::Denied("UnauthorizedOperation: m".to_owned()));
+        assert_eq!(
+            answered(400, None, &ec2("InvalidInstanceID.NotFound")),
+            CallFailure::Absent("InvalidInstanceID.NotFound: m".to_owned())
+        );
+        assert_eq!(answered(503, None, &ec2("RequestLimitExceeded")), CallFailure::Busy("RequestLimitExceeded: m".to_owned()));
         let eks = r#"{"message":"User is not authorized"}"#;
         assert_eq!(
             answered(403, Some("AccessDeniedException:http://x/"), eks),
-            Failure::Denied("AccessDeniedException: User is not authorized".to_owned())
+            CallFailure::Denied("AccessDeniedException: User is not authorized".to_owned())
         );
-        assert_eq!(answered(404, Some("ResourceNotFoundException"), "{}"), Failure::Absent("ResourceNotFoundException".to_owned()));
+        assert_eq!(answered(404, Some("ResourceNotFoundException"), "{}"), CallFailure::Absent("ResourceNotFoundException".to_owned()));
         assert_eq!(
             answered(403, None, r#"{"__type":"com.amazon#ExpiredTokenException"}"#),
-            Failure::Credentials("ExpiredTokenException".to_owned())
+            CallFailure::Credentials("ExpiredTokenException".to_owned())
         );
-        assert_eq!(answered(502, None, "<html>"), Failure::Busy("HTTP 502 Bad Gateway".to_owned()));
-        assert_eq!(answered(418, None, "\u{0}"), Failure::Unanswered("HTTP 418 I'm a teapot".to_owned()));
+        assert_eq!(answered(502, None, "<html>"), CallFailure::Busy("HTTP 502 Bad Gateway".to_owned()));
+        assert_eq!(answered(418, None, "\u{0}"), CallFailure::Unanswered("HTTP 418 I'm a teapot".to_owned()));
     }
 
     #[test]
@@ -358,7 +362,7 @@ mod tests {
             None,
             "<Code>UnauthorizedOperation</Code><Message>You are not authorized. Encoded authorization failure message: abc</Message>",
         );
-        assert_eq!(said, Failure::Denied("UnauthorizedOperation: You are not authorized.".to_owned()));
+        assert_eq!(said, CallFailure::Denied("UnauthorizedOperation: You are not authorized.".to_owned()));
     }
 
     #[test]
@@ -375,7 +379,7 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(budget.take().await, Ok(()));
         }
-        assert_eq!(budget.take().await, Err(Failure::Budget));
+        assert_eq!(budget.take().await, Err(CallFailure::Budget));
         sleep(Duration::from_secs(61)).await;
         assert_eq!(budget.take().await, Ok(()));
     }

@@ -36,7 +36,7 @@ pub const CAUSE_LABEL: &str = "nodewhy.dev/cause";
     derive = "PartialEq",
     crates(kube_core = "kube_core"),
     printcolumn(name = "Cause", type_ = "string", json_path = ".status.cause", description = "The root cause"),
-    printcolumn(name = "Stage", type_ = "string", json_path = ".status.stage", description = "The gate the machine waits at"),
+    printcolumn(name = "Stage", type_ = "string", json_path = ".status.stage", description = "The stage the machine waits at"),
     printcolumn(name = "NodePool", type_ = "string", json_path = ".spec.nodePool.name"),
     printcolumn(name = "Node", type_ = "string", json_path = ".spec.node.name"),
     printcolumn(
@@ -107,7 +107,7 @@ pub struct Named {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeDiagnosisStatus {
-    /// The gate that the machine waits at, or died at.
+    /// The stage that the machine waits at, or died at.
     pub stage: Stage,
     /// Stable CamelCase identifier of the root cause; Unknown where nothing fits.
     #[schemars(regex(pattern = r"^[A-Z][A-Za-z0-9]*$"), length(max = 63))]
@@ -139,7 +139,7 @@ pub struct NodeDiagnosisStatus {
     /// How to mend it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fix: Option<Fix>,
-    /// Since when the machine has been waiting at this gate.
+    /// Since when the machine has been waiting at this stage.
     pub first_observed_at: DateTime<Utc>,
     /// When Karpenter deletes the machine; absent where no timeout applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,7 +166,7 @@ fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
-/// The gates of a machine's life, in order.
+/// The stages of a machine's life, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Stage {
     /// The cloud has not started an instance.
@@ -175,9 +175,9 @@ pub enum Stage {
     Join,
     /// A Node is there, but Karpenter does not accept it.
     Register,
-    /// The Node is registered, but not initialised.
+    /// The Node is registered, but not initialized.
     Initialize,
-    /// The Node was usable, or has no gates before, and is not Ready.
+    /// The Node was usable, or has no stages before, and is not Ready.
     Ready,
     /// The machine is going away.
     Terminate,
@@ -259,6 +259,14 @@ pub struct Evidence {
     /// Why it matters.
     #[schemars(length(max = limits::SENTENCE))]
     pub because: Text,
+}
+
+impl Evidence {
+    /// One observation.
+    #[must_use]
+    pub fn new(object: impl Into<String>, field: impl Into<Text>, observed: impl Into<String>, because: impl Into<Text>) -> Self {
+        Self { object: object.into(), field: field.into(), observed: observed.into(), because: because.into() }
+    }
 }
 
 /// A cause that does not explain this machine.

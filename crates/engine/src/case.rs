@@ -6,19 +6,19 @@ pub mod stage;
 
 use crate::api::{Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
 use crate::case::stage::{Thresholds, Wait};
-use crate::cluster_state::class_members::{DIMENSIONS, Peers};
-use crate::cluster_state::{ClassFacts, Subject, World};
+use crate::cluster_state::class_members::{ClassMembers, DIMENSIONS};
+use crate::cluster_state::{ClassFacts, ClusterState, Subject};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Meta, Node, NodeClaim, NodeClass, NodePool, Pod};
 use crate::upstream::karpenter::{CLASS_HASH, Karpenter, Provider};
 use chrono::{DateTime, SubsecRound, Utc};
 use readers::userdata::UserData;
 
-/// One machine at one instant: its objects, the gate it waits at, and the world around it.
+/// One machine at one instant: its objects, the stage it waits at, and the cluster around it.
 #[derive(Debug)]
 pub struct Case<'w> {
     pub now: DateTime<Utc>,
-    pub world: &'w World,
+    pub cluster: &'w ClusterState,
     pub claim: Option<&'w NodeClaim>,
     pub node: Option<&'w Node>,
     pub pool: Option<&'w NodePool>,
@@ -36,73 +36,73 @@ struct About<'w> {
 }
 
 impl<'w> Case<'w> {
-    /// Every case of the world: machines first, each kind in the order of names.
-    pub fn all(world: &'w World, now: DateTime<Utc>, thresholds: &'w Thresholds) -> impl Iterator<Item = Self> {
-        let claims = world.claims().filter_map(move |claim| Self::of_claim(world, claim, now, thresholds));
-        let nodes = world.nodes().filter_map(move |node| Self::of_node(world, node, now, thresholds));
-        let others = world.classes_and_pools().filter_map(move |subject| Self::of(world, &subject, now, thresholds));
+    /// Every case of the cluster: machines first, each kind in the order of names.
+    pub fn all(cluster: &'w ClusterState, now: DateTime<Utc>, thresholds: &'w Thresholds) -> impl Iterator<Item = Self> {
+        let claims = cluster.claims().filter_map(move |claim| Self::of_claim(cluster, claim, now, thresholds));
+        let nodes = cluster.nodes().filter_map(move |node| Self::of_node(cluster, node, now, thresholds));
+        let others = cluster.classes_and_pools().filter_map(move |subject| Self::of(cluster, &subject, now, thresholds));
         claims.chain(nodes).chain(others)
     }
 
-    /// The case of a subject that waits at a gate; `None` where it does not wait, or does not exist.
+    /// The case of a subject that waits at a stage; `None` where it does not wait, or does not exist.
     #[must_use]
-    pub fn of(world: &'w World, subject: &Subject, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
+    pub fn of(cluster: &'w ClusterState, subject: &Subject, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
         match subject {
-            Subject::Claim(name) => Self::of_claim(world, world.claim(name)?, now, thresholds),
-            Subject::Node(name) => Self::of_node(world, world.node(name)?, now, thresholds),
+            Subject::Claim(name) => Self::of_claim(cluster, cluster.claim(name)?, now, thresholds),
+            Subject::Node(name) => Self::of_node(cluster, cluster.node(name)?, now, thresholds),
             Subject::Pool(name) => {
-                let pool = world.pool(name)?;
-                let class = class_of(world, &pool.spec.template.spec.node_class_ref);
-                let (events, claims) = (world.claim_events_of_pool(name), world.claims_of_pool(name));
+                let pool = cluster.pool(name)?;
+                let class = class_of(cluster, &pool.spec.template.spec.node_class_ref);
+                let (events, claims) = (cluster.claim_events_of_pool(name), cluster.claims_of_pool(name));
                 let wait = stage::pool_wait(pool, class.map(|c| &c.class), events, claims, now, thresholds)?;
                 let subject = About { api_version: "karpenter.sh/v1", kind: "NodePool", meta: &pool.metadata };
-                Some(Self { now, world, claim: None, node: None, pool: Some(pool), class, wait, subject })
+                Some(Self { now, cluster, claim: None, node: None, pool: Some(pool), class, wait, subject })
             }
             Subject::Class(kind, name) => {
-                let class = world.class(kind, name)?;
+                let class = cluster.class(kind, name)?;
                 let wait = stage::class_wait(&class.class, thresholds)?;
-                let pool = world.pools().find(|p| {
+                let pool = cluster.pools().find(|p| {
                     let reference = &p.spec.template.spec.node_class_ref;
                     reference.kind == *kind && reference.name == *name
                 });
                 // A class that nobody launches from holds nothing up.
-                if pool.is_none() && world.missing(Input::NodePools).is_none() && world.claims_of_class(kind, name).next().is_none() {
+                if pool.is_none() && cluster.missing(Input::NodePools).is_none() && cluster.claims_of_class(kind, name).next().is_none() {
                     return None;
                 }
                 let subject = About { api_version: &class.class.api_version, kind: &class.class.kind, meta: &class.class.metadata };
-                Some(Self { now, world, claim: None, node: None, pool, class: Some(class), wait, subject })
+                Some(Self { now, cluster, claim: None, node: None, pool, class: Some(class), wait, subject })
             }
         }
     }
 
-    fn of_node(world: &'w World, node: &'w Node, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
-        let refused = || stage::refused_pods_wait(node, world.pod_events_on(node.name()), now, thresholds);
+    fn of_node(cluster: &'w ClusterState, node: &'w Node, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
+        let refused = || stage::refused_pods_wait(node, cluster.pod_events_on(node.name()), now, thresholds);
         let wait = stage::node_wait(node, thresholds).or_else(refused)?;
-        if world.claim_of_node(node).is_some() {
+        if cluster.claim_of_node(node).is_some() {
             return None;
         }
-        let pool = node.metadata.label("karpenter.sh/nodepool").and_then(|p| world.pool(p));
-        let class = pool.and_then(|p| class_of(world, &p.spec.template.spec.node_class_ref));
+        let pool = node.metadata.label("karpenter.sh/nodepool").and_then(|p| cluster.pool(p));
+        let class = pool.and_then(|p| class_of(cluster, &p.spec.template.spec.node_class_ref));
         let subject = About { api_version: "v1", kind: "Node", meta: &node.metadata };
-        Some(Self { now, world, claim: None, node: Some(node), pool, class, wait, subject })
+        Some(Self { now, cluster, claim: None, node: Some(node), pool, class, wait, subject })
     }
 
-    fn of_claim(world: &'w World, claim: &'w NodeClaim, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
-        let nodes = nodes_of(world, claim);
-        let changed = |c: &Condition| world.reason_changed_at(claim.name(), &c.type_, &c.reason);
+    fn of_claim(cluster: &'w ClusterState, claim: &'w NodeClaim, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
+        let nodes = nodes_of(cluster, claim);
+        let changed = |c: &Condition| cluster.reason_changed_at(claim.name(), &c.type_, &c.reason);
         let refused = || {
             let node = nodes.first().filter(|_| claim.is_true("Initialized") && claim.metadata.deletion_timestamp.is_none())?;
-            stage::refused_pods_wait(node, world.pod_events_on(node.name()), now, thresholds)
+            stage::refused_pods_wait(node, cluster.pod_events_on(node.name()), now, thresholds)
         };
         let vanished = || {
-            let gone = nodes.is_empty() && world.missing(Input::Nodes).is_none();
-            if gone { stage::vanished_wait(claim, world.events("Node", &claim.status.node_name), thresholds) } else { None }
+            let gone = nodes.is_empty() && cluster.missing(Input::Nodes).is_none();
+            if gone { stage::vanished_wait(claim, cluster.events("Node", &claim.status.node_name), thresholds) } else { None }
         };
         let wait = vanished().or_else(|| stage::claim_wait(claim, &nodes, changed, thresholds)).or_else(refused)?;
-        let pool = claim.node_pool().and_then(|p| world.pool(p));
-        let class = class_of(world, &claim.spec.node_class_ref);
+        let pool = claim.node_pool().and_then(|p| cluster.pool(p));
+        let class = class_of(cluster, &claim.spec.node_class_ref);
         let subject = About { api_version: "karpenter.sh/v1", kind: "NodeClaim", meta: &claim.metadata };
-        Some(Self { now, world, claim: Some(claim), node: nodes.first().copied(), pool, class, wait, subject })
+        Some(Self { now, cluster, claim: Some(claim), node: nodes.first().copied(), pool, class, wait, subject })
     }
 
     /// What the diagnosis is about, in the form that outlives the objects.
@@ -173,7 +173,7 @@ impl<'w> Case<'w> {
     /// The Karpenter that runs here.
     #[must_use]
     pub fn karpenter(&self) -> Option<&'w Karpenter> {
-        self.world.karpenter()
+        self.cluster.karpenter()
     }
 
     /// The EC2 instance.
@@ -201,40 +201,40 @@ impl<'w> Case<'w> {
     /// Other NodeClaims of the same node class.
     pub fn siblings(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
         let own = self.claim.map(NodeClaim::name);
-        self.class().into_iter().flat_map(|c| self.world.claims_of_class(&c.kind, c.name())).filter(move |c| Some(c.name()) != own)
+        self.class().into_iter().flat_map(|c| self.cluster.claims_of_class(&c.kind, c.name())).filter(move |c| Some(c.name()) != own)
     }
 
     /// The siblings that are registered.
     pub fn joined_siblings(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
         let own = self.claim.map(NodeClaim::name);
-        self.class().into_iter().flat_map(|c| self.world.joined_of_class(&c.kind, c.name())).filter(move |c| Some(c.name()) != own)
+        self.class().into_iter().flat_map(|c| self.cluster.joined_of_class(&c.kind, c.name())).filter(move |c| Some(c.name()) != own)
     }
 
     /// The machines of the same node class, counted.
     #[must_use]
-    pub fn peers(&self) -> Option<&'w Peers> {
-        self.class().and_then(|c| self.world.peers(&c.kind, c.name()))
+    pub fn class_members(&self) -> Option<&'w ClassMembers> {
+        self.class().and_then(|c| self.cluster.class_members(&c.kind, c.name()))
     }
 
     /// The siblings that are registered and that Karpenter will replace for another image.
     pub fn image_drifted_siblings(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
         let own = self.claim.map(NodeClaim::name);
-        let names = self.peers().into_iter().flat_map(Peers::image_drifted);
-        names.filter_map(|name| self.world.claim(name)).filter(move |c| Some(c.name()) != own)
+        let names = self.class_members().into_iter().flat_map(ClassMembers::image_drifted);
+        names.filter_map(|name| self.cluster.claim(name)).filter(move |c| Some(c.name()) != own)
     }
 
     /// The siblings that are not initialized and may have begun to wait by this time.
     pub fn unfinished_siblings(&self, by: DateTime<Utc>) -> impl Iterator<Item = &'w NodeClaim> + '_ {
         let own = self.claim.map(NodeClaim::name);
-        let names = self.peers().into_iter().flat_map(move |peers| peers.unfinished(by));
-        names.filter_map(|name| self.world.claim(name)).filter(move |c| Some(c.name()) != own)
+        let names = self.class_members().into_iter().flat_map(move |class_members| class_members.unfinished(by));
+        names.filter_map(|name| self.cluster.claim(name)).filter(move |c| Some(c.name()) != own)
     }
 
     /// Whether a sibling registered after this time: whatever all machines of the class share works.
     #[must_use]
     pub fn sibling_joined_since(&self, time: DateTime<Utc>) -> bool {
         let own = self.claim.map(NodeClaim::name);
-        self.peers().is_some_and(|peers| peers.joined_after(time).any(|name| Some(name.as_str()) != own))
+        self.class_members().is_some_and(|class_members| class_members.joined_after(time).any(|name| Some(name.as_str()) != own))
     }
 
     /// A sibling that registered and was made from the same text of the node class.
@@ -248,8 +248,8 @@ impl<'w> Case<'w> {
     pub fn same_spec_siblings_joined(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
         let (name, text) = (self.claim.map(NodeClaim::name), self.claim.and_then(|c| c.metadata.annotation(CLASS_HASH)));
         // After an edit of the class there are many siblings, and none of this text.
-        let names = self.peers().into_iter().flat_map(move |peers| peers.joined_of_text(text));
-        let siblings = names.filter_map(|name| self.world.claim(name)).filter(move |c| Some(c.name()) != name);
+        let names = self.class_members().into_iter().flat_map(move |class_members| class_members.joined_of_text(text));
+        let siblings = names.filter_map(|name| self.cluster.claim(name)).filter(move |c| Some(c.name()) != name);
         siblings.filter(move |c| c.metadata.annotation(CLASS_HASH) == text)
     }
 
@@ -257,14 +257,14 @@ impl<'w> Case<'w> {
     #[must_use]
     pub fn sibling_joined_with(&self, what: &str, value: &str) -> Option<&'w NodeClaim> {
         let dimension = DIMENSIONS.iter().find(|dimension| dimension.what == what)?;
-        let any = self.peers().is_some_and(|peers| peers.joined_with(what, value) > 0);
+        let any = self.class_members().is_some_and(|class_members| class_members.joined_with(what, value) > 0);
         any.then(|| self.joined_siblings().find(|c| dimension.value(c) == Some(value)))?
     }
 
     /// Events about the claim and its Node.
     pub fn events(&self) -> impl Iterator<Item = &'w Event> + '_ {
-        let claim = self.claim.into_iter().flat_map(|c| self.world.events("NodeClaim", c.name()));
-        let node = self.node.into_iter().flat_map(|n| self.world.events("Node", n.name()));
+        let claim = self.claim.into_iter().flat_map(|c| self.cluster.events("NodeClaim", c.name()));
+        let node = self.node.into_iter().flat_map(|n| self.cluster.events("Node", n.name()));
         claim.chain(node)
     }
 
@@ -276,7 +276,7 @@ impl<'w> Case<'w> {
 
     /// Pods on the Node.
     pub fn pods(&self) -> impl Iterator<Item = &'w Pod> + '_ {
-        self.node.into_iter().flat_map(|n| self.world.pods_on(n.name()))
+        self.node.into_iter().flat_map(|n| self.cluster.pods_on(n.name()))
     }
 
     /// Whether it has waited for longer than is normal: before that, what still fails may only be starting.
@@ -314,14 +314,14 @@ pub fn duration(delta: chrono::TimeDelta) -> String {
 }
 
 /// The Nodes of a claim: by providerID, else the one that it names.
-pub(crate) fn nodes_of<'w>(world: &'w World, claim: &NodeClaim) -> Vec<&'w Node> {
+pub(crate) fn nodes_of<'w>(cluster: &'w ClusterState, claim: &NodeClaim) -> Vec<&'w Node> {
     let id = &claim.status.provider_id;
-    let by_id: Vec<_> = if id.is_empty() { Vec::new() } else { world.nodes_with_provider_id(id).collect() };
-    if by_id.is_empty() { world.node(&claim.status.node_name).into_iter().collect() } else { by_id }
+    let by_id: Vec<_> = if id.is_empty() { Vec::new() } else { cluster.nodes_with_provider_id(id).collect() };
+    if by_id.is_empty() { cluster.node(&claim.status.node_name).into_iter().collect() } else { by_id }
 }
 
-fn class_of<'w>(world: &'w World, reference: &crate::objects::NodeClassRef) -> Option<&'w ClassFacts> {
-    world.class(&reference.kind, &reference.name)
+fn class_of<'w>(cluster: &'w ClusterState, reference: &crate::objects::NodeClassRef) -> Option<&'w ClassFacts> {
+    cluster.class(&reference.kind, &reference.name)
 }
 
 #[cfg(test)]

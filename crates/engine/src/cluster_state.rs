@@ -1,6 +1,6 @@
 //! Everything seen so far, joined: by providerID, by owner, by node class. No IO, no clock.
 //!
-//! The world is fed object by object, from a dump or from watches, and answers with a [`Case`](crate::case::Case) for one machine.
+//! The cluster is fed object by object, from a dump or from watches, and answers with a [`Case`](crate::case::Case) for one machine.
 
 pub mod aws;
 pub mod class_members;
@@ -8,9 +8,9 @@ mod events;
 mod index;
 mod memo;
 
-use crate::cluster_state::class_members::Peers;
+use crate::cluster_state::class_members::ClassMembers;
 use crate::objects::input::{Input, Object};
-use crate::objects::intern::Word;
+use crate::objects::intern::Interned;
 use crate::objects::sink::{ObjectText, Sink};
 use crate::objects::{
     AwsObservation, CertificateSigningRequest, DaemonSet, EniConfig, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ReviewStatus,
@@ -80,9 +80,9 @@ type ByKind<T> = BTreeMap<String, BTreeMap<String, T>>;
 
 /// Everything seen so far.
 #[derive(Debug, Default)]
-pub struct World {
-    claims: BTreeMap<Word, Box<NodeClaim>>,
-    nodes: BTreeMap<Word, Box<Node>>,
+pub struct ClusterState {
+    claims: BTreeMap<Interned, Box<NodeClaim>>,
+    nodes: BTreeMap<Interned, Box<Node>>,
     pools: BTreeMap<String, NodePool>,
     classes: ByKind<ClassFacts>,
     aws_auth: Option<AwsAuthFacts>,
@@ -101,10 +101,10 @@ pub struct World {
     /// Nodes without a providerID stand under the empty one.
     nodes_by_provider_id: Index,
     claims_by_provider_id: Index,
-    peers: ByKind<Peers>,
+    class_members: ByKind<ClassMembers>,
     claims_by_pool: Index,
     /// By claim and condition, the reason that was seen to replace another, and when: Karpenter's own timestamps move only with the status.
-    reason_changes: BTreeMap<Word, BTreeMap<Word, (Word, DateTime<Utc>)>>,
+    reason_changes: BTreeMap<Interned, BTreeMap<Interned, (Interned, DateTime<Utc>)>>,
     availability: BTreeMap<Input, Availability>,
     derived: Derived,
 }
@@ -112,13 +112,13 @@ pub struct World {
 /// Objects of a dump are states, not changes: nothing was seen to happen.
 const BEFORE_EVERYTHING: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
-impl Sink for World {
+impl Sink for ClusterState {
     fn object(&mut self, object: Object, _text: ObjectText<'_>) {
         self.apply(object, BEFORE_EVERYTHING);
     }
 }
 
-impl World {
+impl ClusterState {
     /// Takes in an object as seen at `now`. One that says nothing new touches nothing.
     pub fn apply(&mut self, object: Object, now: DateTime<Utc>) -> Touched {
         self.availability.insert(object.input(), Availability::Read);
@@ -257,7 +257,7 @@ impl World {
             self.claims_by_provider_id.insert(claim.status.provider_id.clone(), name.clone());
         }
         let class = &claim.spec.node_class_ref;
-        self.peers.entry(class.kind.to_string()).or_default().entry(class.name.to_string()).or_default().add(claim);
+        self.class_members.entry(class.kind.to_string()).or_default().entry(class.name.to_string()).or_default().add(claim);
         if let Some(pool) = claim.node_pool() {
             self.claims_by_pool.insert(pool.into(), name);
         }
@@ -267,11 +267,11 @@ impl World {
         let name = &claim.metadata.name;
         let class = &claim.spec.node_class_ref;
         self.claims_by_provider_id.remove(&claim.status.provider_id, name);
-        if let Some(of_kind) = self.peers.get_mut(class.kind.as_str())
-            && let Some(peers) = of_kind.get_mut(class.name.as_str())
+        if let Some(of_kind) = self.class_members.get_mut(class.kind.as_str())
+            && let Some(class_members) = of_kind.get_mut(class.name.as_str())
         {
-            peers.remove(claim);
-            if peers.is_empty() {
+            class_members.remove(claim);
+            if class_members.is_empty() {
                 of_kind.remove(class.name.as_str());
             }
         }
@@ -581,18 +581,18 @@ impl World {
 
     /// The machines of a node class, counted.
     #[must_use]
-    pub fn peers(&self, kind: &str, name: &str) -> Option<&Peers> {
-        self.peers.get(kind)?.get(name)
+    pub fn class_members(&self, kind: &str, name: &str) -> Option<&ClassMembers> {
+        self.class_members.get(kind)?.get(name)
     }
 
     /// The NodeClaims of a node class.
     pub fn claims_of_class(&self, kind: &str, name: &str) -> impl Iterator<Item = &NodeClaim> {
-        self.peers(kind, name).into_iter().flat_map(Peers::claims).filter_map(|name| self.claim(name))
+        self.class_members(kind, name).into_iter().flat_map(ClassMembers::claims).filter_map(|name| self.claim(name))
     }
 
     /// The NodeClaims of a node class that are registered.
     pub fn joined_of_class(&self, kind: &str, name: &str) -> impl Iterator<Item = &NodeClaim> {
-        self.peers(kind, name).into_iter().flat_map(Peers::joined).filter_map(|name| self.claim(name))
+        self.class_members(kind, name).into_iter().flat_map(ClassMembers::joined).filter_map(|name| self.claim(name))
     }
 
     /// The NodeClaims of a NodePool.

@@ -1,4 +1,4 @@
-//! From a world to verdicts: which subjects are stuck, and the strongest explanation for each.
+//! From a cluster to verdicts: which subjects are stuck, and the strongest explanation for each.
 //!
 //! Pure and deterministic: equal worlds at equal times give equal bytes.
 
@@ -9,7 +9,7 @@ use crate::case::deletion_reason;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::{self, Thresholds};
 use crate::case::{Case, duration, nodes_of};
-use crate::cluster_state::{Subject, World};
+use crate::cluster_state::{ClusterState, Subject};
 use crate::rules::{self, Rule};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
@@ -19,18 +19,18 @@ use std::collections::BTreeMap;
 pub enum Judgement {
     /// Nothing is wrong, or the subject does not exist.
     Healthy,
-    /// It waits at a gate, not for long enough yet. Look again then; `None` where only a change can tell.
+    /// It waits at a stage, not for long enough yet. Look again then; `None` where only a change can tell.
     Waiting(Option<DateTime<Utc>>),
     /// It is stuck, and this is why. Look again then, even if nothing changes.
     Sick(Box<NodeDiagnosis>, Option<DateTime<Utc>>),
 }
 
-/// Every diagnosis of this world at this time, in the order of [`Case::all`].
+/// Every diagnosis of this cluster at this time, in the order of [`Case::all`].
 #[must_use]
-pub fn diagnose(world: &World, now: DateTime<Utc>, thresholds: &Thresholds) -> Vec<NodeDiagnosis> {
+pub fn diagnose(cluster: &ClusterState, now: DateTime<Utc>, thresholds: &Thresholds) -> Vec<NodeDiagnosis> {
     // A diagnosis is large, and a list that grows is copied. Room that is not used is never touched, and takes no memory.
-    let mut found = Vec::with_capacity(world.claims().size_hint().0);
-    for case in Case::all(world, now, thresholds) {
+    let mut found = Vec::with_capacity(cluster.claims().size_hint().0);
+    for case in Case::all(cluster, now, thresholds) {
         if let Judgement::Sick(diagnosis, _) = judge_case(&case, thresholds) {
             found.push(*diagnosis);
         }
@@ -41,8 +41,8 @@ pub fn diagnose(world: &World, now: DateTime<Utc>, thresholds: &Thresholds) -> V
 
 /// Judges one subject.
 #[must_use]
-pub fn judge(world: &World, subject: &Subject, now: DateTime<Utc>, thresholds: &Thresholds) -> Judgement {
-    Case::of(world, subject, now, thresholds).map_or(Judgement::Healthy, |case| judge_case(&case, thresholds))
+pub fn judge(cluster: &ClusterState, subject: &Subject, now: DateTime<Utc>, thresholds: &Thresholds) -> Judgement {
+    Case::of(cluster, subject, now, thresholds).map_or(Judgement::Healthy, |case| judge_case(&case, thresholds))
 }
 
 /// The same of a case.
@@ -54,67 +54,67 @@ pub fn judge_case(case: &Case, thresholds: &Thresholds) -> Judgement {
     if waited < case.wait.proven {
         return Judgement::Waiting(at(case.wait.proven));
     }
-    let heard = hear(case);
+    let evaluated = evaluate(case);
     let ripe = waited >= case.wait.patience || follows_a_stuck_sibling(case, thresholds);
-    let proven = heard.findings.first().is_some_and(|(_, f)| f.confidence == Confidence::Certain);
+    let proven = evaluated.findings.first().is_some_and(|(_, f)| f.confidence == Confidence::Certain);
     if !ripe && !proven {
-        return Judgement::Waiting(at(case.wait.patience).into_iter().chain(heard.look_again).min());
+        return Judgement::Waiting(at(case.wait.patience).into_iter().chain(evaluated.look_again).min());
     }
-    let look_again = heard.look_again.filter(|at| *at > now);
-    if heard.findings.is_empty() && look_again.is_some() {
+    let look_again = evaluated.look_again.filter(|at| *at > now);
+    if evaluated.findings.is_empty() && look_again.is_some() {
         // A rule is about to know: better that than Unknown.
         return Judgement::Waiting(look_again);
     }
-    Judgement::Sick(Box::new(verdict(case, heard)), look_again)
+    Judgement::Sick(Box::new(verdict(case, evaluated)), look_again)
 }
 
-/// What all rules that know the gate find, the strongest first.
+/// What all rules that know the stage find, the strongest first.
 #[must_use]
 pub fn findings(case: &Case) -> Vec<(&'static Rule, Finding)> {
-    hear(case).findings
+    evaluate(case).findings
 }
 
-/// The answers of all rules that know the gate.
-struct Heard {
+/// The answers of all rules that know the stage.
+struct Evaluated {
     /// Strongest first: by confidence, then in the order of the rules.
     findings: Vec<(&'static Rule, Finding)>,
     ruled_out: Vec<RuledOut>,
     look_again: Option<DateTime<Utc>>,
 }
 
-fn hear(case: &Case) -> Heard {
+fn evaluate(case: &Case) -> Evaluated {
     // Most rules that say anything rule themselves out.
-    let mut heard = Heard { findings: Vec::new(), ruled_out: Vec::with_capacity(16), look_again: None };
+    let mut evaluated = Evaluated { findings: Vec::new(), ruled_out: Vec::with_capacity(16), look_again: None };
     for &rule in rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| &of_stage.rules) {
         match (rule.check)(case) {
             Opinion::Silent => {}
-            Opinion::RuledOut(because) => heard.ruled_out.push(RuledOut { cause: rule.cause.into(), because }),
-            Opinion::LookAgain(at) => heard.look_again = heard.look_again.into_iter().chain([at]).min(),
-            Opinion::Found(finding) => heard.findings.push((rule, *finding)),
+            Opinion::RuledOut(because) => evaluated.ruled_out.push(RuledOut { cause: rule.cause.into(), because }),
+            Opinion::LookAgain(at) => evaluated.look_again = evaluated.look_again.into_iter().chain([at]).min(),
+            Opinion::Found(finding) => evaluated.findings.push((rule, *finding)),
         }
     }
     // A stable sort: among equals the more specific rule, which stands first in the list, wins.
-    heard.findings.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.confidence));
-    heard
+    evaluated.findings.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.confidence));
+    evaluated
 }
 
-/// The inputs that a rule for this gate would have read. Only an open verdict names them, so they are not looked for rule by rule.
+/// The inputs that a rule for this stage would have read. Only an open verdict names them, so they are not looked for rule by rule.
 fn missing(case: &Case) -> impl Iterator<Item = Unknown> {
     let wanted = rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| &of_stage.reads);
-    wanted.filter_map(|input| Some((input, case.world.missing(*input)?))).map(|(input, why)| Unknown {
+    wanted.filter_map(|input| Some((input, case.cluster.missing(*input)?))).map(|(input, why)| Unknown {
         question: format!("What do the {} say? They could not be read: {why}.", input.name()).into(),
         command: input.command().into(),
     })
 }
 
-/// An older machine of the same class is stuck at the same gate, and none has passed it since: this one follows it.
+/// An older machine of the same class is stuck at the same stage, and none has passed it since: this one follows it.
 ///
 /// Machines that were in service fail one by one; there one says nothing about the next.
 fn follows_a_stuck_sibling(case: &Case, thresholds: &Thresholds) -> bool {
     let Some(overdue) = case.now.checked_sub_signed(stage::least_patience(case.stage(), thresholds)) else { return false };
     case.stage() != Stage::Ready
         && case.unfinished_siblings(case.wait.since.min(overdue)).any(|sibling| {
-            let wait = stage::claim_wait(sibling, &nodes_of(case.world, sibling), |_| None, thresholds);
+            let wait = stage::claim_wait(sibling, &nodes_of(case.cluster, sibling), |_| None, thresholds);
             wait.is_some_and(|wait| {
                 wait.stage == case.stage()
                     && wait.since <= case.wait.since
@@ -124,8 +124,8 @@ fn follows_a_stuck_sibling(case: &Case, thresholds: &Thresholds) -> bool {
         })
 }
 
-fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
-    let mut findings = heard.findings.into_iter();
+fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
+    let mut findings = evaluated.findings.into_iter();
     let (rule, finding) = match findings.next() {
         Some((rule, finding)) => (Some(rule), finding),
         None => (None, rules::unknown::finding(case)),
@@ -177,7 +177,7 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
         summary: finding.summary,
         blame: finding.blame,
         evidence,
-        ruled_out: heard.ruled_out,
+        ruled_out: evaluated.ruled_out,
         unknowns,
         alternatives,
         fix: Some(Fix { summary: finding.fix, steps: finding.steps, documentation: rules::documentation(cause) }),
@@ -199,7 +199,7 @@ fn verdict(case: &Case, heard: Heard) -> NodeDiagnosis {
     // What hangs in its deletion has not ended yet.
     let deleted = case.claim.filter(|_| case.stage() != Stage::Terminate).and_then(|c| c.metadata.deletion_timestamp);
     if let Some(deleted) = deleted {
-        let why = case.claim.and_then(|claim| deletion_reason::reason(case.world, claim, deleted));
+        let why = case.claim.and_then(|claim| deletion_reason::reason(case.cluster, claim, deleted));
         close(&mut diagnosis, ended(case, deleted), deleted, why.as_deref());
     }
     diagnosis

@@ -22,12 +22,12 @@ pub struct Machine<'a> {
     /// The minor version of Kubernetes 1.
     pub kubernetes: Option<u32>,
     /// The cluster that Karpenter works for, as far as it is known.
-    pub cluster: Cluster<'a>,
+    pub cluster: ClusterIdentity<'a>,
 }
 
 /// A cluster's identity.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Cluster<'a> {
+pub struct ClusterIdentity<'a> {
     pub name: Option<&'a str>,
     pub endpoint: Option<&'a str>,
     /// Its certificate authority, in base64.
@@ -61,7 +61,7 @@ pub enum Origin {
 
 /// What becomes of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum MergeOutcome {
     Effective,
     Overridden { by: Origin, because: &'static str },
     Lost(String),
@@ -78,7 +78,7 @@ pub struct Value {
     /// Whether `value` is the value itself.
     pub literal: bool,
     pub origin: Origin,
-    pub outcome: Outcome,
+    pub outcome: MergeOutcome,
     /// False where the text could not be followed with certainty.
     pub exact: bool,
     /// Values of one flag or field stand and fall together.
@@ -141,7 +141,7 @@ pub fn resolve(machine: &Machine) -> Effective {
 /// Where the text gives the kubelet another certificate authority than the cluster's `own`.
 fn other_authority(values: &[Value], own: &str) -> Option<Defect> {
     let literal =
-        |v: &&Value| v.name == "certificateAuthority" && v.exact && v.outcome == Outcome::Effective && !v.value.contains(['$', '`']);
+        |v: &&Value| v.name == "certificateAuthority" && v.exact && v.outcome == MergeOutcome::Effective && !v.value.contains(['$', '`']);
     let bare = |text: &str| text.split_whitespace().collect::<String>();
     let given = values.iter().filter(literal).find(|v| !v.value.is_empty() && bare(&v.value) != bare(own))?;
     let Origin::UserData(span) = given.origin else { return None };
@@ -154,7 +154,7 @@ fn other_authority(values: &[Value], own: &str) -> Option<Defect> {
 fn dropped_taints(values: &[Value]) -> Option<Defect> {
     let dropped = values.iter().filter(|v| matches!(v.name.as_str(), "registerWithTaints" | "register-with-taints" | "node-taints"));
     let by_user = dropped.filter(|v| !matches!(v.origin, Origin::UserData(_))).filter_map(|v| match &v.outcome {
-        Outcome::Overridden { by: Origin::UserData(span), .. } => Some((v.value.as_str(), *span)),
+        MergeOutcome::Overridden { by: Origin::UserData(span), .. } => Some((v.value.as_str(), *span)),
         _ => None,
     });
     let (taints, spans): (Vec<_>, Vec<_>) = by_user.unzip();
@@ -167,7 +167,7 @@ fn notes(machine: &Machine, data: &UserData) -> Vec<&'static str> {
     let mut notes = Vec::new();
     match machine.family {
         Family::Custom => notes.push("amiFamily Custom: Karpenter passes user data through unchanged and adds nothing; what the image does by itself is not known here"),
-        Family::Windows => notes.push("PowerShell is recognised, not followed: what user data asks for is a guess"),
+        Family::Windows => notes.push("PowerShell is recognized, not followed: what user data asks for is a guess"),
         Family::Bottlerocket => notes.push("Bottlerocket's own defaults are not listed"),
         Family::Al2 | Family::Al2023 => {}
     }
@@ -200,7 +200,7 @@ fn key(value: &Value) -> String {
         Kind::Flag => ALIASES.iter().find(|(flag, _)| *flag == value.name).map_or(value.name.as_str(), |(_, field)| field),
         _ => value.name.as_str(),
     };
-    // Cluster facts and Bottlerocket's settings share no names with the kubelet's.
+    // ClusterIdentity facts and Bottlerocket's settings share no names with the kubelet's.
     let plain: String = name.chars().filter(|&c| c != '-').map(|c| c.to_ascii_lowercase()).collect();
     match value.kind {
         _ if value.name == "node-labels" => format!("label {}", value.value.split('=').next().unwrap_or_default()),
@@ -213,7 +213,7 @@ fn key(value: &Value) -> String {
 /// Marks what a later value of the same name overrides.
 fn settle(values: &mut [Value]) {
     let mut later: HashMap<String, (u32, Origin, Kind)> = HashMap::new();
-    for value in values.iter_mut().rev().filter(|value| value.outcome == Outcome::Effective) {
+    for value in values.iter_mut().rev().filter(|value| value.outcome == MergeOutcome::Effective) {
         let key = key(value);
         // A flag for a map replaces the whole map of the file, but for feature gates.
         // kubernetes v1.36.3 cmd/kubelet/app/server.go kubeletConfigFlagPrecedence
@@ -222,7 +222,7 @@ fn settle(values: &mut [Value]) {
         if let Some((occurrence, origin, kind)) = winner {
             let adds = value.kind == Kind::Flag && is_map_flag(&value.name);
             if *occurrence != value.occurrence && !adds {
-                value.outcome = Outcome::Overridden { by: origin.clone(), because: because(value, *kind, origin) };
+                value.outcome = MergeOutcome::Overridden { by: origin.clone(), because: because(value, *kind, origin) };
             }
         } else if value.exact {
             // What is perhaps not run may override nothing.

@@ -10,7 +10,7 @@ mod place;
 use crate::api::{Blame, Confidence};
 use crate::case::Case;
 use crate::case::stage::Thresholds;
-use crate::cluster_state::{ClassFacts, Subject, World};
+use crate::cluster_state::{ClassFacts, ClusterState, Subject};
 use crate::diagnose;
 use crate::objects::input::{Input, Object};
 use crate::objects::sink::{ObjectText, Sink};
@@ -160,7 +160,7 @@ pub fn lint(files: Files, family: Option<Family>) -> Report {
     }
     for mut cluster in clusters(files.objects) {
         for answer in &files.aws {
-            cluster.world.apply(Object::AwsObservation(answer.clone()), DateTime::UNIX_EPOCH);
+            cluster.cluster.apply(Object::AwsObservation(answer.clone()), DateTime::UNIX_EPOCH);
         }
         cluster.lint(&mut report);
     }
@@ -206,23 +206,23 @@ fn clusters(objects: Vec<(Object, Piece)>) -> Vec<Cluster> {
         if let Some(key) = key(&object) {
             cluster.pieces.insert(key, piece);
         }
-        cluster.world.apply(object, DateTime::UNIX_EPOCH);
+        cluster.cluster.apply(object, DateTime::UNIX_EPOCH);
     }
     clusters.into_values().collect()
 }
 
 #[derive(Default)]
 struct Cluster {
-    world: World,
+    cluster: ClusterState,
     pieces: BTreeMap<Key, Piece>,
 }
 
 impl Cluster {
     fn lint(mut self, report: &mut Report) {
         report.looked_at += self.pieces.len();
-        let now = self.world.newest_time().unwrap_or(DateTime::UNIX_EPOCH);
+        let now = self.cluster.newest_time().unwrap_or(DateTime::UNIX_EPOCH);
         let mut mistakes = self.by_status(now);
-        let classes: Vec<String> = self.world.classes().filter(|c| c.class.is_ec2()).map(|c| c.class.name().to_owned()).collect();
+        let classes: Vec<String> = self.cluster.classes().filter(|c| c.class.is_ec2()).map(|c| c.class.name().to_owned()).collect();
         for class in classes {
             mistakes.extend(self.of_class(&class, now, &mut report.notes));
         }
@@ -239,46 +239,46 @@ impl Cluster {
 
     /// Node classes and NodePools whose status, where the files have it, says that nothing can be launched.
     fn by_status(&self, now: DateTime<Utc>) -> Vec<Mistake> {
-        let subjects = self.world.classes_and_pools();
-        let cases = subjects.filter_map(|subject| Case::of(&self.world, &subject, now, &Thresholds::default()));
+        let subjects = self.cluster.classes_and_pools();
+        let cases = subjects.filter_map(|subject| Case::of(&self.cluster, &subject, now, &Thresholds::default()));
         cases.filter(Case::is_overdue).flat_map(|case| by_rules(&case)).collect()
     }
 
     /// What a machine of this class would suffer from.
     fn of_class(&mut self, name: &str, now: DateTime<Utc>, notes: &mut Vec<String>) -> Vec<Mistake> {
-        let Some(class) = self.world.class("EC2NodeClass", name) else { return Vec::new() };
+        let Some(class) = self.cluster.class("EC2NodeClass", name) else { return Vec::new() };
         let spec = &class.class.spec;
         if class.user_data.is_none() && spec.user_data.is_some() {
             notes.push(format!("EC2NodeClass {name}: its userData is not read, for neither amiFamily nor an alias tells the family"));
         }
-        let pools: Vec<Option<&NodePool>> = self.world.pools().filter(|pool| is_of(pool, &class.class)).map(Some).collect();
+        let pools: Vec<Option<&NodePool>> = self.cluster.pools().filter(|pool| is_of(pool, &class.class)).map(Some).collect();
         let pools = if pools.is_empty() { vec![None] } else { pools };
         let images: Vec<&str> = machine::images(class).into_iter().map(|image| image.id.as_str()).collect();
         let images = if images.is_empty() { vec![""] } else { images };
         let mut machines = Vec::new();
         for pool in pools {
             machines.extend(images.iter().map(|image| (machine::joining(class, pool, image, now), None)));
-            machines.extend(machine::untainted(class, pool, self.world.karpenter(), now).map(|(claim, node)| (claim, Some(node))));
+            machines.extend(machine::untainted(class, pool, self.cluster.karpenter(), now).map(|(claim, node)| (claim, Some(node))));
         }
         let mut mistakes = self.of_images(class);
         let mut joined = false;
         for (claim, node) in machines {
             let machine = claim.name().to_owned();
             let has_node = node.is_some();
-            self.world.apply(Object::NodeClaim(claim), now);
+            self.cluster.apply(Object::NodeClaim(claim), now);
             if let Some(node) = node {
-                self.world.apply(Object::Node(node), now);
+                self.cluster.apply(Object::Node(node), now);
             }
-            if let Some(case) = Case::of(&self.world, &Subject::Claim(machine.clone()), now, &Thresholds::default()) {
+            if let Some(case) = Case::of(&self.cluster, &Subject::Claim(machine.clone()), now, &Thresholds::default()) {
                 mistakes.extend(by_rules(&case));
                 joined |= case.same_spec_sibling_joined().is_some();
             }
-            self.world.remove(Input::NodeClaims, None, &machine);
+            self.cluster.remove(Input::NodeClaims, None, &machine);
             if has_node {
-                self.world.remove(Input::Nodes, None, &machine);
+                self.cluster.remove(Input::Nodes, None, &machine);
             }
         }
-        let Some(facts) = self.world.class("EC2NodeClass", name) else { return mistakes };
+        let Some(facts) = self.cluster.class("EC2NodeClass", name) else { return mistakes };
         if let (Some(data), Some(text)) = (&facts.user_data, &facts.class.spec.user_data) {
             let blame = Blame::object(&facts.class.api_version, "EC2NodeClass", name).field("spec.userData");
             let own = of_user_data(data, text, &blame, notes);
@@ -293,7 +293,7 @@ impl Cluster {
     /// Images that new machines would get, and that EC2 does not launch.
     fn of_images(&self, class: &ClassFacts) -> Vec<Mistake> {
         let mistake = |ami: &Ami| {
-            let told = || self.world.aws().image(&ami.id);
+            let told = || self.cluster.aws().image(&ami.id);
             let message = image_not_available::preflight(told(), &class.class, ami)?;
             // One that is pending may be available in a minute, and one that EC2 does not know may be another account's.
             let gone = told().known().is_some_and(|(image, _)| !matches!(image.state.as_str(), "pending" | "transient"));
@@ -314,7 +314,7 @@ impl Cluster {
     }
 
     fn of_aws_auth(&self) -> Vec<Mistake> {
-        let Some(auth) = self.world.aws_auth() else { return Vec::new() };
+        let Some(auth) = self.cluster.aws_auth() else { return Vec::new() };
         let of_roles = auth.read.defects.iter().filter(|defect| defect.key == readers::aws_auth::DataKey::MapRoles);
         of_roles
             .take(MOST)

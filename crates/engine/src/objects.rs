@@ -17,8 +17,8 @@ mod node_claim;
 mod node_class;
 mod node_pool;
 mod pairs;
-mod passing;
 pub mod sink;
+mod volatile;
 mod workload;
 
 pub use affinity::{Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm};
@@ -34,7 +34,7 @@ pub use node_class::{
 };
 pub use node_pool::{NodePool, NodePoolSpec, NodePoolStatus, Template, TemplateSpec};
 pub use pairs::Pairs;
-pub use passing::Passing;
+pub use volatile::Volatile;
 pub use workload::{
     Container, ContainerState, ContainerStatus, DaemonSet, DaemonSetStatus, Deployment, EnvVar, Pod, PodSpec, PodStatus, PodTemplate,
     Terminated, Toleration, Waiting, Workload,

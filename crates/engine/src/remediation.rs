@@ -16,7 +16,7 @@ pub use patch::Removal;
 
 use crate::api::FIELD_MANAGER;
 use crate::api::{Condition, NodeDiagnosis};
-use crate::cluster_state::World;
+use crate::cluster_state::ClusterState;
 use crate::objects::{Node, Taint};
 use crate::upstream::karpenter::UNINITIALIZED_TAINT;
 use breaker::Tally;
@@ -130,14 +130,14 @@ pub enum Step {
 pub struct Remark {
     /// The name of the NodeDiagnosis.
     pub diagnosis: String,
-    pub result: Outcome,
+    pub result: RemovalOutcome,
     pub reason: &'static str,
     pub message: String,
 }
 
 /// How it went, for the metric and the condition's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum RemovalOutcome {
     /// The guards agree, and that is written down; next the taint is removed.
     Announced,
     Removed,
@@ -154,7 +154,7 @@ pub enum Outcome {
     PutBack,
 }
 
-impl Outcome {
+impl RemovalOutcome {
     /// Its value in metrics.
     #[must_use]
     pub const fn label(self) -> &'static str {
@@ -183,7 +183,7 @@ impl Outcome {
 
 /// What the API server answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum PatchAnswer {
     /// Done; the Node's new resourceVersion.
     Done(String),
     /// The Node is not as it was judged.
@@ -200,11 +200,11 @@ pub enum Answer {
 #[derive(Debug)]
 struct Try {
     at: DateTime<Utc>,
-    state: State,
+    state: TryState,
 }
 
 #[derive(Debug)]
-enum State {
+enum TryState {
     UnderWay,
     /// The Node had this resourceVersion when the taint was gone. An older one says nothing about who puts it back.
     Removed(String),
@@ -231,7 +231,7 @@ impl Remediation {
     /// tells whether the cluster has the diagnosis of that name as it is here.
     pub fn look<'d>(
         &mut self,
-        world: &World,
+        cluster: &ClusterState,
         diagnoses: &(impl Iterator<Item = &'d NodeDiagnosis> + Clone),
         is_written: impl Fn(&str) -> bool,
         now: DateTime<Utc>,
@@ -239,12 +239,12 @@ impl Remediation {
         if self.limits.is_off() {
             return Vec::new();
         }
-        self.tries.retain(|_, tried| matches!(tried.state, State::UnderWay) || now - tried.at < FORGET);
+        self.tries.retain(|_, tried| matches!(tried.state, TryState::UnderWay) || now - tried.at < FORGET);
         let mut steps = Vec::new();
         let mut tally = None;
         for diagnosis in diagnoses.clone() {
             let Some(name) = diagnosis.metadata.name.as_deref() else { continue };
-            let Some(node) = node_of(world, diagnosis) else { continue };
+            let Some(node) = node_of(cluster, diagnosis) else { continue };
             let said = remediated(diagnosis).map(|c| &*c.reason);
             if said == Some(REMOVED) {
                 steps.extend(self.came_back(name, node));
@@ -260,11 +260,11 @@ impl Remediation {
                 continue;
             }
             let tally = tally.get_or_insert_with(|| {
-                let under_way = self.tries.iter().filter(|(_, tried)| matches!(tried.state, State::UnderWay));
-                Tally::of(world, diagnoses.clone(), under_way.map(|(name, _)| name.as_str()), now, &self.limits)
+                let under_way = self.tries.iter().filter(|(_, tried)| matches!(tried.state, TryState::UnderWay));
+                Tally::of(cluster, diagnoses.clone(), under_way.map(|(name, _)| name.as_str()), now, &self.limits)
             });
-            let claim = world.claim_of_node(node);
-            let pool = node.metadata.label("karpenter.sh/nodepool").and_then(|pool| world.pool(pool));
+            let claim = cluster.claim_of_node(node);
+            let pool = node.metadata.label("karpenter.sh/nodepool").and_then(|pool| cluster.pool(pool));
             let dry_run = mode == Mode::DryRun;
             let admitted = guard::admit(&Scene { now, limits: &self.limits, opt_in, diagnosis, node, claim, pool, tally });
             match admitted {
@@ -278,7 +278,7 @@ impl Remediation {
                 Ok(()) if !is_written(name) => {}
                 Ok(()) => {
                     if let Some(removal) = Removal::from(node, name, dry_run) {
-                        self.tries.insert(name.to_owned(), Try { at: now, state: State::UnderWay });
+                        self.tries.insert(name.to_owned(), Try { at: now, state: TryState::UnderWay });
                         steps.push(Step::Remove(removal));
                     }
                 }
@@ -306,42 +306,42 @@ impl Remediation {
     }
 
     /// Takes in how a removal went.
-    pub fn done(&mut self, removal: &Removal, answer: Answer, now: DateTime<Utc>) -> Option<Remark> {
+    pub fn done(&mut self, removal: &Removal, answer: PatchAnswer, now: DateTime<Utc>) -> Option<Remark> {
         let Removal { node, taint, before, after, .. } = removal;
         let change = format!("{taint} from Node {node}; its taints before: {before}; after: {after}");
         let (state, result, reason, message) = match answer {
-            Answer::Done(_) if removal.dry_run => (
-                State::Stale(removal.version.clone()),
-                Outcome::DryRun,
+            PatchAnswer::Done(_) if removal.dry_run => (
+                TryState::Stale(removal.version.clone()),
+                RemovalOutcome::DryRun,
                 DRY_RUN,
                 format!("Would remove {change}. The API server accepts it. Nothing was changed."),
             ),
-            Answer::Done(version) => (State::Removed(version), Outcome::Removed, REMOVED, format!("Removed {change}.")),
-            Answer::Conflict => (
-                State::Stale(removal.version.clone()),
-                Outcome::Conflict,
+            PatchAnswer::Done(version) => (TryState::Removed(version), RemovalOutcome::Removed, REMOVED, format!("Removed {change}.")),
+            PatchAnswer::Conflict => (
+                TryState::Stale(removal.version.clone()),
+                RemovalOutcome::Conflict,
                 "Conflict",
                 format!("Node {node} changed while {taint} was about to be removed. Nothing was done; it is judged again."),
             ),
-            Answer::NotPermitted(why) => (
-                State::Again(now + AGAIN_AFTER),
-                Outcome::Rejected,
+            PatchAnswer::NotPermitted(why) => (
+                TryState::Again(now + AGAIN_AFTER),
+                RemovalOutcome::Rejected,
                 "NotPermitted",
                 format!("Would remove {change}. nodewhy may not change Nodes: {why}. manifests/components/remediation permits it."),
             ),
-            Answer::Rejected(why) => (
-                State::Again(now + AGAIN_AFTER),
-                Outcome::Rejected,
+            PatchAnswer::Rejected(why) => (
+                TryState::Again(now + AGAIN_AFTER),
+                RemovalOutcome::Rejected,
                 "RejectedByServer",
                 format!("Would remove {change}. The API server rejects it: {why}."),
             ),
-            Answer::Unanswered(why) => (
-                State::Again(now + AGAIN_AFTER),
-                Outcome::Unanswered,
+            PatchAnswer::Unanswered(why) => (
+                TryState::Again(now + AGAIN_AFTER),
+                RemovalOutcome::Unanswered,
                 "NoAnswer",
                 format!("Wanted to remove {change}. Whether it was done is not known: {why}."),
             ),
-            Answer::Void => {
+            PatchAnswer::Void => {
                 self.tries.remove(&removal.diagnosis);
                 return None;
             }
@@ -354,17 +354,17 @@ impl Remediation {
 
     fn is_due(&self, name: &str, node: &Node, now: DateTime<Utc>) -> bool {
         match self.tries.get(name).map(|tried| &tried.state) {
-            Some(State::UnderWay) => false,
-            Some(State::Stale(version)) => node.metadata.resource_version.as_deref() != Some(version.as_str()),
-            Some(State::Again(at)) => now >= *at,
-            Some(State::Removed(_)) | None => true,
+            Some(TryState::UnderWay) => false,
+            Some(TryState::Stale(version)) => node.metadata.resource_version.as_deref() != Some(version.as_str()),
+            Some(TryState::Again(at)) => now >= *at,
+            Some(TryState::Removed(_)) | None => true,
         }
     }
 
     /// Whether a removed taint is on the Node again, and who wrote the list since.
     fn came_back(&self, name: &str, node: &Node) -> Option<Step> {
         let taint = node.taint(UNINITIALIZED_TAINT)?;
-        if let Some(Try { state: State::Removed(version), .. }) = self.tries.get(name)
+        if let Some(Try { state: TryState::Removed(version), .. }) = self.tries.get(name)
             && !is_newer(node.metadata.resource_version.as_deref()?, version)
         {
             return None;
@@ -373,7 +373,7 @@ impl Remediation {
         let by = writers.max_by_key(|f| f.time).map_or("somebody whom managedFields does not name", |f| f.manager.as_str());
         Some(Step::Say(Remark {
             diagnosis: name.to_owned(),
-            result: Outcome::PutBack,
+            result: RemovalOutcome::PutBack,
             reason: PUT_BACK,
             message: format!("{taint} was removed from Node {} and put back by {by}.", node.name()),
         }))
@@ -386,7 +386,7 @@ const DRY_RUN: &str = "DryRun";
 fn refused(name: &str, node: &Node, refusal: &Refusal) -> Remark {
     Remark {
         diagnosis: name.to_owned(),
-        result: Outcome::Refused,
+        result: RemovalOutcome::Refused,
         reason: refusal.reason,
         message: format!("{UNINITIALIZED_TAINT} stays on Node {}: {}.", node.name(), refusal.because.trim_end_matches('.')),
     }
@@ -395,7 +395,7 @@ fn refused(name: &str, node: &Node, refusal: &Refusal) -> Remark {
 fn announced(name: &str, node: &Node) -> Remark {
     Remark {
         diagnosis: name.to_owned(),
-        result: Outcome::Announced,
+        result: RemovalOutcome::Announced,
         reason: REMOVING,
         message: format!("{UNINITIALIZED_TAINT} is about to be removed from Node {}.", node.name()),
     }
@@ -405,7 +405,7 @@ fn announced(name: &str, node: &Node) -> Remark {
 fn gone(name: &str, node: &Node) -> Remark {
     Remark {
         diagnosis: name.to_owned(),
-        result: Outcome::Removed,
+        result: RemovalOutcome::Removed,
         reason: REMOVED,
         message: format!(
             "{UNINITIALIZED_TAINT} was about to be removed from Node {} when another replica took over, and it is gone: it counts as removed.",
@@ -415,9 +415,9 @@ fn gone(name: &str, node: &Node) -> Remark {
 }
 
 /// The Node of a diagnosis, where it is still the same.
-fn node_of<'w>(world: &'w World, diagnosis: &NodeDiagnosis) -> Option<&'w Node> {
+fn node_of<'w>(cluster: &'w ClusterState, diagnosis: &NodeDiagnosis) -> Option<&'w Node> {
     let named = diagnosis.spec.node.as_ref()?;
-    world.node(&named.name).filter(|node| *node.metadata.uid == *named.uid)
+    cluster.node(&named.name).filter(|node| *node.metadata.uid == *named.uid)
 }
 
 fn is_open(diagnosis: &NodeDiagnosis) -> bool {

@@ -29,7 +29,7 @@ pub struct Rule {
     pub cause: &'static str,
     /// One line for lists.
     pub summary: &'static str,
-    /// The gates whose waiting it can explain.
+    /// The stages whose waiting it can explain.
     pub stages: &'static [Stage],
     /// What it reads beside the machine itself.
     pub reads: &'static [Input],
@@ -108,7 +108,7 @@ pub const ALL: &[&Rule] = &[
     &launch::node_pool_not_ready::RULE,
 ];
 
-/// The rules that know a gate, and all that they read.
+/// The rules that know a stage, and all that they read.
 #[derive(Debug, Default)]
 pub struct OfStage {
     /// In the order of [`ALL`].
@@ -129,7 +129,7 @@ static OF_STAGE: LazyLock<BTreeMap<Stage, OfStage>> = LazyLock::new(|| {
     of_stage
 });
 
-/// The rules that know this gate; `None` where none does.
+/// The rules that know this stage; `None` where none does.
 #[must_use]
 pub fn of_stage(stage: Stage) -> Option<&'static OfStage> {
     OF_STAGE.get(&stage)

@@ -24,11 +24,11 @@ use crate::rules;
 use crate::rules::shared::told_by_aws;
 use readers::aws_auth::identity::Identity;
 
-use crate::cluster_state::{Availability, Subject, Touched, World};
+use crate::cluster_state::{Availability, ClusterState, Subject, Touched};
 use change::{Change, ReadFailure};
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 pub use history::Keep;
-use history::{Incident, Ledger};
+use history::{History, Incident};
 use same::same;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -110,15 +110,15 @@ enum Answer {
     KnownUntil(DateTime<Utc>),
 }
 
-/// The world, and what was said about it.
+/// The cluster, and what was said about it.
 #[derive(Debug)]
 pub struct Triage {
-    world: World,
+    cluster: ClusterState,
     thresholds: Thresholds,
     started: bool,
     leads: bool,
     /// As in the cluster or on the way there. Ended ones too.
-    diagnoses: Ledger,
+    diagnoses: History,
     held: BTreeMap<String, Held>,
     pending: BTreeMap<String, Pending>,
     /// Incidents that were summarized, and how many machines they had then.
@@ -138,11 +138,11 @@ impl Triage {
     #[must_use]
     pub fn new(thresholds: Thresholds, keep: Keep) -> Self {
         Self {
-            world: World::default(),
+            cluster: ClusterState::default(),
             thresholds,
             started: false,
             leads: false,
-            diagnoses: Ledger::new(keep),
+            diagnoses: History::new(keep),
             held: BTreeMap::new(),
             pending: BTreeMap::new(),
             summarized: BTreeMap::new(),
@@ -157,8 +157,8 @@ impl Triage {
     }
 
     #[must_use]
-    pub const fn world(&self) -> &World {
-        &self.world
+    pub const fn cluster(&self) -> &ClusterState {
+        &self.cluster
     }
 
     /// The diagnoses of machines that are stuck now.
@@ -185,7 +185,7 @@ impl Triage {
     ) -> impl Iterator<Item = (Case<'_>, &NodeDiagnosisStatus)> {
         self.diagnoses.open().filter_map(move |diagnosis| {
             let verdict = diagnosis.status.as_ref().filter(|verdict| wanted(verdict))?;
-            Some((Case::of(&self.world, &subject_of(&diagnosis.spec.subject)?, now, &self.thresholds)?, verdict))
+            Some((Case::of(&self.cluster, &subject_of(&diagnosis.spec.subject)?, now, &self.thresholds)?, verdict))
         })
     }
 
@@ -226,10 +226,10 @@ impl Triage {
         self.due.first().map(|(at, _)| *at).into_iter().chain(self.diagnoses.next_end()).min()
     }
 
-    /// The first lists are complete: from now on verdicts are given. Half a world would give false ones.
+    /// The first lists are complete: from now on verdicts are given. Half a cluster would give false ones.
     pub fn start(&mut self) {
         self.started = true;
-        self.touched.extend(self.world.subjects());
+        self.touched.extend(self.cluster.subjects());
         self.touched.extend(self.diagnoses.open().filter_map(|d| subject_of(&d.spec.subject)));
         self.summarized = self.diagnoses.incidents().map(|(incident, machines)| (incident.clone(), machines)).collect();
     }
@@ -264,12 +264,12 @@ impl Triage {
     pub fn take(&mut self, change: Change, now: DateTime<Utc>) {
         match change {
             Change::Applied(object) => self.apply(*object, now),
-            Change::Removed { input: Input::NodeClaims, name, last, .. } => self.bury(&name, last.map(|o| *o), now),
+            Change::Removed { input: Input::NodeClaims, name, last, .. } => self.on_claim_deleted(&name, last.map(|o| *o), now),
             Change::Removed { input, namespace, name, .. } => {
                 if input == Input::Nodes {
                     self.pods.remove(&name);
                 }
-                let touched = self.world.remove(input, namespace.as_deref(), &name);
+                let touched = self.cluster.remove(input, namespace.as_deref(), &name);
                 self.touch(touched);
             }
             Change::Pods { node, pods } => self.take_pods(&node, pods, now),
@@ -283,9 +283,9 @@ impl Triage {
 
     /// Says whether an input can be read.
     pub fn mark(&mut self, input: Input, availability: Availability) {
-        let before = self.world.missing(input).map(str::to_owned);
-        self.world.mark(input, availability);
-        if self.world.missing(input) != before.as_deref() {
+        let before = self.cluster.missing(input).map(str::to_owned);
+        self.cluster.mark(input, availability);
+        if self.cluster.missing(input) != before.as_deref() {
             self.touch(Touched::Everything);
         }
     }
@@ -392,9 +392,9 @@ impl Triage {
         if !matches!(subject_of(&example.spec.subject)?, Subject::Claim(_) | Subject::Node(_)) {
             return None;
         }
-        let pool = self.world.pool(incident.node_pool.as_ref()?)?;
+        let pool = self.cluster.pool(incident.node_pool.as_ref()?)?;
         let class = &pool.spec.template.spec.node_class_ref;
-        let class = self.world.class(&class.kind, &class.name).map(|facts| &facts.class);
+        let class = self.cluster.class(&class.kind, &class.name).map(|facts| &facts.class);
         let reference = |api_version: &str, kind: &str, meta: &Meta| ObjectRef {
             api_version: api_version.to_owned(),
             kind: kind.to_owned(),
@@ -417,14 +417,14 @@ impl Triage {
         // Other entries make other identities: those that are gone are not kept.
         if matches!(&object, Object::AwsAuth(_)) {
             for identity in std::mem::take(&mut self.access).into_keys() {
-                self.world.forget_access(&identity);
+                self.cluster.forget_access(&identity);
             }
         }
         // Our own Events are no evidence.
         if matches!(&object, Object::Event(event) if event.reporter() == crate::api::FIELD_MANAGER) {
             return;
         }
-        let touched = self.world.apply(object, now);
+        let touched = self.cluster.apply(object, now);
         self.touch(touched);
     }
 
@@ -441,19 +441,19 @@ impl Triage {
         }
         match pods {
             Ok(pods) => {
-                let gone: Vec<_> = self.world.pods_on(node).map(|p| (p.metadata.namespace.clone(), p.metadata.name.clone())).collect();
+                let gone: Vec<_> = self.cluster.pods_on(node).map(|p| (p.metadata.namespace.clone(), p.metadata.name.clone())).collect();
                 for (namespace, name) in gone {
-                    self.world.remove(Input::Pods, namespace.as_deref(), &name);
+                    self.cluster.remove(Input::Pods, namespace.as_deref(), &name);
                 }
                 for pod in pods {
-                    self.world.apply(pod, now);
+                    self.cluster.apply(pod, now);
                 }
                 self.mark(Input::Pods, Availability::Read);
             }
             Err(failure) => self.mark(Input::Pods, Availability::Missing(failure.to_string())),
         }
-        if let Some(node) = self.world.node(node) {
-            self.touched.insert(match self.world.claim_of_node(node) {
+        if let Some(node) = self.cluster.node(node) {
+            self.touched.insert(match self.cluster.claim_of_node(node) {
                 Some(claim) => Subject::Claim(claim.name().to_owned()),
                 None => Subject::Node(node.name().to_owned()),
             });
@@ -467,11 +467,11 @@ impl Triage {
         match answer {
             Ok(review) => {
                 self.mark(Input::AccessReviews, Availability::Read);
-                let touched = self.world.apply(*review, now);
+                let touched = self.cluster.apply(*review, now);
                 self.touch(touched);
             }
             Err(failure) => {
-                self.world.forget_access(identity);
+                self.cluster.forget_access(identity);
                 self.mark(Input::AccessReviews, Availability::Missing(failure.to_string()));
             }
         }
@@ -484,14 +484,14 @@ impl Triage {
             Answer::KnownUntil(at) => Some(at),
         };
         let name = diagnosis_name(subject);
-        match diagnose::judge(&self.world, subject, now, &self.thresholds) {
+        match diagnose::judge(&self.cluster, subject, now, &self.thresholds) {
             Judgement::Sick(diagnosis, again) => {
                 self.look_again(subject, again.into_iter().chain(refresh).min());
                 self.record(*diagnosis, now);
             }
             Judgement::Waiting(again) => {
                 self.look_again(subject, again.into_iter().chain(refresh).min());
-                // It waits at another gate, or was touched: neither usable nor stuck. What was said stays, unless it is going away.
+                // It waits at another stage, or was touched: neither usable nor stuck. What was said stays, unless it is going away.
                 if let Some((outcome, at)) = self.going(subject) {
                     self.close(&name, outcome, at);
                 }
@@ -511,10 +511,10 @@ impl Triage {
     }
 
     /// A claim is gone. It is judged a last time as if it were still there, because nothing of it stays but what is said now.
-    fn bury(&mut self, name: &str, last: Option<Object>, now: DateTime<Utc>) {
+    fn on_claim_deleted(&mut self, name: &str, last: Option<Object>, now: DateTime<Utc>) {
         let last = match last {
             Some(Object::NodeClaim(claim)) => Some(claim),
-            _ => self.world.claim(name).cloned(),
+            _ => self.cluster.claim(name).cloned(),
         };
         let subject = Subject::Claim(name.to_owned());
         if self.started
@@ -523,8 +523,8 @@ impl Triage {
             let deleted = *claim.metadata.deletion_timestamp.get_or_insert(now);
             let outcome = outcome_of(&claim, deleted);
             let uid = claim.metadata.uid.clone();
-            self.world.apply(Object::NodeClaim(claim), now);
-            if let Judgement::Sick(diagnosis, _) = diagnose::judge(&self.world, &subject, now, &self.thresholds) {
+            self.cluster.apply(Object::NodeClaim(claim), now);
+            if let Judgement::Sick(diagnosis, _) = diagnose::judge(&self.cluster, &subject, now, &self.thresholds) {
                 self.record(*diagnosis, now);
             }
             if self.diagnoses.get(name).is_some_and(|d| same_uid(&d.spec.subject.uid, &uid)) {
@@ -532,7 +532,7 @@ impl Triage {
             }
         }
         self.settle(&subject);
-        let touched = self.world.remove(Input::NodeClaims, None, name);
+        let touched = self.cluster.remove(Input::NodeClaims, None, name);
         self.touch(touched);
     }
 
@@ -603,7 +603,7 @@ impl Triage {
             self.diagnoses.remove(name);
             return self.delete(name.to_owned());
         }
-        let why = self.world.claim(&diagnosis.spec.subject.name).and_then(|claim| deletion_reason::reason(&self.world, claim, at));
+        let why = self.cluster.claim(&diagnosis.spec.subject.name).and_then(|claim| deletion_reason::reason(&self.cluster, claim, at));
         diagnose::close(&mut diagnosis, outcome, at, why.as_deref());
         self.order(diagnosis, false, false);
     }
@@ -612,7 +612,7 @@ impl Triage {
         let Some(name) = diagnosis.metadata.name.clone() else { return };
         let ends = outcome(&diagnosis);
         if is_final(&diagnosis) {
-            last_words::keep(&mut diagnosis, &self.world);
+            last_words::keep(&mut diagnosis, &self.cluster);
         }
         if announces && ends.is_none() {
             self.joined.insert(Incident::of(&diagnosis));
@@ -652,17 +652,17 @@ impl Triage {
     /// How and when a claim that is being deleted ends.
     fn going(&self, subject: &Subject) -> Option<(Outcome, DateTime<Utc>)> {
         let Subject::Claim(name) = subject else { return None };
-        let claim = self.world.claim(name)?;
+        let claim = self.cluster.claim(name)?;
         let deleted = claim.metadata.deletion_timestamp?;
         Some((outcome_of(claim, deleted), deleted))
     }
 
     fn uid_of(&self, subject: &Subject) -> Option<String> {
         let meta: &Meta = match subject {
-            Subject::Claim(name) => &self.world.claim(name)?.metadata,
-            Subject::Node(name) => &self.world.node(name)?.metadata,
-            Subject::Pool(name) => &self.world.pool(name)?.metadata,
-            Subject::Class(kind, name) => &self.world.class(kind, name)?.class.metadata,
+            Subject::Claim(name) => &self.cluster.claim(name)?.metadata,
+            Subject::Node(name) => &self.cluster.node(name)?.metadata,
+            Subject::Pool(name) => &self.cluster.pool(name)?.metadata,
+            Subject::Class(kind, name) => &self.cluster.class(kind, name)?.class.metadata,
         };
         Some(meta.uid.to_string())
     }
@@ -684,25 +684,25 @@ impl Triage {
         }
         let node = match subject {
             // The pods of a Node with a claim are the claim's.
-            Subject::Node(name) => self.world.node(name).filter(|n| self.world.claim_of_node(n).is_none()).map(|n| n.name().to_owned()),
+            Subject::Node(name) => self.cluster.node(name).filter(|n| self.cluster.claim_of_node(n).is_none()).map(|n| n.name().to_owned()),
             Subject::Claim(name) => {
-                self.world.claim(name).and_then(|claim| nodes_of(&self.world, claim).first().map(|node| node.name().to_owned()))
+                self.cluster.claim(name).and_then(|claim| nodes_of(&self.cluster, claim).first().map(|node| node.name().to_owned()))
             }
             Subject::Pool(_) | Subject::Class(..) => None,
         };
         if let Some(node) = node
             && self.pods.remove(&node).is_some()
         {
-            let held: Vec<_> = self.world.pods_on(&node).map(|p| (p.metadata.namespace.clone(), p.metadata.name.clone())).collect();
+            let held: Vec<_> = self.cluster.pods_on(&node).map(|p| (p.metadata.namespace.clone(), p.metadata.name.clone())).collect();
             for (namespace, name) in held {
-                self.world.remove(Input::Pods, namespace.as_deref(), &name);
+                self.cluster.remove(Input::Pods, namespace.as_deref(), &name);
             }
         }
     }
 
     /// Sees to it that the pods of a stuck machine, or the rights of its kubelet, are known before it is judged.
     fn answer_for(&mut self, subject: &Subject, now: DateTime<Utc>) -> Answer {
-        let Some(case) = Case::of(&self.world, subject, now, &self.thresholds) else { return Answer::Unwanted };
+        let Some(case) = Case::of(&self.cluster, subject, now, &self.thresholds) else { return Answer::Unwanted };
         let waited = now - case.wait.since;
         if waited < case.wait.proven {
             return Answer::Unwanted;
@@ -735,7 +735,7 @@ fn ask<K: Ord>(asked: &mut BTreeMap<K, Asked>, what: K, now: DateTime<Utc>, fres
     (false, if before.answered { Answer::KnownUntil(good_until) } else { Answer::AwaitedUntil(good_until) })
 }
 
-/// Whether any rule for this gate reads pods.
+/// Whether any rule for this stage reads pods.
 fn reads_pods(stage: Stage) -> bool {
     rules::of_stage(stage).is_some_and(|of_stage| of_stage.reads.contains(&Input::Pods))
 }

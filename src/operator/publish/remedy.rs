@@ -5,7 +5,7 @@ use super::{TIMEOUT, event, fence};
 use crate::operator::lease::Leads;
 use engine::api::FIELD_MANAGER;
 use engine::api::NodeDiagnosis;
-use engine::remediation::{Answer, Outcome, Remark, Removal};
+use engine::remediation::{PatchAnswer, Remark, Removal, RemovalOutcome};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::events::{Event, EventType, Recorder};
@@ -36,7 +36,7 @@ pub enum Remedy {
 
 /// Starts to carry out remedies. The answers to removals come back by the second channel.
 #[must_use]
-pub fn start(client: Client, instance: &str, leads: Leads) -> (mpsc::Sender<Remedy>, mpsc::UnboundedReceiver<(Removal, Answer)>) {
+pub fn start(client: Client, instance: &str, leads: Leads) -> (mpsc::Sender<Remedy>, mpsc::UnboundedReceiver<(Removal, PatchAnswer)>) {
     let (orders, mut ordered) = mpsc::channel(QUEUE);
     // As many as there are removals: whoever orders must not wait for one who waits for him.
     let (answers, answered) = mpsc::unbounded_channel();
@@ -49,7 +49,7 @@ pub fn start(client: Client, instance: &str, leads: Leads) -> (mpsc::Sender<Reme
                 Remedy::Remove(removal) => {
                     let answer = match lasts {
                         Some(lasts) => timeout(lasts, remove(&client, &removal)).await.unwrap_or_else(|_| unanswered(lasts)),
-                        None => Answer::Void,
+                        None => PatchAnswer::Void,
                     };
                     if answers.send((*removal, answer)).is_err() {
                         return;
@@ -67,36 +67,38 @@ pub fn start(client: Client, instance: &str, leads: Leads) -> (mpsc::Sender<Reme
 }
 
 /// Sends the patch, once.
-pub async fn remove(client: &Client, removal: &Removal) -> Answer {
+pub async fn remove(client: &Client, removal: &Removal) -> PatchAnswer {
     let api: Api<Node> = Api::all(client.clone());
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), dry_run: removal.dry_run, ..PatchParams::default() };
     let patch = Patch::Json::<()>(removal.patch.clone());
     match timeout(TIMEOUT, api.patch(&removal.node, &params, &patch)).await {
-        Ok(Ok(node)) => Answer::Done(node.resource_version().unwrap_or_default()),
+        Ok(Ok(node)) => PatchAnswer::Done(node.resource_version().unwrap_or_default()),
         Ok(Err(kube::Error::Api(status))) => match status.code {
-            409 => Answer::Conflict,
-            422 if status.message == NOT_APPLICABLE => Answer::Conflict,
-            401 | 403 if !status.message.contains("admission webhook") => Answer::NotPermitted(status.message.clone()),
-            400..=499 => Answer::Rejected(status.message.clone()),
-            _ => Answer::Unanswered(status.message.clone()),
+            409 => PatchAnswer::Conflict,
+            422 if status.message == NOT_APPLICABLE => PatchAnswer::Conflict,
+            401 | 403 if !status.message.contains("admission webhook") => PatchAnswer::NotPermitted(status.message.clone()),
+            400..=499 => PatchAnswer::Rejected(status.message.clone()),
+            _ => PatchAnswer::Unanswered(status.message.clone()),
         },
-        Ok(Err(error)) => Answer::Unanswered(error.to_string()),
+        Ok(Err(error)) => PatchAnswer::Unanswered(error.to_string()),
         Err(_) => unanswered(TIMEOUT),
     }
 }
 
-fn unanswered(within: Duration) -> Answer {
-    Answer::Unanswered(format!("no answer in {} seconds", within.as_secs()))
+fn unanswered(within: Duration) -> PatchAnswer {
+    PatchAnswer::Unanswered(format!("no answer in {} seconds", within.as_secs()))
 }
 
 async fn tell(recorder: &Recorder, diagnosis: &NodeDiagnosis, remark: &Remark) -> kube::Result<()> {
     let (type_, reason) = match remark.result {
         // What becomes of it is told in a moment.
-        Outcome::Announced => return Ok(()),
-        Outcome::Removed => (EventType::Normal, "UninitializedTaintRemoved"),
-        Outcome::DryRun => (EventType::Normal, "UninitializedTaintWouldBeRemoved"),
-        Outcome::PutBack => (EventType::Warning, "UninitializedTaintPutBack"),
-        Outcome::Refused | Outcome::Conflict | Outcome::Rejected | Outcome::Unanswered => (EventType::Warning, "UninitializedTaintKept"),
+        RemovalOutcome::Announced => return Ok(()),
+        RemovalOutcome::Removed => (EventType::Normal, "UninitializedTaintRemoved"),
+        RemovalOutcome::DryRun => (EventType::Normal, "UninitializedTaintWouldBeRemoved"),
+        RemovalOutcome::PutBack => (EventType::Warning, "UninitializedTaintPutBack"),
+        RemovalOutcome::Refused | RemovalOutcome::Conflict | RemovalOutcome::Rejected | RemovalOutcome::Unanswered => {
+            (EventType::Warning, "UninitializedTaintKept")
+        }
     };
     // The recorder counts Events of one reason and action as one, and keeps the first note: the action tells refusals apart.
     let event = Event {

@@ -22,7 +22,7 @@ impl Known {
         self.before.append(&mut self.now);
     }
 
-    pub(super) fn saw(&mut self, key: Key) {
+    pub(super) fn seen(&mut self, key: Key) {
         self.now.insert(key);
     }
 
@@ -48,13 +48,13 @@ mod tests {
     fn what_a_relist_does_not_show_has_vanished() {
         let mut known = Known::default();
         known.begin();
-        known.saw(key("a"));
-        known.saw(key("b"));
+        known.seen(key("a"));
+        known.seen(key("b"));
         assert_eq!(known.vanished(), []);
-        known.saw(key("c"));
+        known.seen(key("c"));
         known.lost(&key("a"));
         known.begin();
-        known.saw(key("c"));
+        known.seen(key("c"));
         assert_eq!(known.vanished(), [key("b")]);
     }
 
@@ -62,12 +62,12 @@ mod tests {
     fn a_list_that_broke_off_hides_nothing() {
         let mut known = Known::default();
         known.begin();
-        known.saw(key("a"));
+        known.seen(key("a"));
         known.vanished();
         known.begin();
-        known.saw(key("b"));
+        known.seen(key("b"));
         known.begin();
-        known.saw(key("c"));
+        known.seen(key("c"));
         assert_eq!(known.vanished(), [key("a"), key("b")]);
     }
 }

@@ -1,13 +1,13 @@
 //! Why a machine goes that goes by design: no fault, and worth a word where its diagnosis ends.
 
-use crate::cluster_state::World;
+use crate::cluster_state::ClusterState;
 use crate::objects::NodeClaim;
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// The reason of a NodeClaim's deletion, where the objects tell one.
 #[must_use]
-pub fn reason(world: &World, claim: &NodeClaim, deleted: DateTime<Utc>) -> Option<String> {
-    if world.events("NodeClaim", claim.name()).any(|e| e.reason == "SpotInterrupted") {
+pub fn reason(cluster: &ClusterState, claim: &NodeClaim, deleted: DateTime<Utc>) -> Option<String> {
+    if cluster.events("NodeClaim", claim.name()).any(|e| e.reason == "SpotInterrupted") {
         return Some("EC2 took its spot instance back".to_owned());
     }
     // core pkg/apis/v1/nodeclaim_status.go `ConditionTypeDisruptionReason` (v1.14.3), since v1.3.1; its reasons in nodepool.go,

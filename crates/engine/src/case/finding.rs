@@ -96,12 +96,6 @@ impl Finding {
     }
 }
 
-/// One observation.
-#[must_use]
-pub fn saw(object: impl Into<String>, field: impl Into<Text>, observed: impl Into<String>, because: impl Into<Text>) -> Evidence {
-    Evidence { object: object.into(), field: field.into(), observed: observed.into(), because: because.into() }
-}
-
 impl Blame {
     /// An object as a whole.
     #[must_use]

@@ -1,17 +1,16 @@
-//! The gates of a machine's life, and whether it waits at one for too long.
+//! The stages of a machine's life, and whether it waits at one for too long.
 //!
-//! A rule only ever explains a machine that is stuck here. A machine that passes its gates in time has no diagnosis, whatever
+//! A rule only ever explains a machine that is stuck here. A machine that passes its stages in time has no diagnosis, whatever
 //! conditions, taints or noisy events it carries.
 
 use crate::api::{Evidence, Stage};
-use crate::case::finding::saw;
 use crate::objects::{Condition, Event, Node, NodeClaim, NodeClass, NodePool, Taint};
 use crate::upstream::cloud_controller;
 use crate::upstream::karpenter::{self, UNINITIALIZED_TAINT, UNREGISTERED_TAINT};
 use crate::upstream::startup_taint;
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// How long a machine may wait at a gate before it counts as stuck.
+/// How long a machine may wait at a stage before it counts as stuck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thresholds {
     /// Created, but no instance.
@@ -20,7 +19,7 @@ pub struct Thresholds {
     pub join: TimeDelta,
     /// Node there, but not registered by Karpenter.
     pub register: TimeDelta,
-    /// Registered, but not initialised.
+    /// Registered, but not initialized.
     pub initialize: TimeDelta,
     /// The same where device plugins or drivers are awaited.
     pub devices: TimeDelta,
@@ -28,7 +27,7 @@ pub struct Thresholds {
     pub ready: TimeDelta,
     /// Deleted, and still there.
     pub terminate: TimeDelta,
-    /// The least wait at any gate: enough where the cause is proven, or where an older machine of the same class is stuck there.
+    /// The least wait at any stage: enough where the cause is proven, or where an older machine of the same class is stuck there.
     pub proven: TimeDelta,
 }
 
@@ -47,7 +46,7 @@ impl Default for Thresholds {
     }
 }
 
-/// The gate that a machine waits at.
+/// The stage that a machine waits at.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wait {
     pub stage: Stage,
@@ -86,7 +85,7 @@ impl Wait {
     }
 }
 
-/// The gate that a machine with a NodeClaim waits at; `None` for one that passed them all or is going away by design.
+/// The stage that a machine with a NodeClaim waits at; `None` for one that passed them all or is going away by design.
 #[must_use]
 pub fn claim_wait(
     claim: &NodeClaim,
@@ -107,7 +106,7 @@ pub fn claim_wait(
 
     if !claim.is_true("Launched") {
         let since = claim.condition("Launched").and_then(&changed).unwrap_or(created).max(created);
-        let evidence = saw(name(), field("Launched"), shown("Launched"), "no instance has been launched for this NodeClaim");
+        let evidence = Evidence::new(name(), field("Launched"), shown("Launched"), "no instance has been launched for this NodeClaim");
         let wait = Wait::new(Stage::Launch, since, t.launch, t, evidence);
         return Some(if claim.metadata.deletion_timestamp.is_some() { wait.leaving() } else { wait });
     }
@@ -116,18 +115,29 @@ pub fn claim_wait(
         let registered = claim.condition("Registered");
         if let Some(refused) = registered.filter(|c| c.is_false()) {
             let since = refused.last_transition_time.unwrap_or(launched);
-            let evidence = saw(name(), field("Registered"), refused.shown(), "Karpenter refused the Node, and does not look at it again");
+            let evidence =
+                Evidence::new(name(), field("Registered"), refused.shown(), "Karpenter refused the Node, and does not look at it again");
             return Some(Wait::new(Stage::Register, since, t.register, t, evidence).settled());
         }
         if let Some(node) = nodes.first() {
             let since = node.metadata.creation_timestamp.unwrap_or(launched).max(launched);
-            let evidence =
-                saw(name(), field("Registered"), shown("Registered"), format!("Node {} exists, but is not registered", node.name()));
+            let evidence = Evidence::new(
+                name(),
+                field("Registered"),
+                shown("Registered"),
+                format!("Node {} exists, but is not registered", node.name()),
+            );
             return Some(Wait::new(Stage::Register, since, t.register, t, evidence));
         }
         let because = "the instance was launched, but no Node with its providerID has appeared";
         let patience = if boots_slowly(claim) { t.join * 2 } else { t.join };
-        return Some(Wait::new(Stage::Join, launched, patience, t, saw(name(), field("Registered"), shown("Registered"), because)));
+        return Some(Wait::new(
+            Stage::Join,
+            launched,
+            patience,
+            t,
+            Evidence::new(name(), field("Registered"), shown("Registered"), because),
+        ));
     }
     if !claim.is_true("Initialized") {
         let registered = claim.true_since("Registered").unwrap_or(launched);
@@ -137,8 +147,12 @@ pub fn claim_wait(
             Some("ResourceNotRegistered" | "DRADriverPoolsNotPublished") => t.devices,
             _ => t.initialize,
         };
-        let evidence =
-            saw(name(), field("Initialized"), shown("Initialized"), "the Node is registered, but Karpenter does not call it usable");
+        let evidence = Evidence::new(
+            name(),
+            field("Initialized"),
+            shown("Initialized"),
+            "the Node is registered, but Karpenter does not call it usable",
+        );
         return Some(Wait::new(Stage::Initialize, since, patience, t, evidence));
     }
     let initialized = claim.true_since("Initialized").unwrap_or(launched);
@@ -152,7 +166,7 @@ pub fn claim_wait(
         .or_else(|| hardware_wait(nodes.first()?, t))
 }
 
-/// The least that any machine is given at a gate before it counts as stuck.
+/// The least that any machine is given at a stage before it counts as stuck.
 #[must_use]
 pub fn least_patience(stage: Stage, t: &Thresholds) -> TimeDelta {
     match stage {
@@ -176,7 +190,7 @@ fn terminate_wait(claim: &NodeClaim, deleted: DateTime<Utc>, t: &Thresholds) -> 
     let since = steps.chain([deleted]).max()?;
     let because = "the NodeClaim was deleted, and Karpenter's finalizer still holds it";
     let object = format!("NodeClaim/{}", claim.name());
-    let evidence = saw(object, "metadata.deletionTimestamp", deleted.format("%Y-%m-%dT%H:%M:%SZ").to_string(), because);
+    let evidence = Evidence::new(object, "metadata.deletionTimestamp", deleted.format("%Y-%m-%dT%H:%M:%SZ").to_string(), because);
     let wait = Wait::new(Stage::Terminate, since, t.terminate, t, evidence);
     Some(Wait { proven: wait.patience, ..wait }.only_with_proof())
 }
@@ -191,7 +205,7 @@ fn pressure_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     let pressed = PRESSURES.iter().find_map(|type_| node.condition(type_).filter(|c| c.is_true()))?;
     let field = format!(r#"status.conditions[?(@.type=="{}")]"#, pressed.type_);
     let because = "nothing that does not tolerate the pressure taint is scheduled there, and the kubelet evicts what runs";
-    let evidence = saw(format!("Node/{}", node.name()), field, pressed.shown(), because);
+    let evidence = Evidence::new(format!("Node/{}", node.name()), field, pressed.shown(), because);
     let wait = Wait::new(Stage::Ready, pressed.last_transition_time?, t.ready * 2, t, evidence);
     Some(Wait { proven: wait.patience, ..wait })
 }
@@ -210,7 +224,7 @@ pub fn refused_pods_wait<'e>(node: &Node, pod_events: impl Iterator<Item = &'e E
     let first = refusals.iter().filter_map(|e| e.first_timestamp.or(e.last_seen())).min()?;
     let because = "the Node is Ready, and its kubelet cannot start the pods that are scheduled there";
     let object = format!("Event Pod/{}", newest.involved_object.name);
-    let wait = Wait::new(Stage::Ready, first, t.ready * 2, t, saw(object, "message", newest.said(), because));
+    let wait = Wait::new(Stage::Ready, first, t.ready * 2, t, Evidence::new(object, "message", newest.said(), because));
     Some(Wait { proven: wait.patience, ..wait })
 }
 
@@ -225,7 +239,7 @@ pub fn vanished_wait<'e>(claim: &NodeClaim, mut node_events: impl Iterator<Item 
     }
     let deleting = node_events.find(|e| deletes_node(e))?;
     let because = "the cloud controller did not find the Node's instance, and deleted the Node";
-    let evidence = saw(format!("Event/{}", deleting.metadata.name), "message", deleting.said(), because);
+    let evidence = Evidence::new(format!("Event/{}", deleting.metadata.name), "message", deleting.said(), because);
     Some(Wait::new(Stage::Ready, deleting.last_seen()?, t.ready, t, evidence))
 }
 
@@ -274,7 +288,7 @@ fn hardware_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     let broken = node.condition("AcceleratedHardwareReady").filter(|c| c.is_false())?;
     let field = r#"status.conditions[?(@.type=="AcceleratedHardwareReady")]"#;
     let because = "the node monitoring agent calls the accelerator broken";
-    let evidence = saw(format!("Node/{}", node.name()), field, broken.shown(), because);
+    let evidence = Evidence::new(format!("Node/{}", node.name()), field, broken.shown(), because);
     let wait = Wait::new(Stage::Ready, broken.last_transition_time?, t.ready, t, evidence);
     Some(match broken.reason.as_str() {
         "DCGMError" => wait.only_with_proof(),
@@ -300,7 +314,7 @@ fn agent_taint_wait(node: &Node, own: &[Taint], initialized: DateTime<Utc>, t: &
     let written = cloud_controller::last_taint_writer(node).and_then(|w| w.time);
     let since = [Some(initialized), taint.time_added, written].into_iter().flatten().max().unwrap_or(initialized);
     let because = "the Node is Ready, and nothing that does not tolerate this taint is scheduled there";
-    let evidence = saw(format!("Node/{}", node.name()), "spec.taints", taint.to_string(), because);
+    let evidence = Evidence::new(format!("Node/{}", node.name()), "spec.taints", taint.to_string(), because);
     Some(Wait::new(Stage::Ready, since, t.ready, t, evidence))
 }
 
@@ -322,8 +336,12 @@ fn taints_wait(claim: &NodeClaim, node: &Node, t: &Thresholds) -> Option<Wait> {
     }
     let since = claim.true_since("Registered")?;
     let object = format!("Node/{}", node.name());
-    let evidence =
-        saw(object, "spec.taints", listed(&node.spec.taints), format!("the NodePool's taint {} is not among them", listed(&missing)));
+    let evidence = Evidence::new(
+        object,
+        "spec.taints",
+        listed(&node.spec.taints),
+        format!("the NodePool's taint {} is not among them", listed(&missing)),
+    );
     Some(Wait::new(Stage::Register, since, t.register, t, evidence).only_with_proof())
 }
 
@@ -339,7 +357,7 @@ pub fn listed(taints: &[Taint]) -> String {
     if taints.is_empty() { "none".to_owned() } else { taints.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ") }
 }
 
-/// The gate that a Node without NodeClaim waits at: managed node groups, self-managed nodes, and Nodes that Karpenter never matched.
+/// The stage that a Node without NodeClaim waits at: managed node groups, self-managed nodes, and Nodes that Karpenter never matched.
 #[must_use]
 pub fn node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     let created = node.metadata.creation_timestamp?;
@@ -351,12 +369,18 @@ pub fn node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
         && node.metadata.label("karpenter.sh/registered").is_none()
     {
         let because = "the Node waits for Karpenter, but no NodeClaim has its providerID";
-        return Some(Wait::new(Stage::Register, created, t.initialize, t, saw(name(), "spec.taints", taint.to_string(), because)));
+        return Some(Wait::new(
+            Stage::Register,
+            created,
+            t.initialize,
+            t,
+            Evidence::new(name(), "spec.taints", taint.to_string(), because),
+        ));
     }
     let uninitialized = || {
         let taint = node.taint(UNINITIALIZED_TAINT)?;
-        let because = "nothing is scheduled here until the cloud controller has initialised the Node";
-        Some(Wait::new(Stage::Initialize, created, t.initialize, t, saw(name(), "spec.taints", taint.to_string(), because)))
+        let because = "nothing is scheduled here until the cloud controller has initialized the Node";
+        Some(Wait::new(Stage::Initialize, created, t.initialize, t, Evidence::new(name(), "spec.taints", taint.to_string(), because)))
     };
     ready_wait(node, t)
         .or_else(uninitialized)
@@ -374,7 +398,8 @@ fn ready_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     let ready = node.condition("Ready");
     let since = ready.and_then(|c| c.last_transition_time).unwrap_or(created);
     let observed = ready.map_or_else(|| "absent".to_owned(), Condition::shown);
-    let evidence = saw(format!("Node/{}", node.name()), r#"status.conditions[?(@.type=="Ready")]"#, observed, "the Node is not Ready");
+    let evidence =
+        Evidence::new(format!("Node/{}", node.name()), r#"status.conditions[?(@.type=="Ready")]"#, observed, "the Node is not Ready");
     Some(Wait::new(Stage::Ready, since, t.ready, t, evidence))
 }
 
@@ -462,7 +487,7 @@ pub fn pool_wait<'a>(
             since,
             t.launch,
             t,
-            saw(object, field, condition.shown(), "Karpenter launches nothing for this NodePool"),
+            Evidence::new(object, field, condition.shown(), "Karpenter launches nothing for this NodePool"),
         );
         return Some(wait);
     }
@@ -484,7 +509,7 @@ pub fn pool_wait<'a>(
         return None;
     }
     let newest = refusals.iter().max_by_key(|e| e.last_seen())?;
-    let evidence = saw(
+    let evidence = Evidence::new(
         format!("Event {}/{}", newest.involved_object.kind, newest.involved_object.name),
         "message",
         newest.said(),
@@ -502,7 +527,7 @@ fn architecture_wait(pool: &NodePool, class: &NodeClass, t: &Thresholds) -> Opti
     let resolved = ["AMIsReady", "Ready"].into_iter().filter_map(|type_| class.condition(type_)?.last_transition_time);
     let since = resolved.chain(pool.metadata.creation_timestamp).max()?;
     let because = "Karpenter leaves out every instance type that no image of the class runs on, and none is left";
-    let evidence = saw(format!("NodePool/{}", pool.name()), "spec.template.spec.requirements", wanted.join(", "), because);
+    let evidence = Evidence::new(format!("NodePool/{}", pool.name()), "spec.template.spec.requirements", wanted.join(", "), because);
     Some(Wait::new(Stage::Launch, since, t.launch, t, evidence).only_with_proof())
 }
 
@@ -532,7 +557,7 @@ fn dying_wait(claim_events: &[&Event], now: DateTime<Utc>, still: TimeDelta, t: 
     let newest = died.iter().max_by_key(|e| e.last_seen()).filter(|_| died.len() >= 2)?;
     let last = newest.last_seen().filter(|last| now - *last <= still)?;
     let joined = claim_events.iter().any(|e| e.reason == "Registered" && e.last_seen() >= Some(last));
-    let evidence = saw(
+    let evidence = Evidence::new(
         format!("Event NodeClaim/{}", newest.involved_object.name),
         "message",
         newest.said(),
@@ -550,7 +575,7 @@ pub fn class_wait(class: &NodeClass, t: &Thresholds) -> Option<Wait> {
     let ready = class.condition("Ready").filter(|c| !c.is_true())?;
     let since = ready.last_transition_time.or(class.metadata.creation_timestamp)?;
     let object = format!("{}/{}", class.kind, class.name());
-    let evidence = saw(
+    let evidence = Evidence::new(
         object,
         r#"status.conditions[?(@.type=="Ready")]"#,
         ready.shown(),

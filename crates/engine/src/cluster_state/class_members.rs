@@ -1,7 +1,7 @@
 //! The machines of one node class, counted as they come and go, so that a judgement need not look at all of them.
 
 use crate::objects::NodeClaim;
-use crate::objects::intern::Word;
+use crate::objects::intern::Interned;
 use crate::upstream::karpenter;
 use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,28 +62,28 @@ pub struct Tally {
 
 /// The machines of one node class.
 #[derive(Debug, Default)]
-pub struct Peers {
-    claims: BTreeSet<Word>,
-    joined: BTreeSet<Word>,
+pub struct ClassMembers {
+    claims: BTreeSet<Interned>,
+    joined: BTreeSet<Interned>,
     tallies: [BTreeMap<String, Tally>; DIMENSIONS.len()],
-    joined_at: BTreeSet<(DateTime<Utc>, Word)>,
-    launched_in_vain: BTreeSet<(DateTime<Utc>, Word)>,
+    joined_at: BTreeSet<(DateTime<Utc>, Interned)>,
+    launched_in_vain: BTreeSet<(DateTime<Utc>, Interned)>,
     /// Those that are not initialized, by the earliest time that they carry.
-    unfinished: BTreeSet<(DateTime<Utc>, Word)>,
+    unfinished: BTreeSet<(DateTime<Utc>, Interned)>,
     /// Those that joined and that Karpenter will replace for another image.
-    image_drifted: BTreeSet<Word>,
+    image_drifted: BTreeSet<Interned>,
     /// Those that joined, by the text of the class that they were made from.
-    joined_of_text: BTreeMap<Word, BTreeSet<Word>>,
+    joined_of_text: BTreeMap<Interned, BTreeSet<Interned>>,
 }
 
 /// When it registered, or was launched without having registered: the two times between which something may have changed.
-fn milestone(claim: &NodeClaim) -> Option<(DateTime<Utc>, Word)> {
+fn milestone(claim: &NodeClaim) -> Option<(DateTime<Utc>, Interned)> {
     let at = if claim.is_true("Registered") { claim.true_since("Registered") } else { claim.true_since("Launched") };
     at.map(|at| (at, claim.metadata.name.clone()))
 }
 
 /// Before this it has waited for nothing. `None` where it is initialized.
-fn earliest(claim: &NodeClaim) -> Option<(DateTime<Utc>, Word)> {
+fn earliest(claim: &NodeClaim) -> Option<(DateTime<Utc>, Interned)> {
     if claim.is_true("Initialized") {
         return None;
     }
@@ -96,7 +96,7 @@ fn text(claim: &NodeClaim) -> &str {
     claim.metadata.annotation(karpenter::CLASS_HASH).unwrap_or_default()
 }
 
-impl Peers {
+impl ClassMembers {
     pub(crate) fn add(&mut self, claim: &NodeClaim) {
         self.claims.insert(claim.metadata.name.clone());
         if claim.is_true("Registered") {
@@ -157,13 +157,13 @@ impl Peers {
 
     /// Names of all claims.
     #[must_use]
-    pub const fn claims(&self) -> &BTreeSet<Word> {
+    pub const fn claims(&self) -> &BTreeSet<Interned> {
         &self.claims
     }
 
     /// Names of the claims that are registered.
     #[must_use]
-    pub const fn joined(&self) -> &BTreeSet<Word> {
+    pub const fn joined(&self) -> &BTreeSet<Interned> {
         &self.joined
     }
 
@@ -174,12 +174,12 @@ impl Peers {
     }
 
     /// Names of the machines that registered after this time, the last first.
-    pub fn joined_after(&self, time: DateTime<Utc>) -> impl Iterator<Item = &Word> {
+    pub fn joined_after(&self, time: DateTime<Utc>) -> impl Iterator<Item = &Interned> {
         self.joined_at.iter().rev().take_while(move |(at, _)| *at > time).map(|(_, name)| name)
     }
 
     /// Names of the machines that registered and were made from this text of the class.
-    pub fn joined_of_text(&self, hash: Option<&str>) -> impl Iterator<Item = &Word> {
+    pub fn joined_of_text(&self, hash: Option<&str>) -> impl Iterator<Item = &Interned> {
         self.joined_of_text.get(hash.unwrap_or_default()).into_iter().flatten()
     }
 
@@ -192,17 +192,17 @@ impl Peers {
 
     /// Names of the registered claims that Karpenter will replace for another image.
     #[must_use]
-    pub const fn image_drifted(&self) -> &BTreeSet<Word> {
+    pub const fn image_drifted(&self) -> &BTreeSet<Interned> {
         &self.image_drifted
     }
 
     /// The claims that are not initialized and may have begun to wait by this time.
-    pub fn unfinished(&self, by: DateTime<Utc>) -> impl Iterator<Item = &Word> {
+    pub fn unfinished(&self, by: DateTime<Utc>) -> impl Iterator<Item = &Interned> {
         self.unfinished.iter().take_while(move |(earliest, _)| *earliest <= by).map(|(_, name)| name)
     }
 
     /// When each machine was launched that has not registered, the first of them first, and their names.
-    pub fn launched_in_vain(&self) -> impl Iterator<Item = &(DateTime<Utc>, Word)> {
+    pub fn launched_in_vain(&self) -> impl Iterator<Item = &(DateTime<Utc>, Interned)> {
         self.launched_in_vain.iter()
     }
 

@@ -1,22 +1,22 @@
 //! Names by what they share: the Nodes of a providerID, the NodeClaims of a NodePool.
 
-use crate::objects::intern::Word;
+use crate::objects::intern::Interned;
 use std::collections::BTreeSet;
 use std::collections::hash_map::{Entry, HashMap};
 
 /// The names under each key, in order.
 #[derive(Debug, Default)]
-pub struct Index(HashMap<Word, Names>);
+pub struct Index(HashMap<Interned, Names>);
 
 /// Most keys have a single name, and a set for each would cost more than what it holds.
 #[derive(Debug)]
 enum Names {
-    One(Word),
-    Many(BTreeSet<Word>),
+    One(Interned),
+    Many(BTreeSet<Interned>),
 }
 
 impl Index {
-    pub fn insert(&mut self, key: Word, name: Word) {
+    pub fn insert(&mut self, key: Interned, name: Interned) {
         match self.0.entry(key) {
             Entry::Vacant(vacant) => {
                 vacant.insert(Names::One(name));
@@ -33,7 +33,7 @@ impl Index {
         }
     }
 
-    pub fn remove(&mut self, key: &str, name: &Word) {
+    pub fn remove(&mut self, key: &str, name: &Interned) {
         let last = match self.0.get_mut(key) {
             None => false,
             Some(Names::One(one)) => one == name,
@@ -47,7 +47,7 @@ impl Index {
         }
     }
 
-    pub fn under(&self, key: &str) -> impl Iterator<Item = &Word> + use<'_> {
+    pub fn under(&self, key: &str) -> impl Iterator<Item = &Interned> + use<'_> {
         let (one, many) = match self.0.get(key) {
             None => (None, None),
             Some(Names::One(one)) => (Some(one), None),

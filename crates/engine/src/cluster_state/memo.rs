@@ -1,23 +1,23 @@
 //! What many judgements ask of all objects: worked out when first asked for, forgotten with the next object that says something new.
 //!
-//! Where all machines are judged, the world does not change: it is looked through once, not for each of them.
+//! Where all machines are judged, the cluster does not change: it is looked through once, not for each of them.
 
-use super::World;
-use crate::objects::intern::Word;
+use super::ClusterState;
+use crate::objects::intern::Interned;
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 #[derive(Debug, Default)]
 pub(super) struct Derived {
-    left_over: OnceLock<Vec<Word>>,
+    left_over: OnceLock<Vec<Interned>>,
     without_node: OnceLock<Vec<String>>,
     answers: Mutex<BTreeMap<TypeId, BTreeMap<String, Answer>>>,
 }
 
 type Answer = Arc<dyn Any + Send + Sync>;
 
-impl World {
+impl ClusterState {
     /// What a rule works out of many objects, once for all machines that ask until something changes. The type of the answer says what the
     /// question is, `about` what it is asked of. It must not depend on the machine that happens to ask first.
     pub fn once<T: Send + Sync + 'static>(&self, about: &str, work_out: impl FnOnce() -> T) -> Arc<T> {
@@ -33,7 +33,7 @@ impl World {
     }
 
     /// Names of the Nodes that Karpenter made and that no NodeClaim has.
-    pub(super) fn left_over(&self) -> &[Word] {
+    pub(super) fn left_over(&self) -> &[Interned] {
         self.derived.left_over.get_or_init(|| {
             let made = self.nodes().filter(|n| !n.spec.provider_id.is_empty() && n.metadata.label("karpenter.sh/nodepool").is_some());
             made.filter(|n| self.claim_of_node(n).is_none()).map(|n| n.metadata.name.clone()).collect()

@@ -1,6 +1,6 @@
 //! What the image gives its kubelet, of what user data and Karpenter also set.
 
-use super::{Kind, Machine, Origin, Outcome, Value};
+use super::{Kind, Machine, MergeOutcome, Origin, Value};
 use readers::userdata::Family;
 
 /// Name, value, and whether the value is that text or only made from it.
@@ -53,7 +53,7 @@ pub fn values(machine: &Machine) -> Vec<Value> {
         value: value.to_owned(),
         literal,
         origin: Origin::Image,
-        outcome: Outcome::Effective,
+        outcome: MergeOutcome::Effective,
         exact: true,
         occurrence: 10_000 + occurrence,
     };

@@ -1,6 +1,6 @@
 //! What Karpenter hands to the kubelet: taints, labels and settings of the NodePool and the node class, in the family's own way.
 
-use super::{Kind, Machine, Origin, Outcome, Value};
+use super::{Kind, Machine, MergeOutcome, Origin, Value};
 use crate::objects::{NodePool, Taint};
 use crate::upstream::karpenter::{DO_NOT_SYNC_TAINTS_LABEL, UNREGISTERED_TAINT, Version};
 use readers::userdata::{DefectKind, Family, Loss, UserData};
@@ -54,8 +54,8 @@ pub fn values(machine: &Machine, data: &UserData) -> Vec<Value> {
         };
         // A call that is perhaps made leaves both possible.
         value.exact &= machine.family != Family::Al2 || called || !data.starts_kubelet_before_karpenter();
-        if let (Some(lost), Outcome::Effective) = (lost, &value.outcome) {
-            value.outcome = Outcome::Lost(lost);
+        if let (Some(lost), MergeOutcome::Effective) = (lost, &value.outcome) {
+            value.outcome = MergeOutcome::Lost(lost);
         }
     }
     values
@@ -63,7 +63,7 @@ pub fn values(machine: &Machine, data: &UserData) -> Vec<Value> {
 
 fn value(kind: Kind, name: &str, text: impl Into<String>, origin: Origin) -> Value {
     let (name, value) = (name.to_owned(), text.into());
-    Value { kind, name, value, literal: true, origin, outcome: Outcome::Effective, exact: true, occurrence: 0 }
+    Value { kind, name, value, literal: true, origin, outcome: MergeOutcome::Effective, exact: true, occurrence: 0 }
 }
 
 fn cluster(machine: &Machine) -> Vec<Value> {
@@ -101,7 +101,7 @@ fn kubelet(machine: &Machine) -> Vec<Value> {
             (Family::Al2 | Family::Windows, Some(flag), _) => values.push(one(Kind::Flag, flag, text)),
             (Family::Bottlerocket, _, Some(setting)) => values.push(one(Kind::Setting, setting, text)),
             (Family::Bottlerocket, _, None) => {
-                let lost = Outcome::Lost("Bottlerocket has no setting for it".to_owned());
+                let lost = MergeOutcome::Lost("Bottlerocket has no setting for it".to_owned());
                 values.push(Value { outcome: lost, ..one(Kind::Config, field, text) });
             }
             (Family::Al2023 | Family::Custom, ..) => match given {

@@ -1,6 +1,6 @@
 //! What the user's text asks for.
 
-use super::{Kind, Origin, Outcome, Value};
+use super::{Kind, MergeOutcome, Origin, Value};
 use readers::source_text::Span;
 use readers::userdata::{self, Argument, By, Family, Fate, Located, Loss, UserData};
 
@@ -25,11 +25,11 @@ fn expand(data: &UserData, argument: &Argument) -> Vec<Value> {
     };
     let outcome = match &argument.fate {
         // Karpenter's own value follows, and overrides this one.
-        Fate::Taken | Fate::Overridden(By::Karpenter) => Outcome::Effective,
-        Fate::Overridden(By::Later(span)) => Outcome::Overridden { by: Origin::UserData(*span), because: "the last occurrence wins" },
-        Fate::Lost(loss) => Outcome::Lost(loss.to_string()),
+        Fate::Taken | Fate::Overridden(By::Karpenter) => MergeOutcome::Effective,
+        Fate::Overridden(By::Later(span)) => MergeOutcome::Overridden { by: Origin::UserData(*span), because: "the last occurrence wins" },
+        Fate::Lost(loss) => MergeOutcome::Lost(loss.to_string()),
     };
-    let value = |value: &str, span: Span, outcome: Outcome| Value {
+    let value = |value: &str, span: Span, outcome: MergeOutcome| Value {
         kind,
         name: name.to_owned(),
         value: value.to_owned(),
@@ -49,9 +49,9 @@ fn expand(data: &UserData, argument: &Argument) -> Vec<Value> {
         let span = argument.place(Span::new(start, start + part.len()));
         start += part.len() + 1;
         // The kubelet checks such a taint and drops it without a word.
-        let dropped = part.ends_with('-') && name != "node-labels" && outcome == Outcome::Effective;
+        let dropped = part.ends_with('-') && name != "node-labels" && outcome == MergeOutcome::Effective;
         let outcome = if dropped {
-            Outcome::Lost("a taint that ends in `-` asks for its removal and is dropped".to_owned())
+            MergeOutcome::Lost("a taint that ends in `-` asks for its removal and is dropped".to_owned())
         } else {
             outcome.clone()
         };
@@ -62,7 +62,7 @@ fn expand(data: &UserData, argument: &Argument) -> Vec<Value> {
 
 /// The cluster that the text names, of every call and document.
 fn cluster(data: &UserData) -> Vec<Value> {
-    let value = |name: &str, located: &Located<String>, outcome: Outcome, exact: bool| Value {
+    let value = |name: &str, located: &Located<String>, outcome: MergeOutcome, exact: bool| Value {
         kind: Kind::Cluster,
         name: name.to_owned(),
         value: located.value.clone(),
@@ -75,8 +75,8 @@ fn cluster(data: &UserData) -> Vec<Value> {
     let mut values = Vec::new();
     for call in &data.bootstrap_calls {
         let outcome = match data.family {
-            Family::Al2023 => Outcome::Lost(Loss::NoBootstrapScript.to_string()),
-            _ => Outcome::Effective,
+            Family::Al2023 => MergeOutcome::Lost(Loss::NoBootstrapScript.to_string()),
+            _ => MergeOutcome::Effective,
         };
         let named = call.cluster_name.iter().map(|name| ("name", name));
         let options = call.options.iter().filter_map(|(option, value)| match option.as_str() {
@@ -87,8 +87,8 @@ fn cluster(data: &UserData) -> Vec<Value> {
         values.extend(named.chain(options).map(|(name, located)| value(name, located, outcome.clone(), call.starts_kubelet && call.exact)));
     }
     let outcome = match data.family {
-        Family::Custom => Outcome::Effective,
-        _ => Outcome::Overridden { by: Origin::Karpenter, because: "Karpenter's part is merged last" },
+        Family::Custom => MergeOutcome::Effective,
+        _ => MergeOutcome::Overridden { by: Origin::Karpenter, because: "Karpenter's part is merged last" },
     };
     for config in &data.node_configs {
         let fields = [

@@ -1,4 +1,4 @@
-//! Machines that do not exist yet: what Karpenter would launch for a node class and a NodePool, as it stands at the gate whose rules
+//! Machines that do not exist yet: what Karpenter would launch for a node class and a NodePool, as it stands at the stage whose rules
 //! are asked.
 //!
 //! Nothing is guessed: a machine is made only where the files prove how it would stand there.

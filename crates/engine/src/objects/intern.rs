@@ -1,6 +1,6 @@
 //! A string that is stored once however many objects hold it.
 //!
-//! Ten thousand Nodes say the same thirty labels and the same six conditions. With [`Word`]s a Node and its NodeClaim take an eighth of
+//! Ten thousand Nodes say the same thirty labels and the same six conditions. With [`Interned`]s a Node and its NodeClaim take an eighth of
 //! what they take with `String`s (tests/budget.rs).
 
 use arcstr::ArcStr;
@@ -14,9 +14,9 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// A string of eight bytes that is stored once. It orders and hashes as text does.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Word(ArcStr);
+pub struct Interned(ArcStr);
 
-impl Word {
+impl Interned {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -49,7 +49,7 @@ impl Table {
     }
 }
 
-impl Deref for Word {
+impl Deref for Interned {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -57,25 +57,25 @@ impl Deref for Word {
     }
 }
 
-impl Borrow<str> for Word {
+impl Borrow<str> for Interned {
     fn borrow(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Display for Word {
+impl fmt::Display for Interned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self)
     }
 }
 
-impl fmt::Debug for Word {
+impl fmt::Debug for Interned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.as_str(), f)
     }
 }
 
-impl From<&str> for Word {
+impl From<&str> for Interned {
     fn from(text: &str) -> Self {
         if text.is_empty() {
             return Self::default();
@@ -84,71 +84,71 @@ impl From<&str> for Word {
     }
 }
 
-impl From<String> for Word {
+impl From<String> for Interned {
     fn from(text: String) -> Self {
         text.as_str().into()
     }
 }
 
-impl From<&Word> for String {
-    fn from(word: &Word) -> Self {
+impl From<&Interned> for String {
+    fn from(word: &Interned) -> Self {
         word.as_str().to_owned()
     }
 }
 
-impl From<Word> for String {
-    fn from(word: Word) -> Self {
+impl From<Interned> for String {
+    fn from(word: Interned) -> Self {
         word.as_str().to_owned()
     }
 }
 
-impl PartialEq<str> for Word {
+impl PartialEq<str> for Interned {
     fn eq(&self, other: &str) -> bool {
         self.as_str() == other
     }
 }
 
-impl PartialEq<&str> for Word {
+impl PartialEq<&str> for Interned {
     fn eq(&self, other: &&str) -> bool {
         self.as_str() == *other
     }
 }
 
-impl PartialEq<Word> for str {
-    fn eq(&self, other: &Word) -> bool {
+impl PartialEq<Interned> for str {
+    fn eq(&self, other: &Interned) -> bool {
         self == other.as_str()
     }
 }
 
-impl PartialEq<Word> for &str {
-    fn eq(&self, other: &Word) -> bool {
+impl PartialEq<Interned> for &str {
+    fn eq(&self, other: &Interned) -> bool {
         *self == other.as_str()
     }
 }
 
-impl PartialEq<Word> for String {
-    fn eq(&self, other: &Word) -> bool {
+impl PartialEq<Interned> for String {
+    fn eq(&self, other: &Interned) -> bool {
         self == other.as_str()
     }
 }
 
-impl PartialEq<String> for Word {
+impl PartialEq<String> for Interned {
     fn eq(&self, other: &String) -> bool {
         self.as_str() == other
     }
 }
 
-impl<'de> Deserialize<'de> for Word {
+impl<'de> Deserialize<'de> for Interned {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Text;
         impl Visitor<'_> for Text {
-            type Value = Word;
+            type Value = Interned;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Word, E> {
+            fn visit_str<E>(self, text: &str) -> Result<Interned, E> {
                 Ok(text.into())
             }
         }

@@ -1,7 +1,7 @@
 //! What every kind shares: metadata, conditions, taints.
 
-use super::{Pairs, Passing, nullable};
-use crate::objects::intern::Word;
+use super::{Pairs, Volatile, nullable};
+use crate::objects::intern::Interned;
 use chrono::{DateTime, Utc};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
@@ -12,11 +12,11 @@ use std::fmt;
 #[serde(rename_all = "camelCase", default)]
 pub struct Meta {
     #[serde(deserialize_with = "nullable")]
-    pub name: Word,
-    pub namespace: Option<Word>,
+    pub name: Interned,
+    pub namespace: Option<Interned>,
     #[serde(deserialize_with = "nullable")]
     pub uid: Box<str>,
-    pub resource_version: Passing<Option<Box<str>>>,
+    pub resource_version: Volatile<Option<Box<str>>>,
     pub creation_timestamp: Option<DateTime<Utc>>,
     pub deletion_timestamp: Option<DateTime<Utc>>,
     #[serde(deserialize_with = "nullable")]
@@ -26,7 +26,7 @@ pub struct Meta {
     #[serde(deserialize_with = "nullable")]
     pub owner_references: Box<[Owner]>,
     #[serde(deserialize_with = "nullable")]
-    pub finalizers: Box<[Word]>,
+    pub finalizers: Box<[Interned]>,
     #[serde(deserialize_with = "nullable")]
     pub managed_fields: ManagedFields,
 }
@@ -73,14 +73,14 @@ impl<'de> Deserialize<'de> for ManagedFields {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Owner {
-    pub kind: Word,
-    pub name: Word,
+    pub kind: Interned,
+    pub name: Interned,
 }
 
 /// One entry of `managedFields`, reduced to who, when, and whether it owns the taint list.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ManagedField {
-    pub manager: Word,
+    pub manager: Interned,
     pub time: Option<DateTime<Utc>>,
     /// The entry owns `spec.taints`; the list is atomic, so the newest owner wrote it last.
     pub owns_taints: bool,
@@ -94,10 +94,10 @@ impl<'de> Deserialize<'de> for ManagedField {
         #[serde(rename_all = "camelCase", default)]
         struct Raw {
             #[serde(deserialize_with = "nullable")]
-            manager: Word,
+            manager: Interned,
             time: Option<DateTime<Utc>>,
             #[serde(deserialize_with = "nullable")]
-            subresource: Word,
+            subresource: Interned,
             fields_v1: Option<Fields>,
         }
         #[derive(Deserialize, Default)]
@@ -127,15 +127,15 @@ impl<'de> Deserialize<'de> for ManagedField {
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
     #[serde(rename = "type", deserialize_with = "nullable")]
-    pub type_: Word,
+    pub type_: Interned,
     #[serde(deserialize_with = "nullable")]
-    pub status: Word,
+    pub status: Interned,
     #[serde(deserialize_with = "nullable")]
-    pub reason: Word,
+    pub reason: Interned,
     #[serde(deserialize_with = "nullable")]
-    pub message: Word,
+    pub message: Interned,
     pub last_transition_time: Option<DateTime<Utc>>,
-    pub last_heartbeat_time: Passing<Option<DateTime<Utc>>>,
+    pub last_heartbeat_time: Volatile<Option<DateTime<Utc>>>,
 }
 
 impl Condition {
@@ -176,11 +176,11 @@ pub fn conditions<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Co
 #[serde(rename_all = "camelCase", default)]
 pub struct Taint {
     #[serde(deserialize_with = "nullable")]
-    pub key: Word,
+    pub key: Interned,
     #[serde(deserialize_with = "nullable")]
-    pub value: Word,
+    pub value: Interned,
     #[serde(deserialize_with = "nullable")]
-    pub effect: Word,
+    pub effect: Interned,
     pub time_added: Option<DateTime<Utc>>,
 }
 

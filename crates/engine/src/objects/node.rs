@@ -1,7 +1,7 @@
 //! core/v1 Node.
 
 use super::{Condition, Meta, Pairs, Taint, conditions, nullable};
-use crate::objects::intern::Word;
+use crate::objects::intern::Interned;
 use serde::Deserialize;
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -18,7 +18,7 @@ pub struct Node {
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSpec {
     #[serde(rename = "providerID", deserialize_with = "nullable")]
-    pub provider_id: Word,
+    pub provider_id: Interned,
     #[serde(deserialize_with = "nullable")]
     pub taints: Vec<Taint>,
     #[serde(deserialize_with = "nullable")]
@@ -42,20 +42,20 @@ pub struct NodeStatus {
 #[serde(rename_all = "camelCase", default)]
 pub struct Address {
     #[serde(rename = "type", deserialize_with = "nullable")]
-    pub type_: Word,
+    pub type_: Interned,
     #[serde(deserialize_with = "nullable")]
-    pub address: Word,
+    pub address: Interned,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeInfo {
     #[serde(deserialize_with = "nullable")]
-    pub kubelet_version: Word,
+    pub kubelet_version: Interned,
     #[serde(deserialize_with = "nullable")]
-    pub os_image: Word,
+    pub os_image: Interned,
     #[serde(deserialize_with = "nullable")]
-    pub operating_system: Word,
+    pub operating_system: Interned,
 }
 
 impl Node {

@@ -1,7 +1,7 @@
 //! karpenter.sh/v1 NodeClaim.
 
 use super::{Condition, Meta, Pairs, Taint, conditions, nullable};
-use crate::objects::intern::Word;
+use crate::objects::intern::Interned;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
@@ -35,22 +35,22 @@ pub struct NodeClaimSpec {
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeClassRef {
     #[serde(deserialize_with = "nullable")]
-    pub group: Word,
+    pub group: Interned,
     #[serde(deserialize_with = "nullable")]
-    pub kind: Word,
+    pub kind: Interned,
     #[serde(deserialize_with = "nullable")]
-    pub name: Word,
+    pub name: Interned,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Requirement {
     #[serde(deserialize_with = "nullable")]
-    pub key: Word,
+    pub key: Interned,
     #[serde(deserialize_with = "nullable")]
-    pub operator: Word,
+    pub operator: Interned,
     #[serde(deserialize_with = "nullable")]
-    pub values: Box<[Word]>,
+    pub values: Box<[Interned]>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -66,11 +66,11 @@ pub struct NodeClaimStatus {
     #[serde(deserialize_with = "nullable")]
     pub conditions: Box<[Condition]>,
     #[serde(rename = "providerID", deserialize_with = "nullable")]
-    pub provider_id: Word,
+    pub provider_id: Interned,
     #[serde(rename = "imageID", deserialize_with = "nullable")]
-    pub image_id: Word,
+    pub image_id: Interned,
     #[serde(deserialize_with = "nullable")]
-    pub node_name: Word,
+    pub node_name: Interned,
 }
 
 impl NodeClaim {

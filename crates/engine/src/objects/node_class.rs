@@ -1,7 +1,7 @@
 //! karpenter.k8s.aws/v1 EC2NodeClass, and any other node class as far as it goes: conditions only.
 
 use super::{Condition, Meta, Requirement, conditions, nullable};
-use crate::objects::intern::Word;
+use crate::objects::intern::Interned;
 use readers::userdata::Family;
 use readers::userdata::image_name;
 use serde::Deserialize;
@@ -171,7 +171,7 @@ impl NodeClass {
             return None;
         }
         let values = self.status.amis.iter().filter_map(|ami| ami.requirements.get(of(ami)?)).flat_map(|r| r.values.iter());
-        Some(values.map(Word::as_str).collect())
+        Some(values.map(Interned::as_str).collect())
     }
 
     /// `spec.kubelet.maxPods`.

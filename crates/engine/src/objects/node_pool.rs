@@ -1,7 +1,7 @@
 //! karpenter.sh/v1 NodePool.
 
 use super::{Condition, Meta, NodeClassRef, Requirement, Taint, conditions, nullable};
-use crate::objects::intern::Word;
+use crate::objects::intern::Interned;
 use serde::Deserialize;
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -58,7 +58,7 @@ impl NodePool {
 
     /// The architectures that it asks for, where it names them.
     #[must_use]
-    pub fn architectures(&self) -> &[Word] {
+    pub fn architectures(&self) -> &[Interned] {
         let named = self.spec.template.spec.requirements.iter().find(|r| r.key == "kubernetes.io/arch" && r.operator == "In");
         named.map(|r| &*r.values).unwrap_or_default()
     }

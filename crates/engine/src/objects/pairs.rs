@@ -1,6 +1,6 @@
 //! Texts by their keys: labels, annotations, resource lists.
 
-use crate::objects::intern::Word;
+use crate::objects::intern::Interned;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt::{self, Write};
@@ -8,14 +8,14 @@ use std::fmt::{self, Write};
 /// Texts by their keys. Each is stored with its key as one word, `team=platform`, for most pairs are many machines'; no key
 /// holds an equals sign. Source: kubernetes staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go `IsQualifiedName` (v1.36).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Pairs(Box<[Word]>);
+pub struct Pairs(Box<[Interned]>);
 
 /// The key and its equals sign, by which pairs are ordered: what begins a pair is found without looking where its key ends.
-fn start(pair: &Word) -> &str {
+fn start(pair: &Interned) -> &str {
     pair.split_inclusive('=').next().unwrap_or_default()
 }
 
-fn split(pair: &Word) -> (&str, &str) {
+fn split(pair: &Interned) -> (&str, &str) {
     pair.split_once('=').unwrap_or((pair, ""))
 }
 
@@ -35,7 +35,7 @@ impl Pairs {
     }
 
     /// The last of equal keys counts.
-    fn of(mut pairs: Vec<Word>) -> Self {
+    fn of(mut pairs: Vec<Interned>) -> Self {
         // As the API server writes them they are in order and differ, and nothing is moved.
         pairs.sort_by(|a, b| start(a).cmp(start(b)));
         pairs.dedup_by(|later, earlier| {

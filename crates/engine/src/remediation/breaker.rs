@@ -2,7 +2,7 @@
 
 use super::{Limits, PUT_BACK, REMOVING, remediated};
 use crate::api::{Condition, NodeDiagnosis};
-use crate::cluster_state::World;
+use crate::cluster_state::ClusterState;
 use crate::upstream::karpenter::UNINITIALIZED_TAINT;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ pub(super) fn holds(said: &Condition, now: DateTime<Utc>) -> bool {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
     pub nodes: usize,
-    /// Nodes that carry the taint and are not young, stale or never initialised.
+    /// Nodes that carry the taint and are not young, stale or never initialized.
     pub tainted: usize,
     /// Removals within the window, those announced and those under way included.
     pub removals: usize,
@@ -36,14 +36,14 @@ pub struct Tally {
 impl Tally {
     /// Counts. `under_way` are the diagnoses whose removal is not written down yet.
     pub fn of<'d, 'u>(
-        world: &World,
+        cluster: &ClusterState,
         diagnoses: impl Iterator<Item = &'d NodeDiagnosis>,
         under_way: impl Iterator<Item = &'u str>,
         now: DateTime<Utc>,
         limits: &Limits,
     ) -> Self {
         let mut tally = Self::default();
-        for node in world.nodes() {
+        for node in cluster.nodes() {
             tally.nodes += 1;
             let young = node.metadata.creation_timestamp.is_none_or(|at| now - at < YOUNG);
             tally.tainted += usize::from(!young && node.taint(UNINITIALIZED_TAINT).is_some());

@@ -107,21 +107,21 @@ impl Cluster {
         self.limits.wait(self.opt_in).num_minutes()
     }
 
-    fn world(&self) -> World {
-        let mut world = World::default();
-        let mut apply = |input, object: &Value| drop(world.apply(Object::from_value(input, object.clone()).unwrap(), at(-60)));
+    fn cluster(&self) -> ClusterState {
+        let mut cluster = ClusterState::default();
+        let mut apply = |input, object: &Value| drop(cluster.apply(Object::from_value(input, object.clone()).unwrap(), at(-60)));
         self.others.iter().chain([&self.node]).for_each(|node| apply(Input::Nodes, node));
         apply(Input::NodeClaims, &self.claim);
         apply(Input::NodePools, &self.pool);
         for input in [Input::Nodes, Input::NodeClaims, Input::NodePools, Input::Events] {
-            world.mark(input, Availability::Read);
+            cluster.mark(input, Availability::Read);
         }
-        world
+        cluster
     }
 
     /// The verdict of the engine itself, with what was said before about remediation.
     fn diagnosis(&self) -> NodeDiagnosis {
-        let Judgement::Sick(mut diagnosis, _) = judge(&self.world(), &Subject::Claim(CLAIM.to_owned()), at(0), &Thresholds::default())
+        let Judgement::Sick(mut diagnosis, _) = judge(&self.cluster(), &Subject::Claim(CLAIM.to_owned()), at(0), &Thresholds::default())
         else {
             panic!("the scene is of a sick machine")
         };
@@ -132,7 +132,7 @@ impl Cluster {
     }
 
     fn look(&self, diagnoses: &[NodeDiagnosis]) -> Vec<Step> {
-        Remediation::new(self.limits).look(&self.world(), &diagnoses.iter(), |_| true, at(0))
+        Remediation::new(self.limits).look(&self.cluster(), &diagnoses.iter(), |_| true, at(0))
     }
 
     /// What is done once it is announced.
@@ -273,7 +273,7 @@ fn each_guard_refuses_when_it_alone_is_broken_and_says_why() {
         broken(&mut cluster, &mut diagnoses);
         let steps = cluster.look(&diagnoses);
         let [Step::Say(remark)] = steps.as_slice() else { panic!("{:?}, {reason}: {steps:?}", cluster.opt_in) };
-        assert_eq!((remark.reason, remark.result), (reason, Outcome::Refused), "{remark:?}");
+        assert_eq!((remark.reason, remark.result), (reason, RemovalOutcome::Refused), "{remark:?}");
         assert!(remark.message.contains(NODE) && remark.message.len() > NODE.len() + 60, "{remark:?}");
     }
 }
@@ -380,7 +380,7 @@ impl Loop {
     }
 
     fn look(&mut self, minute: i64) -> Vec<Step> {
-        self.remediation.look(&self.cluster.world(), &[&self.diagnosis].into_iter(), |_| true, at(minute))
+        self.remediation.look(&self.cluster.cluster(), &[&self.diagnosis].into_iter(), |_| true, at(minute))
     }
 
     /// Announced, where nobody only tries, and then ordered.
@@ -397,7 +397,7 @@ impl Loop {
         }
     }
 
-    fn done(&mut self, removal: &Removal, answer: Answer, minute: i64) -> Remark {
+    fn done(&mut self, removal: &Removal, answer: PatchAnswer, minute: i64) -> Remark {
         let remark = self.remediation.done(removal, answer, at(minute)).unwrap();
         say(&mut self.diagnosis, remark.result.status(), remark.reason, minute);
         remark
@@ -409,7 +409,7 @@ fn a_conflict_is_judged_again_from_the_new_node_and_not_before() {
     let mut run = Loop::start(good());
     let removal = run.remove(0);
     assert_eq!(run.look(0), [], "one at a time");
-    assert_eq!(run.done(&removal, Answer::Conflict, 0).reason, "Conflict");
+    assert_eq!(run.done(&removal, PatchAnswer::Conflict, 0).reason, "Conflict");
     run.diagnosis = run.cluster.diagnosis();
     assert_eq!(run.look(1), [], "the same resourceVersion is not tried again");
     run.cluster.node["metadata"]["resourceVersion"] = json!("101");
@@ -426,8 +426,8 @@ fn a_conflict_is_judged_again_from_the_new_node_and_not_before() {
 fn a_taint_that_comes_back_opens_the_breaker_and_names_who_put_it_back() {
     let mut run = Loop::start(good());
     let removal = run.remove(0);
-    let remark = run.done(&removal, Answer::Done("105".to_owned()), 0);
-    assert_eq!((remark.result, remark.reason), (Outcome::Removed, REMOVED));
+    let remark = run.done(&removal, PatchAnswer::Done("105".to_owned()), 0);
+    assert_eq!((remark.result, remark.reason), (RemovalOutcome::Removed, REMOVED));
     assert!(remark.message.contains("before: dedicated=x:NoSchedule, node.cloudprovider"), "{}", remark.message);
     assert!(remark.message.ends_with("after: dedicated=x:NoSchedule."), "{}", remark.message);
     // The watch is behind: what it shows is the Node before the removal.
@@ -442,7 +442,7 @@ fn a_taint_that_comes_back_opens_the_breaker_and_names_who_put_it_back() {
     run.diagnosis.status.as_mut().unwrap().outcome = Some(Ending::Recovered);
     let steps = run.look(1);
     let [Step::Say(remark)] = steps.as_slice() else { panic!("{steps:?}") };
-    assert_eq!((remark.result, remark.reason), (Outcome::PutBack, PUT_BACK));
+    assert_eq!((remark.result, remark.reason), (RemovalOutcome::PutBack, PUT_BACK));
     assert!(remark.message.contains("put back by node-labeler"), "{}", remark.message);
     // From then on nothing is removed anywhere.
     let mut diagnoses = vec![good().diagnosis()];
@@ -487,8 +487,8 @@ fn what_is_kept_is_counted_by_reason_for_as_long_as_it_waits_or_stops_everything
 fn what_is_not_permitted_is_said_and_tried_again_later() {
     let mut run = Loop::start(good());
     let removal = run.remove(0);
-    let remark = run.done(&removal, Answer::NotPermitted("nodes is forbidden".to_owned()), 0);
-    assert_eq!((remark.result, remark.reason), (Outcome::Rejected, "NotPermitted"));
+    let remark = run.done(&removal, PatchAnswer::NotPermitted("nodes is forbidden".to_owned()), 0);
+    assert_eq!((remark.result, remark.reason), (RemovalOutcome::Rejected, "NotPermitted"));
     assert!(remark.message.contains("manifests/components/remediation"));
     say(&mut run.diagnosis, "False", "NotPermitted", -30);
     assert_eq!(run.look(0), []);
@@ -502,8 +502,8 @@ fn a_dry_run_says_what_it_would_do_once() {
     let mut run = Loop::start(cluster);
     let removal = run.remove(0);
     assert!(removal.dry_run);
-    let remark = run.done(&removal, Answer::Done("100".to_owned()), 0);
-    assert_eq!((remark.result, remark.reason, remark.result.status()), (Outcome::DryRun, DRY_RUN, "False"));
+    let remark = run.done(&removal, PatchAnswer::Done("100".to_owned()), 0);
+    assert_eq!((remark.result, remark.reason, remark.result.status()), (RemovalOutcome::DryRun, DRY_RUN, "False"));
     say(&mut run.diagnosis, "False", DRY_RUN, -30);
     run.cluster.node["metadata"]["resourceVersion"] = json!("101");
     assert_eq!(run.look(1), []);
@@ -540,8 +540,8 @@ fn what_was_done_outlives_a_verdict_and_what_was_refused_goes_with_its_cause() {
     };
     let remark = |result, reason| Remark { diagnosis: CLAIM.to_owned(), result, reason, message: String::new() };
     told(&mut triage, &cluster, 0);
-    assert!(triage.note(&remark(Outcome::Refused, "NotReady"), at(1)).is_some());
-    assert!(triage.note(&remark(Outcome::Refused, "NotReady"), at(2)).is_none(), "said once");
+    assert!(triage.note(&remark(RemovalOutcome::Refused, "NotReady"), at(1)).is_some());
+    assert!(triage.note(&remark(RemovalOutcome::Refused, "NotReady"), at(2)).is_none(), "said once");
     assert!(!triage.look(at(2)).is_empty(), "and written");
     told(&mut triage, &cluster, 3);
     // The status has not changed since the verdict was first acted on, so neither has its time.
@@ -554,7 +554,7 @@ fn what_was_done_outlives_a_verdict_and_what_was_refused_goes_with_its_cause() {
     told(&mut triage, &cluster, 5);
     assert_eq!(shown(&triage), (CAUSE.to_owned(), None, None), "the clock starts anew");
 
-    triage.note(&remark(Outcome::Removed, REMOVED), at(6));
+    triage.note(&remark(RemovalOutcome::Removed, REMOVED), at(6));
     cluster.node["spec"]["taints"] = json!([]);
     cluster.claim["status"]["conditions"][2] = json!({ "type": "Initialized", "status": "True", "lastTransitionTime": stamp(6) });
     told(&mut triage, &cluster, 7);
@@ -575,7 +575,8 @@ fn nothing_is_sent_before_its_announcement_is_written() {
     let cluster = good();
     let mut diagnosis = cluster.diagnosis();
     say(&mut diagnosis, "False", REMOVING, -30);
-    let look = |is_written: bool| Remediation::new(cluster.limits).look(&cluster.world(), &[&diagnosis].into_iter(), |_| is_written, at(0));
+    let look =
+        |is_written: bool| Remediation::new(cluster.limits).look(&cluster.cluster(), &[&diagnosis].into_iter(), |_| is_written, at(0));
     assert_eq!(look(false), []);
     assert_eq!(reasons(&look(true)), ["Remove"]);
 }
@@ -596,13 +597,13 @@ fn what_was_announced_is_counted_and_taken_up_by_the_next_replica() {
     announced.status.as_mut().unwrap().outcome = Some(Ending::Recovered);
     let steps = cluster.look(&[announced]);
     let [Step::Say(remark)] = steps.as_slice() else { panic!("{steps:?}") };
-    assert_eq!((remark.result, remark.reason), (Outcome::Removed, REMOVED));
+    assert_eq!((remark.result, remark.reason), (RemovalOutcome::Removed, REMOVED));
 }
 
 #[test]
 fn what_was_not_sent_because_another_replica_leads_is_free_to_be_judged_again() {
     let mut run = Loop::start(good());
     let removal = run.remove(0);
-    assert_eq!(run.remediation.done(&removal, Answer::Void, at(0)), None);
+    assert_eq!(run.remediation.done(&removal, PatchAnswer::Void, at(0)), None);
     run.remove(1);
 }

@@ -1,8 +1,8 @@
 //! No rule fits: say what the machine waits for, and what would tell more. Never a guess.
 
-use crate::api::{Confidence, Risk, Stage};
+use crate::api::{Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, saw};
+use crate::case::finding::Finding;
 use crate::objects::{Node, NodeClaim, NodePool};
 use crate::rules::shared::node_role;
 use crate::rules::shared::told_by_aws::{or_ask, seen};
@@ -72,7 +72,7 @@ fn name<'c>(case: &'c Case) -> &'c str {
 pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
     let Some(instance) = case.instance_id() else { return finding };
     let cluster = case.cluster_name().unwrap_or("CLUSTER");
-    let aws = case.world.aws();
+    let aws = case.cluster.aws();
     // Without an interruption queue Karpenter does not hear of an instance that ends before it joins.
     let finding = match case.stage() {
         Stage::Join => or_ask(
@@ -83,7 +83,7 @@ pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
                 "aws ec2 describe-instances --instance-ids {instance} --query 'Reservations[].Instances[].[State.Name,StateReason.Code,SubnetId,PrivateDnsName]'"
             ),
             |is, at| {
-                Some(saw(
+                Some(Evidence::new(
                     format!("ec2:DescribeInstances {instance}"),
                     "State",
                     format!("{}{}", is.state, seen(at)),
@@ -94,7 +94,7 @@ pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
         _ => finding,
     };
     let finding = match aws.checks(instance).known() {
-        Some((checks, at)) => finding.with(saw(
+        Some((checks, at)) => finding.with(Evidence::new(
             format!("ec2:DescribeInstanceStatus {instance}"),
             "SystemStatus, InstanceStatus",
             format!("{}, {}{}", checks.system, checks.instance, seen(at)),
@@ -114,8 +114,9 @@ pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
         |console, at| {
             let nothing = console.lines.is_empty() && console.bytes > 0;
             let because = "none of its lines is known to say that the bootstrap failed";
-            nothing
-                .then(|| saw(format!("ec2:GetConsoleOutput {instance}"), "Output", format!("{} bytes{}", console.bytes, seen(at)), because))
+            nothing.then(|| {
+                Evidence::new(format!("ec2:GetConsoleOutput {instance}"), "Output", format!("{} bytes{}", console.bytes, seen(at)), because)
+            })
         },
     );
     let finding = finding
@@ -135,7 +136,7 @@ pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
             format!("Is there an access entry of type EC2_LINUX (or EC2_WINDOWS) for the role {role}?"),
             format!("aws eks list-access-entries --cluster-name {cluster} --output text | grep {role}"),
             |entry, at| {
-                Some(saw(
+                Some(Evidence::new(
                     format!("eks:DescribeAccessEntry {cluster} {}", entry.principal_arn),
                     "type",
                     format!("{}{}", entry.type_, seen(at)),

@@ -52,7 +52,7 @@ struct Members {
 }
 
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct History {
     keep: Keep,
     /// Shared with what is still to be written: in an incident that is all of them.
     by_name: BTreeMap<String, Arc<NodeDiagnosis>>,
@@ -64,7 +64,7 @@ pub(super) struct Ledger {
     revision: u64,
 }
 
-impl Ledger {
+impl History {
     pub(super) fn new(keep: Keep) -> Self {
         Self { keep, by_name: BTreeMap::new(), incidents: BTreeMap::new(), by_end: BTreeSet::new(), grown: BTreeSet::new(), revision: 0 }
     }

@@ -2,16 +2,15 @@
 
 use crate::api::limits::EVIDENCE;
 use crate::api::{Evidence, NodeDiagnosis};
-use crate::case::finding::saw;
 use crate::case::{nodes_of, timestamp};
-use crate::cluster_state::World;
+use crate::cluster_state::ClusterState;
 
 /// Events, newest first.
 const EVENTS: usize = 5;
 
 /// Adds to a diagnosis that ends what is not in it already.
-pub(super) fn keep(diagnosis: &mut NodeDiagnosis, world: &World) {
-    let words = last_words(diagnosis, world);
+pub(super) fn keep(diagnosis: &mut NodeDiagnosis, cluster: &ClusterState) {
+    let words = last_words(diagnosis, cluster);
     let Some(status) = &mut diagnosis.status else { return };
     for word in words.into_iter().map(Evidence::within_limits) {
         let told = status.evidence.iter().any(|e| (&e.object, &e.field) == (&word.object, &word.field) && e.observed == word.observed);
@@ -21,41 +20,43 @@ pub(super) fn keep(diagnosis: &mut NodeDiagnosis, world: &World) {
     }
 }
 
-fn last_words(diagnosis: &NodeDiagnosis, world: &World) -> Vec<Evidence> {
+fn last_words(diagnosis: &NodeDiagnosis, cluster: &ClusterState) -> Vec<Evidence> {
     let spec = &diagnosis.spec;
-    let claim = spec.node_claim.as_ref().and_then(|named| world.claim(&named.name));
+    let claim = spec.node_claim.as_ref().and_then(|named| cluster.claim(&named.name));
     let node = match claim {
-        Some(claim) => nodes_of(world, claim).first().copied(),
-        None => spec.node.as_ref().and_then(|named| world.node(&named.name).filter(|node| *node.metadata.uid == *named.uid)),
+        Some(claim) => nodes_of(cluster, claim).first().copied(),
+        None => spec.node.as_ref().and_then(|named| cluster.node(&named.name).filter(|node| *node.metadata.uid == *named.uid)),
     };
     let field = |type_: &str| format!(r#"status.conditions[?(@.type=="{type_}")]"#);
     let mut words = Vec::new();
     if let Some(claim) = claim {
         let undone = ["Launched", "Registered", "Initialized"].iter().find_map(|type_| claim.condition(type_).filter(|c| !c.is_true()));
-        words
-            .extend(undone.map(|c| saw(format!("NodeClaim/{}", claim.name()), field(&c.type_), c.shown(), "what the NodeClaim said last")));
+        words.extend(
+            undone
+                .map(|c| Evidence::new(format!("NodeClaim/{}", claim.name()), field(&c.type_), c.shown(), "what the NodeClaim said last")),
+        );
     }
     if let Some(node) = node {
         let object = format!("Node/{}", node.name());
         let ready = node.condition("Ready");
-        words.extend(ready.map(|c| saw(object.clone(), field("Ready"), c.shown(), "what the Node said last")));
+        words.extend(ready.map(|c| Evidence::new(object.clone(), field("Ready"), c.shown(), "what the Node said last")));
         if !node.spec.taints.is_empty() {
             let taints: Vec<_> = node.spec.taints.iter().map(ToString::to_string).collect();
-            words.push(saw(object, "spec.taints", taints.join(", "), "the taints that the Node had last"));
+            words.push(Evidence::new(object, "spec.taints", taints.join(", "), "the taints that the Node had last"));
         }
     }
     let about = [("NodeClaim", &spec.node_claim), ("Node", &spec.node)];
     let mut events: Vec<_> = about
         .into_iter()
         .filter_map(|(kind, named)| Some((kind, named.as_ref()?)))
-        .flat_map(|(kind, named)| world.events(kind, &named.name))
+        .flat_map(|(kind, named)| cluster.events(kind, &named.name))
         .collect();
     events.sort_by_key(|event| std::cmp::Reverse(event.last_seen()));
     words.extend(events.into_iter().take(EVENTS).map(|event| {
         let regarding = &event.involved_object;
         let object = format!("Event {}/{}", regarding.kind, regarding.name);
         let seen = event.last_seen().map_or_else(String::new, |at| format!(", last at {}", timestamp(at)));
-        saw(object, "message", format!("{}: {}", event.reason, event.said()), format!("{} time(s){seen}", event.times()))
+        Evidence::new(object, "message", format!("{}: {}", event.reason, event.said()), format!("{} time(s){seen}", event.times()))
     }));
     words
 }

@@ -1,6 +1,6 @@
 //! When two verdicts say the same, so that nothing is written because time went by.
 //!
-//! Two verdicts are the same when they name the same machine, cause, gate, confidence, blame, outcome and evidence, and their
+//! Two verdicts are the same when they name the same machine, cause, stage, confidence, blame, outcome and evidence, and their
 //! sentences differ in nothing but numbers that stand alone: `7m 30s`, `12 times`, `2026-11-21T10:00:00Z`. When it was first
 //! seen, when it ended and when a condition changed do not count, and how many failed before only where it has doubled.
 

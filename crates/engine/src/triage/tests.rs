@@ -116,15 +116,15 @@ fn what_says_nothing_new_is_kept_and_nothing_is_judged_for_it() {
     let claim = || applied(Input::NodeClaims, claim(&[condition("Ready", "True", "Ready")], None));
     let pool = |nodes: u32| applied(Input::NodePools, json!({"metadata": {"name": "general"}, "status": {"resources": {"nodes": nodes}}}));
     let mut judged = |change: Change, minute: i64| {
-        triage.world.once("", || at(minute, 0));
+        triage.cluster.once("", || at(minute, 0));
         triage.take(change, at(minute, 0));
         let judged = triage.touched.len();
         triage.look(at(minute, 0));
         let node =
-            triage.world.node("ip-10-0-0-1").map(|n| (n.metadata.resource_version.clone(), *n.status.conditions[0].last_heartbeat_time));
+            triage.cluster.node("ip-10-0-0-1").map(|n| (n.metadata.resource_version.clone(), *n.status.conditions[0].last_heartbeat_time));
         (
             judged,
-            *triage.world.once("", || at(minute, 1)),
+            *triage.cluster.once("", || at(minute, 1)),
             node.and_then(|(version, heartbeat)| Some((version.as_deref()?.to_owned(), heartbeat?))),
         )
     };
@@ -248,7 +248,7 @@ fn the_pods_of_a_stuck_node_are_read_before_it_is_judged() {
     assert_eq!(triage.look(at(6, 1)), []);
     triage.take(Change::Pods { node: "ip-10-0-0-1".to_owned(), pods: Ok(Vec::new()) }, at(6, 2));
     assert_eq!(writes(triage.look(at(6, 2))).len(), 1);
-    assert_eq!(triage.world().missing(Input::Pods), None);
+    assert_eq!(triage.cluster().missing(Input::Pods), None);
 }
 
 #[test]
@@ -366,10 +366,10 @@ fn one_question_serves_all_machines_of_a_role_and_another_entry_is_another_quest
         at(2, 2),
     );
     assert_eq!(triage.look(at(2, 2)), [Order::ReviewAccess(Identity::new("x", ["z".to_owned()]))]);
-    assert_eq!(triage.world().access(&identity), None);
+    assert_eq!(triage.cluster().access(&identity), None);
     // The old answer comes late.
     triage.take(answer(&identity, true), at(2, 3));
-    assert_eq!(triage.world().access(&identity), None);
+    assert_eq!(triage.cluster().access(&identity), None);
 }
 
 #[test]
@@ -397,7 +397,7 @@ fn our_own_events_are_no_evidence() {
         "involvedObject": { "kind": "NodeClaim", "name": "general-a" },
     });
     triage.take(applied(Input::Events, event), at(1, 0));
-    assert_eq!(triage.world().events("NodeClaim", "general-a").count(), 0);
+    assert_eq!(triage.cluster().events("NodeClaim", "general-a").count(), 0);
 }
 
 #[test]

@@ -5,8 +5,8 @@
 //! cloud controller is alive; terraform-aws-eks#2754 has it beside the taint).
 
 use crate::api::Evidence;
-use crate::case::finding::{Finding, saw};
-use crate::cluster_state::World;
+use crate::case::finding::Finding;
+use crate::cluster_state::ClusterState;
 use crate::objects::{ManagedField, Node};
 
 /// k8s.io/cloud-provider v0.36.3 controllers/node/node_controller.go `getNodeModifiersFromCloudProvider`: set in the one update
@@ -20,7 +20,7 @@ pub fn has_labelled(node: &Node) -> bool {
     LABELS.iter().any(|key| node.metadata.label(key).is_some_and(|value| !value.is_empty()))
 }
 
-/// UpdateNodeStatus writes these; it skips Nodes that were never initialised.
+/// UpdateNodeStatus writes these; it skips Nodes that were never initialized.
 const ADDRESSES: [&str; 2] = ["InternalDNS", "ExternalDNS"];
 
 /// Whether the Node has an address that the kubelet does not write.
@@ -29,13 +29,13 @@ pub fn has_addressed(node: &Node) -> bool {
     ADDRESSES.iter().any(|type_| node.address(type_).is_some())
 }
 
-/// What shows that the cloud controller has initialised this Node.
+/// What shows that the cloud controller has initialized this Node.
 #[must_use]
-pub fn traces(world: &World, node: &Node) -> Vec<Evidence> {
+pub fn traces(cluster: &ClusterState, node: &Node) -> Vec<Evidence> {
     let object = format!("Node/{}", node.name());
     let labels = LABELS.iter().filter_map(|key| {
         let value = node.metadata.label(key)?;
-        Some(saw(
+        Some(Evidence::new(
             &object,
             format!("metadata.labels['{key}']"),
             value,
@@ -44,10 +44,20 @@ pub fn traces(world: &World, node: &Node) -> Vec<Evidence> {
     });
     let addresses = ADDRESSES.iter().filter_map(|type_| {
         let address = node.address(type_)?;
-        Some(saw(&object, "status.addresses", format!("{type_} {address}"), "only the cloud controller writes this kind of address"))
+        Some(Evidence::new(
+            &object,
+            "status.addresses",
+            format!("{type_} {address}"),
+            "only the cloud controller writes this kind of address",
+        ))
     });
-    let synced = world.events("Node", node.name()).filter(|e| e.reason == "Synced" && e.reporter() == "cloud-node-controller").map(|e| {
-        saw(format!("Event/{}", e.metadata.name), "message", e.said(), "the cloud controller says that it has initialised the Node")
+    let synced = cluster.events("Node", node.name()).filter(|e| e.reason == "Synced" && e.reporter() == "cloud-node-controller").map(|e| {
+        Evidence::new(
+            format!("Event/{}", e.metadata.name),
+            "message",
+            e.said(),
+            "the cloud controller says that it has initialized the Node",
+        )
     });
     labels.chain(addresses).chain(synced).collect()
 }
@@ -63,7 +73,7 @@ pub fn last_taint_writer(node: &Node) -> Option<&ManagedField> {
 pub fn naming_last_taint_writer(finding: Finding, node: &Node) -> Finding {
     let command = format!("kubectl get node {} --show-managed-fields -o yaml", node.name());
     match last_taint_writer(node) {
-        Some(writer) => finding.with(saw(
+        Some(writer) => finding.with(Evidence::new(
             format!("Node/{}", node.name()),
             "metadata.managedFields",
             format!("f:taints owned by {}", writer.manager),

@@ -89,7 +89,7 @@ impl Stopped {
 }
 
 impl Karpenter {
-    /// Recognises the Deployment by its image's repository, not by its name: charts are renamed.
+    /// Recognizes the Deployment by its image's repository, not by its name: charts are renamed.
     #[must_use]
     pub fn from_deployment(deployment: &Deployment) -> Option<Self> {
         let container = deployment.spec.template.spec.containers.iter().find(|c| is_karpenter_image(&c.image))?;

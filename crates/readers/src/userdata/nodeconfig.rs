@@ -82,7 +82,7 @@ pub fn read(text: &str, span: Span) -> Result<NodeConfig, Defect> {
         Some(Node { value: Value::Null, .. }) | None => Ok(None),
         Some(node) => Err(wrong_type(&format!("spec.cluster.{key}"), "a string", node.span)),
     };
-    let gate = match below("featureGates", "InstanceIdNodeName") {
+    let stage = match below("featureGates", "InstanceIdNodeName") {
         Some(Node { value: Value::Boolean(value), span }) => Some(Located { value: *value, span: *span }),
         Some(Node { value: Value::Null, .. }) | None => None,
         Some(node) => return Err(wrong_type("spec.featureGates.InstanceIdNodeName", "true or false", node.span)),
@@ -93,7 +93,7 @@ pub fn read(text: &str, span: Span) -> Result<NodeConfig, Defect> {
         api_server_endpoint: string("apiServerEndpoint")?,
         certificate_authority: string("certificateAuthority")?,
         cidr: string("cidr")?,
-        instance_id_node_name: gate,
+        instance_id_node_name: stage,
         flags: flags(text, below("kubelet", "flags"))?,
         fields: fields(text, below("kubelet", "config"))?,
     })

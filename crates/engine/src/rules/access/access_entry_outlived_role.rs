@@ -1,7 +1,7 @@
 //! The node role was deleted and made anew under its name, and the access entry is still that of the old one.
 
-use crate::api::{Confidence, Risk, Stage};
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::api::{Confidence, Evidence, Risk, Stage};
+use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, timestamp};
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -37,9 +37,9 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!("The role {role} was made at {role_created}, after its access entry ({created}): the entry is that of an earlier role of this name, so the kubelets of its machines are turned away."),
-        saw(format!("eks:DescribeAccessEntry {cluster} {arn}"), "createdAt", format!("{created}{}", seen(at)), "EKS keeps the role's id in the entry, and a role made anew has another one"),
+        Evidence::new(format!("eks:DescribeAccessEntry {cluster} {arn}"), "createdAt", format!("{created}{}", seen(at)), "EKS keeps the role's id in the entry, and a role made anew has another one"),
     )
-    .with(saw(format!("iam:GetInstanceProfile {role}"), "InstanceProfile.Roles[0].CreateDate", role_created.to_string(), "the role is younger than the entry"))
+    .with(Evidence::new(format!("iam:GetInstanceProfile {role}"), "InstanceProfile.Roles[0].CreateDate", role_created.to_string(), "the role is younger than the entry"))
     .fix("Delete the entry and make it anew, for the role that there is now.")
     .step(Risk::Mutating, "Delete the entry", Some(format!("aws eks delete-access-entry --cluster-name {cluster} --principal-arn {arn}")))
     .step(Risk::Mutating, "Make it anew", Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {type_}")))

@@ -1,8 +1,8 @@
 //! The node role has an access entry of a type that kubelets cannot come in by.
 
-use crate::api::{Confidence, Risk, Stage};
+use crate::api::{Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::access_entry::{self, Entrance};
@@ -34,9 +34,9 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!("The access entry of the node role {role} in the cluster {cluster} is of type {type_}, not {wanted}, so the kubelets of its machines are turned away."),
-        saw(format!("eks:DescribeAccessEntry {cluster} {arn}"), "type", format!("{type_}{}", seen(at)), "an entry of this type makes no kubelet a node, and it goes before aws-auth"),
+        Evidence::new(format!("eks:DescribeAccessEntry {cluster} {arn}"), "type", format!("{type_}{}", seen(at)), "an entry of this type makes no kubelet a node, and it goes before aws-auth"),
     )
-    .with(saw(case.class_object().unwrap_or_default(), "spec.role", role, "the machines have this role"))
+    .with(Evidence::new(case.class_object().unwrap_or_default(), "spec.role", role, "the machines have this role"))
     .fix(format!("Delete the entry and make it anew with the type {wanted}: the type of an entry cannot be changed."))
     .step(Risk::Mutating, "Delete the entry; no Node has come in by it", Some(format!("aws eks delete-access-entry --cluster-name {cluster} --principal-arn {arn}")))
     .step(Risk::Mutating, "Make it anew", Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {wanted}")))

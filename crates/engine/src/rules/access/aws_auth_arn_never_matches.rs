@@ -1,8 +1,8 @@
 //! aws-auth has an entry about the node role, under an ARN that no caller ever has.
 
-use crate::api::{Blame, Risk, Stage};
+use crate::api::{Blame, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::node_role;
@@ -47,7 +47,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         question.confidence(),
         format!("The ARN {} in ConfigMap aws-auth {why}, so it never matches, and {role} is mapped to nothing.", entry.role_arn),
-        saw(
+        Evidence::new(
             "ConfigMap/aws-auth",
             "data.mapRoles",
             entry.role_arn.clone(),

@@ -1,8 +1,8 @@
 //! aws-auth has an entry for the node role, but it makes no node of the kubelet.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::ReviewStatus;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -83,11 +83,16 @@ fn check(case: &Case) -> Opinion {
     let mut finding = Finding::new(
         question.confidence(),
         format!("The entry of the node role {role} in ConfigMap aws-auth {why}, so its kubelets cannot register Nodes."),
-        saw("ConfigMap/aws-auth", "data.mapRoles", readers::source_text::mask(span.of(text).lines().next().unwrap_or_default()), because),
+        Evidence::new(
+            "ConfigMap/aws-auth",
+            "data.mapRoles",
+            readers::source_text::mask(span.of(text).lines().next().unwrap_or_default()),
+            because,
+        ),
     );
     if let Some(entry) = in_force(&verdict) {
         let identity = Identity::of_entry(entry);
-        match case.world.access(&identity) {
+        match case.cluster.access(&identity) {
             _ if identity.is_node() => {}
             _ if identity.may_do_everything() => {
                 return Opinion::ruled_out(format!("the entry of {role} {why}, but its groups may do everything, creating Nodes included"));
@@ -99,7 +104,7 @@ fn check(case: &Case) -> Opinion {
             Some(denied) => {
                 let said = ["false", &denied.reason, &denied.evaluation_error].into_iter().filter(|text| !text.is_empty());
                 let said = said.collect::<Vec<_>>().join(": ");
-                finding = finding.with(saw(
+                finding = finding.with(Evidence::new(
                     "SubjectAccessReview",
                     "status.allowed",
                     said,
@@ -110,7 +115,7 @@ fn check(case: &Case) -> Opinion {
                 if may_be_bound(entry) {
                     finding.confidence = finding.confidence.min(Confidence::Likely);
                 }
-                let why = case.world.missing(Input::AccessReviews).unwrap_or("it was not asked");
+                let why = case.cluster.missing(Input::AccessReviews).unwrap_or("it was not asked");
                 finding = finding.unknown(
                     format!("Does RBAC let {identity} create Nodes all the same? The API server could not be asked here: {why}."),
                     identity.command(),

@@ -1,8 +1,8 @@
 //! aws-auth has no node role any more, and the running Nodes stopped together.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::Node;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -36,7 +36,7 @@ struct Cluster {
 }
 
 fn check(case: &Case) -> Opinion {
-    let (Some(node), Some(auth)) = (case.node, case.world.aws_auth()) else { return Opinion::Silent };
+    let (Some(node), Some(auth)) = (case.node, case.cluster.aws_auth()) else { return Opinion::Silent };
     let Some(silent) = stopped(node) else { return Opinion::Silent };
     let read = &auth.read;
     // An empty or a broken mapping is another matter: without any entry the cluster may well do without the ConfigMap.
@@ -46,9 +46,9 @@ fn check(case: &Case) -> Opinion {
     if let Some(entry) = read.roles.iter().find(|r| r.has_group(NODES_GROUP)) {
         return Opinion::ruled_out(format!("aws-auth maps {} as a node role", entry.role_arn));
     }
-    let cluster = case.world.once("", || {
-        let ready = case.world.nodes().find(|n| n.is_ready()).map(|n| n.name().to_owned());
-        let mut stopped: Vec<_> = case.world.nodes().filter_map(stopped).collect();
+    let cluster = case.cluster.once("", || {
+        let ready = case.cluster.nodes().find(|n| n.is_ready()).map(|n| n.name().to_owned());
+        let mut stopped: Vec<_> = case.cluster.nodes().filter_map(stopped).collect();
         stopped.sort();
         Cluster { ready, stopped }
     });
@@ -71,9 +71,9 @@ fn check(case: &Case) -> Opinion {
             "ConfigMap aws-auth maps no role for nodes, and Node {} stopped together with {together} others: most likely the ConfigMap was overwritten, and their kubelets are turned away.",
             node.name()
         ),
-        saw("ConfigMap/aws-auth", "data.mapRoles", mapped, format!("none of them has the group {NODES_GROUP}")),
+        Evidence::new("ConfigMap/aws-auth", "data.mapRoles", mapped, format!("none of them has the group {NODES_GROUP}")),
     )
-    .with(saw(
+    .with(Evidence::new(
         format!("Node/{}", node.name()),
         r#"status.conditions[?(@.type=="Ready")]"#,
         node.condition("Ready").map(crate::objects::Condition::shown).unwrap_or_default(),

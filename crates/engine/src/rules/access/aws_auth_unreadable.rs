@@ -1,8 +1,8 @@
 //! mapRoles cannot be read at all, so every role mapping is gone at once.
 
-use crate::api::{Blame, Risk, Stage};
+use crate::api::{Blame, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::node_role;
@@ -35,7 +35,7 @@ fn check(case: &Case) -> Opinion {
             "mapRoles of ConfigMap aws-auth cannot be read (line {}: {}), so no role is mapped, {} neither.",
             place.line, broken.message, question.role
         ),
-        saw(
+        Evidence::new(
             "ConfigMap/aws-auth",
             "data.mapRoles",
             broken.message.clone(),

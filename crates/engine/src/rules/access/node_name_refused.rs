@@ -1,8 +1,8 @@
 //! The kubelet gets in, and may not create the Node of the name that it has.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::case::stage;
 use crate::objects::input::Input;
 use crate::objects::{Event, NodeClaim};
@@ -51,7 +51,7 @@ pub(crate) fn of_this_machine<'w>(case: &Case<'w>, launched: DateTime<Utc>) -> O
 /// Whether another machine, of whatever class, was launched by then and has not joined.
 pub(crate) fn others_wait(case: &Case, by: Option<DateTime<Utc>>) -> bool {
     let waits = |c: &NodeClaim| !c.is_true("Registered") && c.true_since("Launched").is_some_and(|at| by.is_none_or(|by| at <= by));
-    case.world.claims().any(|claim| waits(claim) && Some(claim.name()) != case.claim.map(NodeClaim::name))
+    case.cluster.claims().any(|claim| waits(claim) && Some(claim.name()) != case.claim.map(NodeClaim::name))
 }
 
 fn first_seen(event: &Event) -> Option<DateTime<Utc>> {
@@ -65,7 +65,7 @@ fn first_seen(event: &Event) -> Option<DateTime<Utc>> {
 /// Source: kubernetes v1.36.3 pkg/auth/authorizer/rbac/bootstrappolicy/policy.go `NodeRules`, pkg/kubelet/kubelet_node_status.go.
 fn turned_away<'w>(case: &Case<'w>, launched: DateTime<Utc>) -> Vec<(&'w str, &'w Event)> {
     let mut names: Vec<(&str, &Event)> = Vec::new();
-    for (name, event) in case.world.kubelets_without_node() {
+    for (name, event) in case.cluster.kubelets_without_node() {
         let since_launch = first_seen(event).is_some_and(|at| at >= launched);
         let still = event.last_seen().is_some_and(|at| case.now - at <= STILL_TRYING);
         // Repeated on every attempt to register.
@@ -74,8 +74,8 @@ fn turned_away<'w>(case: &Case<'w>, launched: DateTime<Utc>) -> Vec<(&'w str, &'
             names.push((name, event));
         }
     }
-    let deleted = |name: &str| case.world.events("Node", name).any(stage::deletes_node);
-    names.retain(|(name, _)| !deleted(name) && !case.world.csrs().any(|c| c.spec.username == format!("system:node:{name}")));
+    let deleted = |name: &str| case.cluster.events("Node", name).any(stage::deletes_node);
+    names.retain(|(name, _)| !deleted(name) && !case.cluster.csrs().any(|c| c.spec.username == format!("system:node:{name}")));
     names
 }
 
@@ -86,7 +86,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::ruled_out("no kubelet reports under a name without a Node since the launch");
     };
     // Where requests for certificates were not read, the Node may have existed.
-    let requests_read = case.world.missing(Input::CertificateSigningRequests).is_none();
+    let requests_read = case.cluster.missing(Input::CertificateSigningRequests).is_none();
     // Never Certain: who refuses the Node stands in the kubelet's log only.
     let confidence = if requests_read && whose != Whose::Somebodys { Confidence::Likely } else { Confidence::Possible };
     let summary = format!(
@@ -96,7 +96,7 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         confidence,
         summary,
-        saw(
+        Evidence::new(
             format!("Event/{}", event.metadata.name),
             "message",
             format!("{} ({} times)", event.said(), event.times()),
@@ -125,7 +125,7 @@ fn blame(case: &Case) -> Option<Blame> {
         return Some(class.field("spec.userData").at(text, span));
     }
     let role = case.class().and_then(|c| c.spec.role.as_deref());
-    if let (Some(role), Some(auth)) = (role, case.world.aws_auth())
+    if let (Some(role), Some(auth)) = (role, case.cluster.aws_auth())
         && let Verdict::Mapped(entry) = auth.read.judge(role)
         && entry.node_name() == Ok(NodeName::InstanceId)
     {

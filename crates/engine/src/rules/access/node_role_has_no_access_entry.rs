@@ -1,8 +1,8 @@
 //! The cluster lets nodes in by access entries only, and the node role has none.
 
-use crate::api::{Confidence, Risk, Stage};
+use crate::api::{Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::access_entry::{self, Entrance};
@@ -34,7 +34,7 @@ fn check(case: &Case) -> Opinion {
     if let Some(proof) = node_role::is_let_in(case) {
         return Opinion::ruled_out(format!("the node role {role} is let in: {proof}"));
     }
-    let confidence = match (mode.reads_aws_auth(), case.world.aws_auth(), case.world.missing(Input::AwsAuth)) {
+    let confidence = match (mode.reads_aws_auth(), case.cluster.aws_auth(), case.cluster.missing(Input::AwsAuth)) {
         // What aws-auth says of the role has rules of its own.
         (true, Some(_), _) => return Opinion::Silent,
         (true, None, Some(_)) => Confidence::Possible,
@@ -47,12 +47,12 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         confidence,
         format!("The node role {role} has no access entry in the cluster {cluster}, whose authentication mode is {authentication}, so the kubelets of its machines are turned away."),
-        saw(format!("eks:ListAccessEntries {cluster}"), "accessEntries", format!("none for {role}{}", seen(at)), "kubelets are nodes by their role's entry"),
+        Evidence::new(format!("eks:ListAccessEntries {cluster}"), "accessEntries", format!("none for {role}{}", seen(at)), "kubelets are nodes by their role's entry"),
     )
-    .with(saw(format!("eks:DescribeCluster {cluster}"), "accessConfig.authenticationMode", authentication, because))
-    .with(saw(case.class_object().unwrap_or_default(), "spec.role", role, "the machines have this role"))
-    .with_all(case.world.missing(Input::AwsAuth).filter(|_| mode.reads_aws_auth()).map(|why| {
-        saw("ConfigMap/aws-auth", "data.mapRoles", "not read", format!("it may let the role in: {why}"))
+    .with(Evidence::new(format!("eks:DescribeCluster {cluster}"), "accessConfig.authenticationMode", authentication, because))
+    .with(Evidence::new(case.class_object().unwrap_or_default(), "spec.role", role, "the machines have this role"))
+    .with_all(case.cluster.missing(Input::AwsAuth).filter(|_| mode.reads_aws_auth()).map(|why| {
+        Evidence::new("ConfigMap/aws-auth", "data.mapRoles", "not read", format!("it may let the role in: {why}"))
     }))
     .fix(format!("Make an access entry of type {wanted} for the node role."))
     .step(Risk::Mutating, "Make the entry", Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {wanted}")))

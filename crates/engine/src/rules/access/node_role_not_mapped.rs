@@ -1,8 +1,8 @@
 //! aws-auth maps other roles, and not the one that the machines have.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::access_entry::{self, Entrance};
@@ -43,7 +43,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     let controller = case
-        .world
+        .cluster
         .service_accounts()
         .find_map(|s| s.role_arn().filter(|arn| auth.roles.iter().any(|r| r.role_arn.eq_ignore_ascii_case(arn))));
     let mapped = node_entries.iter().map(|r| r.role_arn.rsplit('/').next().unwrap_or(&r.role_arn)).collect::<Vec<_>>().join(", ");
@@ -66,19 +66,19 @@ fn check(case: &Case) -> Opinion {
         ),
     };
     let class = case.class_object().unwrap_or_default();
-    let finding = Finding::new(confidence, summary, saw("ConfigMap/aws-auth", "data.mapRoles", format!("node roles: {mapped}"), format!("{role} is not among them")))
-        .with(saw(class, "spec.role", role, "the machines have this role"))
+    let finding = Finding::new(confidence, summary, Evidence::new("ConfigMap/aws-auth", "data.mapRoles", format!("node roles: {mapped}"), format!("{role} is not among them")))
+        .with(Evidence::new(class, "spec.role", role, "the machines have this role"))
         .fix("Map the node role, with username system:node:{{EC2PrivateDNSName}} and groups system:bootstrappers and system:nodes, or create an access entry of type EC2_LINUX for it.")
         .step(Risk::Mutating, "Add the entry", Some("kubectl edit configmap -n kube-system aws-auth".to_owned()));
     let cluster = case.cluster_name().unwrap_or("CLUSTER");
     let finding = match access_entry::of(case, role) {
-        Entrance::Missing { at, .. } => finding.with(saw(
+        Entrance::Missing { at, .. } => finding.with(Evidence::new(
             format!("eks:ListAccessEntries {cluster}"),
             "accessEntries",
             format!("none for {role}{}", seen(at)),
             "no access entry makes up for it",
         )),
-        Entrance::NotRead => finding.with(saw(
+        Entrance::NotRead => finding.with(Evidence::new(
             format!("eks:DescribeCluster {cluster}"),
             "accessConfig.authenticationMode",
             "CONFIG_MAP",
@@ -86,7 +86,7 @@ fn check(case: &Case) -> Opinion {
         )),
         _ => or_ask(
             finding,
-            case.world.aws().access_entry(cluster, role),
+            case.cluster.aws().access_entry(cluster, role),
             format!("Does an access entry exist for {role}? Where the cluster uses access entries, aws-auth need not have it."),
             format!("aws eks list-access-entries --cluster-name {cluster} --output text"),
             |_, _| None,

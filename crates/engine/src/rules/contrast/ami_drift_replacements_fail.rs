@@ -1,8 +1,8 @@
 //! The node class moved to a new image, Karpenter replaces healthy machines, and the replacements cannot start.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{Ami, NodeClaim, NodeClass};
 use crate::rules::Rule;
@@ -43,7 +43,7 @@ struct Drifted {
 }
 
 fn drifted(case: &Case, class: &NodeClass, arch: Option<&str>) -> Arc<Drifted> {
-    case.world.once(&format!("{}/{} {}", class.kind, class.name(), arch.unwrap_or_default()), || {
+    case.cluster.once(&format!("{}/{} {}", class.kind, class.name(), arch.unwrap_or_default()), || {
         let mut drifted = case.image_drifted_siblings().filter(|claim| is_of(claim, arch) && !claim.status.image_id.is_empty());
         let first = drifted.next().map(|claim| claim.name().to_owned());
         Drifted { count: usize::from(first.is_some()) + drifted.count(), first }
@@ -53,8 +53,8 @@ fn drifted(case: &Case, class: &NodeClass, arch: Option<&str>) -> Arc<Drifted> {
 /// The machines of the class that have this image and are not being deleted; this one in any case.
 fn failing(case: &Case, class: &NodeClass, arch: Option<&str>, image: &str) -> usize {
     struct Failing(BTreeSet<String>);
-    let of_class = || case.world.claims_of_class(&class.kind, class.name());
-    let failing = case.world.once(&format!("{}/{} {} {image}", class.kind, class.name(), arch.unwrap_or_default()), || {
+    let of_class = || case.cluster.claims_of_class(&class.kind, class.name());
+    let failing = case.cluster.once(&format!("{}/{} {} {image}", class.kind, class.name(), arch.unwrap_or_default()), || {
         let failing = of_class().filter(|c| c.metadata.deletion_timestamp.is_none() && c.status.image_id == image && is_of(c, arch));
         Failing(failing.map(|claim| claim.name().to_owned()).collect())
     });
@@ -66,7 +66,7 @@ fn check(case: &Case) -> Opinion {
     let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
     let arch = claim.fixed("kubernetes.io/arch");
     let drifted = drifted(case, class, arch);
-    let Some(old) = drifted.first.as_deref().and_then(|name| case.world.claim(name)) else {
+    let Some(old) = drifted.first.as_deref().and_then(|name| case.cluster.claim(name)) else {
         return Opinion::ruled_out(format!("no NodeClaim of {} {} is drifted by its image", class.kind, class.name()));
     };
     let Some(launched) = claim.condition("Launched") else { return Opinion::Silent };
@@ -79,7 +79,7 @@ fn check(case: &Case) -> Opinion {
     let Some(new) = new.filter(|id| *id != old.status.image_id) else {
         return Opinion::ruled_out("the machine has the image that works elsewhere");
     };
-    let joined_with = |image: &str| case.peers().map_or(0, |peers| peers.joined_with("image", image));
+    let joined_with = |image: &str| case.class_members().map_or(0, |class_members| class_members.joined_with("image", image));
     if joined_with(new) > 0 {
         return Opinion::ruled_out(format!("another NodeClaim with the image {new} has joined"));
     }
@@ -107,21 +107,21 @@ fn check(case: &Case) -> Opinion {
     let mut finding = Finding::new(
         confidence,
         summary,
-        saw(format!("NodeClaim/{}", old.name()), r#"status.conditions[?(@.type=="Drifted")]"#, "True AMIDrift", format!("its image {} is no longer the one that the class selects", old.status.image_id)),
+        Evidence::new(format!("NodeClaim/{}", old.name()), r#"status.conditions[?(@.type=="Drifted")]"#, "True AMIDrift", format!("its image {} is no longer the one that the class selects", old.status.image_id)),
     )
-    .with(saw(&object, "status.amis", named, "the first entry that fits is what new machines get"))
-    .with(saw(case.subject(), r#"status.conditions[?(@.type=="Launched")]"#, launched.shown(), "the replacement's fate"))
+    .with(Evidence::new(&object, "status.amis", named, "the first entry that fits is what new machines get"))
+    .with(Evidence::new(case.subject(), r#"status.conditions[?(@.type=="Launched")]"#, launched.shown(), "the replacement's fate"))
     .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms"))
     .fix("Select the image that works by its id or exact version until the new one is proven.")
     .step(Risk::Inspect, "See the state of the new image", Some(format!("aws ec2 describe-images --image-ids {new} --include-deprecated --query 'Images[].[ImageId,State,StateReason.Message,DeprecationTime]'")))
     .step(Risk::Mutating, "Pin the old image", Some(format!("kubectl edit ec2nodeclass {}", class.name())));
     finding = or_ask(
         finding,
-        case.world.aws().image(new),
+        case.cluster.aws().image(new),
         format!("Is the image {new} available, or still pending?"),
         format!("aws ec2 describe-images --image-ids {new} --query 'Images[].State'"),
         |image, at| {
-            Some(saw(
+            Some(Evidence::new(
                 format!("ec2:DescribeImages {new}"),
                 "State",
                 format!("{}{}", image.state, seen(at)),
@@ -130,7 +130,7 @@ fn check(case: &Case) -> Opinion {
         },
     );
     if let Some(karpenter) = case.karpenter().filter(|k| k.takes_pending_images()) {
-        finding = finding.with(saw(
+        finding = finding.with(Evidence::new(
             "Deployment/karpenter",
             "spec.template.spec.containers[0].image",
             karpenter.version.to_string(),

@@ -1,8 +1,8 @@
 //! Machines with one image never join, those with another image of the same class do.
 
-use crate::api::{Blame, Risk, Stage};
+use crate::api::{Blame, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Opinion, saw};
+use crate::case::finding::Opinion;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::contrast::ami_drift_replacements_fail;
@@ -39,7 +39,7 @@ fn check(case: &Case) -> Opinion {
     );
     let object = format!("{}/{}", class.kind, class.name());
     contrast::finding(case, &split, confidence, summary)
-        .with(saw(object, "status.amis", named(split.value), "the first entry that fits is what new machines get"))
+        .with(Evidence::new(object, "status.amis", named(split.value), "the first entry that fits is what new machines get"))
         .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms"))
         .fix("Pin the image that works, by its id or the exact version of the alias, until the new one is mended.")
         .step(Risk::Mutating, "Pin the old image", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())))

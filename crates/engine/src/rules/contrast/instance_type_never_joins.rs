@@ -1,8 +1,8 @@
 //! Machines of one instance type or architecture never join, those of others do.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::NodeClaim;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -61,14 +61,14 @@ fn check(case: &Case) -> Opinion {
 fn swapping(case: &Case, claim: &NodeClaim) -> Option<Finding> {
     let type_ = claim.metadata.label(TYPE)?;
     let old = ["c1.", "m1.", "m2."].iter().any(|family| type_.starts_with(family));
-    if !old || case.peers().is_some_and(|peers| peers.joined_with("instance type", type_) > 0) {
+    if !old || case.class_members().is_some_and(|class_members| class_members.joined_with("instance type", type_) > 0) {
         return None;
     }
     let summary = format!(
         "NodeClaim {} runs on {type_}, a type of the first generations that comes with swap on, over which the kubelet refuses to start.",
         claim.name()
     );
-    let evidence = saw(
+    let evidence = Evidence::new(
         case.subject(),
         "metadata.labels['node.kubernetes.io/instance-type']",
         type_,

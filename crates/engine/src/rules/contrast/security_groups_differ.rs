@@ -1,8 +1,8 @@
 //! No machine of this node class has joined, and it lacks a security group that the classes whose machines join all have.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, NodeClass, SecurityGroup};
 use crate::rules::Rule;
@@ -22,13 +22,13 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let Some(class) = case.class() else { return Opinion::Silent };
     let own: BTreeSet<&SecurityGroup> = class.status.security_groups.iter().collect();
-    if own.is_empty() || case.peers().is_none_or(|p| !p.joined().is_empty()) {
+    if own.is_empty() || case.class_members().is_none_or(|p| !p.joined().is_empty()) {
         return Opinion::Silent;
     }
     // Machines with another role may be turned away for that.
     let same_identity = |c: &NodeClass| (&c.spec.role, &c.spec.instance_profile) == (&class.spec.role, &class.spec.instance_profile);
     let joining: Vec<&NodeClass> = case
-        .world
+        .cluster
         .classes()
         .map(|facts| &facts.class)
         .filter(|c| c.kind == class.kind && c.name() != class.name() && !c.status.security_groups.is_empty() && same_identity(c))
@@ -61,9 +61,9 @@ fn check(case: &Case) -> Opinion {
             joining.iter().map(|c| c.name()).collect::<Vec<_>>().join(", "),
             shown(group)
         ),
-        saw(object, "status.securityGroups", held, format!("{} is not among them", shown(group))),
+        Evidence::new(object, "status.securityGroups", held, format!("{} is not among them", shown(group))),
     )
-    .with(saw(format!("{}/{}", first.kind, first.name()), "status.securityGroups", shown(group), "machines of this class join"))
+    .with(Evidence::new(format!("{}/{}", first.kind, first.name()), "status.securityGroups", shown(group), "machines of this class join"))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.securityGroupSelectorTerms"))
     .fix("Select the cluster's security group, or open 443 to the control plane and 10250 from it in the group that is selected; the control plane's group must admit it too.")
     .step(Risk::Inspect, "Compare the rules of the groups", Some(format!("aws ec2 describe-security-group-rules --filters Name=group-id,Values={},{}", own.iter().map(|g| g.id.as_str()).collect::<Vec<_>>().join(","), group.id)))
@@ -90,7 +90,7 @@ fn is_clusters(group: &SecurityGroup) -> bool {
 
 fn joins(case: &Case, class: &NodeClass) -> bool {
     struct Joins(bool);
-    let world = case.world;
-    let is_ready = |c: &NodeClaim| world.nodes_with_provider_id(&c.status.provider_id).any(Node::is_ready);
-    world.once(&format!("{}/{}", class.kind, class.name()), || Joins(world.joined_of_class(&class.kind, class.name()).any(is_ready))).0
+    let cluster = case.cluster;
+    let is_ready = |c: &NodeClaim| cluster.nodes_with_provider_id(&c.status.provider_id).any(Node::is_ready);
+    cluster.once(&format!("{}/{}", class.kind, class.name()), || Joins(cluster.joined_of_class(&class.kind, class.name()).any(is_ready))).0
 }

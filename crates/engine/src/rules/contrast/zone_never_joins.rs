@@ -1,8 +1,8 @@
 //! Machines of one zone never join, those of other zones do: the subnet there has no way to the cluster.
 
-use crate::api::{Blame, Risk, Stage};
+use crate::api::{Blame, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Opinion, saw};
+use crate::case::finding::Opinion;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::contrast;
@@ -34,7 +34,7 @@ fn check(case: &Case) -> Opinion {
         .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.subnetSelectorTerms"))
         .fix("Give the subnet the route that the others have: a NAT gateway or the VPC endpoints for a private one, auto-assigned public IPs for a public one, and the same network ACL; or select only the subnets that work.");
     if !subnets.is_empty() {
-        finding = finding.with(saw(
+        finding = finding.with(Evidence::new(
             format!("{}/{}", class.kind, class.name()),
             "status.subnets",
             subnets.join(", "),

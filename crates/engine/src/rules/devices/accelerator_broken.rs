@@ -2,7 +2,7 @@
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -47,7 +47,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     let name = node.name();
-    let evidence = saw(
+    let evidence = Evidence::new(
         format!("Node/{name}"),
         r#"status.conditions[?(@.type=="AcceleratedHardwareReady")]"#,
         broken.shown(),
@@ -90,7 +90,7 @@ fn check(case: &Case) -> Opinion {
 const SERVER: &str = "dcgm-server";
 
 fn no_dcgm(case: &Case, name: &str, evidence: Evidence) -> Finding {
-    let refused = case.world.daemon_sets().find(|d| d.metadata.name == SERVER).and_then(|set| {
+    let refused = case.cluster.daemon_sets().find(|d| d.metadata.name == SERVER).and_then(|set| {
         let taint = case.node?.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t))?;
         Some((set, taint))
     });

@@ -1,8 +1,8 @@
 //! A DRA driver that the machine's pods ask for has published nothing for the Node.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::placement;
@@ -25,13 +25,13 @@ fn check(case: &Case) -> Opinion {
     let plugin = case.pods().filter(|p| !p.is_ready()).find(|p| p.daemon_set().is_some_and(|set| is_plugin(set, driver)));
     let runs = case.pods().any(|p| p.daemon_set().is_some_and(|set| is_plugin(set, driver)));
     let away = || {
-        let mut sets = case.world.daemon_sets().filter(|set| is_plugin(&set.metadata.name, driver)).peekable();
+        let mut sets = case.cluster.daemon_sets().filter(|set| is_plugin(&set.metadata.name, driver)).peekable();
         let first = *sets.peek()?;
         // One for each kind of Node: only where all are kept away does it matter why.
         sets.all(|set| placement::refusal(set, node).is_some()).then(|| Some((first, placement::refusal(first, node)?)))?
     };
     let trouble = plugin.and_then(|p| Some((p, p.daemon_set()?, p.trouble()?)));
-    let evidence = saw(
+    let evidence = Evidence::new(
         case.subject(),
         r#"status.conditions[?(@.type=="Initialized")]"#,
         waits.shown(),

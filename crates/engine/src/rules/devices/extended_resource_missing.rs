@@ -1,8 +1,8 @@
 //! A resource that the machine was bought for never appeared on the Node.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Node, NodeClaim, Requirement};
 use crate::rules::Rule;
@@ -158,14 +158,14 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         confidence,
         summary,
-        saw(
+        Evidence::new(
             &object,
             format!("status.allocatable['{first}']"),
             node.status.allocatable.get(first).unwrap_or("absent"),
             "the resource is not there to schedule on",
         ),
     )
-    .with(saw(
+    .with(Evidence::new(
         case.subject(),
         format!("spec.resources.requests['{first}']"),
         claim.spec.resources.requests.get(first).unwrap_or_default(),
@@ -185,7 +185,7 @@ fn check(case: &Case) -> Opinion {
 /// Source: amazon-vpc-cni-k8s v1.20.4 README.md `ENABLE_POD_ENI` (default false).
 fn pod_eni_off(case: &Case, resource: &str) -> Option<(Confidence, String, Blame)> {
     let set =
-        case.world.daemon_sets().find(|d| d.metadata.name == vpc_cni::AWS_NODE).filter(|_| resource == "vpc.amazonaws.com/pod-eni")?;
+        case.cluster.daemon_sets().find(|d| d.metadata.name == vpc_cni::AWS_NODE).filter(|_| resource == "vpc.amazonaws.com/pod-eni")?;
     let off = !set.env("ENABLE_POD_ENI").is_some_and(|v| v.eq_ignore_ascii_case("true"));
     let blame = Blame::object("apps/v1", "DaemonSet", &set.metadata.name)
         .namespace(set.metadata.namespace.as_deref().unwrap_or_default())
@@ -202,7 +202,7 @@ struct Offering(Option<String>);
 fn without_daemon_set(case: &Case, node: &Node, resource: &str, source: &Source) -> (Confidence, String, Blame) {
     let blame = Blame::object("v1", "Node", node.name()).field("status.allocatable");
     let offers = |n: &&Node| n.status.allocatable.get(resource).is_some_and(|q| !is_zero(q));
-    let offering = case.world.once(resource, || Offering(case.world.nodes().find(offers).map(|n| n.name().to_owned())));
+    let offering = case.cluster.once(resource, || Offering(case.cluster.nodes().find(offers).map(|n| n.name().to_owned())));
     if let Some(other) = &offering.0 {
         return (Confidence::Possible, format!("Node {other} does offer it, so something advertises it, but not here"), blame);
     }
@@ -211,7 +211,7 @@ fn without_daemon_set(case: &Case, node: &Node, resource: &str, source: &Source)
     if node.status.node_info.os_image.starts_with("Bottlerocket") {
         return (Confidence::Likely, format!("on Bottlerocket {} is part of the image's accelerated variant", source.who), blame);
     }
-    if case.world.missing(Input::DaemonSets).is_some() {
+    if case.cluster.missing(Input::DaemonSets).is_some() {
         return (Confidence::Possible, format!("{} advertises it, and whether it is installed could not be read", source.who), blame);
     }
     (Confidence::Likely, format!("no DaemonSet of {} is in the cluster", source.who), blame)
@@ -268,7 +268,7 @@ fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) ->
             None => (Confidence::Likely, format!("{} is not Ready on the Node", source.who), blame),
         };
     }
-    let sets: Vec<&DaemonSet> = case.world.daemon_sets().filter(|d| is_source(&d.metadata.name)).collect();
+    let sets: Vec<&DaemonSet> = case.cluster.daemon_sets().filter(|d| is_source(&d.metadata.name)).collect();
     let Some(set) = sets.first() else { return without_daemon_set(case, node, resource, source) };
     let name = &set.metadata.name;
     let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(set.metadata.namespace.as_deref().unwrap_or_default());
@@ -291,7 +291,7 @@ fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requiremen
     // node-feature-discovery pkg/apis/nfd/v1alpha1 `FeatureLabelNs`
     let label = unmet.iter().find(|r| r.key.starts_with("feature.node.kubernetes.io/"))?;
     let is_worker = |d: &&DaemonSet| d.metadata.name.ends_with("node-feature-discovery-worker") || d.metadata.name == "nfd-worker";
-    let workers: Vec<&DaemonSet> = case.world.daemon_sets().filter(is_worker).collect();
+    let workers: Vec<&DaemonSet> = case.cluster.daemon_sets().filter(is_worker).collect();
     let refused = |d: &DaemonSet| node.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !d.tolerates(t)).cloned();
     let (worker, taint) = workers.first().and_then(|d| Some((*d, refused(d)?)))?;
     if workers.iter().any(|d| refused(d).is_none()) {
@@ -323,7 +323,7 @@ fn image_without_driver(case: &Case, source: &Source) -> Option<(Confidence, Str
     let image = case.claim.map(|c| c.status.image_id.as_str()).filter(|id| !id.is_empty())?;
     let name = &class.status.amis.iter().find(|ami| ami.id == image)?.name;
     let lacks = STANDARD.iter().any(|family| name.starts_with(family)) && !name.contains(needed);
-    if !lacks || case.world.missing(Input::DaemonSets).is_some() || case.world.daemon_sets().any(installs) {
+    if !lacks || case.cluster.missing(Input::DaemonSets).is_some() || case.cluster.daemon_sets().any(installs) {
         return None;
     }
     let blame = Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms");

@@ -1,8 +1,8 @@
 //! The node class's amiFamily writes user data that the selected image does not understand.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use readers::userdata::Family;
@@ -72,15 +72,15 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         if published.is_some() { Confidence::Certain } else { Confidence::Likely },
         summary,
-        saw(&object, "spec.amiFamily", written, format!("user data is written for {}", system(family))),
+        Evidence::new(&object, "spec.amiFamily", written, format!("user data is written for {}", system(family))),
     )
-    .with(saw(
+    .with(Evidence::new(
         &object,
         "status.amis",
         format!("{} {}", ami.id, ami.name),
         format!("by its name this is one of {os}, which expects {}", reads(built_for)),
     ))
-    .with(saw(case.subject(), "status.imageID", &claim.status.image_id, "the machine runs this image"))
+    .with(Evidence::new(case.subject(), "status.imageID", &claim.status.image_id, "the machine runs this image"))
     .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiFamily"))
     .fix(if ubuntu {
         "Set amiFamily to AL2, whose user data Ubuntu's images for EKS read (or Custom with user data of your own), or select an image of the family.".to_owned()

@@ -1,7 +1,7 @@
 //! The machine would join, but boots for longer than Karpenter waits.
 
-use crate::api::{Blame, Confidence, Stage};
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::api::{Blame, Confidence, Evidence, Stage};
+use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, duration};
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim};
@@ -44,8 +44,8 @@ struct Slowest(Option<(TimeDelta, String)>);
 fn like_its_siblings(case: &Case) -> Opinion {
     let (Some(class), Some(of_class)) = (case.class(), case.class_object()) else { return Opinion::Silent };
     // Whoever asks has not joined, and is none of them.
-    let slowest = case.world.once(&of_class, || {
-        let took = case.world.joined_of_class(&class.kind, class.name()).take(SAMPLE).filter_map(|c| Some((boot(c)?, c.name())));
+    let slowest = case.cluster.once(&of_class, || {
+        let took = case.cluster.joined_of_class(&class.kind, class.name()).take(SAMPLE).filter_map(|c| Some((boot(c)?, c.name())));
         Slowest(took.max().map(|(took, name)| (took, name.to_owned())))
     });
     let Some((took, slowest)) = &slowest.0 else { return Opinion::Silent };
@@ -64,7 +64,7 @@ fn like_its_siblings(case: &Case) -> Opinion {
         duration(took),
         duration(REGISTRATION_TIMEOUT)
     );
-    let evidence = saw(
+    let evidence = Evidence::new(
         format!("NodeClaim/{slowest}"),
         r#"status.conditions[?(@.type=="Registered")]"#,
         format!("{} after the launch", duration(took)),
@@ -80,7 +80,7 @@ fn like_its_siblings(case: &Case) -> Opinion {
 fn too_late(case: &Case, node: &Node) -> Opinion {
     let of_karpenter = node.metadata.label("karpenter.sh/nodepool");
     let waits = node.taint(UNREGISTERED_TAINT).is_some() && !node.spec.provider_id.is_empty();
-    let (Some(pool), true, None) = (of_karpenter, waits, case.world.missing(Input::NodeClaims)) else { return Opinion::Silent };
+    let (Some(pool), true, None) = (of_karpenter, waits, case.cluster.missing(Input::NodeClaims)) else { return Opinion::Silent };
     let name = node.name();
     let summary = format!(
         "Node {name} of NodePool {pool} has joined, but its NodeClaim is gone: most likely the machine booted for longer than the {} after which Karpenter deletes it.",
@@ -89,9 +89,9 @@ fn too_late(case: &Case, node: &Node) -> Opinion {
     let finding = Finding::new(
         Confidence::Likely,
         summary,
-        saw(format!("Node/{name}"), "spec.providerID", node.spec.provider_id.clone(), "no NodeClaim has this id"),
+        Evidence::new(format!("Node/{name}"), "spec.providerID", node.spec.provider_id.clone(), "no NodeClaim has this id"),
     )
-    .with(saw(format!("Node/{name}"), "metadata.labels['karpenter.sh/nodepool']", pool, "Karpenter launched this machine"))
+    .with(Evidence::new(format!("Node/{name}"), "metadata.labels['karpenter.sh/nodepool']", pool, "Karpenter launched this machine"))
     .blaming(Blame::object("v1", "Node", name));
     let finding = advise(finding).unknown(
         "Was the NodeClaim deleted by the timeout, or by somebody?",

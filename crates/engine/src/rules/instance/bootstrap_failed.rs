@@ -1,8 +1,8 @@
 //! The machine's console says that its bootstrap failed.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::told_by_aws::seen;
@@ -19,7 +19,7 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let Some(id) = case.instance_id() else { return Opinion::Silent };
-    let Some((console, at)) = case.world.aws().console(id).known() else { return Opinion::Silent };
+    let Some((console, at)) = case.cluster.aws().console(id).known() else { return Opinion::Silent };
     let Some(line) = console.lines.last() else {
         return if console.bytes > 0 { Opinion::ruled_out("the console holds no line that says so") } else { Opinion::Silent };
     };
@@ -27,7 +27,7 @@ fn check(case: &Case) -> Opinion {
     let confidence = if line.program == "cloud-init" { Confidence::Likely } else { Confidence::Certain };
     let object = format!("ec2:GetConsoleOutput {id}");
     let evidence = console.lines.iter().map(|line| {
-        saw(
+        Evidence::new(
             object.clone(),
             "Output",
             format!("{}{}", line.text, seen(at)),

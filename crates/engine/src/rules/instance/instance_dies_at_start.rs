@@ -1,8 +1,8 @@
 //! EC2 launches the instance and ends it again before it can boot.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::case::stage;
 use crate::objects::input::Input;
 use crate::objects::{Event, NodePool};
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let (Some(pool), None) = (case.pool.map(NodePool::name), case.claim) else { return Opinion::Silent };
-    let events: Vec<&Event> = case.world.claim_events_of_pool(pool).collect();
+    let events: Vec<&Event> = case.cluster.claim_events_of_pool(pool).collect();
     let died = stage::died_at_start(&events);
     let claims: BTreeSet<&str> = died.iter().map(|e| e.involved_object.name.as_str()).collect();
     let Some(newest) = died.iter().max_by_key(|e| e.last_seen()) else { return Opinion::Silent };
@@ -42,7 +42,7 @@ fn check(case: &Case) -> Opinion {
     let mut finding = Finding::new(
         Confidence::Certain,
         format!("EC2 ended {} instances of NodePool {pool} within minutes of their launch, before they could join{suspicion}.", claims.len()),
-        saw(
+        Evidence::new(
             format!("Event NodeClaim/{}", newest.involved_object.name),
             "message",
             newest.said(),
@@ -55,7 +55,7 @@ fn check(case: &Case) -> Opinion {
     finding.recurrences = u32::try_from(claims.len().saturating_sub(1)).unwrap_or(u32::MAX);
     match encrypted {
         Some((class, _)) => finding
-            .with(saw(
+            .with(Evidence::new(
                 format!("{}/{}", class.kind, class.name()),
                 "spec.blockDeviceMappings",
                 "encrypted",

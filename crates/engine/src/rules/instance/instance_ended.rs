@@ -1,7 +1,7 @@
 //! The instance is not there any more, and the NodeClaim still is.
 
-use crate::api::{Confidence, Risk, Stage};
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::api::{Confidence, Evidence, Risk, Stage};
+use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, timestamp};
 use crate::objects::NodeClaim;
 use crate::objects::input::Input;
@@ -43,7 +43,7 @@ fn check(case: &Case) -> Opinion {
             format!(
                 "EC2 does not know the instance {id} of {name} any more: it ended more than an hour ago, and its object was left behind."
             ),
-            saw(
+            Evidence::new(
                 format!("ec2:DescribeInstances {id}"),
                 "Reservations",
                 format!("none{seen}"),
@@ -55,7 +55,7 @@ fn check(case: &Case) -> Opinion {
         .into();
     }
     let Some(ended) = ended(case) else {
-        return match case.world.aws().instance(id).known() {
+        return match case.cluster.aws().instance(id).known() {
             Some((instance, _)) if instance.state == "running" => Opinion::ruled_out(format!("EC2 says that {id} runs")),
             _ => Opinion::Silent,
         };
@@ -71,7 +71,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!("The instance {id} of {name} is {state}{since} ({code}): {}.", meaning(ended.code)),
-        saw(format!("ec2:DescribeInstances {id}"), "State, StateReason", format!("{state}, {code}: {message}{}", ended.seen), "nothing will come of this instance; Kubernetes is not told"),
+        Evidence::new(format!("ec2:DescribeInstances {id}"), "State, StateReason", format!("{state}, {code}: {message}{}", ended.seen), "nothing will come of this instance; Kubernetes is not told"),
     )
     .fix("Look for who or what ended it; Karpenter makes another machine once the NodeClaim is deleted. An interruption queue lets Karpenter know at once.")
     .step(Risk::Inspect, "See who ended it", Some(format!("aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue={id}")))

@@ -1,8 +1,8 @@
 //! The selected image is an operating system without Kubernetes: no kubelet, no bootstrap.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::unknown::ask_the_instance;
@@ -41,9 +41,9 @@ fn check(case: &Case) -> Opinion {
             class.kind,
             class.family_name()
         ),
-        saw(&object, "status.amis", format!("{} {}", ami.id, ami.name), "by its name this image is not made for EKS"),
+        Evidence::new(&object, "status.amis", format!("{} {}", ami.id, ami.name), "by its name this image is not made for EKS"),
     )
-    .with(saw(case.subject(), "status.imageID", &claim.status.image_id, "the machine runs this image"))
+    .with(Evidence::new(case.subject(), "status.imageID", &claim.status.image_id, "the machine runs this image"))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.amiSelectorTerms"))
     .fix("Select an EKS-optimized image, best by alias (al2023@VERSION, bottlerocket@VERSION); a name pattern such as al2023-* takes the newest image of any kind.")
     .step(Risk::Mutating, "Select by alias", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())));

@@ -1,8 +1,8 @@
 //! Bottlerocket's NVIDIA variant runs on a machine without a GPU, where its boot does not finish.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::NodeClaim;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -36,7 +36,7 @@ fn check(case: &Case) -> Opinion {
     if let Some(gpus) = claim.metadata.label(GPUS) {
         return Opinion::ruled_out(format!("the image {} is for NVIDIA GPUs, and the machine has {gpus}", ami.name));
     }
-    let joined = case.world.once(&format!("{}/{} {}", class.kind, class.name(), ami.id), || {
+    let joined = case.cluster.once(&format!("{}/{} {}", class.kind, class.name(), ami.id), || {
         let without_gpu = |s: &&NodeClaim| s.status.image_id == ami.id && s.metadata.label(GPUS).is_none();
         Joined(case.joined_siblings().find(without_gpu).map(|s| s.name().to_owned()))
     });
@@ -51,10 +51,10 @@ fn check(case: &Case) -> Opinion {
             "The image {} that {} {name} selects is Bottlerocket's NVIDIA variant, but {family} machines have no GPU: its kernel modules cannot be loaded and the boot stops before the kubelet.",
             ami.name, class.kind
         ),
-        saw(&object, "status.amis", format!("{} {}", ami.id, ami.name), "by its name this is the variant with NVIDIA's driver"),
+        Evidence::new(&object, "status.amis", format!("{} {}", ami.id, ami.name), "by its name this is the variant with NVIDIA's driver"),
     )
-    .with(saw(case.subject(), "status.imageID", &claim.status.image_id, "the machine runs this image"))
-    .with(saw(case.subject(), "metadata.labels", format!("{FAMILY}={family}, no {GPUS}"), "the instance type has no GPU"))
+    .with(Evidence::new(case.subject(), "status.imageID", &claim.status.image_id, "the machine runs this image"))
+    .with(Evidence::new(case.subject(), "metadata.labels", format!("{FAMILY}={family}, no {GPUS}"), "the instance type has no GPU"))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.amiSelectorTerms"))
     .fix("Select the standard variant for machines without a GPU: by alias, which chooses the variant by the machine, or in a node class of its own.")
     .step(Risk::Mutating, "Select by alias", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())));

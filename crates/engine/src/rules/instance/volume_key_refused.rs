@@ -1,8 +1,8 @@
 //! The instance ended at once: its volume is encrypted with a key that EC2 could not use.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::instance_state::{encryption, ended};
@@ -35,14 +35,14 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         confidence,
         format!("EC2 ended {} at its launch ({}): the KMS key{with} of its volume cannot be used.", ended.id, ended.code),
-        saw(format!("ec2:DescribeInstances {}", ended.id), "StateReason", format!("{}: {message}{}", ended.code, ended.seen), "an instance whose volume cannot be decrypted ends at once; Kubernetes is not told"),
+        Evidence::new(format!("ec2:DescribeInstances {}", ended.id), "StateReason", format!("{}: {message}{}", ended.code, ended.seen), "an instance whose volume cannot be decrypted ends at once; Kubernetes is not told"),
     )
     .fix("Let EC2 use the key: a key policy or a grant for Karpenter's role, and for AWSServiceRoleForEC2Spot where the instance is Spot; enable the key where it is disabled; mend kmsKeyID where it names another.")
     .step(Risk::Inspect, "See the key's state and policy", Some(format!("aws kms describe-key --key-id {0} && aws kms get-key-policy --key-id {0} --policy-name default --output text", key.unwrap_or("KEY"))));
     let Some(class) = class.filter(|_| encrypted.is_some()) else { return finding.into() };
     let object = format!("{}/{}", class.kind, class.name());
     finding
-        .with(saw(
+        .with(Evidence::new(
             object,
             "spec.blockDeviceMappings",
             key.map_or_else(|| "encrypted".to_owned(), |key| format!("kmsKeyID {key}")),

@@ -1,7 +1,7 @@
 //! The image that new machines get is not available: still pending, failed, disabled or gone.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, timestamp};
 use crate::cluster_state::aws::Told;
 use crate::objects::input::Input;
@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let Some(class) = case.class() else { return Opinion::Silent };
     let Some(id) = image(case) else { return Opinion::Silent };
-    let aws = case.world.aws();
+    let aws = case.cluster.aws();
     let (state, image, at) = match aws.image(id) {
         Told::Is(image, _) if image.state == "available" => {
             return Opinion::ruled_out(format!("EC2 says that the image {id} is available"));
@@ -45,16 +45,21 @@ fn check(case: &Case) -> Opinion {
     let mut finding = Finding::new(
         confidence,
         format!("The image {named}{by}, is {state}, and EC2 launches nothing with it."),
-        saw(format!("ec2:DescribeImages {id}"), "State", format!("{state}{reason}{}", seen(at)), "only an available image can be launched"),
+        Evidence::new(
+            format!("ec2:DescribeImages {id}"),
+            "State",
+            format!("{state}{reason}{}", seen(at)),
+            "only an available image can be launched",
+        ),
     )
-    .with(saw(&object, "status.amis", named.clone(), "the first entry that fits is what new machines get"))
+    .with(Evidence::new(&object, "status.amis", named.clone(), "the first entry that fits is what new machines get"))
     .blaming(
         Blame::object(&class.api_version, &class.kind, class.name())
             .field(term.map_or("spec.amiSelectorTerms".to_owned(), |(n, _)| format!("spec.amiSelectorTerms[{n}]"))),
     )
     .fix(fix(image));
     if let Some(created) = image.and_then(|i| i.created) {
-        finding = finding.with(saw(
+        finding = finding.with(Evidence::new(
             format!("ec2:DescribeImages {id}"),
             "CreationDate",
             timestamp(created).to_string(),
@@ -65,7 +70,7 @@ fn check(case: &Case) -> Opinion {
         finding = finding.with(safe);
     }
     if let Some(karpenter) = case.karpenter() {
-        finding = finding.with(saw(
+        finding = finding.with(Evidence::new(
             "Deployment/karpenter",
             "spec.template.spec.containers[0].image",
             karpenter.version.to_string(),
@@ -106,7 +111,7 @@ fn kept(case: &Case) -> Option<crate::api::Evidence> {
     let drifted = case.image_drifted_siblings();
     let names: Vec<&str> = drifted.map(NodeClaim::name).collect();
     let first = names.first()?;
-    Some(saw(
+    Some(Evidence::new(
         format!("NodeClaim/{first}"),
         r#"status.conditions[?(@.type=="Drifted")]"#,
         format!("True AMIDrift, {} in all", names.len()),

@@ -1,8 +1,8 @@
 //! EC2 has no capacity for what the NodePool asks, or a quota or a full subnet says no: Karpenter deletes the claim at once.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{Event, NodeClaim, NodePool};
 use crate::rules::Rule;
@@ -23,8 +23,8 @@ fn check(case: &Case) -> Opinion {
     let Some(pool) = case.pool.map(NodePool::name).or_else(|| case.claim.and_then(NodeClaim::node_pool)) else { return Opinion::Silent };
     let refused = |e: &&Event| e.reason == "InsufficientCapacityError";
     let own = match case.claim {
-        Some(claim) => case.world.events("NodeClaim", claim.name()).filter(refused).max_by_key(|e| e.last_seen()),
-        None => case.world.claim_events_of_pool(pool).filter(refused).max_by_key(|e| e.last_seen()),
+        Some(claim) => case.cluster.events("NodeClaim", claim.name()).filter(refused).max_by_key(|e| e.last_seen()),
+        None => case.cluster.claim_events_of_pool(pool).filter(refused).max_by_key(|e| e.last_seen()),
     };
     let Some(event) = own else {
         return Opinion::ruled_out("no InsufficientCapacityError event");
@@ -35,7 +35,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     let earlier: BTreeSet<&str> = case
-        .world
+        .cluster
         .claim_events_of_pool(pool)
         .filter(refused)
         .map(|e| e.involved_object.name.as_str())
@@ -65,7 +65,7 @@ fn check(case: &Case) -> Opinion {
     let mut finding = Finding::new(
         Confidence::Certain,
         summary,
-        saw(
+        Evidence::new(
             format!("Event/{}", event.metadata.name),
             "message",
             event.said(),

@@ -1,7 +1,7 @@
 //! Karpenter itself does not run, so whatever waits for it waits on.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, timestamp};
 use crate::objects::Condition;
 use crate::objects::input::Input;
@@ -40,7 +40,7 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Certain,
         format!("Karpenter is not running: Deployment {} {how}, so {waits}.", karpenter.deployment),
-        saw(
+        Evidence::new(
             format!("Deployment/{name}"),
             "status.availableReplicas",
             format!("0 of {}", stopped.wanted),

@@ -1,8 +1,8 @@
 //! The cloud refused the launch, and Karpenter tries again: the condition says why.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{Condition, NodeClass};
 use crate::rules::Rule;
@@ -51,7 +51,7 @@ fn check(case: &Case) -> Opinion {
         (None, Some(error)) => format!("The cloud refuses to launch NodeClaim {name}: {} ({said}{what}).", error.why),
         (None, None) => format!("The cloud refuses to launch NodeClaim {name}: {said}."),
     };
-    let evidence = saw(
+    let evidence = Evidence::new(
         case.subject(),
         r#"status.conditions[?(@.type=="Launched")]"#,
         launched.shown(),
@@ -68,7 +68,7 @@ fn check(case: &Case) -> Opinion {
     };
     let pending = [&launched.reason, &launched.message].iter().any(|text| text.contains("InvalidAMIID") && !text.contains("NotFound"));
     let finding = match case.karpenter().filter(|k| pending && k.takes_pending_images()) {
-        Some(karpenter) => finding.with(saw(
+        Some(karpenter) => finding.with(Evidence::new(
             "Deployment/karpenter",
             "spec.template.spec.containers[0].image",
             karpenter.version.to_string(),

@@ -1,8 +1,8 @@
 //! The NodePool asks for an architecture that no image of its node class runs on.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 
@@ -36,9 +36,9 @@ fn check(case: &Case) -> Opinion {
             class.kind,
             class.name()
         ),
-        saw(object, "status.amis", images, format!("requirements: kubernetes.io/arch {have}")),
+        Evidence::new(object, "status.amis", images, format!("requirements: kubernetes.io/arch {have}")),
     )
-    .with(saw(format!("NodePool/{name}"), "spec.template.spec.requirements", format!("kubernetes.io/arch In {wanted}"), "no image of the class runs on it"))
+    .with(Evidence::new(format!("NodePool/{name}"), "spec.template.spec.requirements", format!("kubernetes.io/arch In {wanted}"), "no image of the class runs on it"))
     .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms"))
     .fix(format!("Add an image for {wanted} to amiSelectorTerms (an alias selects one for each architecture), or set kubernetes.io/arch of the NodePool to {have}."))
     .step(Risk::Mutating, "Select an image for it", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())))

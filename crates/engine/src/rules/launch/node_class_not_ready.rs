@@ -1,8 +1,8 @@
 //! A node class that is not Ready launches nothing: its conditions say which selector, image or permission is wrong.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{AmiTerm, Condition, NodeClass, SelectorTerm};
 use crate::rules::Rule;
@@ -37,7 +37,12 @@ fn check(case: &Case) -> Opinion {
     let confidence = if certain { Confidence::Certain } else { Confidence::Likely };
     let summary = format!("{} {name} is not Ready, so nothing can be launched from it: {}.", class.kind, said.join("; "));
     let evidence = |c: &Condition| {
-        saw(&object, format!(r#"status.conditions[?(@.type=="{}")]"#, c.type_), c.shown(), "Karpenter launches nothing until this is True")
+        Evidence::new(
+            &object,
+            format!(r#"status.conditions[?(@.type=="{}")]"#, c.type_),
+            c.shown(),
+            "Karpenter launches nothing until this is True",
+        )
     };
     let mut finding = Finding::new(confidence, summary, evidence(ready)).with_all(failing.iter().map(|c| evidence(c)));
     finding.blame = blame(class, &failing).map(Box::new);
@@ -134,7 +139,7 @@ fn advice(condition: &Condition) -> Option<Advice> {
 
 /// The role of Karpenter's controller, where its ServiceAccount names it.
 fn controller_role<'w>(case: &Case<'w>) -> Option<&'w str> {
-    case.world.service_accounts().filter(|s| s.metadata.name.contains("karpenter")).find_map(|s| s.role_arn())
+    case.cluster.service_accounts().filter(|s| s.metadata.name.contains("karpenter")).find_map(|s| s.role_arn())
 }
 
 /// The condition as a sentence with the real selectors in it.

@@ -1,8 +1,8 @@
 //! A NodePool that Karpenter does not launch from: invalid, or its node class is not there.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 
@@ -43,7 +43,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!("NodePool {name} launches nothing: {why}."),
-        saw(
+        Evidence::new(
             format!("NodePool/{name}"),
             format!(r#"status.conditions[?(@.type=="{}")]"#, condition.type_),
             condition.shown(),

@@ -1,8 +1,8 @@
 //! The VPC CNI is denied the EC2 calls that it needs.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{Event, Pod};
 use crate::rules::Rule;
@@ -22,7 +22,7 @@ pub static RULE: Rule = Rule {
 /// aws-node's own event about its pod, not older than the pod.
 /// Source: amazon-vpc-cni-k8s v1.20.4 pkg/awsutils/awsutils.go `checkAPIErrorAndBroadcastEvent`; since v1.11 (#1536).
 pub(crate) fn denied<'c>(case: &Case<'c>, pod: &Pod) -> Option<&'c Event> {
-    let events = case.world.events("Pod", &pod.metadata.name).filter(|e| e.reason == "MissingIAMPermissions");
+    let events = case.cluster.events("Pod", &pod.metadata.name).filter(|e| e.reason == "MissingIAMPermissions");
     events.filter(|e| e.last_seen() >= pod.metadata.creation_timestamp).max_by_key(|e| e.last_seen())
 }
 
@@ -45,7 +45,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         confidence,
         format!("Node {} {effect}: its VPC CNI may not call {}, because {whose} does not permit it.", node.name(), call(&event.message)),
-        saw(format!("Event/{}", event.metadata.name), "message", event.said(), "aws-node says so itself"),
+        Evidence::new(format!("Event/{}", event.metadata.name), "message", event.said(), "aws-node says so itself"),
     )
     .blaming(blame)
     .fix(fix)

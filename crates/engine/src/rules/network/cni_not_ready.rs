@@ -1,8 +1,8 @@
 //! The Node is NotReady because no network plugin has set itself up on it.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Node, Pod};
 use crate::rules::Rule;
@@ -33,7 +33,7 @@ fn check(case: &Case) -> Opinion {
             _ => Opinion::Silent,
         };
     };
-    let evidence = saw(
+    let evidence = Evidence::new(
         format!("Node/{}", node.name()),
         r#"status.conditions[?(@.type=="Ready")]"#,
         ready.shown(),
@@ -56,7 +56,7 @@ fn check(case: &Case) -> Opinion {
         .unknown("What do the Node's own services say?", format!("kubectl describe node {}", node.name())),
         (Some(pod), _) => with_pod(case, node, pod, evidence),
         (None, Some(set)) => without_pod(case, node, set, evidence),
-        (None, None) if case.world.missing(Input::DaemonSets).is_none() => Finding::new(
+        (None, None) if case.cluster.missing(Input::DaemonSets).is_none() => Finding::new(
             Confidence::Likely,
             format!(
                 "Node {} has been NotReady since {}: no network plugin (CNI) that nodewhy knows is installed in this cluster.",
@@ -88,7 +88,7 @@ fn rank(name: &str) -> Option<usize> {
 
 /// The DaemonSet that sets up the Node's network.
 pub(crate) fn plugin<'c>(case: &Case<'c>, node: &Node) -> Option<&'c DaemonSet> {
-    let fitting = case.world.daemon_sets().filter(|d| is_for(d, node));
+    let fitting = case.cluster.daemon_sets().filter(|d| is_for(d, node));
     fitting.filter_map(|d| Some((rank(&d.metadata.name)?, d))).min_by_key(|(rank, _)| *rank).map(|(_, d)| d)
 }
 
@@ -134,7 +134,7 @@ fn with_pod(case: &Case, node: &Node, pod: &Pod, evidence: crate::api::Evidence)
     };
     let observed = trouble.map_or_else(|| pod.status.phase.clone(), |(container, why)| format!("{container}: {why}"));
     let finding = Finding::new(confidence, summary, evidence)
-        .with(saw(object, "status.containerStatuses", observed, "this pod sets up the Node's network"))
+        .with(Evidence::new(object, "status.containerStatuses", observed, "this pod sets up the Node's network"))
         .blaming(Blame::object("v1", "Pod", name).namespace(namespace))
         .fix(match (pull, pod.daemon_set()) {
             (Some(pull), _) => pull.fix,
@@ -155,7 +155,7 @@ fn with_pod(case: &Case, node: &Node, pod: &Pod, evidence: crate::api::Evidence)
     };
     match (custom_networking(case), node.metadata.label("topology.kubernetes.io/zone")) {
         (Some(set), Some(zone)) if pull.is_none() && pod.daemon_set() == Some(&set.metadata.name) => finding
-            .with(saw(
+            .with(Evidence::new(
                 format!("DaemonSet/{}", set.metadata.name),
                 "spec.template.spec.containers[0].env",
                 "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG=true",
@@ -181,7 +181,7 @@ fn without_pod(case: &Case, node: &Node, set: &DaemonSet, evidence: crate::api::
     let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
     let head = format!("Node {} has been NotReady since {} because", node.name(), case.since());
     let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace);
-    if case.world.missing(Input::Pods).is_some() {
+    if case.cluster.missing(Input::Pods).is_some() {
         return Finding::new(Confidence::Likely, format!("{head} its network plugin (DaemonSet {name}) has not set itself up."), evidence)
             .blaming(blame)
             .fix("Get the network plugin's pod running on this Node.")
@@ -194,7 +194,12 @@ fn without_pod(case: &Case, node: &Node, set: &DaemonSet, evidence: crate::api::
             format!("{head} DaemonSet {name}, its network plugin, does not tolerate the Node's taint {taint}."),
             evidence,
         )
-        .with(saw(format!("Node/{}", node.name()), "spec.taints", taint.to_string(), format!("DaemonSet {name} has no toleration for it")))
+        .with(Evidence::new(
+            format!("Node/{}", node.name()),
+            "spec.taints",
+            taint.to_string(),
+            format!("DaemonSet {name} has no toleration for it"),
+        ))
         .blaming(blame.field("spec.template.spec.tolerations"))
         .fix("Let the network plugin tolerate every taint (operator: Exists), as its own manifests do.")
         .step(Risk::Mutating, "Add the toleration", Some(format!("kubectl edit daemonset -n {namespace} {name}"))),

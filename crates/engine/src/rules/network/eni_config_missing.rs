@@ -1,8 +1,8 @@
 //! Custom networking is on, and the ENIConfig that aws-node looks for does not exist.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Node};
 use crate::rules::Rule;
@@ -24,7 +24,7 @@ const CUSTOM_NETWORKING: &str = "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG";
 
 /// The DaemonSet aws-node, where it gives pods addresses of other subnets than the Node's.
 pub(crate) fn custom_networking<'c>(case: &Case<'c>) -> Option<&'c DaemonSet> {
-    let set = case.world.daemon_sets().find(|d| d.metadata.name == vpc_cni::AWS_NODE)?;
+    let set = case.cluster.daemon_sets().find(|d| d.metadata.name == vpc_cni::AWS_NODE)?;
     set.env(CUSTOM_NETWORKING).is_some_and(|v| v.eq_ignore_ascii_case("true")).then_some(set)
 }
 
@@ -45,10 +45,10 @@ fn check(case: &Case) -> Opinion {
     let Some(node) = case.node.filter(|n| vpc_cni::not_ready(n).is_some()) else { return Opinion::Silent };
     let Some(set) = custom_networking(case) else { return Opinion::Silent };
     let (name, from) = wanted(set, node);
-    if case.world.has_eni_config(name) {
+    if case.cluster.has_eni_config(name) {
         return Opinion::ruled_out(format!("ENIConfig {name}, which the VPC CNI takes for Node {}, exists", node.name()));
     }
-    let unread = case.world.missing(Input::EniConfigs);
+    let unread = case.cluster.missing(Input::EniConfigs);
     // A name that something gives the Node may well exist where nobody has looked.
     if unread.is_some() && from.is_some() {
         return Opinion::Silent;
@@ -84,7 +84,7 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         confidence,
         format!("Node {} has been NotReady since {}: the VPC CNI's custom networking is on, and {why}.", node.name(), case.since()),
-        saw(
+        Evidence::new(
             format!("DaemonSet/{}", set.metadata.name),
             "spec.template.spec.containers[0].env",
             format!("{CUSTOM_NETWORKING}=true"),

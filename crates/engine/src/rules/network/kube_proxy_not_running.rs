@@ -1,8 +1,8 @@
 //! kube-proxy does not run on the Node, so the network plugin cannot reach the API server's Service.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{Node, Pod};
 use crate::rules::Rule;
@@ -41,7 +41,7 @@ fn check(case: &Case) -> Opinion {
             node.name(),
             case.since()
         ),
-        saw(format!("Pod/{name}"), "status.containerStatuses", format!("{container}: {why}"), BECAUSE),
+        Evidence::new(format!("Pod/{name}"), "status.containerStatuses", format!("{container}: {why}"), BECAUSE),
     )
     .blaming(Blame::object("apps/v1", "DaemonSet", KUBE_PROXY).namespace(namespace))
     .fix(pull.map_or("Mend kube-proxy first (its image and version fit the cluster's); the network plugin follows by itself.", |p| p.fix))
@@ -55,7 +55,7 @@ const BECAUSE: &str = "kube-proxy makes the Service kubernetes.default reachable
 /// No pod there: only what keeps it away tells, since a plugin can replace kube-proxy.
 fn without_pod(case: &Case, node: &Node) -> Opinion {
     let fails = |p: &Pod| p.daemon_set() == Some(vpc_cni::AWS_NODE) && !p.is_ready();
-    let set = case.world.daemon_sets().find(|d| d.metadata.name == KUBE_PROXY);
+    let set = case.cluster.daemon_sets().find(|d| d.metadata.name == KUBE_PROXY);
     let Some((set, pod)) = set.zip(case.pods().find(|p| fails(p))) else { return Opinion::Silent };
     let Some(taint) = node.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t)) else { return Opinion::Silent };
     let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
@@ -66,9 +66,14 @@ fn without_pod(case: &Case, node: &Node) -> Opinion {
             node.name(),
             case.since()
         ),
-        saw(format!("Node/{}", node.name()), "spec.taints", taint.to_string(), format!("DaemonSet {KUBE_PROXY} has no toleration for it")),
+        Evidence::new(
+            format!("Node/{}", node.name()),
+            "spec.taints",
+            taint.to_string(),
+            format!("DaemonSet {KUBE_PROXY} has no toleration for it"),
+        ),
     )
-    .with(saw(format!("Pod/{}", pod.metadata.name), "status.phase", pod.status.phase.clone(), BECAUSE))
+    .with(Evidence::new(format!("Pod/{}", pod.metadata.name), "status.phase", pod.status.phase.clone(), BECAUSE))
     .blaming(Blame::object("apps/v1", "DaemonSet", KUBE_PROXY).namespace(namespace).field("spec.template.spec.tolerations"))
     .fix("Let kube-proxy tolerate every taint (operator: Exists), as its own manifests do.")
     .into()

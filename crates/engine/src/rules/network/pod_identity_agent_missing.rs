@@ -1,8 +1,8 @@
 //! The VPC CNI gets its permissions by EKS Pod Identity, and the agent that hands them out does not run on the Node.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -32,7 +32,7 @@ fn check(case: &Case) -> Opinion {
     if agent.is_some_and(Pod::is_ready) {
         return Opinion::ruled_out(format!("the Pod Identity agent runs on Node {}", node.name()));
     }
-    let set = case.world.daemon_sets().find(|d| d.metadata.name == AGENT);
+    let set = case.cluster.daemon_sets().find(|d| d.metadata.name == AGENT);
     let blame = Blame::object("apps/v1", "DaemonSet", AGENT).namespace("kube-system");
     let overdue = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
     let refused = set.and_then(|set| node.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t)));
@@ -56,7 +56,7 @@ fn check(case: &Case) -> Opinion {
         (None, Some(_), None) => {
             (Confidence::Likely, format!("DaemonSet {AGENT} has no pod there"), blame, "Find out why the DaemonSet makes no pod there.")
         }
-        (None, None, _) if case.world.missing(Input::DaemonSets).is_some() => return Opinion::Silent,
+        (None, None, _) if case.cluster.missing(Input::DaemonSets).is_some() => return Opinion::Silent,
         (None, None, _) => (
             overdue,
             "it is not installed".to_owned(),
@@ -71,7 +71,7 @@ fn check(case: &Case) -> Opinion {
             node.name(),
             case.since()
         ),
-        saw(
+        Evidence::new(
             format!("Pod/{}", pod.metadata.name),
             "spec.containers[0].env",
             "AWS_CONTAINER_CREDENTIALS_FULL_URI",

@@ -1,8 +1,8 @@
 //! The Node is Ready, and the VPC CNI has no addresses left for its pods.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::{Sandbox, refused_sandbox};
 use crate::objects::input::Input;
 use crate::objects::{Event, Node};
@@ -22,7 +22,7 @@ pub static RULE: Rule = Rule {
 };
 
 fn refusal<'c>(case: &Case<'c>, node: &Node) -> Option<&'c Event> {
-    let events = case.world.pod_events_on(node.name()).filter(|e| refused_sandbox(e) == Some(Sandbox::Address));
+    let events = case.cluster.pod_events_on(node.name()).filter(|e| refused_sandbox(e) == Some(Sandbox::Address));
     events.max_by_key(|e| e.last_seen())
 }
 
@@ -44,14 +44,19 @@ fn check(case: &Case) -> Opinion {
         // That there are no addresses is certain; which of the reasons it is only EC2 knows.
         Confidence::Likely,
         format!("Node {} is Ready, and since {} the VPC CNI has had no addresses for its pods: {why}.", node.name(), case.since()),
-        saw(
+        Evidence::new(
             format!("Event Pod/{}", event.involved_object.name),
             "message",
             event.said(),
             "the VPC CNI found no free address on the Node and could not get more",
         ),
     )
-    .with(saw(format!("Node/{}", node.name()), "status.allocatable['pods']", pods, "so many pods are scheduled there, addresses or not"))
+    .with(Evidence::new(
+        format!("Node/{}", node.name()),
+        "status.allocatable['pods']",
+        pods,
+        "so many pods are scheduled there, addresses or not",
+    ))
     .blaming(blame)
     .fix(fix)
     .step(Risk::LowRisk, "Keep further pods off this Node", Some(format!("kubectl cordon {}", node.name())))

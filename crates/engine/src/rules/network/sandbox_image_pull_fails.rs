@@ -1,8 +1,8 @@
 //! No pod can start on the Node, because the image of the pause container cannot be pulled.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::{Sandbox, refused_sandbox};
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -28,7 +28,7 @@ fn check(case: &Case) -> Opinion {
     if vpc_cni::not_ready(node).is_none() && !(node.is_ready() && (waits_for_pods || case.stage() == Stage::Initialize)) {
         return Opinion::Silent;
     }
-    let refused = case.world.pod_events_on(node.name()).filter(|e| refused_sandbox(e) == Some(Sandbox::Image));
+    let refused = case.cluster.pod_events_on(node.name()).filter(|e| refused_sandbox(e) == Some(Sandbox::Image));
     let Some(event) = refused.filter(|e| e.last_seen() >= Some(case.wait.since)).max_by_key(|e| e.last_seen()) else {
         return Opinion::Silent;
     };
@@ -43,7 +43,12 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         if case.is_overdue() { Confidence::Certain } else { Confidence::Likely },
         format!("No pod can start on Node {} since {}: every pod needs the image {image}, and {why}.", node.name(), case.since()),
-        saw(format!("Event Pod/{}", event.involved_object.name), "message", event.said(), "containerd makes no sandbox without its image"),
+        Evidence::new(
+            format!("Event Pod/{}", event.involved_object.name),
+            "message",
+            event.said(),
+            "containerd makes no sandbox without its image",
+        ),
     )
     .blaming(match case.class() {
         Some(class) if refused && !node.is_ready() => Blame::object(&class.api_version, &class.kind, class.name()).field("spec.role"),

@@ -1,8 +1,8 @@
 //! The pod that would make the Node usable is never made: a quota or an admission webhook refuses it.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Event};
 use crate::rules::Rule;
@@ -29,7 +29,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::ruled_out(format!("DaemonSet {name} has a pod on Node {}", node.name()));
     }
     // Source: kubernetes v1.36.3 pkg/controller/controller_utils.go `FailedCreatePodReason`.
-    let refusals = case.world.events("DaemonSet", name).filter(|e| e.reason == "FailedCreate" && of(e, set));
+    let refusals = case.cluster.events("DaemonSet", name).filter(|e| e.reason == "FailedCreate" && of(e, set));
     let since_node = refusals.filter(|e| e.last_seen() >= node.metadata.creation_timestamp);
     let Some(event) = since_node.max_by_key(|e| e.last_seen()) else {
         return Opinion::ruled_out(format!("no FailedCreate event of DaemonSet {name} since the Node is there"));
@@ -48,7 +48,12 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!("{needed_for} Node {} needs a pod of DaemonSet {name}, and the API server refuses it: {said}.", node.name()),
-        saw(format!("Event/{}", event.metadata.name), "message", event.said(), "the DaemonSet controller tries again with growing pauses"),
+        Evidence::new(
+            format!("Event/{}", event.metadata.name),
+            "message",
+            event.said(),
+            "the DaemonSet controller tries again with growing pauses",
+        ),
     )
     .blaming(match webhook(said) {
         Some(webhook) => Blame::object("", "Webhook", webhook),
@@ -84,6 +89,6 @@ fn needed<'c>(case: &Case<'c>) -> Option<(&'c DaemonSet, &'static str)> {
     }
     let (taint, _) = staying(case).filter(|_| node.is_ready())?;
     let owner = startup_taint::owner(taint)?;
-    let set = case.world.daemon_sets().find(|d| owner.is(&d.metadata.name))?;
+    let set = case.cluster.daemon_sets().find(|d| owner.is(&d.metadata.name))?;
     pod_of(case, owner).is_none().then_some((set, "To lose its startup taint,"))
 }

@@ -1,8 +1,8 @@
 //! The kubelet itself says why its Node is not Ready, and it is not the network.
 
-use crate::api::{Blame, Confidence, Stage};
+use crate::api::{Blame, Confidence, Evidence, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::Node;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -59,17 +59,21 @@ fn check(case: &Case) -> Opinion {
     let also = pressed.first().map_or_else(String::new, |(_, what)| format!("; {what}"));
     let said = ready.message.trim_end_matches('.');
     let quoted = if meaning.is_empty() { said.to_owned() } else { format!("{meaning}({said})") };
-    let finding =
-        Finding::new(
-            confidence,
-            format!("Node {} has been NotReady since {}, and its kubelet says why: {quoted}{also}.", node.name(), case.since()),
-            saw(format!("Node/{}", node.name()), r#"status.conditions[?(@.type=="Ready")]"#, ready.shown(), "the kubelet's own words"),
-        )
-        .with_all(pressed.iter().map(|(type_, what)| {
-            saw(format!("Node/{}", node.name()), format!(r#"status.conditions[?(@.type=="{type_}")]"#), "True", *what)
-        }))
-        .blaming(Blame::object("v1", "Node", node.name()))
-        .fix(report.map_or("Mend what the kubelet names.", |(.., fix)| fix));
+    let finding = Finding::new(
+        confidence,
+        format!("Node {} has been NotReady since {}, and its kubelet says why: {quoted}{also}.", node.name(), case.since()),
+        Evidence::new(
+            format!("Node/{}", node.name()),
+            r#"status.conditions[?(@.type=="Ready")]"#,
+            ready.shown(),
+            "the kubelet's own words",
+        ),
+    )
+    .with_all(pressed.iter().map(|(type_, what)| {
+        Evidence::new(format!("Node/{}", node.name()), format!(r#"status.conditions[?(@.type=="{type_}")]"#), "True", *what)
+    }))
+    .blaming(Blame::object("v1", "Node", node.name()))
+    .fix(report.map_or("Mend what the kubelet names.", |(.., fix)| fix));
     repair::who_replaces(case, ask_the_instance(case, finding)).into()
 }
 

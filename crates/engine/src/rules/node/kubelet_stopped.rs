@@ -1,8 +1,8 @@
 //! The kubelet no longer reports, or never did.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event};
 use crate::rules::Rule;
@@ -54,7 +54,7 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Likely,
         summary,
-        saw(
+        Evidence::new(
             format!("Node/{}", node.name()),
             r#"status.conditions[?(@.type=="Ready")]"#,
             ready.shown(),
@@ -65,7 +65,7 @@ fn check(case: &Case) -> Opinion {
     let finding = if orphan { without_provider_id(node.name(), finding) } else { finding };
     let finding = match oom {
         Some(event) => finding
-            .with(saw(
+            .with(Evidence::new(
                 format!("Event/{}", event.metadata.name),
                 "reason",
                 format!("SystemOOM, {} times", event.times()),
@@ -81,7 +81,7 @@ fn check(case: &Case) -> Opinion {
 fn without_provider_id(name: &str, finding: Finding) -> Finding {
     let because = "the cloud controller knows an instance by this id, and cannot tell that one without it is gone";
     finding
-        .with(saw(format!("Node/{name}"), "spec.providerID", "empty", because))
+        .with(Evidence::new(format!("Node/{name}"), "spec.providerID", "empty", because))
         .step(
             Risk::Inspect,
             "See whether the instance still runs",

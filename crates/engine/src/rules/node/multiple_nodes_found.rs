@@ -1,8 +1,8 @@
 //! Two Nodes carry the providerID of one NodeClaim.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::Node;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -19,7 +19,7 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let Some(claim) = case.claim else { return Opinion::Silent };
-    let mut nodes: Vec<&Node> = case.world.nodes_with_provider_id(&claim.status.provider_id).collect();
+    let mut nodes: Vec<&Node> = case.cluster.nodes_with_provider_id(&claim.status.provider_id).collect();
     nodes.sort_by_key(|n| n.metadata.creation_timestamp);
     // Source: core pkg/controllers/nodeclaim/lifecycle/registration.go (v1.14.3); the refusal is sticky.
     let refused = claim.condition("Registered").filter(|c| c.is_false() && c.reason == "MultipleNodesFound");
@@ -40,14 +40,18 @@ fn check(case: &Case) -> Opinion {
     let mut finding = Finding::new(
         Confidence::Certain,
         summary,
-        saw(
+        Evidence::new(
             case.subject(),
             "status.providerID",
             claim.status.provider_id.clone(),
             "Karpenter joins NodeClaim and Node by this id, and wants exactly one Node",
         ),
     )
-    .with_all(nodes.iter().map(|n| saw(format!("Node/{}", n.name()), "spec.providerID", n.spec.provider_id.clone(), "the same id again")))
+    .with_all(
+        nodes
+            .iter()
+            .map(|n| Evidence::new(format!("Node/{}", n.name()), "spec.providerID", n.spec.provider_id.clone(), "the same id again")),
+    )
     .fix("Keep the kubelet from registering under a second name (hostname override), and delete the Node that no kubelet serves.")
     .step(Risk::Inspect, "See which of the Nodes still heartbeats", Some(format!("kubectl get nodes {}", names.replace(" and ", " "))));
     if let Some(second) = nodes.last() {

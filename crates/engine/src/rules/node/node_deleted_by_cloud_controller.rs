@@ -1,11 +1,11 @@
 //! The cloud controller deleted the Node, and the instance is still there.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::case::stage;
 use crate::objects::input::Input;
-use crate::objects::intern::Word;
+use crate::objects::intern::Interned;
 use crate::objects::{Event, NodeClaim};
 use crate::rules::Rule;
 use crate::rules::access::node_name_refused::others_wait;
@@ -50,7 +50,7 @@ fn check(case: &Case) -> Opinion {
 }
 
 /// The names of the Nodes that NodeClaims have.
-struct Named(BTreeSet<Word>);
+struct Named(BTreeSet<Interned>);
 
 /// The Node was deleted before Karpenter saw it: EC2 did not list the new instance yet.
 ///
@@ -60,14 +60,14 @@ fn before_registration(case: &Case, claim: &NodeClaim) -> Opinion {
     let Some(launched) = claim.true_since("Launched") else { return Opinion::Silent };
     let first = |e: &Event| e.first_timestamp.or(e.metadata.creation_timestamp).or(e.last_seen());
     let young = |name: &str, deleted: &Event| {
-        let of_kubelet = case.world.events("Node", name).filter(|e| e.reporter() == "kubelet");
+        let of_kubelet = case.cluster.events("Node", name).filter(|e| e.reporter() == "kubelet");
         let started = of_kubelet.filter_map(first).min().filter(|at| *at >= launched);
         started.zip(deleted.last_seen()).is_some_and(|(started, deleted)| deleted - started <= AT_ONCE)
     };
-    let named = case.world.once("", || Named(case.world.claims().map(|c| c.status.node_name.clone()).collect()));
+    let named = case.cluster.once("", || Named(case.cluster.claims().map(|c| c.status.node_name.clone()).collect()));
     let others = |name: &str| claim.status.node_name != name && named.0.contains(name);
     let deleted: Vec<_> =
-        case.world.events_without_node().filter(|(name, e)| stage::deletes_node(e) && young(name, e) && !others(name)).collect();
+        case.cluster.events_without_node().filter(|(name, e)| stage::deletes_node(e) && young(name, e) && !others(name)).collect();
     let own = deleted.iter().find(|(name, _)| claim.instance_id().is_some_and(|id| name.contains(id)));
     let Some(&(name, event)) = own.or(deleted.first()) else { return Opinion::Silent };
     let rivals = deleted.len() > 1 || others_wait(case, event.last_seen());
@@ -78,7 +78,7 @@ fn before_registration(case: &Case, claim: &NodeClaim) -> Opinion {
             "Node {name} joined after NodeClaim {} was launched, and the cloud controller deleted it at once because it did not find its instance; the kubelet does not make it anew.",
             claim.name()
         ),
-        saw(
+        Evidence::new(
             format!("Event/{}", event.metadata.name),
             "message",
             event.said(),

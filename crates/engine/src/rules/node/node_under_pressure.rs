@@ -1,8 +1,8 @@
 //! A Ready Node that has been short of disk, memory or process ids for long.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::PRESSURES;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -47,7 +47,9 @@ fn check(case: &Case) -> Opinion {
     .step(Risk::Inspect, "See what the kubelet says", Some(format!("kubectl describe node {}", node.name())));
     let said = case.event("FreeDiskSpaceFailed").or_else(|| case.event("EvictionThresholdMet")).or_else(|| case.event("SystemOOM"));
     let finding = match said {
-        Some(event) => finding.with(saw(format!("Event/{}", event.metadata.name), "message", event.said(), "the kubelet's own words")),
+        Some(event) => {
+            finding.with(Evidence::new(format!("Event/{}", event.metadata.name), "message", event.said(), "the kubelet's own words"))
+        }
         None => finding,
     };
     match sized {

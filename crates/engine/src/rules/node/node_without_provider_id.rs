@@ -1,8 +1,8 @@
 //! The machine's Node is there, without the providerID by which Karpenter would know it.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim};
 use crate::rules::Rule;
@@ -24,7 +24,7 @@ fn check(case: &Case) -> Opinion {
         // A Node that waits for Karpenter and has no claim: it is its own candidate.
         (Some(node), None) => vec![node].into_iter().filter(|n| n.spec.provider_id.is_empty()).collect(),
         (None, Some(claim)) => case
-            .world
+            .cluster
             .nodes_without_provider_id()
             .filter(|n| n.metadata.creation_timestamp >= launched && fits(n, claim))
             // A resource name is another instance's where it is not this one's.
@@ -44,7 +44,7 @@ fn check(case: &Case) -> Opinion {
     // Resource-name hosts carry the instance id; else it can only be told apart where it is the only one.
     let named = instance.is_some_and(|id| node.name().contains(id));
     let waits = |c: &&NodeClaim| c.is_true("Launched") && !c.is_true("Registered") && fits(node, c);
-    let rivals = case.siblings().filter(waits).any(|c| case.world.nodes_with_provider_id(&c.status.provider_id).next().is_none());
+    let rivals = case.siblings().filter(waits).any(|c| case.cluster.nodes_with_provider_id(&c.status.provider_id).next().is_none());
     let confidence = if named || case.claim.is_none() {
         Confidence::Certain
     } else if others.is_empty() && !rivals {
@@ -61,13 +61,14 @@ fn check(case: &Case) -> Opinion {
     let mut finding = Finding::new(
         confidence,
         summary,
-        saw(&object, "spec.providerID", "empty", "Karpenter joins NodeClaim and Node by this id; the cloud controller or the bootstrap sets it"),
+        Evidence::new(&object, "spec.providerID", "empty", "Karpenter joins NodeClaim and Node by this id; the cloud controller or the bootstrap sets it"),
     )
     .blaming(Blame::object("v1", "Node", name).field("spec.providerID"))
     .fix("Let the Node's name be the instance's private DNS name (DHCP options, hostname override), so that the cloud controller finds the instance.")
     .step(Risk::Inspect, "Compare the Node's name with the instance's private DNS name", instance.map(|id| format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].PrivateDnsName'")));
     if node.taint(UNINITIALIZED_TAINT).is_some() {
-        finding = finding.with(saw(object, "spec.taints", UNINITIALIZED_TAINT, "the cloud controller has not initialised this Node"));
+        finding =
+            finding.with(Evidence::new(object, "spec.taints", UNINITIALIZED_TAINT, "the cloud controller has not initialized this Node"));
     }
     finding.into()
 }

@@ -1,8 +1,8 @@
 //! The machine's kubelet took over the Node object of a machine that is gone.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim};
 use crate::rules::Rule;
@@ -27,12 +27,12 @@ struct Trace<'c> {
 fn check(case: &Case) -> Opinion {
     let Some(claim) = case.claim else { return Opinion::Silent };
     let Some(launched) = claim.true_since("Launched") else { return Opinion::Silent };
-    let orphans = case.world.nodes_left_over().filter(|n| n.metadata.creation_timestamp < Some(launched));
+    let orphans = case.cluster.nodes_left_over().filter(|n| n.metadata.creation_timestamp < Some(launched));
     let traces: Vec<Trace> = orphans.filter_map(|node| trace(case, claim, node)).collect();
     let Some(trace) = traces.iter().max_by_key(|t| t.certain) else {
         return Opinion::ruled_out("no Node of an earlier machine has come back to life since the launch");
     };
-    let waiting = case.peers().is_some_and(|peers| peers.launched_in_vain().any(|(_, name)| name != claim.name()));
+    let waiting = case.class_members().is_some_and(|class_members| class_members.launched_in_vain().any(|(_, name)| name != claim.name()));
     let confidence = match (trace.certain, traces.len() > 1 || waiting) {
         (true, _) => Confidence::Certain,
         (false, false) => Confidence::Likely,
@@ -46,7 +46,7 @@ fn check(case: &Case) -> Opinion {
             "NodeClaim {}'s kubelet took over Node {name}, left by an earlier machine with providerID {id}, so Karpenter never sees a Node with its own.",
             claim.name()
         ),
-        saw(format!("Node/{name}"), "spec.providerID", id.clone(), "it cannot be changed, and Karpenter joins NodeClaim and Node by it"),
+        Evidence::new(format!("Node/{name}"), "spec.providerID", id.clone(), "it cannot be changed, and Karpenter joins NodeClaim and Node by it"),
     )
     .with(trace.proof.clone())
     .blaming(Blame::object("v1", "Node", name).field("spec.providerID"))
@@ -61,11 +61,15 @@ fn trace<'c>(case: &Case<'c>, claim: &NodeClaim, node: &'c Node) -> Option<Trace
     // The session name of instance-profile credentials is the instance's id.
     // Source: aws-iam-authenticator @81b1dab pkg/server/server.go.
     let user = format!("system:node:{}", node.name());
-    let csr = case.world.csrs().find(|c| c.spec.username == user && c.instance_id().is_some() && c.instance_id() == claim.instance_id());
+    let csr = case.cluster.csrs().find(|c| c.spec.username == user && c.instance_id().is_some() && c.instance_id() == claim.instance_id());
     if let Some(csr) = csr {
         let because = "this machine's instance asked for a certificate under the old Node's name";
-        let proof =
-            saw(format!("CertificateSigningRequest/{}", csr.metadata.name), "spec.extra.sessionName", claim.instance_id()?, because);
+        let proof = Evidence::new(
+            format!("CertificateSigningRequest/{}", csr.metadata.name),
+            "spec.extra.sessionName",
+            claim.instance_id()?,
+            because,
+        );
         return Some(Trace { node, proof, certain: true });
     }
     let same = |key: &str| node.metadata.label(key).is_none_or(|v| claim.metadata.label(key).is_none_or(|own| own == v));
@@ -76,7 +80,11 @@ fn trace<'c>(case: &Case<'c>, claim: &NodeClaim, node: &'c Node) -> Option<Trace
     // A kubelet that finds another boot id on its Node says Rebooted.
     // Source: kubernetes v1.36.3 pkg/kubelet/kubelet_node_status.go `updateNodeStatus`, cmd/kubelet/app/server.go.
     let started = |e: &&crate::objects::Event| matches!(e.reason.as_str(), "Starting" | "Rebooted") && e.reporter() == "kubelet";
-    let started = case.world.events("Node", node.name()).find(|e| started(e) && e.last_seen() > launched)?;
+    let started = case.cluster.events("Node", node.name()).find(|e| started(e) && e.last_seen() > launched)?;
     let because = format!("a kubelet started under this name after the launch, and the Node is Ready again ({})", revived.shown());
-    Some(Trace { node, proof: saw(format!("Event/{}", started.metadata.name), "message", started.said(), because), certain: false })
+    Some(Trace {
+        node,
+        proof: Evidence::new(format!("Event/{}", started.metadata.name), "message", started.said(), because),
+        certain: false,
+    })
 }

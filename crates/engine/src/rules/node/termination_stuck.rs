@@ -1,7 +1,7 @@
 //! The machine was deleted, its pods are no longer waited for, and yet it does not go.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, timestamp};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Node, NodeClaim, Pod};
@@ -41,7 +41,7 @@ fn check(case: &Case) -> Opinion {
                     .then(|| instance(claim, "the Node is drained, and Karpenter has not got the instance terminated"))
             }),
         // A claim that still says "Draining" has a Node that was not given.
-        None if case.world.missing(Input::Nodes).is_none() && condition("Drained").is_none_or(Condition::is_true) => {
+        None if case.cluster.missing(Input::Nodes).is_none() && condition("Drained").is_none_or(Condition::is_true) => {
             Some(instance(claim, "its Node is gone, and Karpenter has not got the instance terminated"))
         }
         None => None,
@@ -60,7 +60,7 @@ fn instance(claim: &NodeClaim, why: &str) -> Finding {
     Finding::new(
         Confidence::Certain,
         format!("{}: {why} ({id}).", head(claim)),
-        saw(
+        Evidence::new(
             format!("NodeClaim/{}", claim.name()),
             r#"status.conditions[?(@.type=="InstanceTerminating")]"#,
             state("InstanceTerminating"),
@@ -82,7 +82,7 @@ fn foreign_finalizer(claim: &NodeClaim, node: &Node) -> Option<Finding> {
         Finding::new(
             Confidence::Certain,
             format!("{}: the finalizer {other} holds its Node {}.", head(claim), node.name()),
-            saw(
+            Evidence::new(
                 format!("Node/{}", node.name()),
                 "metadata.finalizers",
                 held.join(", "),
@@ -113,7 +113,7 @@ fn volumes(case: &Case, claim: &NodeClaim, detached: &Condition) -> Option<Findi
         Finding::new(
             Confidence::Certain,
             format!("{}: its Node {} is drained, and its volumes are still attached{said}.", head(claim), node.name()),
-            saw(
+            Evidence::new(
                 format!("NodeClaim/{}", claim.name()),
                 r#"status.conditions[?(@.type=="VolumesDetached")]"#,
                 detached.shown(),
@@ -157,9 +157,9 @@ fn dead_kubelet(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> 
                 node.name(),
                 first.metadata.name
             ),
-            saw(format!("Node/{}", node.name()), r#"status.conditions[?(@.type=="Ready")]"#, ready.shown(), "only the kubelet confirms that a pod has ended"),
+            Evidence::new(format!("Node/{}", node.name()), r#"status.conditions[?(@.type=="Ready")]"#, ready.shown(), "only the kubelet confirms that a pod has ended"),
         )
-        .with(saw(format!("Pod/{}", first.metadata.name), "metadata.deletionTimestamp", "past", "the pod was deleted long ago and is still there"))
+        .with(Evidence::new(format!("Pod/{}", first.metadata.name), "metadata.deletionTimestamp", "past", "the pod was deleted long ago and is still there"))
         .blaming(Blame::object("v1", "Node", node.name()))
         .fix("Terminate the instance, or delete the pods by force once it is certain that they do not run; a terminationGracePeriod on the NodePool bounds the wait.")
         .step(

@@ -44,7 +44,7 @@ pub(crate) fn type_for(case: &Case) -> &'static str {
 
 pub(crate) fn of<'w>(case: &Case<'w>, role: &str) -> Entrance<'w> {
     let Some(name) = case.cluster_name() else { return Entrance::Unseen };
-    let aws = case.world.aws();
+    let aws = case.cluster.aws();
     let cluster = aws.cluster(name).known().map(|(cluster, _)| cluster);
     if cluster.is_some_and(|c| c.authentication_mode.as_deref() == Some("CONFIG_MAP")) {
         return Entrance::NotRead;

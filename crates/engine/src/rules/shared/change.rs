@@ -3,17 +3,18 @@
 //! The time of a change is evidence for whoever looks for the cause. It is not a cause: it never decides a verdict.
 
 use crate::api::{Evidence, Stage};
-use crate::case::finding::saw;
 use crate::case::{Case, timestamp};
 use crate::objects::Written;
 
 /// The changes of what all machines of the class share, made after the last success and before the first failure.
 #[must_use]
 pub fn evidence(case: &Case) -> Vec<Evidence> {
-    let (Some(peers), Stage::Join | Stage::Register) = (case.peers(), case.stage()) else { return Vec::new() };
-    let (Some(joined), Some(failed)) = (peers.last_joined(), peers.launched_in_vain().next().map(|(at, _)| *at)) else { return Vec::new() };
+    let (Some(class_members), Stage::Join | Stage::Register) = (case.class_members(), case.stage()) else { return Vec::new() };
+    let (Some(joined), Some(failed)) = (class_members.last_joined(), class_members.launched_in_vain().next().map(|(at, _)| *at)) else {
+        return Vec::new();
+    };
     let class = case.class().and_then(|c| Some((case.class_object()?, c.metadata.last_written()?)));
-    let aws_auth = case.world.aws_auth().and_then(|a| Some(("ConfigMap kube-system/aws-auth".to_owned(), a.written.clone()?)));
+    let aws_auth = case.cluster.aws_auth().and_then(|a| Some(("ConfigMap kube-system/aws-auth".to_owned(), a.written.clone()?)));
     let karpenter = case.karpenter().and_then(|k| Some((k.source.clone(), k.written.clone()?)));
     let between = |(_, written): &(String, Written)| joined < written.at && written.at <= failed;
     let shown = |(object, written): (String, Written)| {
@@ -23,7 +24,7 @@ pub fn evidence(case: &Case) -> Vec<Evidence> {
             joined.format("%H:%M:%SZ"),
             failed.format("%H:%M:%SZ")
         );
-        saw(object, "metadata.managedFields", observed, because)
+        Evidence::new(object, "metadata.managedFields", observed, because)
     };
     [class, aws_auth, karpenter].into_iter().flatten().filter(between).map(shown).collect()
 }

@@ -5,8 +5,8 @@
 
 use crate::api::{Confidence, Evidence, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, saw};
-use crate::cluster_state::class_members::{Dimension, Peers, Tally};
+use crate::case::finding::Finding;
+use crate::cluster_state::class_members::{ClassMembers, Dimension, Tally};
 use crate::rules::shared::change;
 use crate::rules::unknown::ask_the_instance;
 use crate::upstream::karpenter::CLASS_HASH;
@@ -34,7 +34,7 @@ pub fn splits<'w>(case: &Case<'w>) -> impl Iterator<Item = Split<'w>> {
 fn splits_by<'w>(case: &Case<'w>, of: impl Fn(&str) -> bool) -> impl Iterator<Item = Split<'w>> {
     // Where none joined there is nothing to compare with.
     let compares = matches!(case.stage(), Stage::Join | Stage::Register);
-    let peers = case.peers().filter(|peers| compares && !peers.joined().is_empty());
+    let class_members = case.class_members().filter(|class_members| compares && !class_members.joined().is_empty());
     let claim = case.claim;
     let split = move |(dimension, tallies): (&'static Dimension, &'w BTreeMap<String, Tally>)| {
         let value = dimension.value(claim?)?;
@@ -48,7 +48,7 @@ fn splits_by<'w>(case: &Case<'w>, of: impl Fn(&str) -> bool) -> impl Iterator<It
         let (elsewhere, _) = others.max_by_key(|(_, t)| t.joined)?;
         (joined >= 2 && failed == 0).then_some(Split { dimension, value, failed: own.not_joined, elsewhere, joined })
     };
-    peers.into_iter().flat_map(Peers::tallies).filter(move |(dimension, _)| of(dimension.what)).filter_map(split)
+    class_members.into_iter().flat_map(ClassMembers::tallies).filter(move |(dimension, _)| of(dimension.what)).filter_map(split)
 }
 
 impl Split<'_> {
@@ -60,7 +60,7 @@ impl Split<'_> {
     fn evidence(&self, case: &Case) -> Evidence {
         let what = self.dimension.what;
         let because = format!("the {what} separates the machines that fail from those that joined");
-        saw(case.subject(), self.dimension.field, format!("{what} {}: {}", self.value, self.shown()), because)
+        Evidence::new(case.subject(), self.dimension.field, format!("{what} {}: {}", self.value, self.shown()), because)
     }
 }
 
@@ -82,9 +82,9 @@ pub fn suspicion<'w>(case: &Case<'w>, what: &str, also: &[&str]) -> Option<(Spli
     let rivals =
         splits_by(case, |dimension| dimension != what && !also.contains(&dimension)).next().is_some() || !change::evidence(case).is_empty();
     // The second machine may only be booting.
-    let (claim, peers) = (case.claim?, case.peers()?);
-    let overdue = peers.launched_in_vain().take_while(|(at, _)| case.now - *at >= case.wait.patience);
-    let mut overdue = overdue.filter(|(_, name)| name != claim.name()).filter_map(|(_, name)| case.world.claim(name));
+    let (claim, class_members) = (case.claim?, case.class_members()?);
+    let overdue = class_members.launched_in_vain().take_while(|(at, _)| case.now - *at >= case.wait.patience);
+    let mut overdue = overdue.filter(|(_, name)| name != claim.name()).filter_map(|(_, name)| case.cluster.claim(name));
     if !case.is_overdue() || !overdue.any(|c| split.dimension.value(c) == Some(split.value)) {
         return None;
     }
@@ -92,7 +92,7 @@ pub fn suspicion<'w>(case: &Case<'w>, what: &str, also: &[&str]) -> Option<(Spli
     case.same_spec_sibling_joined()?;
     let hash = claim.metadata.annotation(CLASS_HASH);
     let since = claim.true_since("Launched")?;
-    let mut later = peers.joined_after(since).filter_map(|name| case.world.claim(name));
+    let mut later = class_members.joined_after(since).filter_map(|name| case.cluster.claim(name));
     let confidence = match (later.any(|c| c.metadata.annotation(CLASS_HASH) == hash), rivals) {
         (true, false) => Confidence::Likely,
         (true, true) => Confidence::Possible,

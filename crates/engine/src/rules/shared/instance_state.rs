@@ -21,7 +21,7 @@ pub(crate) struct Ended<'w> {
 /// `None` where it runs, where nobody asked, or where it ended because its NodeClaim was deleted.
 pub(crate) fn ended<'w>(case: &Case<'w>) -> Option<Ended<'w>> {
     let id = case.instance_id()?;
-    let (instance, at) = case.world.aws().instance(id).known()?;
+    let (instance, at) = case.cluster.aws().instance(id).known()?;
     // aws-sdk-go-v2 service/ec2 types/enums.go InstanceStateName
     let has_ended = ["shutting-down", "terminated", "stopping", "stopped"].contains(&instance.state.as_str());
     if !has_ended || case.claim.is_some_and(|c| c.metadata.deletion_timestamp.is_some()) {
@@ -46,8 +46,8 @@ pub(crate) fn encryption<'w>(case: &Case<'w>) -> Option<&'w str> {
 
 /// EC2 knows no such instance, though it shows others of this cluster: it is gone for more than an hour.
 pub(crate) fn is_gone(case: &Case) -> Option<String> {
-    match case.world.aws().instance(case.instance_id()?) {
-        Told::Absent(at) if case.world.aws().sees_instances() => Some(seen(at)),
+    match case.cluster.aws().instance(case.instance_id()?) {
+        Told::Absent(at) if case.cluster.aws().sees_instances() => Some(seen(at)),
         _ => None,
     }
 }

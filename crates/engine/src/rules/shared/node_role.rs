@@ -35,8 +35,8 @@ impl Question<'_> {
 /// The node role, where aws-auth makes a node of whoever has it: then no flaw of aws-auth is the cause, whatever else lets the role in.
 fn mapped<'w>(case: &Case<'w>) -> Option<&'w str> {
     struct Mapped(bool);
-    let (role, auth) = (name(case)?, case.world.aws_auth()?);
-    let mapped = case.world.once(role, || Mapped(matches!(auth.read.judge(role), Verdict::Mapped(_))));
+    let (role, auth) = (name(case)?, case.cluster.aws_auth()?);
+    let mapped = case.cluster.once(role, || Mapped(matches!(auth.read.judge(role), Verdict::Mapped(_))));
     mapped.0.then_some(role)
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<Question<'w>, Opinion> {
     if let Some(role) = mapped(case) {
         return Err(Opinion::ruled_out(format!("aws-auth maps {role} to a node's username and to {NODES_GROUP}")));
     }
-    let (Some(class), Some(auth)) = (case.class(), case.world.aws_auth()) else { return Err(Opinion::Silent) };
+    let (Some(class), Some(auth)) = (case.class(), case.cluster.aws_auth()) else { return Err(Opinion::Silent) };
     let Some(role) = identity(class) else { return Err(Opinion::Silent) };
     let running = running(case, role);
     if let Some(proof) = works(case, &running) {
@@ -84,7 +84,7 @@ pub(crate) fn name<'w>(case: &Case<'w>) -> Option<&'w str> {
 /// The instance profile of the machines, as IAM has it.
 pub(crate) fn profile<'w>(case: &Case<'w>) -> Option<&'w InstanceProfile> {
     let name = case.class()?.instance_profile()?;
-    case.world.aws().instance_profile(name).known().map(|(profile, _)| profile)
+    case.cluster.aws().instance_profile(name).known().map(|(profile, _)| profile)
 }
 
 /// What shows that the node role is let in, by whatever way.
@@ -100,8 +100,8 @@ fn identity(class: &NodeClass) -> Option<&str> {
 /// Nodes that came by an access entry have no bootstrappers group.
 pub(crate) fn by_entries(case: &Case) -> bool {
     struct ByEntries(bool);
-    let by_entries = case.world.once("", || {
-        let mut of_nodes = case.world.csrs().filter(|c| c.spec.username.starts_with("system:node:"));
+    let by_entries = case.cluster.once("", || {
+        let mut of_nodes = case.cluster.csrs().filter(|c| c.spec.username.starts_with("system:node:"));
         ByEntries(of_nodes.any(|c| !c.spec.groups.iter().any(|g| g == BOOTSTRAPPERS_GROUP)))
     });
     by_entries.0
@@ -118,9 +118,9 @@ struct Running {
 }
 
 fn running(case: &Case, role: &str) -> Arc<Running> {
-    case.world.once(role, || {
+    case.cluster.once(role, || {
         let unchanged = ready_claims(case, role).find(|(_, unchanged)| *unchanged);
-        let csr = || case.world.csrs().find(|c| c.role_name() == Some(role) && c.is_approved());
+        let csr = || case.cluster.csrs().find(|c| c.role_name() == Some(role) && c.is_approved());
         Running {
             any: unchanged.is_some() || ready_claims(case, role).next().is_some(),
             unchanged: unchanged.map(|(claim, _)| (claim.name().to_owned(), claim.status.node_name.to_string())),
@@ -131,13 +131,13 @@ fn running(case: &Case, role: &str) -> Arc<Running> {
 
 /// The machines of the role's classes whose Node is Ready, with whether the class is as it was when they were made.
 fn ready_claims<'w>(case: &Case<'w>, role: &str) -> impl Iterator<Item = (&'w NodeClaim, bool)> {
-    let same_role = case.world.classes().filter(move |c| identity(&c.class) == Some(role));
+    let same_role = case.cluster.classes().filter(move |c| identity(&c.class) == Some(role));
     let claims = same_role.flat_map(|c| {
         let hash = c.class.metadata.annotation(CLASS_HASH);
-        let claims = case.world.joined_of_class(&c.class.kind, c.class.name());
+        let claims = case.cluster.joined_of_class(&c.class.kind, c.class.name());
         claims.map(move |claim| (claim, claim.metadata.annotation(CLASS_HASH).is_none_or(|h| hash.is_none_or(|now| now == h))))
     });
-    claims.filter(|(claim, _)| case.world.nodes_with_provider_id(&claim.status.provider_id).any(Node::is_ready))
+    claims.filter(|(claim, _)| case.cluster.nodes_with_provider_id(&claim.status.provider_id).any(Node::is_ready))
 }
 
 /// What shows that kubelets with this role get in, by aws-auth or by an access entry.

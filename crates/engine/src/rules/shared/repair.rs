@@ -1,7 +1,8 @@
 //! Who replaces a machine that is broken, and why nobody does.
 
+use crate::api::Evidence;
 use crate::case::Case;
-use crate::case::finding::{Finding, saw};
+use crate::case::finding::Finding;
 
 /// Adds what Karpenter will do about a Node that stays as it is. A machine without NodeClaim is its node group's affair.
 ///
@@ -13,16 +14,16 @@ pub fn who_replaces(case: &Case, finding: Finding) -> Finding {
     }
     if let Some(blocked) = case.event("NodeRepairBlocked") {
         let because = "Karpenter would replace the machine, and does not: with more than 20 % of a NodePool unhealthy it suspects something common to all";
-        return finding.with(saw(format!("Event/{}", blocked.metadata.name), "message", blocked.said(), because));
+        return finding.with(Evidence::new(format!("Event/{}", blocked.metadata.name), "message", blocked.said(), because));
     }
     match case.karpenter().and_then(|k| Some((k, k.repairs_nodes?))) {
-        Some((karpenter, false)) => finding.with(saw(
+        Some((karpenter, false)) => finding.with(Evidence::new(
             karpenter.source.clone(),
             "FEATURE_GATES",
             "NodeRepair=false",
             "Karpenter never replaces a Node for being unhealthy; somebody has to delete its NodeClaim",
         )),
-        Some((karpenter, true)) => finding.with(saw(
+        Some((karpenter, true)) => finding.with(Evidence::new(
             karpenter.source.clone(),
             "FEATURE_GATES",
             "NodeRepair=true",

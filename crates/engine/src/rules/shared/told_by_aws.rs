@@ -56,7 +56,7 @@ pub fn is_told(verdict: &NodeDiagnosisStatus) -> bool {
 /// The calls that IAM denied when AWS was asked about this machine; each once.
 #[must_use]
 pub fn denials<'w>(case: &Case<'w>) -> Vec<&'w Refusal> {
-    let aws = case.world.aws();
+    let aws = case.cluster.aws();
     let (cluster, role) = (case.cluster_name().unwrap_or_default(), node_role::name(case).unwrap_or_default());
     let of_instance = case.instance_id().map(|id| [aws.instance(id).refusal(), aws.checks(id).refusal(), aws.console(id).refusal()]);
     let of_image = image_not_available::image(case).map(|id| aws.image(id).refusal());

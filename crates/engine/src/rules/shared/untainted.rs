@@ -2,7 +2,7 @@
 
 use crate::api::{Evidence, Stage};
 use crate::case::Case;
-use crate::case::finding::{Opinion, saw};
+use crate::case::finding::Opinion;
 use crate::case::stage;
 use crate::objects::{Node, NodeClaim, Taint};
 use crate::upstream::karpenter::UNREGISTERED_TAINT;
@@ -52,7 +52,7 @@ impl Untainted<'_> {
     pub fn evidence(&self, case: &Case) -> Vec<Evidence> {
         let node = self.node.map(|node| {
             let because = "the kubelet applies its taints only when it creates the Node; adding them later does not help";
-            saw(format!("Node/{}", node.name()), "spec.taints", stage::listed(&node.spec.taints), because)
+            Evidence::new(format!("Node/{}", node.name()), "spec.taints", stage::listed(&node.spec.taints), because)
         });
         let version = case.karpenter().map(|k| {
             let blocks = k.blocks_on_missing_taint(case.provider());
@@ -60,7 +60,7 @@ impl Untainted<'_> {
                 (true, _) => "this version refuses Nodes without the taint; AWS provider 1.0.9, 1.1.4, 1.2.2, 1.3.0 and later only warn",
                 (false, _) => "this version registers the Node all the same, and since 1.5.0 does not add missing taints",
             };
-            saw("Deployment/karpenter", "spec.template.spec.containers[0].image", k.version.to_string(), because)
+            Evidence::new("Deployment/karpenter", "spec.template.spec.containers[0].image", k.version.to_string(), because)
         });
         node.into_iter().chain(version).collect()
     }

@@ -1,8 +1,8 @@
 //! Karpenter calls the Node usable, and a taint of some agent keeps it empty.
 
-use crate::api::{Blame, Risk, Stage};
+use crate::api::{Blame, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{NodeClaim, Taint};
 use crate::rules::Rule;
@@ -38,7 +38,7 @@ fn check(case: &Case) -> Opinion {
         "; the NodePool does not declare it as a startup taint, so Karpenter calls the Node usable and makes more for the same pods"
     };
     let summary = format!("Taint {taint} keeps pods off Node {name}: {remover} removes it, and {why}{undeclared}.");
-    let evidence = saw(
+    let evidence = Evidence::new(
         format!("Node/{name}"),
         "spec.taints",
         taint.to_string(),
@@ -48,7 +48,7 @@ fn check(case: &Case) -> Opinion {
     if !declared {
         let field = "spec.template.spec.startupTaints";
         finding = finding
-            .with(saw(format!("NodePool/{pool}"), field, "not among them", "Karpenter waits for declared startup taints only"))
+            .with(Evidence::new(format!("NodePool/{pool}"), field, "not among them", "Karpenter waits for declared startup taints only"))
             .step(
                 Risk::Mutating,
                 "Declare the taint as a startup taint, so that Karpenter waits for it",

@@ -1,8 +1,8 @@
 //! The cloud controller never processed the Node, so its taint stays.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::upstream::cloud_controller;
@@ -14,7 +14,7 @@ pub const CAUSE: &str = "CloudControllerNeverInitialized";
 
 pub static RULE: Rule = Rule {
     cause: CAUSE,
-    summary: "The cloud controller has not initialised the Node, so its uninitialized taint stays",
+    summary: "The cloud controller has not initialized the Node, so its uninitialized taint stays",
     stages: &[Stage::Initialize],
     reads: &[Input::Nodes, Input::Events],
     versions: "all",
@@ -39,7 +39,7 @@ fn check(case: &Case) -> Opinion {
     let Some(taint) = node.taint(UNINITIALIZED_TAINT) else {
         return Opinion::ruled_out(format!("Node {} does not carry {UNINITIALIZED_TAINT}", node.name()));
     };
-    if !cloud_controller::traces(case.world, node).is_empty() {
+    if !cloud_controller::traces(case.cluster, node).is_empty() {
         return Opinion::ruled_out(format!("the cloud controller has left its traces on Node {}", node.name()));
     }
     let Some(created) = node.metadata.creation_timestamp else { return Opinion::Silent };
@@ -47,8 +47,8 @@ fn check(case: &Case) -> Opinion {
     let object = format!("Node/{name}");
     let certain = case.now - created >= CERTAIN_AFTER;
     let confidence = if certain { Confidence::Certain } else { Confidence::Likely };
-    let cluster = case.world.once("", || {
-        let (wait, passed): (Vec<_>, Vec<_>) = case.world.nodes().partition(|n| n.taint(UNINITIALIZED_TAINT).is_some());
+    let cluster = case.cluster.once("", || {
+        let (wait, passed): (Vec<_>, Vec<_>) = case.cluster.nodes().partition(|n| n.taint(UNINITIALIZED_TAINT).is_some());
         Cluster { wait: wait.len(), last_passed: passed.iter().filter_map(|n| n.metadata.creation_timestamp).max() }
     });
     let scope = match cluster.wait.saturating_sub(1) {
@@ -59,16 +59,16 @@ fn check(case: &Case) -> Opinion {
         n => format!(" {n} other Nodes wait for it too."),
     };
     let summary = format!(
-        "The cloud controller manager (in the EKS control plane) never initialised Node {name}, so {taint} stays and nothing is scheduled there.{scope}"
+        "The cloud controller manager (in the EKS control plane) never initialized Node {name}, so {taint} stays and nothing is scheduled there.{scope}"
     );
-    let finding = Finding::new(confidence, summary, saw(&object, "spec.taints", taint.to_string(), "only the cloud controller removes this taint, after it has found the instance"))
-        .with(saw(
+    let finding = Finding::new(confidence, summary, Evidence::new(&object, "spec.taints", taint.to_string(), "only the cloud controller removes this taint, after it has found the instance"))
+        .with(Evidence::new(
             &object,
             "metadata.labels",
             "no beta.kubernetes.io/instance-type, no failure-domain.beta.kubernetes.io/zone",
             "the cloud controller sets these in the update that removes the taint; neither the kubelet nor Karpenter does",
         ))
-        .with(saw(&object, "status.addresses", addresses(node), "InternalDNS would be the cloud controller's; the kubelet writes InternalIP and Hostname"))
+        .with(Evidence::new(&object, "status.addresses", addresses(node), "InternalDNS would be the cloud controller's; the kubelet writes InternalIP and Hostname"))
         .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
         .fix("Find out why the cloud controller cannot process the instance; until then, removing the taint by hand makes the Node usable.")
         .step(Risk::Inspect, "Read the cloud controller's log (control plane logging must be on)", Some(format!("aws logs filter-log-events --log-group-name /aws/eks/CLUSTER/cluster --log-stream-name-prefix cloud-controller-manager --filter-pattern {name:?}")))

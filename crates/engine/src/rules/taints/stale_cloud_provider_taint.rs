@@ -1,8 +1,8 @@
 //! The cloud controller did its work, and yet its taint is there: somebody put it back.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::upstream::cloud_controller;
@@ -13,7 +13,7 @@ pub const CAUSE: &str = "StaleCloudProviderTaint";
 
 pub static RULE: Rule = Rule {
     cause: CAUSE,
-    summary: "The cloud controller initialised the Node, and another writer put its uninitialized taint back",
+    summary: "The cloud controller initialized the Node, and another writer put its uninitialized taint back",
     stages: &[Stage::Initialize],
     reads: &[Input::Nodes, Input::Events],
     versions: "all",
@@ -26,7 +26,7 @@ fn check(case: &Case) -> Opinion {
     let Some(taint) = node.taint(UNINITIALIZED_TAINT) else {
         return Opinion::ruled_out(format!("Node {} does not carry {UNINITIALIZED_TAINT}", node.name()));
     };
-    let traces = cloud_controller::traces(case.world, node);
+    let traces = cloud_controller::traces(case.cluster, node);
     if traces.is_empty() {
         return Opinion::ruled_out(format!(
             "Node {} shows no trace of the cloud controller: its taint is not stale, it was never processed",
@@ -37,12 +37,12 @@ fn check(case: &Case) -> Opinion {
     let writer = cloud_controller::last_taint_writer(node);
     let by = writer.map_or_else(String::new, |w| format!("; the taint list was last written by {}", w.manager));
     let summary =
-        format!("Node {name} carries {taint} although the cloud controller has initialised it: another writer put the taint back{by}.");
+        format!("Node {name} carries {taint} although the cloud controller has initialized it: another writer put the taint back{by}.");
     let object = format!("Node/{name}");
     let finding = Finding::new(
         Confidence::Certain,
         summary,
-        saw(
+        Evidence::new(
             &object,
             "spec.taints",
             taint.to_string(),
@@ -51,7 +51,7 @@ fn check(case: &Case) -> Opinion {
     )
     .with_all(traces)
     .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
-    .fix("Remove the stale taint; the Node is initialised.")
+    .fix("Remove the stale taint; the Node is initialized.")
     .step(Risk::Inspect, "See who wrote the taint list last", Some(format!("kubectl get node {name} --show-managed-fields -o yaml")))
     .step(Risk::LowRisk, "Remove the taint", Some(format!("kubectl taint node {name} {UNINITIALIZED_TAINT}-")));
     cloud_controller::naming_last_taint_writer(finding, node).into()

@@ -1,8 +1,8 @@
 //! The agent has removed its startup taint, and another writer has put it back.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::taints::startup_taint_stays::{pod_of, staying};
@@ -53,26 +53,26 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Likely,
         format!("Startup taint {taint} is on Node {name} although {} is Ready there and removes it: {who}.", owner.name),
-        saw(
+        Evidence::new(
             format!("Pod/{}", pod.metadata.name),
             "status.conditions",
             ready.shown(),
             "the driver removes its taint once, when it starts, and does not look again",
         ),
     )
-    .with(saw(format!("Node/{name}"), "spec.taints", taint.to_string(), "the taint is there all the same"))
+    .with(Evidence::new(format!("Node/{name}"), "spec.taints", taint.to_string(), "the taint is there all the same"))
     .step(Risk::LowRisk, "Free this Node now", Some(format!("kubectl taint node {name} {}:{}-", taint.key, taint.effect)));
     let finding = match (by_karpenter, old, custom, writer) {
         (true, Some(karpenter), ..) => finding
-            .with(saw("Deployment/karpenter", "spec.template.spec.containers[0].image", karpenter.version.to_string(), "before 1.5.0 registration restores the startup taints that a fast agent has already removed"))
+            .with(Evidence::new("Deployment/karpenter", "spec.template.spec.containers[0].image", karpenter.version.to_string(), "before 1.5.0 registration restores the startup taints that a fast agent has already removed"))
             .blaming(Blame::object("apps/v1", "Deployment", "karpenter").field("spec.template.spec.containers[0].image"))
             .fix("Upgrade Karpenter to 1.5.0 or later; until then remove the taint by hand."),
         (true, None, Some(class), _) => finding
-            .with(saw(format!("Node/{name}"), "metadata.labels", format!("no {DO_NOT_SYNC_TAINTS_LABEL}"), "Karpenter gives the kubelet this label with every amiFamily but Custom"))
+            .with(Evidence::new(format!("Node/{name}"), "metadata.labels", format!("no {DO_NOT_SYNC_TAINTS_LABEL}"), "Karpenter gives the kubelet this label with every amiFamily but Custom"))
             .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.userData"))
             .fix(format!("Register the kubelet with all taints of the NodePool and with the label {DO_NOT_SYNC_TAINTS_LABEL}=true; until then remove the taint by hand.")),
         (_, _, _, Some(writer)) => finding
-            .with(saw(format!("Node/{name}"), "metadata.managedFields", format!("f:taints owned by {}", writer.manager), "the newest owner of the list wrote it last, whole, and perhaps from an old copy"))
+            .with(Evidence::new(format!("Node/{name}"), "metadata.managedFields", format!("f:taints owned by {}", writer.manager), "the newest owner of the list wrote it last, whole, and perhaps from an old copy"))
             .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
             .fix("Remove the taint; keep the drivers up to date, since older ones overwrite each other's removals."),
         _ => finding

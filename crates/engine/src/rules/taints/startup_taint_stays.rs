@@ -1,8 +1,8 @@
 //! A taint that the NodePool declares as a startup taint, and that nobody removes.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{NodeClaim, Pod, Taint};
 use crate::rules::Rule;
@@ -19,7 +19,7 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// The startup taint that keeps the Node from being initialised, and all that are left.
+/// The startup taint that keeps the Node from being initialized, and all that are left.
 ///
 /// Where several are left, an agent may only wait for another's taint to go: the first that waits for none is the one to explain.
 pub(crate) fn staying<'c>(case: &Case<'c>) -> Option<(&'c Taint, Vec<&'c Taint>)> {
@@ -27,7 +27,7 @@ pub(crate) fn staying<'c>(case: &Case<'c>) -> Option<(&'c Taint, Vec<&'c Taint>)
     let all: Vec<&Taint> = node.spec.taints.iter().filter(|t| claim.spec.startup_taints.iter().any(|s| s.matches(t))).collect();
     let waits_for_another = |taint: &Taint| {
         let sets =
-            || startup_taint::owner(taint).into_iter().flat_map(|o| case.world.daemon_sets().filter(move |d| o.is(&d.metadata.name)));
+            || startup_taint::owner(taint).into_iter().flat_map(|o| case.cluster.daemon_sets().filter(move |d| o.is(&d.metadata.name)));
         all.iter().any(|other| !other.matches(taint) && sets().any(|set| !set.tolerates(other)))
     };
     let first = all.iter().find(|t| !waits_for_another(t)).or(all.first())?;
@@ -57,7 +57,7 @@ fn check(case: &Case) -> Opinion {
     };
     let object = format!("Node/{}", node.name());
     let list = all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    finding.with(saw(object, "spec.taints", list, "Karpenter never removes startup taints, it waits until somebody has")).into()
+    finding.with(Evidence::new(object, "spec.taints", list, "Karpenter never removes startup taints, it waits until somebody has")).into()
 }
 
 fn unowned(case: &Case, claim: &NodeClaim, taint: &Taint) -> Finding {
@@ -69,14 +69,14 @@ fn unowned(case: &Case, claim: &NodeClaim, taint: &Taint) -> Finding {
     );
     // Another machine of the pool got rid of it: then somebody does remove it, only not here.
     let removed_elsewhere = case
-        .world
+        .cluster
         .claims_of_pool(pool)
         .any(|c| c.name() != claim.name() && c.is_true("Initialized") && c.spec.startup_taints == claim.spec.startup_taints);
     let confidence = if removed_elsewhere { Confidence::Possible } else { Confidence::Likely };
     Finding::new(
         confidence,
         summary,
-        saw(
+        Evidence::new(
             format!("NodePool/{pool}"),
             "spec.template.spec.startupTaints",
             taint.to_string(),
@@ -102,7 +102,7 @@ fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::O
     let (confidence, why, blame) = explain(case, node, claim.node_pool().unwrap_or("unknown"), owner);
     let remover = owner.remover.unwrap_or(owner.name);
     let summary = format!("Startup taint {taint} has been on Node {node} since {}: {remover} removes it, and {why}.", case.since());
-    let evidence = saw(
+    let evidence = Evidence::new(
         format!("Node/{node}"),
         "spec.taints",
         taint.to_string(),
@@ -137,7 +137,7 @@ fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::O
         ),
         _ => finding,
     };
-    if case.world.missing(Input::Pods).is_some() {
+    if case.cluster.missing(Input::Pods).is_some() {
         finding.unknown(format!("Does the pod of {} run on {node}?", owner.name), pods())
     } else {
         finding
@@ -179,8 +179,8 @@ pub(crate) fn explain(case: &Case, node: &str, pool: &str, owner: &startup_taint
             (false, None) => (Confidence::Likely, format!("{whose} pod {name} on the Node is not Ready ({})", pod.status.phase), blame),
         };
     }
-    let Some(set) = case.world.daemon_sets().find(|d| owner.is(&d.metadata.name)) else {
-        if case.world.missing(Input::DaemonSets).is_some() {
+    let Some(set) = case.cluster.daemon_sets().find(|d| owner.is(&d.metadata.name)) else {
+        if case.cluster.missing(Input::DaemonSets).is_some() {
             return (Confidence::Possible, "whether it runs on the Node could not be read".to_owned(), node_blame());
         }
         let blame = Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.startupTaints");
@@ -194,7 +194,7 @@ pub(crate) fn explain(case: &Case, node: &str, pool: &str, owner: &startup_taint
             format!("DaemonSet {name} does not tolerate {refused}, so its pod never starts there"),
             blame.field("spec.template.spec.tolerations"),
         ),
-        None if case.world.missing(Input::Pods).is_some() => {
+        None if case.cluster.missing(Input::Pods).is_some() => {
             (Confidence::Possible, format!("whether a pod of DaemonSet {name} runs on the Node could not be read"), blame)
         }
         None => (Confidence::Likely, format!("DaemonSet {name} has no pod on the Node"), blame),

@@ -1,8 +1,8 @@
 //! The Node registered without the unregistered taint, and userData does not explain it.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::untainted;
@@ -45,7 +45,7 @@ fn check(case: &Case) -> Opinion {
     let summary = format!(
         "Karpenter{version} refuses the Node of NodeClaim {claim} because {UNREGISTERED_TAINT} was missing when it appeared; {why}."
     );
-    let evidence = saw(
+    let evidence = Evidence::new(
         format!("NodeClaim/{claim}"),
         r#"status.conditions[?(@.type=="Registered")]"#,
         case.wait.evidence.observed.clone(),

@@ -1,8 +1,8 @@
 //! Karpenter registered the Node and removed its taint, and another writer put it back.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::upstream::cloud_controller::{last_taint_writer, naming_last_taint_writer};
@@ -34,9 +34,9 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Certain,
         format!("Node {name} is registered and carries {taint} again, which evicts every pod: {by} put the taint back."),
-        saw(&object, "spec.taints", taint.to_string(), "Karpenter removes this taint in the patch that registers the Node"),
+        Evidence::new(&object, "spec.taints", taint.to_string(), "Karpenter removes this taint in the patch that registers the Node"),
     )
-    .with(saw(&object, "metadata.labels['karpenter.sh/registered']", "true", "that patch was made"))
+    .with(Evidence::new(&object, "metadata.labels['karpenter.sh/registered']", "true", "that patch was made"))
     .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
     .fix("Remove the taint, and keep the other writer (Cluster API's Machine controllers are the known one) from these Nodes.")
     .step(Risk::Inspect, "See who wrote the taint list last", Some(format!("kubectl get node {name} --show-managed-fields -o yaml")))

@@ -1,8 +1,8 @@
 //! Arguments for the kubelet that stand in userData and never reach it.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::untainted;
@@ -59,7 +59,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         confidence,
         summary,
-        saw(
+        Evidence::new(
             format!("{}/{name}", class.kind),
             format!("spec.userData:{}:{}", place.line, place.column),
             source_text::mask(argument.span.of(text).lines().next().unwrap_or_default()),

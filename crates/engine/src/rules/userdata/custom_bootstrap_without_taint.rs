@@ -1,8 +1,8 @@
 //! The user's own bootstrap starts the kubelet, and does not give it the taint that Karpenter expects.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::untainted;
@@ -63,7 +63,7 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         confidence,
         summary,
-        saw(
+        Evidence::new(
             format!("{}/{name}", class.kind),
             format!("spec.userData:{}:{}", position.line, position.column),
             source_text::mask(span.of(text).lines().next().unwrap_or_default()),

@@ -1,8 +1,8 @@
 //! amiFamily Custom, and no user data: nothing tells the machine which cluster to join.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use readers::userdata::Family;
@@ -34,9 +34,9 @@ fn check(case: &Case) -> Opinion {
         // An image may hold its own bootstrap.
         Confidence::Likely,
         format!("{} {name} has amiFamily Custom and no userData, and with Custom Karpenter writes none: nothing makes the machine join the cluster.", class.kind),
-        saw(&object, "spec.userData", "empty", "with Custom this is all that the machine runs at boot"),
+        Evidence::new(&object, "spec.userData", "empty", "with Custom this is all that the machine runs at boot"),
     )
-    .with(saw(&object, "spec.amiFamily", class.family_name(), "for every other family Karpenter writes the bootstrap itself"))
+    .with(Evidence::new(&object, "spec.amiFamily", class.family_name(), "for every other family Karpenter writes the bootstrap itself"))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData"))
     .fix("Write the bootstrap into userData, or set amiFamily to the image's, so that Karpenter writes it.")
     .step(Risk::Mutating, "Set amiFamily or userData", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())))

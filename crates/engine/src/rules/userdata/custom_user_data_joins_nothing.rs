@@ -1,8 +1,8 @@
 //! amiFamily Custom, and user data in which nothing starts a kubelet or names a cluster.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::unknown::ask_the_instance;
@@ -95,11 +95,13 @@ fn check(case: &Case) -> Opinion {
         // An image may hold its own bootstrap.
         Confidence::Likely,
         format!("{} {name} has amiFamily Custom, so its userData is all that the machine is told, and nothing in it joins a cluster: no NodeConfig, no bootstrap, no kubelet.", class.kind),
-        saw(&object, "spec.userData", format!("{} lines", text.lines().count()), "none of them starts a kubelet or names a cluster"),
+        Evidence::new(&object, "spec.userData", format!("{} lines", text.lines().count()), "none of them starts a kubelet or names a cluster"),
     )
-    .with(saw(&object, "spec.amiFamily", class.family_name(), "for every other family Karpenter adds the bootstrap itself"));
+    .with(Evidence::new(&object, "spec.amiFamily", class.family_name(), "for every other family Karpenter adds the bootstrap itself"));
     let finding = match image {
-        Some(image) => finding.with(saw(&object, "status.amis", format!("{} {}", image.id, image.name), "the image that waits for it")),
+        Some(image) => {
+            finding.with(Evidence::new(&object, "status.amis", format!("{} {}", image.id, image.name), "the image that waits for it"))
+        }
         None => finding,
     };
     let finding = finding

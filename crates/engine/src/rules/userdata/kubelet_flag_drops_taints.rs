@@ -1,8 +1,8 @@
 //! The user data's own `--register-with-taints` replaces the taints that Karpenter hands to the kubelet.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::untainted;
@@ -49,7 +49,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         confidence,
         summary,
-        saw(
+        Evidence::new(
             format!("{}/{name}", class.kind),
             format!("spec.userData:{}:{}", place.line, place.column),
             source_text::mask(argument.span.of(text)),

@@ -1,7 +1,7 @@
 //! userData passes the kubelet a flag that its version does not know any more: it exits, and no Node ever appears.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, nodes_of};
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, NodeClass};
@@ -49,14 +49,14 @@ fn check(case: &Case) -> Opinion {
             "userData of {} {name}, line {}, passes --{flag}, which Kubernetes 1.{since} removed: the kubelet exits over the unknown flag and no Node appears.",
             class.kind, place.line
         ),
-        saw(
+        Evidence::new(
             format!("{}/{name}", class.kind),
             format!("spec.userData:{}:{}", place.line, place.column),
             source_text::mask(span.of(text).lines().next().unwrap_or_default()),
             format!("failed to parse kubelet flag: unknown flag: --{flag}"),
         ),
     )
-    .with(saw(case.subject(), "status.imageID", &claim.status.image_id, which))
+    .with(Evidence::new(case.subject(), "status.imageID", &claim.status.image_id, which))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, span))
     .fix(format!("Take --{flag} out of userData; containerd and the VPC CNI need none of these flags."))
     .step(Risk::Mutating, "Remove the flag; new machines are then right", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())))
@@ -66,7 +66,7 @@ fn check(case: &Case) -> Opinion {
 /// The newest kubelet that is Ready.
 fn newest(case: &Case) -> Option<u32> {
     struct Newest(Option<u32>);
-    case.world.once("", || Newest(case.world.nodes().filter(|n| n.is_ready()).filter_map(minor_of).max())).0
+    case.cluster.once("", || Newest(case.cluster.nodes().filter(|n| n.is_ready()).filter_map(minor_of).max())).0
 }
 
 /// A machine that joined with the same text and a kubelet of this version or a newer one.
@@ -74,8 +74,8 @@ struct Joined(Option<String>);
 
 fn joined_since(case: &Case, class: &NodeClass, since: u32) -> Arc<Joined> {
     let text = case.claim.and_then(|c| c.metadata.annotation(CLASS_HASH)).unwrap_or_default();
-    let older = |s: &NodeClaim| nodes_of(case.world, s).first().and_then(|n| minor_of(n)).is_some_and(|minor| minor < since);
-    case.world.once(&format!("{}/{} {text} {since}", class.kind, class.name()), || {
+    let older = |s: &NodeClaim| nodes_of(case.cluster, s).first().and_then(|n| minor_of(n)).is_some_and(|minor| minor < since);
+    case.cluster.once(&format!("{}/{} {text} {since}", class.kind, class.name()), || {
         Joined(case.same_spec_siblings_joined().find(|s| !older(s)).map(|s| s.name().to_owned()))
     })
 }

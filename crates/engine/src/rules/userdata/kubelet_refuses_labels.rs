@@ -1,8 +1,8 @@
 //! userData gives the kubelet a label that it may not set on itself: it exits at start-up, and no Node ever appears.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use readers::source_text;
@@ -34,7 +34,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         confidence,
         format!("userData of {} {name}, line {}, gives the kubelet the label {keys}, which it may not set on itself, so it exits at start-up and no Node appears.", class.kind, place.line),
-        saw(
+        Evidence::new(
             format!("{}/{name}", class.kind),
             format!("spec.userData:{}:{}", place.line, place.column),
             source_text::mask(span.of(text)),

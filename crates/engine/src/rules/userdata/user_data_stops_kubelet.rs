@@ -1,8 +1,8 @@
 //! userData holds a mistake after which the kubelet never starts, or serves another cluster.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::unknown::ask_the_instance;
@@ -36,7 +36,7 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         confidence,
         summary,
-        saw(
+        Evidence::new(
             format!("{}/{name}", class.kind),
             format!("spec.userData:{}:{}", place.line, place.column),
             source_text::mask(defect.span.of(text).lines().next().unwrap_or_default()),

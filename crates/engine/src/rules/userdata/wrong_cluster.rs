@@ -1,8 +1,8 @@
 //! The machine is sent to another cluster: by userData, or by Karpenter's own settings.
 
-use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion, saw};
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::NodeClass;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -50,14 +50,19 @@ fn by_user_data(class: &NodeClass, text: &str, named: &Located<String>, own: &st
             place.line,
             source_text::mask(&named.value)
         ),
-        saw(
+        Evidence::new(
             format!("{}/{name}", class.kind),
             format!("spec.userData:{}:{}", place.line, place.column),
             source_text::mask(&named.value),
             "the kubelet asks for a token of this cluster",
         ),
     )
-    .with(saw("Deployment/karpenter", "spec.template.spec.containers[0].env", own, "Karpenter launches machines for this cluster"))
+    .with(Evidence::new(
+        "Deployment/karpenter",
+        "spec.template.spec.containers[0].env",
+        own,
+        "Karpenter launches machines for this cluster",
+    ))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, named.span))
     .fix("Name this cluster in userData, with its endpoint and certificate authority.")
     .step(Risk::Mutating, "Correct the name", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())))
@@ -69,11 +74,11 @@ struct ByEksctl(Option<String>);
 /// Karpenter writes its own cluster's name and endpoint into every machine's user data; after a cluster was made anew they may be the
 /// old one's. Who else in the cluster knows them: the VPC CNI as the EKS add-on, and Nodes that eksctl made.
 fn by_settings(case: &Case, deployment: &str, name: Option<&str>, endpoint: Option<&str>) -> Option<Finding> {
-    let cni = case.world.daemon_sets().find(|d| d.metadata.name == "aws-node")?;
+    let cni = case.cluster.daemon_sets().find(|d| d.metadata.name == "aws-node")?;
     let containers = &cni.spec.template.spec.containers;
     let env = |key: &str| containers.iter().flat_map(|c| &c.env).find(|e| e.name == key && !e.value.is_empty()).map(|e| e.value.as_str());
-    let eksctl = case.world.once("", || {
-        let label = case.world.nodes().find_map(|n| n.metadata.label("alpha.eksctl.io/cluster-name"));
+    let eksctl = case.cluster.once("", || {
+        let label = case.cluster.nodes().find_map(|n| n.metadata.label("alpha.eksctl.io/cluster-name"));
         ByEksctl(label.map(str::to_owned))
     });
     let by_name =
@@ -91,9 +96,9 @@ fn by_settings(case: &Case, deployment: &str, name: Option<&str>, endpoint: Opti
         format!(
             "Karpenter's setting {setting} is {ours:?}, but this cluster's is {theirs:?}: it writes another cluster into the user data of its machines, and their Nodes never appear here."
         ),
-        saw(format!("Deployment/{deployment}"), format!("spec.template.spec.containers[0].env {setting}"), ours, "every machine that Karpenter launches joins this cluster"),
+        Evidence::new(format!("Deployment/{deployment}"), format!("spec.template.spec.containers[0].env {setting}"), ours, "every machine that Karpenter launches joins this cluster"),
     )
-    .with(saw(witness, if witness == "Nodes" { "metadata.labels['alpha.eksctl.io/cluster-name']" } else { "spec.template.spec.containers[0].env" }, theirs, "this is the cluster that they are in"))
+    .with(Evidence::new(witness, if witness == "Nodes" { "metadata.labels['alpha.eksctl.io/cluster-name']" } else { "spec.template.spec.containers[0].env" }, theirs, "this is the cluster that they are in"))
     .blaming(Blame::object("apps/v1", "Deployment", deployment).namespace(namespace).field(format!("env {setting}")))
     .fix("Set settings.clusterName and settings.clusterEndpoint of Karpenter's chart to this cluster's; an empty endpoint is looked up.")
     .step(Risk::Inspect, "See this cluster's endpoint", Some("kubectl cluster-info".to_owned()));

@@ -7,15 +7,15 @@ use std::ops::Deref;
 /// alone are equal, so no verdict may depend on it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(transparent)]
-pub struct Passing<T>(T);
+pub struct Volatile<T>(T);
 
-impl<T> PartialEq for Passing<T> {
+impl<T> PartialEq for Volatile<T> {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl<T> Deref for Passing<T> {
+impl<T> Deref for Volatile<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
