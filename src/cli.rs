@@ -11,17 +11,18 @@ mod userdata;
 use crate::ingest::list;
 use crate::kube_client::ClusterFlags;
 use crate::kube_client::raw::Raw;
+use crate::report;
 use aws::Aws;
 use chrono::{DateTime, Utc};
 use clap::{Parser, Subcommand, ValueEnum};
-use engine::api::crd;
+use engine::api::{Confidence, crd};
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::objects::AwsObservation;
 use engine::objects::input::Input;
 use flags::AwsFlags;
 use kube::api::ApiResource;
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 /// Says why a Karpenter node on Amazon EKS never became usable.
@@ -60,6 +61,16 @@ enum FailOn {
     Certain,
 }
 
+impl From<FailOn> for Confidence {
+    fn from(least: FailOn) -> Self {
+        match least {
+            FailOn::Possible => Self::Possible,
+            FailOn::Likely => Self::Likely,
+            FailOn::Certain => Self::Certain,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Color {
     /// On a terminal, unless NO_COLOR is set
@@ -83,10 +94,7 @@ pub fn main() -> ExitCode {
         Command::Collect(args) => collect::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Crd => match crd::crd_yaml() {
-            Ok(yaml) => {
-                print(&yaml);
-                ExitCode::SUCCESS
-            }
+            Ok(yaml) => answer(&yaml),
             Err(error) => fail(&error, BAD_INPUT),
         },
         Command::Explain(args) => explain::run(&args),
@@ -156,9 +164,31 @@ fn color(wish: Color) -> bool {
     }
 }
 
-/// A closed pipe (`nodewhy … | head`) is no error.
-fn print(text: &str) {
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+/// Characters in a line of the terminal, as `COLUMNS` or the terminal says, within what is read well.
+fn width() -> usize {
+    let said = || std::env::var("COLUMNS").ok()?.parse().ok();
+    let width = said().or_else(|| terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)));
+    width.unwrap_or(report::WIDTH).clamp(NARROWEST, report::WIDTH)
+}
+
+/// Narrower terminals break lines themselves.
+const NARROWEST: usize = 40;
+
+/// Prints the answer. A closed pipe (`nodewhy … | head`) is no error, everything else is.
+fn print(text: &str) -> Result<(), String> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(format!("the answer cannot be written: {error}")),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Prints all that a command has to say.
+fn answer(text: &str) -> ExitCode {
+    match print(text) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error, BAD_INPUT),
+    }
 }
 
 fn complain(message: &str) {

@@ -2,4 +2,5 @@
 
 pub mod collect;
 pub mod dump;
+pub mod dump_time;
 pub mod list;

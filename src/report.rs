@@ -1,19 +1,23 @@
 //! How diagnoses are shown: as text for people, as a table, as JSON and YAML for programs.
 
+mod judged;
 pub mod lint;
 mod snippet;
 mod table;
 mod text;
 pub mod userdata;
 
+pub use judged::counted_as;
+
 use chrono::{DateTime, Utc};
 use clap::ValueEnum;
-use engine::api::{NodeDiagnosis, NodeDiagnosisList};
+use engine::api::NodeDiagnosisList;
+use engine::diagnose::survey::Survey;
 
 /// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Format {
-    /// For people: each cause once, in full.
+    /// For people: each cause once.
     #[default]
     Text,
     /// One line a machine.
@@ -31,15 +35,23 @@ pub struct Style {
     pub color: bool,
     /// The time against which "in 6m" is said.
     pub now: DateTime<Utc>,
+    /// Characters that text is wrapped at.
+    pub width: usize,
+    /// Evidence, exclusions and questions too.
+    pub details: bool,
 }
 
-/// The diagnoses in the given style, with a final line end.
-pub fn render(diagnoses: Vec<NodeDiagnosis>, style: Style) -> Result<String, Error> {
+/// Characters that text is wrapped at where nobody says how wide the terminal is.
+pub const WIDTH: usize = 110;
+
+/// The diagnoses in the given style, and what was judged, with a final line end.
+pub fn render(survey: Survey, style: Style) -> Result<String, Error> {
+    let list = |Survey { diagnoses, judged }| NodeDiagnosisList::new(diagnoses, judged);
     Ok(match style.format {
-        Format::Text => text::render(&diagnoses, style.color, style.now),
-        Format::Wide => table::render(&diagnoses, style.now),
-        Format::Json => serde_json::to_string_pretty(&NodeDiagnosisList::new(diagnoses))? + "\n",
-        Format::Yaml => serde_saphyr::to_string(&NodeDiagnosisList::new(diagnoses)).map_err(|e| Error::Yaml(e.to_string()))?,
+        Format::Text => text::render(&survey, style),
+        Format::Wide => table::render(&survey, style.now),
+        Format::Json => serde_json::to_string_pretty(&list(survey))? + "\n",
+        Format::Yaml => serde_saphyr::to_string(&list(survey)).map_err(|e| Error::Yaml(e.to_string()))?,
     })
 }
 

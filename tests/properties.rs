@@ -3,9 +3,11 @@
 mod objects;
 
 use chrono::{DateTime, Utc};
+use engine::api::judged::JudgedBy;
 use engine::api::{Confidence, NodeDiagnosis};
 use engine::case::stage::Thresholds;
 use engine::cluster_state::{ClusterState, Subject};
+use engine::diagnose::survey::Survey;
 use engine::diagnose::{Judgement, diagnose, judge};
 use engine::rules;
 use nodewhy::ingest::dump::{Summary, load_from};
@@ -262,10 +264,11 @@ proptest! {
                 (None, None) => {}
             }
         }
-        let diagnoses = judged(&objects, scene.now + chrono::TimeDelta::seconds(shift));
+        let at = scene.now + chrono::TimeDelta::seconds(shift);
+        let survey = Survey::of(&world_of(&objects), at, JudgedBy::Given, &Thresholds::default());
         for format in [nodewhy::report::Format::Text, nodewhy::report::Format::Wide, nodewhy::report::Format::Json, nodewhy::report::Format::Yaml] {
-            let style = nodewhy::report::Style { format, color: false, now: scene.now };
-            prop_assert!(nodewhy::report::render(diagnoses.clone(), style).is_ok());
+            let style = nodewhy::report::Style { format, color: false, now: scene.now, width: nodewhy::report::WIDTH, details: true };
+            prop_assert!(nodewhy::report::render(survey.clone(), style).is_ok());
         }
     }
 

@@ -65,7 +65,7 @@ fn outputs(objects: &[Value]) -> String {
     let input: String = objects.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     let mut all = String::new();
     for format in ["text", "wide", "json", "yaml"] {
-        let args = ["diagnose", "-f", "-", "--now", "2026-01-15T12:00:00Z", "-o", format];
+        let args = ["diagnose", "-f", "-", "--now", "2026-01-15T12:00:00Z", "--details", "-o", format];
         let output = Command::new(env!("CARGO_BIN_EXE_nodewhy")).args(args).write_stdin(input.clone()).output().expect("the command runs");
         all.push_str(&String::from_utf8_lossy(&output.stdout));
         all.push_str(&String::from_utf8_lossy(&output.stderr));
@@ -78,7 +78,7 @@ fn linted(input: &str) -> String {
     let (mut files, mut summary) = (lint::Files::default(), Summary::default());
     load_from("input", input.as_bytes(), &mut files, &mut summary);
     let report = lint::lint(files, None);
-    let shown = |format| report::lint::render(&report.findings, format, false).expect("text");
+    let shown = |format| report::lint::render(&report, summary.ignored, format, false).expect("text");
     let complaints = summary.complaints.iter().map(ToString::to_string).chain(report.notes.iter().cloned());
     complaints.chain([Format::Text, Format::Json, Format::Github].map(shown)).collect::<Vec<_>>().join("\n")
 }

@@ -1,7 +1,7 @@
 //! `nodewhy collect`: the dump that `nodewhy diagnose -f` reads, of a live cluster.
 
 use super::flags::AwsFlags;
-use super::{BAD_INPUT, NO_CLUSTER, ask_aws, fail, load, print};
+use super::{BAD_INPUT, NO_CLUSTER, answer, ask_aws, fail, load};
 use crate::ingest::collect;
 use crate::kube_client::ClusterFlags;
 use crate::kube_client::raw::Raw;
@@ -30,6 +30,5 @@ pub fn run(args: &Collect) -> ExitCode {
         Ok(answers) => objects.extend(answers.iter().map(aws::document)),
         Err(error) => return fail(&error, BAD_INPUT),
     }
-    print(&collect::list(&objects));
-    ExitCode::SUCCESS
+    answer(&collect::list(&objects, now))
 }

@@ -1,16 +1,16 @@
 //! `nodewhy diagnose`: which machines are stuck and why, of a dump or of a live cluster.
 
 use super::flags::{AwsFlags, ThresholdFlags};
-use super::{BAD_INPUT, Color, FailOn, NO_CLUSTER, ask_aws, color, complain, fail, load, print};
-use crate::ingest::dump;
+use super::{BAD_INPUT, Color, FailOn, NO_CLUSTER, ask_aws, color, complain, fail, load, print, width};
+use crate::ingest::{dump, dump_time};
 use crate::kube_client::ClusterFlags;
 use crate::report::{self, Format, Style};
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use clap::Args;
-use engine::api::{Confidence, NodeDiagnosis};
+use engine::api::judged::JudgedBy;
 use engine::case::stage::Thresholds;
-use engine::cluster_state::{ClusterState, Subject};
-use engine::diagnose::{self, Judgement};
+use engine::cluster_state::ClusterState;
+use engine::diagnose::survey::Survey;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -30,7 +30,11 @@ pub struct Diagnose {
     cluster: ClusterFlags,
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
-    /// The time to judge at, for example 2026-01-31T12:00:00Z [default: the newest time in the dump; now for a cluster]
+    /// Evidence, exclusions and open questions too, as for a single name
+    #[arg(long)]
+    details: bool,
+    /// The time to judge at, for example 2026-01-31T12:00:00Z [default: now for a cluster; for a dump the time that `collect` wrote into
+    /// it, else as near as its kubelets' reports and its file tell]
     #[arg(long)]
     now: Option<DateTime<Utc>>,
     /// Exit with 1 where something is stuck and the verdict is at least this sure
@@ -59,7 +63,7 @@ pub fn run(args: &Diagnose) -> ExitCode {
 }
 
 fn of_cluster(args: &Diagnose) -> ExitCode {
-    let now = args.now.unwrap_or_else(Utc::now);
+    let (now, clock) = args.now.map_or_else(|| (Utc::now(), JudgedBy::Present), |now| (now, JudgedBy::Given));
     let mut state = ClusterState::default();
     let thresholds = Thresholds::from(&args.thresholds);
     if let Err(error) = load(&args.cluster, &mut state, now, &thresholds, &mut |_, _| ()) {
@@ -69,13 +73,13 @@ fn of_cluster(args: &Diagnose) -> ExitCode {
     if let Err(error) = ask_aws(&args.aws, &mut state, now, &thresholds) {
         return fail(&error, BAD_INPUT);
     }
-    conclude(args, &state, now)
+    conclude(args, &state, Survey::of(&state, now, clock, &thresholds))
 }
 
 fn of_dump(args: &Diagnose) -> ExitCode {
     let mut state = ClusterState::default();
     let summary = dump::load(&args.files, &mut state);
-    for complaint in &summary.complaints {
+    for complaint in summary.complaints.iter().chain(&summary.suspicions) {
         complain(&complaint.to_string());
     }
     if state.subjects().next().is_none() {
@@ -84,25 +88,26 @@ fn of_dump(args: &Diagnose) -> ExitCode {
         );
         return ExitCode::from(BAD_INPUT);
     }
-    let now = match (args.now, state.newest_time()) {
-        (Some(now), _) => now,
-        (None, Some(newest)) => {
-            complain(&format!(
-                "judged at {}, the newest time in the dump (--now sets another)",
-                newest.to_rfc3339_opts(SecondsFormat::Secs, true)
-            ));
-            newest
-        }
-        (None, None) => {
-            complain("nothing in the dump carries a time to judge at; give one with --now");
-            return ExitCode::from(BAD_INPUT);
-        }
+    let known = dump_time::Known {
+        collected: summary.collected,
+        newest: state.newest_time(),
+        heartbeat: state.newest_heartbeat(),
+        written: summary.written,
+    };
+    let given = args.now.map(|now| ((now, JudgedBy::Given), None));
+    let Some(((now, clock), other)) = given.or_else(|| dump_time::of(known)) else {
+        return fail(&"nothing in the dump carries a time to judge at; give one with --now", BAD_INPUT);
     };
     say_karpenter(&state);
-    if let Err(error) = ask_aws(&args.aws, &mut state, now, &Thresholds::from(&args.thresholds)) {
+    let thresholds = Thresholds::from(&args.thresholds);
+    if let Err(error) = ask_aws(&args.aws, &mut state, now, &thresholds) {
         return fail(&error, BAD_INPUT);
     }
-    let code = conclude(args, &state, now);
+    let mut survey = Survey::of(&state, now, clock, &thresholds);
+    if let Some((at, clock)) = other {
+        survey = survey.or_at(&state, at, clock, &thresholds);
+    }
+    let code = conclude(args, &state, survey);
     if summary.complaints.is_empty() { code } else { ExitCode::from(BAD_INPUT) }
 }
 
@@ -113,65 +118,21 @@ fn say_karpenter(state: &ClusterState) {
     }
 }
 
-fn conclude(args: &Diagnose, state: &ClusterState, now: DateTime<Utc>) -> ExitCode {
-    let thresholds = Thresholds::from(&args.thresholds);
-    let diagnoses = match args.names.first() {
-        None => diagnose::diagnose(state, now, &thresholds),
-        Some(name) => match one(state, name, now, &thresholds) {
-            Ok(diagnoses) => diagnoses,
-            Err(message) => {
-                complain(&message);
-                return ExitCode::from(BAD_INPUT);
-            }
+/// Prints the answer, or what of it is about the name that was asked for.
+fn conclude(args: &Diagnose, state: &ClusterState, survey: Survey) -> ExitCode {
+    let now = survey.judged.at;
+    let survey = match args.names.first() {
+        None => survey,
+        Some(name) => match survey.of_name(state, name) {
+            Some(survey) => survey,
+            None => return fail(&format!("no NodeClaim, Node, NodePool, node class or instance is called {name}"), BAD_INPUT),
         },
     };
-    let failed = args.fail_on.is_some_and(|least| {
-        let least = match least {
-            FailOn::Possible => Confidence::Possible,
-            FailOn::Likely => Confidence::Likely,
-            FailOn::Certain => Confidence::Certain,
-        };
-        diagnoses.iter().filter_map(|d| d.status.as_ref()).any(|s| s.confidence >= least)
-    });
-    match report::render(diagnoses, Style { format: args.output, color: color(args.color), now }) {
-        Ok(text) => print(&text),
-        Err(error) => {
-            complain(&error.to_string());
-            return ExitCode::from(BAD_INPUT);
-        }
+    let failed = args.fail_on.is_some_and(|least| survey.surest() >= Some(least.into()));
+    let details = args.details || !args.names.is_empty();
+    let style = Style { format: args.output, color: color(args.color), now, width: width(), details };
+    match report::render(survey, style).map_err(|error| error.to_string()).and_then(|text| print(&text)) {
+        Ok(()) => ExitCode::from(u8::from(failed)),
+        Err(error) => fail(&error, BAD_INPUT),
     }
-    ExitCode::from(u8::from(failed))
-}
-
-/// The diagnosis of one name; says on stderr how a machine without one fares.
-fn one(state: &ClusterState, name: &str, now: DateTime<Utc>, thresholds: &Thresholds) -> Result<Vec<NodeDiagnosis>, String> {
-    let named = name.rsplit('/').next().unwrap_or(name);
-    let subjects: Vec<Subject> = match (state.claim(named), state.node(named)) {
-        (Some(_), _) => vec![Subject::Claim(named.to_owned())],
-        (None, Some(node)) => {
-            vec![state.claim_of_node(node).map_or_else(|| Subject::Node(named.to_owned()), |c| Subject::Claim(c.name().to_owned()))]
-        }
-        (None, None) => {
-            let classes =
-                state.classes().filter(|c| c.class.name() == named).map(|c| Subject::Class(c.class.kind.clone(), named.to_owned()));
-            classes.chain(state.pool(named).map(|_| Subject::Pool(named.to_owned()))).collect()
-        }
-    };
-    if subjects.is_empty() {
-        return Err(format!("no NodeClaim, Node, NodePool or node class is called {named}"));
-    }
-    let mut diagnoses = Vec::new();
-    for subject in subjects {
-        match diagnose::judge(state, &subject, now, thresholds) {
-            Judgement::Sick(diagnosis, _) => diagnoses.push(*diagnosis),
-            Judgement::Waiting(Some(until)) => {
-                complain(&format!(
-                    "{named} waits at a stage, as machines do; it counts as stuck from {}",
-                    until.to_rfc3339_opts(SecondsFormat::Secs, true)
-                ));
-            }
-            Judgement::Waiting(None) | Judgement::Healthy => complain(&format!("nothing is wrong with {named}")),
-        }
-    }
-    Ok(diagnoses)
 }

@@ -1,6 +1,6 @@
 //! `nodewhy explain`: the page of a cause, or the list of causes.
 
-use super::{BAD_INPUT, complain, print};
+use super::{BAD_INPUT, answer, complain};
 use clap::Args;
 use engine::rules;
 use std::process::ExitCode;
@@ -15,8 +15,7 @@ pub fn run(args: &Explain) -> ExitCode {
     let Some(cause) = args.cause.as_deref() else {
         let width = rules::ALL.iter().map(|r| r.cause.len()).max().unwrap_or(0);
         let lines: Vec<String> = rules::ALL.iter().map(|r| format!("{:width$}  {}", r.cause, r.summary)).collect();
-        print(&(lines.join("\n") + "\n"));
-        return ExitCode::SUCCESS;
+        return answer(&(lines.join("\n") + "\n"));
     };
     let page =
         if cause.eq_ignore_ascii_case(rules::unknown::CAUSE) { Some(rules::unknown::PAGE) } else { rules::by_cause(cause).map(|r| r.page) };
@@ -24,6 +23,5 @@ pub fn run(args: &Explain) -> ExitCode {
         complain(&format!("no cause is called {cause}; nodewhy explain lists them"));
         return ExitCode::from(BAD_INPUT);
     };
-    print(page);
-    ExitCode::SUCCESS
+    answer(page)
 }

@@ -3,7 +3,7 @@
 use super::flags::AwsFlags;
 use super::{BAD_INPUT, Color, FailOn, block_on, color, complain, fail, print};
 use crate::ingest::dump;
-use crate::report;
+use crate::report::{self, counted_as};
 use aws::Aws;
 use aws::questions::Question;
 use chrono::Utc;
@@ -47,7 +47,7 @@ pub fn run(args: &Lint) -> ExitCode {
     let paths: Vec<PathBuf> = args.files.iter().chain(&args.more).cloned().collect();
     let mut files = lint::Files::default();
     let summary = dump::load(&paths, &mut files);
-    for complaint in &summary.complaints {
+    for complaint in summary.complaints.iter().chain(&summary.suspicions) {
         complain(&complaint.to_string());
     }
     if let Err(error) = ask_aws_about_images(&args.aws, &mut files) {
@@ -60,9 +60,10 @@ pub fn run(args: &Lint) -> ExitCode {
     if report.looked_at == 0 {
         return fail(&"nothing to lint: no EC2NodeClass, NodePool, ConfigMap kube-system/aws-auth or user data could be read", BAD_INPUT);
     }
-    match report::lint::render(&report.findings, args.output, color(args.color)) {
-        Ok(text) => print(&text),
-        Err(error) => return fail(&error, BAD_INPUT),
+    complain(&format!("{} checked, {} not known", counted_as(report.looked_at, "object"), summary.ignored));
+    let text = report::lint::render(&report, summary.ignored, args.output, color(args.color)).map_err(|error| error.to_string());
+    if let Err(error) = text.and_then(|text| print(&text)) {
+        return fail(&error, BAD_INPUT);
     }
     let least = if args.fail_on == FailOn::Certain { lint::Level::Error } else { lint::Level::Warning };
     let failed = report.findings.iter().any(|finding| finding.level >= least);

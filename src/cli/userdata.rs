@@ -91,7 +91,7 @@ pub fn run(args: &UserData) -> ExitCode {
         }
     } else {
         let summary = dump::load(&args.files, &mut state);
-        summary.complaints.iter().for_each(|complaint| complain(&complaint.to_string()));
+        summary.complaints.iter().chain(&summary.suspicions).for_each(|complaint| complain(&complaint.to_string()));
         clean = summary.complaints.is_empty();
     }
     let installed = state.karpenter();
@@ -130,10 +130,13 @@ pub fn run(args: &UserData) -> ExitCode {
     if pages.is_empty() {
         return fail(&nothing(args), BAD_INPUT);
     }
-    print(&match args.output {
+    let text = match args.output {
         UserDataFormat::Text => report::text(&pages, color(args.color)),
         UserDataFormat::Json => report::json(&pages),
-    });
+    };
+    if let Err(error) = print(&text) {
+        return fail(&error, BAD_INPUT);
+    }
     let fails = |page: &Page| {
         page.effective.defects.iter().any(|defect| match defect.consequence(page.machine.family) {
             Consequence::NoLaunch | Consequence::NoJoin => args.fail_on.is_some(),

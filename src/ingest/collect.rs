@@ -1,12 +1,17 @@
 //! `nodewhy collect`: the dump that `nodewhy diagnose -f` reads, without the secrets that user data may hold.
 
+use chrono::{DateTime, SecondsFormat, Utc};
 use readers::source_text;
 use serde_json::{Value, json};
 
-/// The objects as one JSON `List`.
+/// The annotation of the list that says when it was made: nothing else in a dump tells.
+pub const COLLECTED_AT: &str = "nodewhy.dev/collected-at";
+
+/// The objects as one JSON `List`, made at this time.
 #[must_use]
-pub fn list(objects: &[Value]) -> String {
-    json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string() + "\n"
+pub fn list(objects: &[Value], at: DateTime<Utc>) -> String {
+    let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
+    json!({"apiVersion": "v1", "kind": "List", "metadata": {"annotations": {COLLECTED_AT: at}}, "items": objects}).to_string() + "\n"
 }
 
 /// An object as it may leave the cluster: user data masked line by line, so that places in it stay right, and no access key ids.

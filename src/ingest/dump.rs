@@ -12,6 +12,8 @@ mod tests;
 mod text;
 mod yaml;
 
+use chrono::{DateTime, Utc};
+use engine::objects::PodStatus;
 use engine::objects::input::{Input, Object, Reading, TypeMeta};
 use engine::objects::sink::{ObjectText, Sink};
 use serde::Deserialize;
@@ -53,6 +55,12 @@ pub struct Summary {
     /// Objects of kinds that no rule reads.
     pub ignored: usize,
     pub complaints: Vec<Complaint>,
+    /// Where a file may have been cut off: it can be read to its end, and does not end as kubectl's output does.
+    pub suspicions: Vec<Complaint>,
+    /// When `nodewhy collect` made it, the latest where there are several.
+    pub collected: Option<DateTime<Utc>>,
+    /// When the newest of its files was written; the present for standard input.
+    pub written: Option<DateTime<Utc>>,
 }
 
 /// Reads files, directories (every .yaml, .yml and .json below them) and `-`.
@@ -67,6 +75,7 @@ pub fn load(paths: &[PathBuf], sink: &mut dyn Sink) -> Summary {
 fn load_path(path: &Path, sink: &mut dyn Sink, summary: &mut Summary) {
     let name = path.display().to_string();
     if path.as_os_str() == "-" {
+        summary.written = Some(Utc::now());
         return load_from("standard input", std::io::stdin().lock(), sink, summary);
     }
     if path.is_dir() {
@@ -80,7 +89,11 @@ fn load_path(path: &Path, sink: &mut dyn Sink, summary: &mut Summary) {
         return;
     }
     match File::open(path) {
-        Ok(file) => load_from(&name, file, sink, summary),
+        Ok(file) => {
+            let written = file.metadata().and_then(|metadata| metadata.modified()).ok().map(DateTime::from);
+            summary.written = summary.written.max(written);
+            load_from(&name, file, sink, summary);
+        }
         Err(error) => summary.complaints.push(of_file(&name, format!("cannot be read: {error}"))),
     }
 }
@@ -112,7 +125,7 @@ pub fn load_from(file: &str, from: impl Read, sink: &mut dyn Sink, summary: &mut
 fn load_in_blocks(block: usize, file: &str, mut from: impl Read, sink: &mut dyn Sink, summary: &mut Summary) {
     /// Enough to tell text from what is none, in bytes.
     const HEAD: u64 = 8_192;
-    let mut reader = Reader { file, document: 0, item: 0, complaints: 0, sink, summary };
+    let mut reader = Reader { file, document: 0, item: 0, complaints: 0, without_status: None, sink, summary };
     let mut head = Vec::new();
     if let Err(error) = from.by_ref().take(HEAD).read_to_end(&mut head)
         && head.is_empty()
@@ -135,6 +148,7 @@ fn load_in_blocks(block: usize, file: &str, mut from: impl Read, sink: &mut dyn 
             reader.json(&mut text);
         } else {
             reader.yaml(&mut text);
+            reader.suspect_the_end(&text);
         }
         if reader.document == 0 {
             reader.complain_of_file("the file is empty, but for comments at most; expected what kubectl get -o yaml or -o json prints");
@@ -169,6 +183,8 @@ struct Reader<'r> {
     document: usize,
     item: usize,
     complaints: usize,
+    /// Kind and name of the last object, where it came from an API server and its status did not come with it.
+    without_status: Option<String>,
     sink: &'r mut dyn Sink,
     summary: &'r mut Summary,
 }
@@ -201,10 +217,25 @@ impl Reader<'_> {
         }
     }
 
+    /// Says so where a file that can be read to its end may have been cut off there.
+    fn suspect_the_end(&mut self, text: &Text<'_>) {
+        let message = if let Some(object) = self.without_status.take() {
+            format!("the file ends with {object}, whose status is missing: it may be cut off here")
+        } else if !text.ends_a_line() && self.sink.expects_only_objects() {
+            "the last line does not end, as the last one that kubectl prints does: the file may be cut off here".to_owned()
+        } else {
+            return;
+        };
+        let Self { document, .. } = *self;
+        self.summary.suspicions.push(Complaint { file: self.file.to_owned(), document, item: 0, line: text.last_line(), message });
+    }
+
     fn take(&mut self, piece: Piece, source: ObjectText<'_>) {
         match piece {
             Piece::Object(object) => {
                 self.summary.objects += 1;
+                // What breaks off within a list is told there.
+                self.without_status = if self.item == 0 { without_status(&object) } else { None };
                 self.sink.object(*object, source);
             }
             Piece::Ignored => self.summary.ignored += 1,
@@ -266,6 +297,18 @@ fn read(type_: &TypeMeta, read: impl FnOnce(Input) -> Result<Object, String>) ->
             }
         },
     }
+}
+
+/// An object that an API server has stored, of a kind that always has a status there, and that has none.
+fn without_status(object: &Object) -> Option<String> {
+    let (kind, is_empty) = match object {
+        Object::Node(node) => ("Node", node.status.conditions.is_empty()),
+        Object::NodeClaim(claim) => ("NodeClaim", claim.status.conditions.is_empty()),
+        Object::Pod(pod) => ("Pod", pod.status == PodStatus::default()),
+        _ => return None,
+    };
+    let meta = object.meta();
+    (is_empty && !meta.uid.is_empty()).then(|| format!("{kind} {}", meta.name))
 }
 
 /// `NodeList` holds Nodes that do not say so themselves.

@@ -1,9 +1,10 @@
 //! How findings of `nodewhy lint` are shown: as a compiler does, as JSON, and as annotations of a GitHub workflow.
 
+use super::WIDTH;
 use super::snippet;
-use super::text::{WIDTH, wrap};
+use super::text::wrap;
 use clap::ValueEnum;
-use engine::lint::{Finding, Level};
+use engine::lint::{Finding, Level, Report};
 use serde_json::json;
 use std::fmt::Write;
 
@@ -19,12 +20,13 @@ pub enum Format {
     Github,
 }
 
-/// The findings in the given format; nothing, but for JSON, where there is none.
-pub fn render(findings: &[Finding], format: Format, color: bool) -> Result<String, serde_json::Error> {
+/// The findings in the given format; nothing, but for JSON, where there is none. `unknown` objects are of kinds that no rule reads.
+pub fn render(report: &Report, unknown: usize, format: Format, color: bool) -> Result<String, serde_json::Error> {
+    let findings = &report.findings;
     Ok(match format {
         Format::Text => findings.iter().map(|finding| text(finding, color)).collect::<Vec<_>>().join("\n"),
         Format::Json => {
-            let list = json!({"apiVersion": "nodewhy.dev/v1alpha1", "kind": "LintFindingList", "items": findings});
+            let list = json!({"apiVersion": "nodewhy.dev/v1alpha1", "kind": "LintFindingList", "checked": report.looked_at, "notKnown": unknown, "items": findings});
             serde_json::to_string_pretty(&list)? + "\n"
         }
         Format::Github => findings.iter().map(annotation).collect(),
@@ -52,7 +54,7 @@ fn text(finding: &Finding, color: bool) -> String {
     let _ = writeln!(out, "  --> {file}:{line}:{column}{field}");
     let number = if *exact { Some(*line) } else { blame.line.and_then(|line| usize::try_from(line).ok()) };
     if let (Some(excerpt), Some(number)) = (&blame.excerpt, number) {
-        out.push_str(&snippet::render(blame, excerpt, number, color));
+        out.push_str(&snippet::render(blame, excerpt, number, color, WIDTH));
     }
     if let Some(fix) = &finding.fix {
         out.push_str(&paragraph("  fix: ", 7, fix));

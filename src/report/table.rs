@@ -1,17 +1,20 @@
 //! One line a machine, in columns like kubectl's.
 
+use crate::report::judged;
 use chrono::{DateTime, Utc};
 use engine::api::NodeDiagnosis;
 use engine::case::duration;
+use engine::diagnose::survey::Survey;
 
 const HEAD: [&str; 9] = ["NAME", "CAUSE", "STAGE", "CONFIDENCE", "NODEPOOL", "NODE", "TERMINATES", "BLAME", "SUMMARY"];
 
-pub fn render(diagnoses: &[NodeDiagnosis], now: DateTime<Utc>) -> String {
-    if diagnoses.is_empty() {
-        return "Nothing is stuck.\n".to_owned();
+pub fn render(survey: &Survey, now: DateTime<Utc>) -> String {
+    let said = judged::sentences(&survey.judged).join("\n") + "\n";
+    if survey.diagnoses.is_empty() {
+        return said;
     }
     let mut rows: Vec<Vec<String>> = vec![HEAD.map(str::to_owned).to_vec()];
-    rows.extend(diagnoses.iter().filter_map(|d| row(d, now)));
+    rows.extend(survey.diagnoses.iter().filter_map(|d| row(d, now)));
     let widths: Vec<usize> = (0..HEAD.len()).map(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0)).collect();
     let mut out = String::new();
     for row in rows {
@@ -19,7 +22,7 @@ pub fn render(diagnoses: &[NodeDiagnosis], now: DateTime<Utc>) -> String {
         out.push_str(cells.join("   ").trim_end());
         out.push('\n');
     }
-    out
+    out + "\n" + &said
 }
 
 fn row(diagnosis: &NodeDiagnosis, now: DateTime<Utc>) -> Option<Vec<String>> {

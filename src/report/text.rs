@@ -1,24 +1,20 @@
 //! For people: a verdict as a good compiler would print it, machines with the same cause folded into one.
 
-use crate::report::snippet;
+use crate::report::{Style, judged, snippet};
 use chrono::{DateTime, SecondsFormat, Utc};
-use engine::api::{Blame, NodeDiagnosis, NodeDiagnosisStatus, Outcome};
+use engine::api::{Blame, Confidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome};
 use engine::case::duration;
+use engine::diagnose::survey::Survey;
 use std::fmt::Write;
 
-/// Characters that text is wrapped at.
-pub(super) const WIDTH: usize = 110;
-
-pub fn render(diagnoses: &[NodeDiagnosis], color: bool, now: DateTime<Utc>) -> String {
-    if diagnoses.is_empty() {
-        return "Nothing is stuck.\n".to_owned();
+pub fn render(survey: &Survey, style: Style) -> String {
+    let mut page = Page { out: String::new(), style };
+    for group in groups(&survey.diagnoses) {
+        page.group(&group);
+        page.out.push('\n');
     }
-    let mut page = Page { out: String::new(), color, now };
-    for (at, group) in groups(diagnoses).iter().enumerate() {
-        if at > 0 {
-            page.out.push('\n');
-        }
-        page.group(group);
+    for line in judged::sentences(&survey.judged) {
+        page.line(0, &line);
     }
     page.out
 }
@@ -45,22 +41,24 @@ fn groups(diagnoses: &[NodeDiagnosis]) -> Vec<Vec<(&NodeDiagnosis, &NodeDiagnosi
 
 struct Page {
     out: String,
-    color: bool,
-    now: DateTime<Utc>,
+    style: Style,
 }
 
 impl Page {
     fn bold(&self, text: &str) -> String {
-        if self.color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+        if self.style.color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    fn red(&self, text: &str) -> String {
-        if self.color { format!("\x1b[1;31m{text}\x1b[0m") } else { text.to_owned() }
+    /// Writes the first words of a text in red, where there is color.
+    fn redden(&self, text: &str, words: &str) -> String {
+        if self.style.color { text.replacen(words, &format!("\x1b[1;31m{words}\x1b[0m"), 1) } else { text.to_owned() }
     }
 
     fn line(&mut self, indent: usize, text: &str) {
-        for (at, line) in wrap(text, WIDTH - indent).into_iter().enumerate() {
-            let hang = if at > 0 { 2 } else { 0 };
+        const HANG: usize = 2;
+        let width = self.style.width.saturating_sub(indent);
+        for (at, line) in wrap_hanging(text, width, HANG).into_iter().enumerate() {
+            let hang = if at > 0 { HANG } else { 0 };
             let _ = writeln!(self.out, "{:width$}{line}", "", width = indent + hang);
         }
     }
@@ -76,12 +74,13 @@ impl Page {
 
     fn group(&mut self, group: &[(&NodeDiagnosis, &NodeDiagnosisStatus)]) {
         let Some((first, status)) = group.first() else { return };
-        let cause = self.red(&status.cause);
-        let who = who(group);
-        let stage = format!("{:?}", status.stage);
-        let until = status.ended_at.unwrap_or(self.now);
+        let until = status.ended_at.unwrap_or(self.style.now);
         let waited = duration(until - status.first_observed_at);
-        let _ = writeln!(self.out, "{cause} ({:?}): {}, stuck at {stage} for {waited}", status.confidence, self.bold(&who));
+        let head = format!("{} ({:?}): {}, stuck at {:?} for {waited}", status.cause, status.confidence, who(group), status.stage);
+        let from = self.out.len();
+        self.line(0, &head);
+        let head = self.redden(&self.out[from..], &status.cause);
+        self.out.replace_range(from.., &head);
         self.line(2, &status.summary);
         if group.len() > 1 {
             let names: Vec<&str> = group.iter().skip(1).map(|(d, _)| d.spec.subject.name.as_str()).collect();
@@ -94,7 +93,26 @@ impl Page {
         if let Some(blame) = &status.blame {
             self.blame(blame);
         }
-        self.details(status);
+        if self.style.details {
+            self.details(status);
+        } else {
+            self.next_step(&first.spec.subject.name, status);
+        }
+    }
+
+    /// What to do, and where the rest stands.
+    fn next_step(&mut self, name: &str, status: &NodeDiagnosisStatus) {
+        let open = status.unknowns.first().filter(|_| status.confidence != Confidence::Certain);
+        if let Some(unknown) = open {
+            self.line(2, &format!("not known: {}", unknown.question));
+            self.command(4, &unknown.command);
+        } else if let Some(Fix { summary, steps, .. }) = &status.fix {
+            self.line(2, &format!("fix: {summary}"));
+            if let Some(command) = steps.iter().find_map(|step| step.command.as_deref()) {
+                self.command(4, command);
+            }
+        }
+        self.line(2, &format!("more: nodewhy diagnose {name}; nodewhy explain {}", status.cause));
     }
 
     fn fate(&mut self, first: &NodeDiagnosis, group: &[(&NodeDiagnosis, &NodeDiagnosisStatus)]) {
@@ -109,10 +127,10 @@ impl Page {
         }
         let soonest = group.iter().filter_map(|(d, s)| Some((s.terminates_at?, &d.spec.subject.name))).min();
         if let Some((at, name)) = soonest {
-            let text = if at > self.now {
-                format!("Karpenter deletes {name} in {} ({}), and the evidence with it.", duration(at - self.now), clock(at))
+            let text = if at > self.style.now {
+                format!("Karpenter deletes {name} in {} ({}), and the evidence with it.", duration(at - self.style.now), clock(at))
             } else {
-                format!("Karpenter deletes {name} any moment now: its timeout passed {} ago.", duration(self.now - at))
+                format!("Karpenter deletes {name} any moment now: its timeout passed {} ago.", duration(self.style.now - at))
             };
             self.line(2, &text);
         }
@@ -122,7 +140,6 @@ impl Page {
         let namespace = blame.namespace.as_deref().filter(|n| !n.is_empty()).map_or_else(String::new, |n| format!(" in {n}"));
         let field = blame.field.as_deref().map_or_else(String::new, |f| format!(" {f}"));
         let place = format!("{}{namespace}{field}", blame.object);
-        self.out.push('\n');
         let (Some(line), Some(excerpt)) = (blame.line, &blame.excerpt) else {
             let text = format!("--> {place}");
             return self.line(2, &text);
@@ -132,7 +149,7 @@ impl Page {
             None => format!("{place}:{line}"),
         };
         self.line(2, &format!("--> {place}"));
-        self.out.push_str(&snippet::render(blame, excerpt, line as usize, self.color));
+        self.out.push_str(&snippet::render(blame, excerpt, line as usize, self.style.color, self.style.width));
     }
 
     fn details(&mut self, status: &NodeDiagnosisStatus) {
@@ -182,20 +199,17 @@ impl Page {
     }
 }
 
-/// `NodeClaim general-7xk2p`, or `12 NodeClaims of NodePool general, same cause`.
+/// `NodeClaim general-7xk2p`, or `NodeClaim general-7xk2p and 11 more of NodePool general`.
 fn who(group: &[(&NodeDiagnosis, &NodeDiagnosisStatus)]) -> String {
     let Some((first, _)) = group.first() else { return String::new() };
     let subject = &first.spec.subject;
+    let named = format!("{} {}", subject.kind, subject.name);
     if group.len() == 1 {
-        return format!("{} {}", subject.kind, subject.name);
+        return named;
     }
-    let of = first
-        .spec
-        .node_pool
-        .as_ref()
-        .filter(|_| subject.kind != "NodePool")
-        .map_or_else(String::new, |p| format!(" of NodePool {}", p.name));
-    format!("{} {}s{of}, same cause: {} and others", group.len(), subject.kind, subject.name)
+    let pool = first.spec.node_pool.as_ref().filter(|_| subject.kind != "NodePool");
+    let of = pool.map_or_else(String::new, |pool| format!(" of NodePool {}", pool.name));
+    format!("{named} and {} more{of}", group.len() - 1)
 }
 
 fn listed(names: &[&str]) -> String {
@@ -213,10 +227,16 @@ fn clock(at: DateTime<Utc>) -> String {
 
 /// Breaks at blanks; a word longer than a line stays whole, so that names and commands can be copied.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+    wrap_hanging(text, width, 0)
+}
+
+/// The same where all lines but the first are indented by `hang` characters.
+fn wrap_hanging(text: &str, width: usize, hang: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
+        let room = if lines.len() > 1 { width.saturating_sub(hang) } else { width };
         match lines.last_mut() {
-            Some(line) if line.is_empty() || line.chars().count() + 1 + word.chars().count() <= width => {
+            Some(line) if line.is_empty() || line.chars().count() + 1 + word.chars().count() <= room => {
                 if !line.is_empty() {
                     line.push(' ');
                 }

@@ -1,5 +1,6 @@
 //! What a machine will run, as text and as JSON. Every value and message is masked: user data holds secrets.
 
+use super::WIDTH;
 use super::snippet;
 use super::text::wrap;
 use engine::api::Blame;
@@ -212,7 +213,7 @@ impl Page<'_> {
         let blame = Blame::object(&class.api_version, &class.kind, class.name()).at(self.user_data(), defect.span);
         let (Some(line), Some(column), Some(excerpt)) = (blame.line, blame.column, &blame.excerpt) else { return };
         let _ = writeln!(out, "  --> {}:{line}:{column}", self.source);
-        out.push_str(&snippet::render(&blame, excerpt, line as usize, color));
+        out.push_str(&snippet::render(&blame, excerpt, line as usize, color, WIDTH));
     }
 }
 

@@ -4,9 +4,11 @@
 //! EKS ships a kind called `NodeDiagnostic`; that one captures logs and has nothing to do with this.
 
 pub mod crd;
+pub mod judged;
 pub mod limits;
 
 use chrono::{DateTime, Utc};
+use judged::Judged;
 use kube_derive::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -369,12 +371,13 @@ pub struct Condition {
 pub struct NodeDiagnosisList {
     pub api_version: String,
     pub kind: String,
+    pub judged: Judged,
     pub items: Vec<NodeDiagnosis>,
 }
 
 impl NodeDiagnosisList {
     #[must_use]
-    pub fn new(items: Vec<NodeDiagnosis>) -> Self {
-        Self { api_version: "nodewhy.dev/v1alpha1".into(), kind: "NodeDiagnosisList".into(), items }
+    pub fn new(items: Vec<NodeDiagnosis>, judged: Judged) -> Self {
+        Self { api_version: "nodewhy.dev/v1alpha1".into(), kind: "NodeDiagnosisList".into(), judged, items }
     }
 }

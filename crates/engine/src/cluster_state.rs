@@ -649,7 +649,13 @@ impl ClusterState {
         (seen == reason).then_some(*at)
     }
 
-    /// The newest time that any object carries: the clock of a dump.
+    /// When a kubelet last reported.
+    #[must_use]
+    pub fn newest_heartbeat(&self) -> Option<DateTime<Utc>> {
+        self.nodes.values().flat_map(|n| n.status.conditions.iter().filter_map(|c| *c.last_heartbeat_time)).max()
+    }
+
+    /// The newest time that any object carries.
     #[must_use]
     pub fn newest_time(&self) -> Option<DateTime<Utc>> {
         let claims = self.claims.values().flat_map(|c| {

@@ -2,6 +2,10 @@
 //!
 //! Pure and deterministic: equal worlds at equal times give equal bytes.
 
+mod named;
+pub mod survey;
+
+use crate::api::judged::JudgedBy;
 use crate::api::{
     Alternative, CAUSE_LABEL, Condition, Confidence, Evidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome, RuledOut, Stage, Unknown,
 };
@@ -13,6 +17,7 @@ use crate::cluster_state::{ClusterState, Subject};
 use crate::rules::{self, Rule};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
+use survey::Survey;
 
 /// What one look at a subject gave.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,15 +33,7 @@ pub enum Judgement {
 /// Every diagnosis of this cluster at this time, in the order of [`Case::all`].
 #[must_use]
 pub fn diagnose(cluster: &ClusterState, now: DateTime<Utc>, thresholds: &Thresholds) -> Vec<NodeDiagnosis> {
-    // A diagnosis is large, and a list that grows is copied. Room that is not used is never touched, and takes no memory.
-    let mut found = Vec::with_capacity(cluster.claims().size_hint().0);
-    for case in Case::all(cluster, now, thresholds) {
-        if let Judgement::Sick(diagnosis, _) = judge_case(&case, thresholds) {
-            found.push(*diagnosis);
-        }
-    }
-    found.shrink_to_fit();
-    found
+    Survey::of(cluster, now, JudgedBy::Given, thresholds).diagnoses
 }
 
 /// Judges one subject.

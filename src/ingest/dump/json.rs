@@ -2,12 +2,15 @@
 //!
 //! serde_json finds where each value ends. Between the items of a list nobody insists on commas: what can be read is.
 
-use super::list::{Notation, Stop};
+use super::list::{ListHead, Notation, Stop};
 use super::text::Text;
 use super::{Piece, Reader, read, without_place};
+use crate::ingest::collect::COLLECTED_AT;
+use chrono::{DateTime, Utc};
 use engine::objects::input::{Object, TypeMeta};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 
 pub(super) struct Json;
 
@@ -33,10 +36,10 @@ impl Notation for Json {
         (text.len() - rest.len(), stop)
     }
 
-    fn fields(text: &str, whole: bool, type_: &mut TypeMeta) -> (usize, Stop) {
+    fn fields(text: &str, whole: bool, head: &mut ListHead) -> (usize, Stop) {
         let mut rest = text.trim_start_matches(BETWEEN);
         while !rest.starts_with('}') {
-            match field(rest, type_) {
+            match field(rest, head) {
                 Ok((length, Stop::Items)) => return (text.len() - rest.len() + length, Stop::Items),
                 Ok((length, _)) => rest = rest[length..].trim_start_matches(BETWEEN),
                 Err((at, error)) => {
@@ -68,7 +71,7 @@ fn value(text: &str) -> serde_json::Result<&str> {
 }
 
 /// The field at the beginning of a text: its length, or as far as its first item. An error comes with the place of what is broken.
-fn field(text: &str, type_: &mut TypeMeta) -> Result<(usize, Stop), (usize, serde_json::Error)> {
+fn field(text: &str, head: &mut ListHead) -> Result<(usize, Stop), (usize, serde_json::Error)> {
     let quoted = value(text).map_err(|error| (0, error))?;
     let name: String = serde_json::from_str(quoted).map_err(|error| (0, error))?;
     let at = text.len() - text[quoted.len()..].trim_start_matches(BETWEEN).len();
@@ -77,20 +80,31 @@ fn field(text: &str, type_: &mut TypeMeta) -> Result<(usize, Stop), (usize, serd
     }
     let said = value(&text[at..]).map_err(|error| (at, error))?;
     match name.as_str() {
-        "apiVersion" => type_.api_version = serde_json::from_str(said).unwrap_or_default(),
-        "kind" => type_.kind = serde_json::from_str(said).unwrap_or_default(),
+        "apiVersion" => head.type_.api_version = serde_json::from_str(said).unwrap_or_default(),
+        "kind" => head.type_.kind = serde_json::from_str(said).unwrap_or_default(),
+        "metadata" => head.collected = collected(said),
         _ => {}
     }
     Ok((at + said.len(), Stop::End))
 }
 
+/// When `nodewhy collect` made the list of this metadata.
+fn collected(metadata: &str) -> Option<DateTime<Utc>> {
+    #[derive(Deserialize)]
+    struct Metadata {
+        annotations: BTreeMap<String, String>,
+    }
+    let metadata: Metadata = serde_json::from_str(metadata).ok()?;
+    metadata.annotations.get(COLLECTED_AT)?.parse().ok()
+}
+
 /// Goes over the document at the beginning of a text, to its items or its end, and tells how many bytes it went.
-fn document(text: &str, whole: bool, type_: &mut TypeMeta) -> (usize, Stop) {
+fn document(text: &str, whole: bool, head: &mut ListHead) -> (usize, Stop) {
     if text.starts_with('[') {
         return (1, Stop::Items);
     }
     if let Some(behind) = text.strip_prefix('{') {
-        match Json::fields(behind, whole, type_) {
+        match Json::fields(behind, whole, head) {
             (bytes, Stop::Items) => return (1 + bytes, Stop::Items),
             (_, Stop::End) => {}
             stopped => return stopped,
@@ -123,13 +137,13 @@ impl Reader<'_> {
     fn json_document(&mut self, text: &mut Text<'_>) {
         loop {
             let rest = text.rest();
-            let mut type_ = TypeMeta::default();
-            match document(rest, text.is_whole(), &mut type_) {
+            let mut head = ListHead::default();
+            match document(rest, text.is_whole(), &mut head) {
                 (_, Stop::More) => text.more(),
                 (bytes, Stop::Items) => {
                     let in_object = rest.starts_with('{');
                     text.pass(bytes);
-                    self.list::<Json>(text, type_, in_object);
+                    self.list::<Json>(text, head, in_object);
                     return;
                 }
                 (bytes, Stop::End) => {

@@ -2,7 +2,16 @@
 
 use super::text::{Lines, Text};
 use super::{ObjectText, Piece, Reader, abreast, type_of_items};
+use chrono::{DateTime, Utc};
 use engine::objects::input::TypeMeta;
+
+/// What a list says of itself.
+#[derive(Debug, Default)]
+pub(super) struct ListHead {
+    pub type_: TypeMeta,
+    /// When `nodewhy collect` made it.
+    pub collected: Option<DateTime<Utc>>,
+}
 
 /// How lists are written.
 pub(super) trait Notation {
@@ -10,7 +19,7 @@ pub(super) trait Notation {
     fn items<'t>(text: &'t str, whole: bool, items: &mut Vec<&'t str>) -> (usize, Stop);
 
     /// Goes over the fields of the object or document that the list stands in, and tells how many bytes it went.
-    fn fields(text: &str, whole: bool, type_: &mut TypeMeta) -> (usize, Stop);
+    fn fields(text: &str, whole: bool, head: &mut ListHead) -> (usize, Stop);
 
     /// Reads an item. One that does not say its kind has that of its list.
     fn read(item: &str, type_of_items: &TypeMeta) -> Piece;
@@ -39,20 +48,20 @@ struct Kept {
 /// What is known of a list of which items were read.
 #[derive(Default)]
 struct List {
-    type_: TypeMeta,
+    head: ListHead,
     count: usize,
     kept: Vec<Kept>,
 }
 
 impl Reader<'_> {
     /// Reads a list from its first item, and the fields after its items where it stands in an object.
-    pub(super) fn list<N: Notation>(&mut self, text: &mut Text<'_>, type_: TypeMeta, in_object: bool) -> TypeMeta {
-        let mut list = List { type_, ..List::default() };
+    pub(super) fn list<N: Notation>(&mut self, text: &mut Text<'_>, head: ListHead, in_object: bool) -> TypeMeta {
+        let mut list = List { head, ..List::default() };
         let mut in_items = true;
         loop {
             let (rest, whole) = (text.rest(), text.is_whole());
             let mut cut = Vec::new();
-            let (bytes, stop) = if in_items { N::items(rest, whole, &mut cut) } else { N::fields(rest, whole, &mut list.type_) };
+            let (bytes, stop) = if in_items { N::items(rest, whole, &mut cut) } else { N::fields(rest, whole, &mut list.head) };
             self.items::<N>(&cut, text.lines(), &mut list);
             text.pass(bytes);
             match stop {
@@ -74,19 +83,21 @@ impl Reader<'_> {
             }
         }
         self.kept::<N>(&mut list);
-        list.type_
+        self.summary.collected = self.summary.collected.max(list.head.collected);
+        list.head.type_
     }
 
     /// Reads a list that is held from its first item to its last.
-    pub(super) fn held_list<N: Notation>(&mut self, items: &[&str], lines: Lines<'_>, type_: TypeMeta) {
-        let mut list = List { type_, ..List::default() };
+    pub(super) fn held_list<N: Notation>(&mut self, items: &[&str], lines: Lines<'_>, head: ListHead) {
+        let mut list = List { head, ..List::default() };
         self.items::<N>(items, lines, &mut list);
         self.kept::<N>(&mut list);
+        self.summary.collected = self.summary.collected.max(list.head.collected);
     }
 
     /// Reads items side by side, and takes them in in their order.
     fn items<N: Notation>(&mut self, items: &[&str], mut lines: Lines<'_>, list: &mut List) {
-        let type_of_items = type_of_items(&list.type_);
+        let type_of_items = type_of_items(&list.head.type_);
         abreast::read(
             items,
             |item| N::read(item, &type_of_items),
@@ -105,7 +116,7 @@ impl Reader<'_> {
 
     /// Reads what waited for the list to say its kind.
     fn kept<N: Notation>(&mut self, list: &mut List) {
-        let type_of_items = type_of_items(&list.type_);
+        let type_of_items = type_of_items(&list.head.type_);
         for Kept { number, line, column, text } in list.kept.drain(..) {
             self.item = number;
             self.take(N::read(&text, &type_of_items), ObjectText { file: self.file, text: &text, line, column, items: &[] });

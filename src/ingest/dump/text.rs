@@ -40,6 +40,16 @@ impl<'r> Text<'r> {
         self.ended
     }
 
+    /// Whether its last line is a whole one.
+    pub(super) fn ends_a_line(&self) -> bool {
+        self.held.is_empty() || self.held.ends_with('\n')
+    }
+
+    /// The number of the last line, once everything was passed.
+    pub(super) fn last_line(&self) -> usize {
+        self.line - usize::from(self.ends_a_line() && self.line > 1)
+    }
+
     /// Why it ended too soon.
     pub(super) fn error(&mut self) -> Option<io::Error> {
         self.error.take()

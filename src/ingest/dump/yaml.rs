@@ -1,9 +1,10 @@
 //! YAML as kubectl prints it, cut apart by its lines: documents, and the items of a `List`.
 
-use super::list::{Notation, Stop};
+use super::list::{ListHead, Notation, Stop};
 use super::narrow::{narrow, whole};
 use super::text::Text;
 use super::{Piece, Reader, read_value, without_place};
+use crate::ingest::collect::COLLECTED_AT;
 use engine::objects::input::TypeMeta;
 
 pub(super) struct Yaml;
@@ -28,7 +29,7 @@ impl Notation for Yaml {
         (began, if whole { Stop::End } else { Stop::More })
     }
 
-    fn fields(text: &str, whole: bool, type_: &mut TypeMeta) -> (usize, Stop) {
+    fn fields(text: &str, whole: bool, head: &mut ListHead) -> (usize, Stop) {
         let mut items = false;
         for (at, line) in lines(text, whole) {
             if separates(line) {
@@ -38,8 +39,9 @@ impl Notation for Yaml {
                 return (at, Stop::Items);
             }
             match line.split_once(": ") {
-                Some(("apiVersion", value)) => value.trim().trim_matches(['"', '\'']).clone_into(&mut type_.api_version),
-                Some(("kind", value)) => value.trim().trim_matches(['"', '\'']).clone_into(&mut type_.kind),
+                Some(("apiVersion", value)) => plain(value).clone_into(&mut head.type_.api_version),
+                Some(("kind", value)) => plain(value).clone_into(&mut head.type_.kind),
+                Some((key, value)) if key.trim_start() == COLLECTED_AT => head.collected = plain(value).parse().ok(),
                 _ => items = line.trim_end() == "items:" || (items && line.starts_with('#')),
             }
         }
@@ -53,6 +55,11 @@ impl Notation for Yaml {
             piece => piece,
         }
     }
+}
+
+/// A scalar without blanks and quotes around it.
+fn plain(value: &str) -> &str {
+    value.trim().trim_matches(['"', '\''])
 }
 
 /// The lines of a text, each with the place where it begins. One that may go on, as more text is to come, is none yet.
@@ -80,14 +87,14 @@ fn goes_on(line: &str) -> bool {
 }
 
 /// The items of a list that is held from its beginning to its end. `None` where the document is no such list.
-fn list(document: &str) -> Option<(TypeMeta, Vec<&str>)> {
-    let (mut type_, mut items) = (TypeMeta::default(), Vec::new());
+fn list(document: &str) -> Option<(ListHead, Vec<&str>)> {
+    let (mut head, mut items) = (ListHead::default(), Vec::new());
     let mut rest = document;
-    while let (bytes, Stop::Items) = Yaml::fields(rest, true, &mut type_) {
+    while let (bytes, Stop::Items) = Yaml::fields(rest, true, &mut head) {
         rest = &rest[bytes..];
         rest = &rest[Yaml::items(rest, true, &mut items).0..];
     }
-    (type_.kind.ends_with("List") && !items.is_empty()).then_some((type_, items))
+    (head.type_.kind.ends_with("List") && !items.is_empty()).then_some((head, items))
 }
 
 /// Whether the first item says its kind itself, as kubectl prints it; `None` where it may still come.
@@ -148,12 +155,12 @@ impl Reader<'_> {
     fn yaml_document(&mut self, text: &mut Text<'_>) {
         loop {
             let (rest, whole) = (text.rest(), text.is_whole());
-            let mut type_ = TypeMeta::default();
-            let end = match Yaml::fields(rest, whole, &mut type_) {
+            let mut head = ListHead::default();
+            let end = match Yaml::fields(rest, whole, &mut head) {
                 (first, Stop::Items) => match first_says_its_kind(&rest[first..], whole) {
                     Some(true) => {
                         text.pass(first);
-                        return self.yaml_list(text, type_);
+                        return self.yaml_list(text, head);
                     }
                     Some(false) => end_of_document(rest, whole),
                     None => None,
@@ -170,10 +177,10 @@ impl Reader<'_> {
     }
 
     /// Reads a list from its first item.
-    fn yaml_list(&mut self, text: &mut Text<'_>, type_: TypeMeta) {
+    fn yaml_list(&mut self, text: &mut Text<'_>, head: ListHead) {
         self.document += 1;
         let line = text.line();
-        let type_ = self.list::<Yaml>(text, type_, true);
+        let type_ = self.list::<Yaml>(text, head, true);
         if type_.kind.is_empty() && self.sink.expects_only_objects() {
             self.complain(
                 line,
@@ -189,7 +196,7 @@ impl Reader<'_> {
         }
         self.document += 1;
         match list(document) {
-            Some((type_, items)) => self.held_list::<Yaml>(&items, text.lines(), type_),
+            Some((head, items)) => self.held_list::<Yaml>(&items, text.lines(), head),
             None => self.take(read(document, &TypeMeta::default()), text.source(self.file, document)),
         }
     }

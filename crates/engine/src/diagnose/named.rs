@@ -1,0 +1,109 @@
+//! The diagnoses of one name: a machine, or all machines of a NodePool or a node class.
+
+use super::survey::Survey;
+use crate::api::NodeDiagnosis;
+use crate::api::judged::About;
+use crate::cluster_state::{ClusterState, Subject};
+use crate::objects::{Node, NodeClaim};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Survey {
+    /// What of it concerns a NodeClaim, Node, NodePool or node class, an instance id or a providerID; `None` where nothing is called so.
+    /// `KIND/NAME` is understood as kubectl does.
+    #[must_use]
+    pub fn of_name(mut self, cluster: &ClusterState, name: &str) -> Option<Self> {
+        let subjects = subjects(cluster, name);
+        if subjects.is_empty() {
+            return None;
+        }
+        let machines: BTreeSet<&str> = subjects.iter().flat_map(|subject| machines(cluster, subject)).collect();
+        self.judged.about = subjects.iter().map(|subject| about(cluster, subject, &self.diagnoses)).collect();
+        self.diagnoses.retain(|diagnosis| subjects.iter().any(|subject| concerns(diagnosis, subject)));
+        self.judged.waiting.retain(|waiting| machines.contains(waiting.name.as_str()));
+        if let Some(otherwise) = &mut self.judged.otherwise {
+            otherwise.also_stuck.retain(|stuck| machines.contains(stuck.name.as_str()));
+            otherwise.not_stuck.retain(|name| machines.contains(name.as_str()));
+            if otherwise.also_stuck.is_empty() && otherwise.not_stuck.is_empty() {
+                self.judged.otherwise = None;
+            }
+        }
+        self.judged.stuck = self.diagnoses.len();
+        Some(self)
+    }
+}
+
+/// What is called so: a machine first, else whatever launches machines.
+fn subjects(cluster: &ClusterState, name: &str) -> Vec<Subject> {
+    let (kind, named) = match name.split_once('/') {
+        Some((kind, named)) if !kind.contains(':') && !named.contains('/') => (Some(kind.to_ascii_lowercase()), named),
+        _ => (None, name.rsplit('/').next().unwrap_or(name)),
+    };
+    let may_be = |singular: &str, plural: &str| kind.as_deref().is_none_or(|kind| kind == singular || kind == plural);
+    let of_node = |node: &Node| {
+        cluster.claim_of_node(node).map_or_else(|| Subject::Node(node.name().to_owned()), |claim| Subject::Claim(claim.name().to_owned()))
+    };
+    let claim = cluster.claim(named).filter(|_| may_be("nodeclaim", "nodeclaims")).map(|claim| Subject::Claim(claim.name().to_owned()));
+    let node = || cluster.node(named).filter(|_| may_be("node", "nodes")).map(of_node);
+    let is_claims = |claim: &&NodeClaim| claim.instance_id() == Some(named) || claim.status.provider_id == *name;
+    let is_nodes = |node: &&Node| node.instance_id() == Some(named) || node.spec.provider_id == *name;
+    let of_instance = || {
+        let claim = cluster.claims().find(is_claims).map(|claim| Subject::Claim(claim.name().to_owned()));
+        claim.or_else(|| cluster.nodes().find(is_nodes).map(of_node)).filter(|_| kind.is_none())
+    };
+    if let Some(machine) = claim.or_else(node).or_else(of_instance) {
+        return vec![machine];
+    }
+    let pool = cluster.pool(named).filter(|_| may_be("nodepool", "nodepools")).map(|_| Subject::Pool(named.to_owned()));
+    let is_class = |kind: &str| may_be(&kind.to_ascii_lowercase(), &format!("{}es", kind.to_ascii_lowercase()));
+    let classes = cluster.classes().filter(|facts| facts.class.name() == named && is_class(&facts.class.kind));
+    pool.into_iter().chain(classes.map(|facts| Subject::Class(facts.class.kind.clone(), named.to_owned()))).collect()
+}
+
+/// The names of its machines, as their diagnoses are called.
+fn machines<'c>(cluster: &'c ClusterState, subject: &'c Subject) -> Vec<&'c str> {
+    match subject {
+        Subject::Claim(name) | Subject::Node(name) => vec![name],
+        Subject::Pool(name) => cluster.claims_of_pool(name).map(NodeClaim::name).collect(),
+        Subject::Class(kind, name) => cluster.claims_of_class(kind, name).map(NodeClaim::name).collect(),
+    }
+}
+
+/// `NodePool` and `general`.
+fn kind_and_name(subject: &Subject) -> (&str, &str) {
+    match subject {
+        Subject::Claim(name) => ("NodeClaim", name),
+        Subject::Node(name) => ("Node", name),
+        Subject::Pool(name) => ("NodePool", name),
+        Subject::Class(kind, name) => (kind, name),
+    }
+}
+
+fn is_blamed(diagnosis: &NodeDiagnosis, (kind, name): (&str, &str)) -> bool {
+    let blame = diagnosis.status.as_ref().and_then(|status| status.blame.as_ref());
+    blame.is_some_and(|blame| (blame.kind.as_str(), blame.name.as_str()) == (kind, name))
+}
+
+/// Whether a diagnosis is of this subject, of one of its machines, or calls it the object to change.
+fn concerns(diagnosis: &NodeDiagnosis, subject: &Subject) -> bool {
+    let (kind, name) = kind_and_name(subject);
+    let spec = &diagnosis.spec;
+    let is_itself = (spec.subject.kind.as_str(), spec.subject.name.as_str()) == (kind, name);
+    let is_machine = match subject {
+        Subject::Claim(_) | Subject::Node(_) => false,
+        Subject::Pool(_) => spec.node_pool.as_ref().is_some_and(|pool| pool.name == *name),
+        Subject::Class(..) => spec.node_class.as_ref().is_some_and(|class| class.name == *name),
+    };
+    is_itself || is_machine || (!matches!(subject, Subject::Claim(_) | Subject::Node(_)) && is_blamed(diagnosis, (kind, name)))
+}
+
+fn about(cluster: &ClusterState, subject: &Subject, diagnoses: &[NodeDiagnosis]) -> About {
+    let (kind, name) = kind_and_name(subject);
+    let mut causes = BTreeMap::new();
+    let concerned = || diagnoses.iter().filter(|diagnosis| concerns(diagnosis, subject));
+    for status in concerned().filter_map(|diagnosis| diagnosis.status.as_ref()) {
+        *causes.entry(status.cause.to_string()).or_insert(0) += 1;
+    }
+    let blamed = concerned().filter(|diagnosis| is_blamed(diagnosis, (kind, name))).count();
+    let node_claims = machines(cluster, subject).len();
+    About { kind: kind.to_owned(), name: name.to_owned(), node_claims, causes, blamed }
+}

@@ -1,0 +1,98 @@
+//! Everything judged at one time, and what was looked at for it.
+
+use super::{Judgement, judge_case};
+use crate::api::judged::{AlsoStuck, Judged, JudgedBy, Otherwise, WaitingMachine};
+use crate::api::{Confidence, NodeDiagnosis, Stage};
+use crate::case::Case;
+use crate::case::stage::Thresholds;
+use crate::cluster_state::ClusterState;
+use crate::objects::input::Input;
+use crate::rules;
+use chrono::{DateTime, Utc};
+use std::collections::BTreeSet;
+
+/// The diagnoses of a cluster, and what they were judged from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Survey {
+    /// In the order of [`Case::all`].
+    pub diagnoses: Vec<NodeDiagnosis>,
+    pub judged: Judged,
+}
+
+impl Survey {
+    /// Judges everything at one time.
+    #[must_use]
+    pub fn of(cluster: &ClusterState, now: DateTime<Utc>, clock: JudgedBy, thresholds: &Thresholds) -> Self {
+        // A diagnosis is large, and a list that grows is copied. Room that is not used is never touched, and takes no memory.
+        let mut diagnoses = Vec::with_capacity(cluster.claims().size_hint().0);
+        let mut waiting = Vec::new();
+        // Those whose machines have an open verdict: what is proven lacks nothing.
+        let mut stages = BTreeSet::new();
+        for case in Case::all(cluster, now, thresholds) {
+            match judge_case(&case, thresholds) {
+                Judgement::Sick(diagnosis, _) => {
+                    let is_open = diagnosis.status.as_ref().is_some_and(|status| status.confidence != Confidence::Certain);
+                    stages.extend(is_open.then_some(case.stage()));
+                    diagnoses.push(*diagnosis);
+                }
+                // Without a time it waits for nothing but a change: a machine that drains.
+                Judgement::Waiting(Some(until)) => {
+                    let (name, stage, since) = (case.diagnosis_name(), case.stage(), case.wait.since);
+                    waiting.push(WaitingMachine { name, stage, since, until });
+                }
+                Judgement::Waiting(None) | Judgement::Healthy => {}
+            }
+        }
+        diagnoses.shrink_to_fit();
+        waiting.sort_by(|a, b| (a.since, &a.name).cmp(&(b.since, &b.name)));
+        let read_at = |stage: Stage| rules::of_stage(stage).into_iter().flat_map(|of_stage| of_stage.reads.iter().copied());
+        // Without the first two nothing is judged: that they are missing is always worth a word.
+        let wanted: BTreeSet<Input> = [Input::NodeClaims, Input::Nodes].into_iter().chain(stages.into_iter().flat_map(read_at)).collect();
+        let missing = |input: &Input| !input.may_be_absent() && cluster.missing(*input).is_some();
+        let judged = Judged {
+            about: Vec::new(),
+            at: now,
+            clock,
+            node_claims: cluster.claims().count(),
+            nodes: cluster.nodes().count(),
+            node_pools: cluster.pools().count(),
+            node_classes: cluster.classes().count(),
+            stuck: diagnoses.len(),
+            waiting,
+            missing: wanted.into_iter().filter(missing).map(|input| input.name().to_owned()).collect(),
+            otherwise: None,
+        };
+        Self { diagnoses, judged }
+    }
+
+    /// The same where nobody knows which of two times the dump was made at: what differs at the other one is told.
+    #[must_use]
+    pub fn or_at(mut self, cluster: &ClusterState, at: DateTime<Utc>, clock: JudgedBy, thresholds: &Thresholds) -> Self {
+        let other = Self::of(cluster, at, clock, thresholds);
+        let (here, there) = (self.names(), other.names());
+        let not_stuck: Vec<String> = here.difference(&there).map(|name| (*name).to_owned()).collect();
+        let only_there = other.diagnoses.iter().filter(|d| d.metadata.name.as_deref().is_some_and(|name| !here.contains(name)));
+        let also_stuck: Vec<AlsoStuck> = only_there.filter_map(in_short).collect();
+        if !also_stuck.is_empty() || !not_stuck.is_empty() {
+            self.judged.otherwise = Some(Otherwise { at, clock, also_stuck, not_stuck });
+        }
+        self
+    }
+
+    /// How sure the surest verdict is, at either time.
+    #[must_use]
+    pub fn surest(&self) -> Option<Confidence> {
+        let here = self.diagnoses.iter().filter_map(|d| d.status.as_ref()).map(|status| status.confidence);
+        let otherwise = self.judged.otherwise.iter().flat_map(|otherwise| &otherwise.also_stuck).map(|stuck| stuck.confidence);
+        here.chain(otherwise).max()
+    }
+
+    fn names(&self) -> BTreeSet<&str> {
+        self.diagnoses.iter().filter_map(|d| d.metadata.name.as_deref()).collect()
+    }
+}
+
+fn in_short(diagnosis: &NodeDiagnosis) -> Option<AlsoStuck> {
+    let (name, status) = (diagnosis.metadata.name.clone()?, diagnosis.status.as_ref()?);
+    Some(AlsoStuck { name, cause: status.cause.clone(), confidence: status.confidence, summary: status.summary.clone() })
+}

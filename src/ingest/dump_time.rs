@@ -1,0 +1,91 @@
+//! When a dump was made, as far as it can be told.
+//!
+//! Kubernetes puts no time on what it prints. `nodewhy collect` does; else the kubelets' reports bound it, and where a dump has none, the
+//! file's own time and the newest time in it are two guesses, and both are judged.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use engine::api::judged::JudgedBy;
+
+/// What is known of a dump's time.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Known {
+    /// What `nodewhy collect` wrote into it.
+    pub collected: Option<DateTime<Utc>>,
+    /// The newest time that any object carries.
+    pub newest: Option<DateTime<Utc>>,
+    /// When a kubelet last reported.
+    pub heartbeat: Option<DateTime<Utc>>,
+    /// When the newest of its files was written; the present for standard input.
+    pub written: Option<DateTime<Utc>>,
+}
+
+/// A kubelet reports its state at least so often.
+/// Source: kubernetes v1.36.3 pkg/kubelet/apis/config/v1beta1/defaults.go `NodeStatusReportFrequency`.
+const REPORTS: TimeDelta = TimeDelta::minutes(5);
+/// A file that was written longer than this after all that is in it is a copy: its own time tells nothing.
+const PLAUSIBLE: TimeDelta = TimeDelta::hours(24);
+
+/// A time, and where it comes from.
+pub type Clock = (DateTime<Utc>, JudgedBy);
+
+/// The time to judge at, and the other one that is as plausible. `None` where nothing carries a time.
+#[must_use]
+pub fn of(known: Known) -> Option<(Clock, Option<Clock>)> {
+    let Known { collected, newest, heartbeat, written } = known;
+    if let Some(collected) = collected {
+        // A file beside it may have been made later.
+        return Some(((newest.map_or(collected, |newest| newest.max(collected)), JudgedBy::Collected), None));
+    }
+    let Some(newest) = newest else { return written.map(|at| ((at, JudgedBy::Written), None)) };
+    let newest_too = (newest, JudgedBy::Newest);
+    // Clocks differ by seconds; a file that is older than what is in it was unpacked or checked out.
+    let Some(written) = written.filter(|at| *at > newest) else { return Some((newest_too, None)) };
+    let later = (written, JudgedBy::Written);
+    let reported = heartbeat.is_some_and(|at| newest - at <= REPORTS);
+    Some(match (reported, written - newest) {
+        (true, since) if since <= REPORTS * 2 => (later, None),
+        (true, _) => (newest_too, None),
+        (false, since) if since <= PLAUSIBLE => (later, Some(newest_too)),
+        (false, _) => (newest_too, Some(later)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(minutes: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::minutes(minutes)
+    }
+
+    #[test]
+    fn what_collect_wrote_counts() {
+        let known = Known { collected: Some(at(60)), newest: Some(at(10)), heartbeat: None, written: Some(at(9_000)) };
+        assert_eq!(of(known), Some(((at(60), JudgedBy::Collected), None)));
+    }
+
+    #[test]
+    fn kubelets_that_report_bound_the_time() {
+        let known = |written| Known { collected: None, newest: Some(at(100)), heartbeat: Some(at(98)), written: Some(at(written)) };
+        assert_eq!(of(known(104)), Some(((at(104), JudgedBy::Written), None)), "just written");
+        assert_eq!(of(known(200)), Some(((at(100), JudgedBy::Newest), None)), "a copy of an older dump");
+        assert_eq!(of(known(50)), Some(((at(100), JudgedBy::Newest), None)), "checked out with the time of its commit");
+    }
+
+    #[test]
+    fn without_reports_both_times_are_judged() {
+        let known = |written| Known { collected: None, newest: Some(at(100)), heartbeat: None, written: Some(at(written)) };
+        let (newest, later) = ((at(100), JudgedBy::Newest), |minutes| (at(minutes), JudgedBy::Written));
+        assert_eq!(of(known(120)), Some((later(120), Some(newest))));
+        assert_eq!(of(known(100_000)), Some((newest, Some(later(100_000)))));
+        assert_eq!(of(known(99)), Some((newest, None)));
+        let old_report = Known { heartbeat: Some(at(10)), ..known(120) };
+        assert_eq!(of(old_report), Some((later(120), Some(newest))), "the kubelets died long before");
+    }
+
+    #[test]
+    fn a_dump_without_any_time_was_made_when_it_was_written() {
+        assert_eq!(of(Known { written: Some(at(7)), ..Known::default() }), Some(((at(7), JudgedBy::Written), None)));
+        assert_eq!(of(Known::default()), None);
+    }
+}

@@ -1,0 +1,118 @@
+//! What was judged, and when, in sentences: an all-clear is worth what was looked at.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use engine::api::judged::{About, AlsoStuck, Judged, JudgedBy, Otherwise};
+use engine::case::duration;
+
+/// Machines that are named of those that another time would call stuck.
+const NAMED: usize = 5;
+
+/// What was judged; what it lacks; what another time would have given.
+pub fn sentences(judged: &Judged) -> Vec<String> {
+    let mut sentences = vec![answer(judged)];
+    sentences.extend(judged.about.iter().filter_map(causes));
+    sentences.extend(missing(judged));
+    sentences.extend(judged.otherwise.as_ref().map(otherwise));
+    sentences
+}
+
+/// `Judged 3 NodeClaims, 212 Nodes at 2026-01-15T18:00:51Z (the newest time in the dump): nothing is stuck; 2 wait, the longest for
+/// 1m 12s at Join.`
+fn answer(judged: &Judged) -> String {
+    let what = if judged.about.is_empty() {
+        everything(judged)
+    } else {
+        judged.about.iter().map(|about| format!("{} {}", about.kind, about.name)).collect::<Vec<_>>().join(" and ")
+    };
+    let stuck = match judged.stuck {
+        0 => "nothing is stuck".to_owned(),
+        1 => "1 is stuck".to_owned(),
+        stuck => format!("{stuck} are stuck"),
+    };
+    let waiting = match judged.waiting.as_slice() {
+        [] => String::new(),
+        [one] => format!(
+            "; {} waits at {:?} for {}, as machines do, and counts as stuck from {}",
+            one.name,
+            one.stage,
+            duration(judged.at - one.since),
+            clock(one.until)
+        ),
+        [longest, ..] => {
+            format!("; {} wait, the longest for {} at {:?}", judged.waiting.len(), duration(judged.at - longest.since), longest.stage)
+        }
+    };
+    format!("Judged {what} at {} ({}): {stuck}{waiting}.", clock(judged.at), source(judged.clock))
+}
+
+fn everything(judged: &Judged) -> String {
+    let others = [(judged.node_pools, "NodePool"), (judged.node_classes, "node class")];
+    let machines = [(judged.node_claims, "NodeClaim"), (judged.nodes, "Node")];
+    let counted = if judged.node_claims + judged.nodes > 0 { machines } else { others };
+    counted.map(|(count, what)| counted_as(count, what)).join(", ")
+}
+
+/// `NodePool general has 12 NodeClaims; stuck: 2 KubeletRefusesLabels, 1 Unknown; it is to blame for 2.`
+fn causes(about: &About) -> Option<String> {
+    let About { kind, name, node_claims, causes, blamed } = about;
+    if is_machine(about) {
+        return None;
+    }
+    let counted: Vec<String> = causes.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
+    let stuck = if counted.is_empty() { "none".to_owned() } else { counted.join(", ") };
+    let blamed = if *blamed > 0 { format!("; it is to blame for {blamed}") } else { String::new() };
+    Some(format!("{kind} {name} has {}; stuck: {stuck}{blamed}.", counted_as(*node_claims, "NodeClaim")))
+}
+
+fn is_machine(about: &About) -> bool {
+    matches!(about.kind.as_str(), "NodeClaim" | "Node")
+}
+
+fn missing(judged: &Judged) -> Option<String> {
+    if judged.missing.is_empty() {
+        return None;
+    }
+    let lacking = judged.missing.join(", ");
+    Some(match judged.clock {
+        JudgedBy::Present => format!("Not read: {lacking}."),
+        _ => format!("The dump lacks {lacking}: nodewhy collect would have them."),
+    })
+}
+
+fn otherwise(otherwise: &Otherwise) -> String {
+    let Otherwise { at, clock: by, also_stuck, not_stuck } = otherwise;
+    let named = |names: Vec<String>| {
+        let more = names.len().saturating_sub(NAMED);
+        let shown = names.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
+        if more > 0 { format!("{shown} and {more} more") } else { shown }
+    };
+    let in_short = |stuck: &AlsoStuck| format!("{} ({} {:?})", stuck.name, stuck.cause, stuck.confidence);
+    let mut differs = Vec::new();
+    if !also_stuck.is_empty() {
+        differs.push(format!("also stuck: {}", named(also_stuck.iter().map(in_short).collect())));
+    }
+    if !not_stuck.is_empty() {
+        differs.push(format!("not stuck yet: {}", named(not_stuck.clone())));
+    }
+    format!("The dump does not say when it was made. At {} ({}), {}. --now sets the time.", clock(*at), source(*by), differs.join("; "))
+}
+
+const fn source(clock: JudgedBy) -> &'static str {
+    match clock {
+        JudgedBy::Given => "--now",
+        JudgedBy::Present => "now",
+        JudgedBy::Collected => "when it was collected",
+        JudgedBy::Written => "when the dump was written",
+        JudgedBy::Newest => "the newest time in the dump",
+    }
+}
+
+/// `1 Node`, `3 Nodes`, `2 node classes`.
+pub fn counted_as(count: usize, what: &str) -> String {
+    let plural = if what.ends_with('s') { "es" } else { "s" };
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}{plural}") }
+}
+
+fn clock(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
+}

@@ -1,0 +1,309 @@
+//! Answers that one can trust in ordinary commands: no all-clear over what was not judged, and what was judged is said.
+
+use assert_cmd::Command;
+use chrono::{DateTime, TimeDelta, Utc};
+use engine::api::judged::JudgedBy;
+use engine::case::stage::Thresholds;
+use engine::cluster_state::ClusterState;
+use engine::diagnose::survey::Survey;
+use nodewhy::ingest::{collect, dump};
+use nodewhy::report::{self, Format, Style};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+const LAUNCHED: &str = "2026-01-15T11:50:05Z";
+
+fn at(text: &str) -> DateTime<Utc> {
+    text.parse().expect("a time")
+}
+
+fn claim(name: &str, instance: &str) -> Value {
+    json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+        "metadata": {"name": name, "uid": name, "creationTimestamp": "2026-01-15T11:50:00Z", "labels": {"karpenter.sh/nodepool": "general"}},
+        "spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}},
+        "status": {"providerID": format!("aws:///eu-west-1a/{instance}"), "conditions": [
+            {"type": "Launched", "status": "True", "reason": "Launched", "lastTransitionTime": LAUNCHED},
+            {"type": "Registered", "status": "Unknown", "reason": "NodeNotFound", "lastTransitionTime": "2026-01-15T11:50:00Z"},
+        ]},
+    })
+}
+
+/// What `kubectl get nodeclaims,nodepools,ec2nodeclasses` prints of a quiet cluster: two machines that wait since 11:50:05, and nothing
+/// newer. The class gives the kubelet a label that it may not set.
+fn quiet() -> Vec<Value> {
+    let user_data = "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n";
+    vec![
+        json!({"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "default", "uid": "c"},
+            "spec": {"amiFamily": "AL2", "userData": user_data}}),
+        json!({"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "general", "uid": "p"},
+            "spec": {"template": {"spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}}}}}),
+        claim("general-a", "i-0a"),
+        claim("general-b", "i-0b"),
+    ]
+}
+
+/// A Node whose kubelet reported at this time.
+fn reporting(time: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker", "uid": "n", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "status": {"conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": time, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}})
+}
+
+struct Dump {
+    _folder: TempDir,
+    file: PathBuf,
+}
+
+impl Dump {
+    /// A file of these objects, written at this time.
+    fn of(objects: &[Value], written: &str) -> Self {
+        let text: String = objects.iter().map(|object| serde_saphyr::to_string(object).expect("YAML")).collect::<Vec<_>>().join("---\n");
+        Self::text(&text, written)
+    }
+
+    fn text(text: &str, written: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("dump.yaml");
+        std::fs::write(&file, text).expect("a file");
+        File::options().write(true).open(&file).and_then(|file| file.set_modified(at(written).into())).expect("its time can be set");
+        Self { _folder: folder, file }
+    }
+
+    fn diagnose(&self, args: &[&str]) -> Answer {
+        let file = self.file.to_str().expect("a path");
+        run(&[&["diagnose", "-f", file], args].concat(), "")
+    }
+}
+
+struct Answer {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Answer {
+    #[track_caller]
+    fn says(&self, words: &[&str]) -> &Self {
+        // Lines are wrapped where they are long.
+        let out = self.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        for word in words {
+            assert!(out.contains(word), "no {word:?} in:\n{}\n{}", self.out, self.err);
+        }
+        self
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.out).expect("JSON")
+    }
+}
+
+fn run(args: &[&str], stdin: &str) -> Answer {
+    let output = Command::new(env!("CARGO_BIN_EXE_nodewhy")).args(args).write_stdin(stdin).output().expect("the command runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    Answer { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+#[test]
+fn a_quiet_dump_is_judged_when_it_was_written() {
+    let dump = Dump::of(&quiet(), "2026-01-15T12:00:00Z");
+    dump.diagnose(&[]).says(&[
+        "KubeletRefusesLabels (Certain)",
+        "Judged 2 NodeClaims, 0 Nodes at 2026-01-15T12:00:00Z (when the dump was written): 2 are stuck",
+        "At 2026-01-15T11:50:05Z (the newest time in the dump), not stuck yet: general-a, general-b. --now sets the time.",
+    ]);
+    assert_eq!(dump.diagnose(&["--fail-on", "certain"]).code, Some(1));
+    let judged = &dump.diagnose(&["-o", "json"]).json()["judged"];
+    assert_eq!(judged["clock"], "Written");
+    assert_eq!(judged["otherwise"]["notStuck"], json!(["general-a", "general-b"]));
+}
+
+#[test]
+fn of_an_old_copy_both_times_are_told_and_fail_on_takes_the_worse() {
+    let dump = Dump::of(&quiet(), "2026-03-15T12:00:00Z");
+    let answer = dump.diagnose(&["--fail-on", "certain"]);
+    answer.says(&[
+        "at 2026-01-15T11:50:05Z (the newest time in the dump): nothing is stuck; 2 wait, the longest for 0s at Join.",
+        "At 2026-03-15T12:00:00Z (when the dump was written), also stuck: general-a (KubeletRefusesLabels Certain), general-b",
+    ]);
+    assert_eq!(answer.code, Some(1));
+    assert_eq!(dump.diagnose(&[]).code, Some(0));
+    assert_eq!(dump.diagnose(&["-o", "json"]).json()["items"], json!([]));
+}
+
+#[test]
+fn kubelets_that_report_settle_the_time() {
+    let objects: Vec<Value> = quiet().into_iter().chain([reporting("2026-01-15T11:51:00Z")]).collect();
+    let answer = Dump::of(&objects, "2026-01-16T12:00:00Z").diagnose(&["--fail-on", "possible"]);
+    answer.says(&["Judged 2 NodeClaims, 1 Node at 2026-01-15T11:51:00Z (the newest time in the dump): nothing is stuck; 2 wait"]);
+    assert!(!answer.out.contains("--now sets the time"), "{}", answer.out);
+    assert_eq!(answer.code, Some(0));
+    Dump::of(&objects, "2026-01-15T11:56:00Z").diagnose(&[]).says(&["at 2026-01-15T11:56:00Z (when the dump was written): 2 are stuck"]);
+}
+
+#[test]
+fn what_is_piped_is_of_now_where_that_is_plausible() {
+    let just_now = (Utc::now() - TimeDelta::minutes(20)).to_rfc3339();
+    let yaml = serde_saphyr::to_string(&quiet()[2]).expect("YAML").replace(LAUNCHED, &just_now).replace("2026-01-15T11:50:00Z", &just_now);
+    run(&["diagnose", "-f", "-"], &yaml).says(&["(when the dump was written): 1 is stuck"]);
+}
+
+#[test]
+fn collect_says_when_it_looked() {
+    let list = collect::list(&quiet(), at("2026-01-15T12:04:00Z"));
+    let yaml = serde_saphyr::to_string(&serde_json::from_str::<Value>(&list).expect("JSON")).expect("YAML");
+    for text in [&list, &yaml] {
+        let answer = Dump::text(text, "2020-01-01T00:00:00Z").diagnose(&[]);
+        answer.says(&["at 2026-01-15T12:04:00Z (when it was collected): 2 are stuck."]);
+        assert!(!answer.out.contains("--now sets the time"), "{}", answer.out);
+    }
+}
+
+#[test]
+fn an_all_clear_says_what_it_is_about_in_every_format() {
+    let dump = Dump::of(&[reporting("2026-01-15T11:50:00Z")], "2026-01-15T11:50:00Z");
+    let judged = "Judged 0 NodeClaims, 1 Node at 2026-01-15T11:50:00Z (the newest time in the dump): nothing is stuck.";
+    let lacks = "The dump lacks NodeClaims: nodewhy collect would have them.";
+    for format in ["text", "wide"] {
+        dump.diagnose(&["-o", format]).says(&[judged, lacks]);
+    }
+    for format in ["json", "yaml"] {
+        let answer = dump.diagnose(&["-o", format]);
+        let list: Value = serde_saphyr::from_str(&answer.out).expect("YAML");
+        assert_eq!(list["judged"]["nodes"], 1, "{format}");
+        assert_eq!(list["judged"]["missing"], json!(["NodeClaims"]), "{format}");
+        assert_eq!(list["judged"]["stuck"], 0, "{format}");
+    }
+}
+
+#[test]
+fn a_pool_and_a_class_list_their_machines_by_cause_and_themselves_where_they_are_to_blame() {
+    let dump = Dump::of(&quiet(), "2026-01-15T12:00:00Z");
+    let pool = "NodePool general has 2 NodeClaims; stuck: 2 KubeletRefusesLabels.";
+    dump.diagnose(&["general"]).says(&["NodeClaim general-a and 1 more", "Judged NodePool general at", "2 are stuck", pool, "evidence"]);
+    let class = "EC2NodeClass default has 2 NodeClaims; stuck: 2 KubeletRefusesLabels; it is to blame for 2.";
+    for name in ["default", "ec2nodeclass/default", "EC2NodeClasses/default"] {
+        dump.diagnose(&[name]).says(&["NodeClaim general-a and 1 more", class]);
+    }
+    assert_eq!(dump.diagnose(&["nodepool/default"]).code, Some(2), "no NodePool is called so");
+}
+
+#[test]
+fn a_machine_is_found_by_its_name_its_instance_and_its_provider_id() {
+    let dump = Dump::of(&quiet(), "2026-01-15T12:00:00Z");
+    for name in ["general-b", "nodeclaim/general-b", "i-0b", "aws:///eu-west-1a/i-0b"] {
+        let answer = dump.diagnose(&[name]);
+        answer.says(&["NodeClaim general-b, stuck at Join", "Judged NodeClaim general-b at", "1 is stuck"]);
+        assert!(!answer.out.contains("general-a"), "{name}: {}", answer.out);
+    }
+    let waiting = dump.diagnose(&["general-b", "--now", "2026-01-15T11:51:05Z"]);
+    waiting.says(&["nothing is stuck; general-b waits at Join for 1m, as machines do, and counts as stuck from 2026-01-15T11:52:05Z"]);
+    let nobody = dump.diagnose(&["nobody"]);
+    assert_eq!(nobody.code, Some(2));
+    assert!(nobody.err.contains("is called nobody"), "{}", nobody.err);
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_an_error() {
+    let dump = Dump::of(&quiet(), "2026-01-15T12:00:00Z");
+    let file = dump.file.to_str().expect("a path");
+    let commands: [&[&str]; 6] = [
+        &["diagnose", "-f", file, "-o", "json"],
+        &["diagnose", "-f", file],
+        &["lint", "-f", file],
+        &["userdata", "-f", file],
+        &["crd"],
+        &["explain", "Unknown"],
+    ];
+    for command in commands {
+        let full = File::options().write(true).open("/dev/full").expect("the device");
+        let mut process = std::process::Command::new(env!("CARGO_BIN_EXE_nodewhy"));
+        let output = process.args(command).stdout(full).output().expect("the command runs");
+        assert_eq!(output.status.code(), Some(2), "{command:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("No space left on device"), "{command:?}");
+    }
+}
+
+#[test]
+fn a_file_that_may_be_cut_off_is_suspected() {
+    let whole = Dump::of(&quiet(), "2026-01-15T12:00:00Z");
+    assert!(!whole.diagnose(&[]).err.contains("cut off"));
+    let text = std::fs::read_to_string(&whole.file).expect("the dump");
+    let status = text.rfind("status:\n").expect("the last claim has a status");
+    let cut = Dump::text(&text[..status], "2026-01-15T12:00:00Z").diagnose(&[]);
+    assert!(
+        cut.err.contains("document 4: the file ends with NodeClaim general-b, whose status is missing: it may be cut off here"),
+        "{}",
+        cut.err
+    );
+    let cut = Dump::text(text.trim_end(), "2026-01-15T12:00:00Z").diagnose(&[]);
+    assert!(cut.err.contains("document 4: the last line does not end"), "{}", cut.err);
+    assert!(cut.out.contains("2 are stuck"), "it is judged all the same");
+}
+
+#[test]
+fn lint_says_how_much_it_checked() {
+    let objects = quiet().into_iter().take(2).chain([json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})]);
+    let dump = Dump::of(&objects.collect::<Vec<_>>(), "2026-01-15T12:00:00Z");
+    let file = dump.file.to_str().expect("a path");
+    let answer = run(&["lint", "-f", file], "");
+    assert!(answer.err.contains("2 objects checked, 1 not known"), "{}", answer.err);
+    let answer = run(&["lint", "-f", file, "-o", "json"], "").json();
+    assert_eq!((&answer["checked"], &answer["notKnown"]), (&json!(2), &json!(1)));
+}
+
+/// Every case, judged as its expectation says.
+fn cases() -> impl Iterator<Item = (PathBuf, Survey)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let folders = std::fs::read_dir(folder).expect("the cases").map(|entry| entry.expect("an entry").path());
+    folders.filter(|path| path.is_dir()).map(|path| {
+        let expect: Value = serde_json::from_reader(File::open(path.join("expect.json")).expect("a file")).expect("JSON");
+        let mut state = ClusterState::default();
+        dump::load(&[path.join("cluster.yaml")], &mut state);
+        let now = at(expect["now"].as_str().expect("a time"));
+        let survey = Survey::of(&state, now, JudgedBy::Given, &Thresholds::default());
+        (path, survey)
+    })
+}
+
+fn shown(survey: &Survey, width: usize, details: bool) -> String {
+    let style = Style { format: Format::Text, color: false, now: survey.judged.at, width, details };
+    report::render(survey.clone(), style).expect("text")
+}
+
+#[test]
+fn one_cause_takes_fourteen_lines_at_most_and_no_line_is_wider_than_the_terminal() {
+    let mut seen = 0;
+    for (path, survey) in cases() {
+        let text = shown(&survey, report::WIDTH, false);
+        let begins = |line: &&str| !line.is_empty() && !line.starts_with(' ');
+        let causes: Vec<usize> = text.lines().enumerate().filter(|(_, line)| begins(line)).map(|(number, _)| number).collect();
+        for pair in causes.windows(2) {
+            // Without the blank line between two of them.
+            let lines = pair[1] - pair[0] - 1;
+            assert!(lines <= 14, "{}: {lines} lines\n{text}", path.display());
+            seen += 1;
+        }
+        for width in [60, report::WIDTH] {
+            let text = shown(&survey, width, false);
+            // Commands, names and the user's own words are not broken, so that they can be copied.
+            let is_whole = |line: &str| !line.trim().contains(' ') || line.trim().starts_with('$') || line.contains(" | ");
+            let wide = text.lines().find(|line| line.chars().count() > width && !is_whole(line));
+            assert_eq!(wide, None, "{}", path.display());
+        }
+    }
+    assert!(seen > 40, "{seen}");
+}
+
+#[test]
+fn details_tell_all_and_the_short_answer_where_they_are() {
+    for (path, survey) in cases() {
+        let (short, long) = (shown(&survey, report::WIDTH, false), shown(&survey, report::WIDTH, true));
+        for status in survey.diagnoses.iter().filter_map(|diagnosis| diagnosis.status.as_ref()) {
+            assert!(!short.contains("\n  evidence\n") && long.contains("\n  evidence\n"), "{}", path.display());
+            assert!(short.contains("more: nodewhy diagnose "), "{}", path.display());
+            assert!(!status.ruled_out.is_empty() || !long.contains("ruled out\n"), "{}", path.display());
+        }
+    }
+}
