@@ -2,14 +2,16 @@
 
 mod collect;
 mod diagnose;
+mod duration;
 mod explain;
 mod flags;
 mod lint;
+mod progress;
 mod run;
 mod userdata;
 
 use crate::ingest::list;
-use crate::kube_client::ClusterFlags;
+use crate::kube_client::Connection;
 use crate::kube_client::raw::Raw;
 use crate::report;
 use aws::Aws;
@@ -20,10 +22,12 @@ use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::objects::AwsObservation;
 use engine::objects::input::Input;
-use flags::AwsFlags;
+use flags::{AwsFlags, LiveFlags};
 use kube::api::ApiResource;
+use progress::Progress;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Says why a Karpenter node on Amazon EKS never became usable.
 #[derive(Debug, Parser)]
@@ -112,15 +116,6 @@ fn block_on_threads<F: Future>(threads: usize, future: F) -> std::io::Result<F::
     Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?.block_on(future))
 }
 
-/// An error with what caused it: the last link names the address.
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |e| e.source());
-    causes.fold(error.to_string(), |all, cause| {
-        let cause = cause.to_string();
-        if all.contains(&cause) { all } else { format!("{all}: {cause}") }
-    })
-}
-
 fn fail(error: &dyn std::fmt::Display, code: u8) -> ExitCode {
     complain(&error.to_string());
     ExitCode::from(code)
@@ -142,18 +137,32 @@ fn ask_aws(flags: &AwsFlags, state: &mut ClusterState, now: DateTime<Utc>, thres
 
 /// Reads the cluster; says what could not be read, and fails where nothing could.
 fn load(
-    cluster: &ClusterFlags,
+    cluster: &LiveFlags,
     state: &mut ClusterState,
     now: DateTime<Utc>,
     thresholds: &Thresholds,
     seen: &mut (dyn FnMut(&Raw, &ApiResource) + Send),
 ) -> Result<(), String> {
+    let progress = Progress::start();
     let loaded = block_on(async {
-        let client = cluster.client().await.map_err(|e| e.to_string())?;
-        list::load(&client, state, now, thresholds, seen).await.map_err(|e| format!("the cluster does not answer: {}", chain(&e)))
+        let connection = connect(cluster).await?;
+        let mut seen = |object: &Raw, resource: &ApiResource| {
+            progress.saw(&resource.plural);
+            seen(object, resource);
+        };
+        Ok(list::load(&connection.client, state, now, thresholds, &mut seen).await)
     });
-    loaded.map_err(|e| e.to_string())??.iter().for_each(|c| complain(c));
+    progress.end();
+    loaded.map_err(|error| error.to_string()).flatten()?.iter().for_each(|complaint: &String| complain(complaint));
     state.missing(Input::Nodes).map_or(Ok(()), |why| Err(format!("nothing to judge: Nodes cannot be read ({why})")))
+}
+
+/// Connects to the cluster, and says what is waited for where it takes its time.
+async fn connect(flags: &LiveFlags) -> Result<Connection, String> {
+    let within = Duration::from_secs(u64::from(flags.request_timeout));
+    let connection = flags.cluster.connect(within).await.map_err(|error| error.to_string())?;
+    connection.greet(|server| complain(&format!("waiting for {server}"))).await.map_err(|error| error.to_string())?;
+    Ok(connection)
 }
 
 fn color(wish: Color) -> bool {

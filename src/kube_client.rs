@@ -2,15 +2,18 @@
 
 pub mod access_review;
 pub mod clock;
+pub mod complaint;
 pub mod failure;
 pub mod raw;
 
 use crate::kube_client::clock::Clock;
+use complaint::Target;
 use engine::objects::input::Source;
 use kube::api::ApiResource;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
@@ -20,9 +23,11 @@ use tower_http::timeout::TimeoutBody;
 const SILENCE: Duration = Duration::from_secs(90);
 /// An answer begins within this time; kube itself waits for ever.
 const ANSWER: Duration = Duration::from_secs(30);
+/// A command that has heard nothing for so long says what it waits for.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Which cluster.
-#[derive(Debug, Clone, Default, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct ClusterFlags {
     /// Kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount]
     #[arg(long, value_name = "FILE")]
@@ -41,15 +46,47 @@ pub enum Error {
     Infer(#[from] kube::config::InferConfigError),
     #[error("cannot make a client: {0}")]
     Client(#[from] kube::Error),
+    #[error("{0}")]
+    Unreachable(String),
+}
+
+/// A cluster that a command reads, and what it is called in complaints.
+pub struct Connection {
+    pub client: Client,
+    target: Target,
+}
+
+impl Connection {
+    /// Whether the cluster answers; the error says why not, and what to do. While it is silent `waits` is told once what for.
+    pub async fn greet(&self, waits: impl FnOnce(&str)) -> Result<(), Error> {
+        let mut answer = pin!(self.client.apiserver_version());
+        let mut in_time = timeout(PATIENCE, &mut answer).await;
+        if in_time.is_err() {
+            waits(&self.target.server);
+            in_time = timeout(self.target.within.saturating_sub(PATIENCE), answer).await;
+        }
+        match in_time {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(Error::Unreachable(self.target.complaint(&error))),
+            Err(_) => Err(Error::Unreachable(self.target.silence())),
+        }
+    }
 }
 
 impl ClusterFlags {
-    /// A client for this cluster. Nothing is asked of it yet.
-    pub async fn client(&self) -> Result<Client, Error> {
+    /// A connection to this cluster on which an answer is waited for so long. Nothing is asked of it yet; its credentials are.
+    pub async fn connect(&self, within: Duration) -> Result<Connection, Error> {
         let mut config = self.config().await?;
-        config.read_timeout = Some(SILENCE);
+        config.connect_timeout = Some(within);
+        config.read_timeout = Some(within);
         config.reset_reader_on_write = true;
-        Ok(Client::try_from(config)?)
+        // A command is repeated by whoever typed it; kube's own retries are silent for minutes.
+        config.default_retry = false;
+        let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let plugin = config.auth_info.exec.as_ref().and_then(|exec| exec.command.clone());
+        let target = Target { server, plugin, within };
+        let client = Client::try_from(config).map_err(|error| Error::Unreachable(target.complaint(&error)))?;
+        Ok(Connection { client, target })
     }
 
     /// A client for one who stays: it gives up on an answer that does not come, leaves it to the caller to try again, and tells the

@@ -1,9 +1,8 @@
 //! `nodewhy collect`: the dump that `nodewhy diagnose -f` reads, of a live cluster.
 
-use super::flags::AwsFlags;
+use super::flags::{AwsFlags, LiveFlags};
 use super::{BAD_INPUT, NO_CLUSTER, answer, ask_aws, fail, load};
 use crate::ingest::collect;
-use crate::kube_client::ClusterFlags;
 use crate::kube_client::raw::Raw;
 use chrono::Utc;
 use clap::Args;
@@ -15,7 +14,7 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 pub struct Collect {
     #[command(flatten)]
-    cluster: ClusterFlags,
+    cluster: LiveFlags,
     #[command(flatten)]
     aws: AwsFlags,
 }

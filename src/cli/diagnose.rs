@@ -1,9 +1,8 @@
 //! `nodewhy diagnose`: which machines are stuck and why, of a dump or of a live cluster.
 
-use super::flags::{AwsFlags, ThresholdFlags};
+use super::flags::{AwsFlags, LiveFlags, ThresholdFlags};
 use super::{BAD_INPUT, Color, FailOn, NO_CLUSTER, ask_aws, color, complain, fail, load, print, width};
 use crate::ingest::{dump, dump_time};
-use crate::kube_client::ClusterFlags;
 use crate::report::{self, Format, Style};
 use chrono::{DateTime, Utc};
 use clap::Args;
@@ -27,7 +26,7 @@ pub struct Diagnose {
     #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    cluster: ClusterFlags,
+    cluster: LiveFlags,
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
     /// Evidence, exclusions and open questions too, as for a single name

@@ -1,5 +1,7 @@
 //! Flags that several commands have, and what they mean to the engine.
 
+use super::duration::seconds;
+use crate::kube_client::ClusterFlags;
 use aws::Options;
 use chrono::TimeDelta;
 use clap::{Args, ValueEnum};
@@ -7,33 +9,33 @@ use engine::case::stage::Thresholds;
 use engine::remediation::{Limits, Mode};
 use http::Uri;
 
-/// How long a machine may wait at a stage before it counts as stuck, in seconds.
+/// How long a machine may wait at a stage before it counts as stuck.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Thresholds")]
 pub struct ThresholdFlags {
     /// Created, but no instance
-    #[arg(long = "launch-threshold", env = "NODEWHY_LAUNCH_THRESHOLD", value_name = "SECONDS", default_value_t = 120)]
+    #[arg(long = "launch-threshold", env = "NODEWHY_LAUNCH_THRESHOLD", value_name = "DURATION", default_value = "2m", value_parser = seconds)]
     launch: u32,
     /// Launched, but no Node; twice that on Windows
-    #[arg(long = "join-threshold", env = "NODEWHY_JOIN_THRESHOLD", value_name = "SECONDS", default_value_t = 300)]
+    #[arg(long = "join-threshold", env = "NODEWHY_JOIN_THRESHOLD", value_name = "DURATION", default_value = "5m", value_parser = seconds)]
     join: u32,
     /// Node there, but not registered by Karpenter
-    #[arg(long = "register-threshold", env = "NODEWHY_REGISTER_THRESHOLD", value_name = "SECONDS", default_value_t = 120)]
+    #[arg(long = "register-threshold", env = "NODEWHY_REGISTER_THRESHOLD", value_name = "DURATION", default_value = "2m", value_parser = seconds)]
     register: u32,
     /// Registered, but not initialized
-    #[arg(long = "initialize-threshold", env = "NODEWHY_INITIALIZE_THRESHOLD", value_name = "SECONDS", default_value_t = 300)]
+    #[arg(long = "initialize-threshold", env = "NODEWHY_INITIALIZE_THRESHOLD", value_name = "DURATION", default_value = "5m", value_parser = seconds)]
     initialize: u32,
     /// The same where device plugins or drivers are awaited
-    #[arg(long = "devices-threshold", env = "NODEWHY_DEVICES_THRESHOLD", value_name = "SECONDS", default_value_t = 600)]
+    #[arg(long = "devices-threshold", env = "NODEWHY_DEVICES_THRESHOLD", value_name = "DURATION", default_value = "10m", value_parser = seconds)]
     devices: u32,
     /// Ready before, not Ready now
-    #[arg(long = "ready-threshold", env = "NODEWHY_READY_THRESHOLD", value_name = "SECONDS", default_value_t = 300)]
+    #[arg(long = "ready-threshold", env = "NODEWHY_READY_THRESHOLD", value_name = "DURATION", default_value = "5m", value_parser = seconds)]
     ready: u32,
     /// Deleted, and still there though nothing is drained any more
-    #[arg(long = "terminate-threshold", env = "NODEWHY_TERMINATE_THRESHOLD", value_name = "SECONDS", default_value_t = 3600)]
+    #[arg(long = "terminate-threshold", env = "NODEWHY_TERMINATE_THRESHOLD", value_name = "DURATION", default_value = "1h", value_parser = seconds)]
     terminate: u32,
     /// The least wait at any stage, enough where the cause is proven
-    #[arg(long = "proven-threshold", env = "NODEWHY_PROVEN_THRESHOLD", value_name = "SECONDS", default_value_t = 120)]
+    #[arg(long = "proven-threshold", env = "NODEWHY_PROVEN_THRESHOLD", value_name = "DURATION", default_value = "2m", value_parser = seconds)]
     proven: u32,
 }
 
@@ -51,6 +53,16 @@ impl From<&ThresholdFlags> for Thresholds {
             proven: seconds(flags.proven),
         }
     }
+}
+
+/// Which cluster a command reads, and how patient it is.
+#[derive(Debug, Clone, Args)]
+pub struct LiveFlags {
+    #[command(flatten)]
+    pub cluster: ClusterFlags,
+    /// How long to wait for an answer of the API server
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = seconds)]
+    pub request_timeout: u32,
 }
 
 /// Whether AWS is asked, and where.
@@ -117,18 +129,19 @@ pub struct RemediationFlags {
     )]
     uninitialized: ModeFlag,
     /// How long a verdict stands before it is acted on
-    #[arg(long = "remediation-wait", env = "NODEWHY_REMEDIATION_WAIT", value_name = "SECONDS", default_value_t = 600)]
+    #[arg(long = "remediation-wait", env = "NODEWHY_REMEDIATION_WAIT", value_name = "DURATION", default_value = "10m", value_parser = seconds)]
     wait: u32,
     /// The same where the cloud controller has never initialized the Node: it may still
     #[arg(
         long = "remediation-wait-uninitialized",
         env = "NODEWHY_REMEDIATION_WAIT_UNINITIALIZED",
-        value_name = "SECONDS",
-        default_value_t = 1800
+        value_name = "DURATION",
+        default_value = "30m",
+        value_parser = seconds
     )]
     wait_uninitialized: u32,
     /// The time for which removals are counted
-    #[arg(long = "remediation-window", env = "NODEWHY_REMEDIATION_WINDOW", value_name = "SECONDS", default_value_t = 3600)]
+    #[arg(long = "remediation-window", env = "NODEWHY_REMEDIATION_WINDOW", value_name = "DURATION", default_value = "1h", value_parser = seconds)]
     window: u32,
     /// Removals in that time at most
     #[arg(long = "remediation-budget", env = "NODEWHY_REMEDIATION_BUDGET", value_name = "REMOVALS", default_value_t = 5)]

@@ -1,5 +1,6 @@
 //! `nodewhy run`: the operator.
 
+use super::duration::seconds;
 use super::flags::{AwsFlags, RemediationFlags, ThresholdFlags};
 use super::{NO_CLUSTER, block_on_threads, fail};
 use crate::kube_client::ClusterFlags;
@@ -27,7 +28,7 @@ pub struct Run {
     #[command(flatten)]
     remediation: RemediationFlags,
     /// A diagnosis that ended is deleted after so long
-    #[arg(long, env = "NODEWHY_RETENTION", value_name = "SECONDS", default_value_t = 24 * 60 * 60)]
+    #[arg(long, env = "NODEWHY_RETENTION", value_name = "DURATION", default_value = "24h", value_parser = seconds)]
     retention: u32,
     /// Diagnoses that ended, kept for each cause, NodePool and node class; `recurrences` counts the rest
     #[arg(long, env = "NODEWHY_HISTORY_LIMIT", value_name = "COUNT", default_value_t = 10)]

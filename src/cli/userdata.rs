@@ -1,9 +1,9 @@
 //! `nodewhy userdata`: what the machines of a node class will really run.
 
-use super::{BAD_INPUT, Color, NO_CLUSTER, block_on, chain, color, complain, fail, print};
+use super::flags::LiveFlags;
+use super::{BAD_INPUT, Color, NO_CLUSTER, block_on, color, complain, connect, fail, print};
 use crate::ingest::dump;
 use crate::ingest::list;
-use crate::kube_client;
 use crate::report::userdata::{self as report, Page};
 use chrono::Utc;
 use clap::{Args, ValueEnum};
@@ -39,7 +39,7 @@ pub struct UserData {
     #[arg(long, value_name = "VERSION")]
     kubernetes: Option<String>,
     #[command(flatten)]
-    cluster: kube_client::ClusterFlags,
+    cluster: LiveFlags,
     #[arg(short, long, value_enum, default_value_t)]
     output: UserDataFormat,
     /// Exit with 1 where user data keeps the machine from joining (stop), or also where something of it is lost (lost)
@@ -185,13 +185,12 @@ fn bare_class(family: &str, text: String) -> NodeClass {
 }
 
 /// Reads the node classes, the NodePools and Karpenter's Deployment, nothing else.
-fn load(cluster: &kube_client::ClusterFlags, state: &mut ClusterState) -> Result<(), String> {
+fn load(cluster: &LiveFlags, state: &mut ClusterState) -> Result<(), String> {
     const INPUTS: [Input; 3] = [Input::NodeClasses, Input::NodePools, Input::Deployments];
     let loaded = block_on(async {
-        let client = cluster.client().await.map_err(|e| e.to_string())?;
-        let unanswered = |e: kube::Error| format!("the cluster does not answer: {}", chain(&e));
-        list::load_only(&client, state, Utc::now(), &INPUTS).await.map_err(unanswered)
+        let connection = connect(cluster).await?;
+        Ok(list::load_only(&connection.client, state, Utc::now(), &INPUTS).await)
     });
-    loaded.map_err(|e| e.to_string())??.iter().for_each(|complaint| complain(complaint));
+    loaded.map_err(|error| error.to_string()).flatten()?.iter().for_each(|complaint: &String| complain(complaint));
     state.missing(Input::NodeClasses).map_or(Ok(()), |why| Err(format!("nothing to read: EC2NodeClasses cannot be read ({why})")))
 }

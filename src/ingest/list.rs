@@ -67,7 +67,7 @@ struct Page {
     is_last: bool,
 }
 
-/// Reads the cluster into the state. Gives what could not be read; an error only where the cluster does not answer at all.
+/// Reads the cluster into the state. Gives what could not be read, each reason once.
 /// Every object is also shown to `seen`, as the cluster gave it.
 pub async fn load(
     client: &Client,
@@ -75,29 +75,22 @@ pub async fn load(
     now: DateTime<Utc>,
     thresholds: &Thresholds,
     seen: &mut (dyn FnMut(&Raw, &ApiResource) + Send),
-) -> Result<Vec<String>, kube::Error> {
-    client.apiserver_version().await?;
-    let mut reader = Reader { client, state, now, seen, complaints: Vec::new() };
+) -> Vec<String> {
+    let mut reader = Reader { client, state, now, seen, failures: Vec::new(), complaints: Vec::new() };
     let sources = Input::ALL.into_iter().flat_map(|input| input.sources().iter().filter(|s| s.watched).map(move |s| (input, s)));
     reader.take(sources.map(|(input, source)| Wanted::of(client, input, source)).collect()).await;
     reader.other_node_classes().await;
     reader.pods(thresholds).await;
     reader.access(thresholds).await;
-    Ok(reader.complaints)
+    reader.complaints()
 }
 
-/// Reads only these inputs. An error only where the cluster does not answer at all.
-pub async fn load_only(
-    client: &Client,
-    state: &mut ClusterState,
-    now: DateTime<Utc>,
-    inputs: &[Input],
-) -> Result<Vec<String>, kube::Error> {
-    client.apiserver_version().await?;
-    let mut reader = Reader { client, state, now, seen: &mut |_, _| (), complaints: Vec::new() };
+/// Reads only these inputs.
+pub async fn load_only(client: &Client, state: &mut ClusterState, now: DateTime<Utc>, inputs: &[Input]) -> Vec<String> {
+    let mut reader = Reader { client, state, now, seen: &mut |_, _| (), failures: Vec::new(), complaints: Vec::new() };
     let sources = inputs.iter().flat_map(|&input| input.sources().iter().map(move |source| (input, source)));
     reader.take(sources.map(|(input, source)| Wanted::of(client, input, source)).collect()).await;
-    Ok(reader.complaints)
+    reader.complaints()
 }
 
 struct Reader<'r> {
@@ -105,10 +98,34 @@ struct Reader<'r> {
     state: &'r mut ClusterState,
     now: DateTime<Utc>,
     seen: &'r mut (dyn FnMut(&Raw, &ApiResource) + Send),
+    /// What could not be listed.
+    failures: Vec<(&'static str, ReadFailure)>,
     complaints: Vec<String>,
 }
 
 impl Reader<'_> {
+    /// Each reason once, with all that it keeps from being read: without rights that is everything.
+    fn complaints(self) -> Vec<String> {
+        let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+        for (what, failure) in &self.failures {
+            let reason = match failure {
+                // The words name the kind, which would make each another reason.
+                ReadFailure::NotPermitted(why) => match why.split_once("User \"").and_then(|(_, rest)| rest.split_once('"')) {
+                    Some((user, _)) => format!("not permitted to {user}; kubectl auth can-i --list shows what is"),
+                    None => failure.to_string(),
+                },
+                other => other.to_string(),
+            };
+            match reasons.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, kinds)) if kinds.contains(what) => {}
+                Some((_, kinds)) => kinds.push(what),
+                None => reasons.push((reason, vec![what])),
+            }
+        }
+        let reasons = reasons.into_iter().map(|(reason, kinds)| format!("cannot read {}: {reason}", kinds.join(", ")));
+        reasons.chain(self.complaints).collect()
+    }
+
     async fn take(&mut self, wanted: Vec<Wanted>) {
         let mut ended = Vec::new();
         let lists = stream::iter(wanted.into_iter().enumerate()).map(|(n, wanted)| wanted.pages().map(move |page| (n, page)).boxed());
@@ -123,7 +140,7 @@ impl Reader<'_> {
                         ended.push((n, input, Ok(())));
                     }
                 }
-                Err(failure) => ended.push((n, input, Err((failure, resource)))),
+                Err(failure) => ended.push((n, input, Err(failure))),
             }
         }
         // In the order of the table, whichever list came first.
@@ -131,9 +148,9 @@ impl Reader<'_> {
         for (_, input, result) in ended {
             match result {
                 Ok(()) => self.state.mark(input, Availability::Read),
-                Err((failure, resource)) => {
+                Err(failure) => {
                     if !(input.may_be_absent() && matches!(failure, ReadFailure::NotInstalled)) {
-                        self.complaints.push(format!("{} ({}): {failure}", input.name(), resource.plural));
+                        self.failures.push((input.name(), failure.clone()));
                     }
                     self.state.mark(input, Availability::Missing(failure.to_string()));
                 }
@@ -193,7 +210,7 @@ impl Reader<'_> {
             match review(self.client, identity).await {
                 Ok((answer, resource)) => self.one(Input::AccessReviews, &resource, &answer),
                 Err(failure) => {
-                    self.complaints.push(format!("{}: {failure}", Input::AccessReviews.name()));
+                    self.failures.push((Input::AccessReviews.name(), failure.clone()));
                     self.state.mark(Input::AccessReviews, Availability::Missing(failure.to_string()));
                     return;
                 }
