@@ -1,0 +1,21 @@
+//! TODO: what goes wrong, in one sentence.
+
+use crate::api::Stage;
+use crate::case::Case;
+use crate::case::finding::Opinion;
+use crate::rules::Rule;
+
+pub static RULE: Rule = Rule {
+    cause: "NewCause",
+    summary: "TODO: what it is, in a few words",
+    stages: &[Stage::Join],
+    reads: &[],
+    versions: "all",
+    page: include_str!("../../../pages/NewCause.md"),
+    check,
+};
+
+fn check(_case: &Case) -> Opinion {
+    // TODO: read the case and nothing else. `RuledOut` where you looked and it is not this, `Found` with evidence where it is.
+    Opinion::Silent
+}

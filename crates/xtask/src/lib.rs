@@ -1,0 +1,3 @@
+//! Chores of this repository, run by `cargo xtask`.
+
+pub mod new_cause;
