@@ -1,0 +1,165 @@
+//! What the documents say of this tree is true: links and paths lead somewhere, and the output they show is real.
+
+use assert_cmd::Command;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn markdown_in(folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join(folder)).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut pages: Vec<_> = entries.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
+    pages.sort();
+    pages
+}
+
+/// Everything that is written for people, but for the pages of causes.
+fn documents() -> Vec<PathBuf> {
+    ["", "docs", "docs/adr"].into_iter().flat_map(markdown_in).collect()
+}
+
+/// The text without its blocks of code.
+fn prose(text: &str) -> String {
+    let mut fenced = false;
+    let is_prose = |line: &&str| {
+        let fence = line.trim_start().starts_with("```");
+        fenced ^= fence;
+        !fenced && !fence && !line.starts_with("    ")
+    };
+    text.lines().filter(is_prose).map(|line| line.to_owned() + "\n").collect()
+}
+
+/// The blocks of code that begin with this fence.
+fn blocks<'t>(text: &'t str, fence: &str) -> Vec<&'t str> {
+    let mut blocks = Vec::new();
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once("```") {
+        let (info, after) = after.split_once('\n').expect("a block");
+        let (block, after) = after.split_once("```").expect("an end of the block");
+        if info == fence {
+            blocks.push(block);
+        }
+        rest = after;
+    }
+    blocks
+}
+
+/// The anchors of a document, as GitHub makes them of headings.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim().to_lowercase());
+    let kept = |c: &char| c.is_alphanumeric() || "-_ ".contains(*c);
+    headings.map(|heading| heading.chars().filter(kept).collect::<String>().replace(' ', "-")).collect()
+}
+
+#[test]
+fn every_relative_link_leads_somewhere() {
+    let mut broken = Vec::new();
+    for page in documents() {
+        let text = prose(&read(&page));
+        let links = text.split("](").skip(1).filter_map(|after| after.split(')').next()).filter(|link| !link.contains("://"));
+        for link in links {
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if path.is_empty() { page.clone() } else { page.parent().expect("a folder").join(path) };
+            let found = target.exists() && (anchor.is_empty() || anchors(&read(&target)).contains(anchor));
+            if !found {
+                broken.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// Whether a span of code names a file or folder of this tree: it begins with one of the tree's folders, or says what it is by its end.
+fn names_a_path(span: &str, tree: &BTreeSet<String>) -> bool {
+    let plain = !span.is_empty() && span.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
+    let (first, more) = span.split_once('/').map_or((span, false), |(first, _)| (first, true));
+    // The cause that CONTRIBUTING makes up.
+    let made_up = span.contains("MyCause") || span.contains("my_cause");
+    let ends = [".rs", ".md", ".toml", "/"].iter().any(|end| span.ends_with(end));
+    plain && !made_up && !span.starts_with('/') && (ends || more && tree.contains(first))
+}
+
+/// A path is said from the root, from the document's folder, or from a folder that the document has named before.
+#[test]
+fn every_path_that_a_document_names_exists() {
+    let entries = fs::read_dir(root()).expect("the root").map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
+    let tree: BTreeSet<String> = entries.filter(|name| !matches!(name.as_str(), "target" | ".git")).collect();
+    let (mut missing, mut checked) = (Vec::new(), 0);
+    for page in documents() {
+        let mut from = vec![root().to_owned(), page.parent().expect("a folder").to_owned()];
+        for span in prose(&read(&page)).split('`').skip(1).step_by(2).filter(|span| names_a_path(span, &tree)) {
+            checked += 1;
+            match from.iter().map(|folder| folder.join(span)).find(|path| path.exists()) {
+                Some(path) if path.is_dir() => from.push(path),
+                Some(_) => {}
+                None => missing.push(format!("{}: {span}", page.display())),
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert!(checked > 100, "only {checked} paths were seen");
+}
+
+#[test]
+fn no_page_of_a_cause_waits_to_be_filled_in() {
+    let waiting = |page: &PathBuf| {
+        let text = read(page);
+        let lines: Vec<_> = text.lines().enumerate().filter(|(_, line)| line.contains("TODO")).map(|(n, _)| n + 1).collect();
+        (!lines.is_empty()).then(|| format!("{}: lines {lines:?}", page.display()))
+    };
+    let waiting: Vec<_> = markdown_in("docs/causes").iter().filter_map(waiting).collect();
+    assert!(waiting.is_empty(), "{waiting:#?}");
+}
+
+#[test]
+fn every_decision_has_its_parts_and_its_line_in_the_list() {
+    let list = read(&root().join("docs/adr/README.md"));
+    let mut rows = list.lines().filter(|line| line.starts_with("| [0"));
+    for (page, number) in markdown_in("docs/adr").iter().filter(|page| !page.ends_with("README.md")).zip(1..) {
+        let (name, text) = (page.file_name().expect("a name").to_str().expect("UTF-8"), read(page));
+        assert!(name.starts_with(&format!("{number:04}-")), "{name} should be number {number}");
+        let headings: Vec<_> = text.lines().filter(|line| line.starts_with('#')).collect();
+        assert_eq!(headings[1..], ["## Context", "## Choice", "## Consequence"], "{name}");
+        let title = headings[0].trim_start_matches("# ");
+        let date = text.lines().nth(2).expect("a date");
+        assert_eq!(rows.next(), Some(format!("| [{number:04}]({name}) | {title} | {date} |").as_str()));
+    }
+    assert_eq!(rows.next(), None);
+}
+
+fn output(folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_nodewhy")).current_dir(folder).args(arguments).output().expect("it runs");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// Where a line is `…`, some are left out.
+#[test]
+fn the_readme_shows_the_real_verdict() {
+    const SHOWN: &str = "    cargo run -- ";
+    let readme = read(&root().join("README.md"));
+    let command = readme.lines().find_map(|line| line.strip_prefix(SHOWN)).expect("the command");
+    let real = output(root(), &command.split(' ').collect::<Vec<_>>());
+    let mut rest = real.as_str();
+    let shown = blocks(&readme, "").into_iter().next().expect("its output");
+    for (part, is_first) in shown.split("…\n").zip(std::iter::once(true).chain(std::iter::repeat(false))) {
+        let at = rest.find(part).unwrap_or_else(|| panic!("README.md shows\n{part}\nand the output is\n{real}"));
+        assert!(at == 0 || !is_first && rest[..at].ends_with('\n'), "README.md should show the beginning of\n{real}");
+        rest = &rest[at + part.len()..];
+    }
+    assert!(shown.lines().count() > 10);
+}
+
+#[test]
+fn the_page_of_lint_shows_real_output() {
+    let page = read(&root().join("docs/lint.md"));
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("nodeclass.yaml"), blocks(&page, "yaml")[0]).expect("written");
+    assert_eq!(blocks(&page, "")[0], output(folder.path(), &["lint", "-f", "nodeclass.yaml"]));
+}
