@@ -86,6 +86,24 @@ fn a_new_cause_has_a_page_a_rule_and_its_lines() {
 }
 
 #[test]
+fn files_are_named_after_causes_and_modules_stand_in_the_order_that_rustfmt_wants() {
+    let tree = tree();
+    for (name, module) in [
+        ("AnacondaSqueezesNode", "anaconda_squeezes_node"),
+        ("NodeWithoutAnyProviderID", "node_without_any_provider_id"),
+        ("DNSFails2Late", "dns_fails2_late"),
+        ("ZebraOutrunsKubelet", "zebra_outruns_kubelet"),
+    ] {
+        new_cause::write(tree.path(), name, "node").expect(name);
+        assert!(text(&tree, &format!("crates/engine/src/rules/node/{module}.rs")).contains(name));
+    }
+    let category = text(&tree, "crates/engine/src/rules/node.rs");
+    let modules: Vec<_> = category.lines().filter(|line| line.starts_with("pub mod ")).collect();
+    assert!(modules.is_sorted(), "{modules:?}");
+    assert!(modules[0].contains("anaconda") && category.ends_with("pub mod zebra_outruns_kubelet;\n"), "{category}");
+}
+
+#[test]
 fn what_exists_and_what_is_no_name_is_refused_and_nothing_is_written() {
     let tree = tree();
     let before = contents(tree.path());
@@ -96,6 +114,10 @@ fn what_exists_and_what_is_no_name_is_refused_and_nothing_is_written() {
         ("KUBELETStopped", "node", "exists"),
         ("../../EscapesTheFolder", "node", "CamelCase"),
         ("Loop", "node", "one word"),
+        ("", "node", "CamelCase"),
+        ("Kubelet Naps", "node", "CamelCase"),
+        ("ÄpfelFaulen", "node", "CamelCase"),
+        (&"Ab".repeat(32), "node", "at most 63"),
         ("KubeletNapsAtNoon", "shared", "no category"),
         ("KubeletNapsAtNoon", "../node", "no category"),
     ] {

@@ -145,30 +145,3 @@ fn with_module(text: &str, module: &str) -> String {
     lines.insert(at, &line);
     lines.join("\n")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn modules_are_named_after_causes() {
-        for (name, module) in [
-            ("KubeletStopped", "kubelet_stopped"),
-            ("NodeWithoutProviderID", "node_without_provider_id"),
-            ("DNSFails2Late", "dns_fails2_late"),
-        ] {
-            assert_eq!(module_of(name).as_deref(), Ok(module));
-        }
-        for name in ["", "kubeletStopped", "Kubelet-Stopped", "../Kubelet", "Kubelet Stopped", "Match", "ÄpfelFaulen", &"Ab".repeat(32)] {
-            assert!(module_of(name).is_err(), "{name}");
-        }
-    }
-
-    #[test]
-    fn a_module_goes_where_rustfmt_wants_it() {
-        let text = "//! Mistakes.\n\npub mod b_b;\npub mod d_d;\n";
-        assert_eq!(with_module(text, "a_a"), "//! Mistakes.\n\npub mod a_a;\npub mod b_b;\npub mod d_d;\n");
-        assert_eq!(with_module(text, "c_c"), "//! Mistakes.\n\npub mod b_b;\npub mod c_c;\npub mod d_d;\n");
-        assert_eq!(with_module(text, "e_e"), "//! Mistakes.\n\npub mod b_b;\npub mod d_d;\npub mod e_e;\n");
-    }
-}
