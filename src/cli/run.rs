@@ -27,7 +27,7 @@ pub struct Run {
     aws: AwsFlags,
     #[command(flatten)]
     remediation: RemediationFlags,
-    /// A diagnosis that ended is deleted after so long
+    /// How long a diagnosis is kept after it has ended
     #[arg(long, env = "NODEWHY_RETENTION", value_name = "DURATION", default_value = "24h", value_parser = seconds)]
     retention: u32,
     /// Diagnoses that ended, kept for each cause, NodePool and node class; `recurrences` counts the rest
@@ -47,7 +47,7 @@ pub struct Run {
 }
 
 /// The operator waits far more than it computes, and a second thread is mostly woken to find the work done: a fifth of its processor
-/// time (ARCHITECTURE.md).
+/// time (docs/adr/0007-one-thread-for-the-operator.md).
 const THREADS: usize = 1;
 
 pub fn run(args: &Run) -> ExitCode {

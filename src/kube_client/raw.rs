@@ -1,5 +1,5 @@
 //! An object as the API server wrote it. Its text is kept until somebody reads the few fields of it that matter: a tree of all its values,
-//! which `DynamicObject` is, takes ten times the memory and most of the time (ARCHITECTURE.md, "Text until it is read").
+//! which `DynamicObject` is, takes ten times the memory and most of the time (docs/adr/0006-objects-stay-text.md).
 
 use engine::objects::input::{Input, Object};
 use engine::objects::json_fields::fields;

@@ -1,4 +1,4 @@
-//! Whom the API server takes a kubelet for that aws-auth lets in, and the question whether that one may create Nodes.
+//! The user and groups that aws-auth gives a kubelet, and whether they may create Nodes.
 
 use crate::aws_auth::{NODES_GROUP, RoleMapping};
 use serde_json::{Value, json};
