@@ -1,7 +1,11 @@
 //! The crates that judge cannot do IO: their dependencies are few, and none of them reaches a file, a socket or a runtime.
 //! What the standard library offers of it, clippy forbids there (`clippy.toml` of each crate).
+//!
+//! Between the crates cargo keeps the order. Within the engine the tests below do, by reading its source.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 /// Runtimes, clients, servers, terminals: with one of these in its tree a crate could do IO.
@@ -82,4 +86,137 @@ fn the_readers_know_nothing_of_kubernetes() {
 fn the_list_of_what_does_io_is_not_empty_talk() {
     let binary = dependencies("nodewhy", None);
     assert!(["tokio", "hyper", "kube-client", "clap"].iter().all(|name| binary.contains(*name)), "{binary:?}");
+}
+
+/// The engine's modules, each of which knows only those before it. The last three stand side by side.
+const LAYERS: [&[&str]; 8] = [
+    &["objects"],
+    &["upstream"],
+    &["effective"],
+    &["cluster_state"],
+    &["case"],
+    &["rules"],
+    &["diagnose"],
+    &["lint", "triage", "remediation"],
+];
+
+/// A source file of the engine: its module path, and its code without comments and tests.
+struct Source {
+    module: Vec<String>,
+    code: String,
+}
+
+fn engine() -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/engine/src");
+    let mut folders = vec![root.clone()];
+    let mut sources = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder of the engine") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = fs::read_to_string(&path).expect("a source file");
+            let lines = text.lines().take_while(|line| *line != "#[cfg(test)]");
+            let code = lines.filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+            let module = path.strip_prefix(&root).expect("below the root").with_extension("");
+            let module = module.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+            sources.push(Source { module, code });
+        }
+    }
+    sources
+}
+
+impl Source {
+    /// What it names of its crate: `["rules", "shared", "pull"]`, with whatever follows.
+    fn names(&self) -> Vec<Vec<String>> {
+        let is_part = |c: char| c.is_alphanumeric() || c == '_';
+        let mut named = Vec::new();
+        for (at, _) in self.code.match_indices("crate::").filter(|(at, _)| !self.code[..*at].ends_with(is_part)) {
+            assert!(!self.code[at..].starts_with("crate::{"), "{:?}: one use a module, which this test can read", self.module);
+            tree(&self.code[at + "crate::".len()..], &[], &mut named);
+        }
+        named
+    }
+}
+
+/// Reads `a::b`, `a::{b, c::d}`: the paths that a `use` names, one for each leaf.
+fn tree<'c>(code: &'c str, above: &[String], named: &mut Vec<Vec<String>>) -> &'c str {
+    if let Some(mut rest) = code.strip_prefix('{') {
+        loop {
+            rest = tree(rest.trim_start(), above, named).trim_start();
+            match rest.strip_prefix(',') {
+                Some(more) if !more.trim_start().starts_with('}') => rest = more,
+                more => return more.unwrap_or(rest).trim_start().strip_prefix('}').unwrap_or_default(),
+            }
+        }
+    }
+    let end = code.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(code.len());
+    let (name, rest) = code.split_at(end);
+    let path = [above, &[name.to_owned()]].concat();
+    if let Some(below) = rest.strip_prefix("::") {
+        return tree(below, &path, named);
+    }
+    named.push(path);
+    rest
+}
+
+#[test]
+fn every_use_of_a_module_is_seen() {
+    let code = "use crate::rules::{Rule, shared::{pull, repair::who}};\nfn f() { crate::case::duration(x) }\nuse mycrate::lint;".to_owned();
+    let named = Source { module: Vec::new(), code }.names();
+    let named: Vec<String> = named.iter().map(|path| path.join("::")).collect();
+    assert_eq!(named, ["rules::Rule", "rules::shared::pull", "rules::shared::repair::who", "case::duration"]);
+}
+
+#[test]
+fn no_module_of_the_engine_knows_one_above_it() {
+    let layer = |module: &str| LAYERS.iter().position(|layer| layer.contains(&module));
+    let mut upward = Vec::new();
+    let mut checked = BTreeSet::new();
+    for source in engine() {
+        let Some(own) = layer(&source.module[0]) else { continue };
+        checked.insert(own);
+        let above = source.names().into_iter().filter(|path| layer(&path[0]).is_some_and(|other| other > own));
+        upward.extend(above.map(|path| format!("{} names {}", source.module.join("::"), path.join("::"))));
+    }
+    assert_eq!(checked.len(), LAYERS.len());
+    assert!(upward.is_empty(), "{upward:#?}");
+}
+
+#[test]
+fn rules_know_what_is_shared_and_no_other_rule() {
+    let mut asked = Vec::new();
+    for source in engine() {
+        let [rules, category, _] = source.module.as_slice() else { continue };
+        if rules != "rules" {
+            continue;
+        }
+        // A type of `rules` itself, or `shared`; what is shared knows no rule either.
+        let may = |name: &str| name == "shared" || category != "shared" && name.starts_with(char::is_uppercase);
+        let others = source.names().into_iter().filter(|path| path[0] == "rules" && !may(&path[1]));
+        asked.extend(others.map(|path| format!("{} names {}", source.module.join("::"), path.join("::"))));
+        assert!(!source.code.contains("super::"), "{:?}: say crate::, which this test can read", source.module);
+    }
+    assert!(asked.is_empty(), "{asked:#?}");
+}
+
+#[test]
+fn what_rules_share_goes_in_no_circle() {
+    let shared = engine().into_iter().filter(|source| source.module.len() == 3 && source.module[..2] == ["rules", "shared"]);
+    let mut needs: BTreeMap<String, BTreeSet<String>> = shared
+        .map(|source| {
+            let named = source.names().into_iter().filter(|path| path.len() > 2 && path[..2] == ["rules", "shared"]);
+            (source.module[2].clone(), named.map(|path| path[2].clone()).collect())
+        })
+        .collect();
+    assert!(needs.values().any(|needed| !needed.is_empty()));
+    while let Some(free) = needs.iter().find(|(_, needed)| needed.is_empty()).map(|(name, _)| name.clone()) {
+        needs.remove(&free);
+        for needed in needs.values_mut() {
+            needed.remove(&free);
+        }
+    }
+    assert!(needs.is_empty(), "these need each other: {needs:#?}");
 }

@@ -155,7 +155,7 @@ pub fn of(case: &Case, verdict: &NodeDiagnosisStatus) -> BTreeSet<Question> {
 }
 
 fn images(case: &Case, questions: &mut BTreeSet<Question>) {
-    let Some(image) = rules::launch::image_not_available::image(case) else { return };
+    let Some(image) = rules::shared::machine_image::of(case) else { return };
     if matches!(case.cluster.aws().image(image), Told::Absent(_)) {
         witness(case, questions);
     }

@@ -16,7 +16,6 @@ use crate::objects::input::{Input, Object};
 use crate::objects::sink::{ObjectText, Sink};
 use crate::objects::{Ami, AwsObservation, NodeClass, NodePool};
 use crate::rules;
-use crate::rules::launch::image_not_available;
 use chrono::{DateTime, Utc};
 use place::{Piece, Place};
 use readers::source_text;
@@ -294,12 +293,12 @@ impl Cluster {
     fn of_images(&self, class: &ClassFacts) -> Vec<Mistake> {
         let mistake = |ami: &Ami| {
             let told = || self.cluster.aws().image(&ami.id);
-            let message = image_not_available::preflight(told(), &class.class, ami)?;
+            let (rule, message) = rules::preflight(told(), &class.class, ami)?;
             // One that is pending may be available in a minute, and one that EC2 does not know may be another account's.
             let gone = told().known().is_some_and(|(image, _)| !matches!(image.state.as_str(), "pending" | "transient"));
             Some(Mistake {
                 level: if gone { Level::Error } else { Level::Warning },
-                cause: image_not_available::RULE.cause.to_owned(),
+                cause: rule.cause.to_owned(),
                 message,
                 fix: None,
                 documented: true,

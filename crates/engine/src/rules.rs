@@ -17,7 +17,9 @@ pub mod userdata;
 use crate::api::Stage;
 use crate::case::Case;
 use crate::case::finding::Opinion;
+use crate::cluster_state::aws::Told;
 use crate::objects::input::Input;
+use crate::objects::{Ami, Image, NodeClass};
 use readers::aws_auth::identity::Identity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -138,13 +140,19 @@ pub fn of_stage(stage: Stage) -> Option<&'static OfStage> {
 /// Of whom only the API server can say whether the machine's kubelet may create its Node.
 #[must_use]
 pub fn identity_in_doubt(case: &Case) -> Option<Identity> {
-    access::aws_auth_entry_incomplete::in_doubt(case)
+    shared::aws_auth_role::in_doubt(case)
 }
 
 /// The name of the role that a machine has, as far as it can be told.
 #[must_use]
 pub fn role_of_machines<'w>(case: &Case<'w>) -> Option<&'w str> {
     shared::node_role::name(case)
+}
+
+/// What is to be said of an image before anything is launched with it, and the rule whose page explains it.
+#[must_use]
+pub fn preflight(told: Told<'_, Image>, class: &NodeClass, ami: &Ami) -> Option<(&'static Rule, String)> {
+    Some((&launch::image_not_available::RULE, shared::image_selection::preflight(told, class, ami)?))
 }
 
 /// Where the page of a cause is published.

@@ -4,9 +4,6 @@
 //! `spec.providerID` (the EKS bootstrap sets it), `k8s.io/cloud-provider-aws` (the tagging controller: it proves only that the
 //! cloud controller is alive; terraform-aws-eks#2754 has it beside the taint).
 
-use crate::api::Evidence;
-use crate::case::finding::Finding;
-use crate::cluster_state::ClusterState;
 use crate::objects::{ManagedField, Node};
 
 /// k8s.io/cloud-provider v0.36.3 controllers/node/node_controller.go `getNodeModifiersFromCloudProvider`: set in the one update
@@ -14,71 +11,33 @@ use crate::objects::{ManagedField, Node};
 const LABELS: [&str; 3] =
     ["beta.kubernetes.io/instance-type", "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"];
 
+/// Those of them that the Node carries.
+pub fn labels(node: &Node) -> impl Iterator<Item = (&'static str, &str)> {
+    LABELS.into_iter().filter_map(|key| Some((key, node.metadata.label(key)?)))
+}
+
 /// Whether the Node carries a label of the one update that also removes the taint.
 #[must_use]
 pub fn has_labelled(node: &Node) -> bool {
-    LABELS.iter().any(|key| node.metadata.label(key).is_some_and(|value| !value.is_empty()))
+    labels(node).any(|(_, value)| !value.is_empty())
 }
 
 /// UpdateNodeStatus writes these; it skips Nodes that were never initialized.
 const ADDRESSES: [&str; 2] = ["InternalDNS", "ExternalDNS"];
 
+/// The addresses of the Node that the kubelet does not write.
+pub fn addresses(node: &Node) -> impl Iterator<Item = (&'static str, &str)> {
+    ADDRESSES.into_iter().filter_map(|type_| Some((type_, node.address(type_)?)))
+}
+
 /// Whether the Node has an address that the kubelet does not write.
 #[must_use]
 pub fn has_addressed(node: &Node) -> bool {
-    ADDRESSES.iter().any(|type_| node.address(type_).is_some())
-}
-
-/// What shows that the cloud controller has initialized this Node.
-#[must_use]
-pub fn traces(cluster: &ClusterState, node: &Node) -> Vec<Evidence> {
-    let object = format!("Node/{}", node.name());
-    let labels = LABELS.iter().filter_map(|key| {
-        let value = node.metadata.label(key)?;
-        Some(Evidence::new(
-            &object,
-            format!("metadata.labels['{key}']"),
-            value,
-            "only the cloud controller sets this label, in the update that removes the taint",
-        ))
-    });
-    let addresses = ADDRESSES.iter().filter_map(|type_| {
-        let address = node.address(type_)?;
-        Some(Evidence::new(
-            &object,
-            "status.addresses",
-            format!("{type_} {address}"),
-            "only the cloud controller writes this kind of address",
-        ))
-    });
-    let synced = cluster.events("Node", node.name()).filter(|e| e.reason == "Synced" && e.reporter() == "cloud-node-controller").map(|e| {
-        Evidence::new(
-            format!("Event/{}", e.metadata.name),
-            "message",
-            e.said(),
-            "the cloud controller says that it has initialized the Node",
-        )
-    });
-    labels.chain(addresses).chain(synced).collect()
+    addresses(node).next().is_some()
 }
 
 /// Who wrote `spec.taints` last: the list is atomic, so one manager owns it whole.
 #[must_use]
 pub fn last_taint_writer(node: &Node) -> Option<&ManagedField> {
     node.metadata.managed_fields.0.iter().filter(|f| f.owns_taints).max_by_key(|f| f.time)
-}
-
-/// Adds who wrote the taint list last, or the question.
-#[must_use]
-pub fn naming_last_taint_writer(finding: Finding, node: &Node) -> Finding {
-    let command = format!("kubectl get node {} --show-managed-fields -o yaml", node.name());
-    match last_taint_writer(node) {
-        Some(writer) => finding.with(Evidence::new(
-            format!("Node/{}", node.name()),
-            "metadata.managedFields",
-            format!("f:taints owned by {}", writer.manager),
-            "the newest owner of the list wrote it last",
-        )),
-        None => finding.unknown("Who wrote the taint list last?", command),
-    }
 }

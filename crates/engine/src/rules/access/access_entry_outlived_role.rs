@@ -7,6 +7,7 @@ use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::access_entry::{self, Entrance};
 use crate::rules::shared::node_role;
+use crate::rules::shared::role_in_use;
 use crate::rules::shared::told_by_aws::seen;
 
 pub static RULE: Rule = Rule {
@@ -28,7 +29,7 @@ fn check(case: &Case) -> Opinion {
         }
         _ => return Opinion::Silent,
     };
-    if let Some(proof) = node_role::is_let_in(case) {
+    if let Some(proof) = role_in_use::is_let_in(case) {
         return Opinion::ruled_out(format!("the node role {role} is let in: {proof}"));
     }
     let (arn, type_) = (&entry.principal_arn, &entry.type_);

@@ -7,6 +7,7 @@ use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::access_entry::{self, Entrance};
 use crate::rules::shared::node_role;
+use crate::rules::shared::role_in_use;
 use crate::rules::shared::told_by_aws::seen;
 
 pub static RULE: Rule = Rule {
@@ -26,7 +27,7 @@ fn check(case: &Case) -> Opinion {
         Entrance::Fits(entry) => return Opinion::ruled_out(format!("the access entry of {role} is of type {}", entry.type_)),
         _ => return Opinion::Silent,
     };
-    if let Some(proof) = node_role::is_let_in(case) {
+    if let Some(proof) = role_in_use::is_let_in(case) {
         return Opinion::ruled_out(format!("the node role {role} is let in: {proof}"));
     }
     let wanted = access_entry::type_for(case);

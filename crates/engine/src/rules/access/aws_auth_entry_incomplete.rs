@@ -6,7 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::ReviewStatus;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::node_role;
+use crate::rules::shared::aws_auth_role;
 use readers::aws_auth::identity::Identity;
 use readers::aws_auth::{BOOTSTRAPPERS_GROUP, NODES_GROUP, RoleMapping, UsernameFlaw, Verdict, WINDOWS_GROUP};
 
@@ -20,22 +20,6 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// Of whom only the API server can say whether the machine's kubelet may create its Node: what the entry makes of it is no node, and RBAC
-/// may still let it.
-pub(crate) fn in_doubt(case: &Case) -> Option<Identity> {
-    let question = node_role::ask(case).ok()?;
-    let entry = in_force(&question.auth.read.judge(question.role))?;
-    Some(Identity::of_entry(entry)).filter(|identity| !identity.is_node() && !identity.may_do_everything())
-}
-
-/// The entry that the authenticator goes by, and that makes no node.
-fn in_force<'a>(verdict: &Verdict<'a>) -> Option<&'a RoleMapping> {
-    match *verdict {
-        Verdict::MissingGroups { entry, .. } | Verdict::WrongUsername { entry, .. } | Verdict::Shadowed { by: entry, .. } => Some(entry),
-        _ => None,
-    }
-}
-
 /// RBAC binds groups, and users who are always called the same. What AWS documents for nodes lets nobody create one.
 fn may_be_bound(entry: &RoleMapping) -> bool {
     let documented = [BOOTSTRAPPERS_GROUP, NODES_GROUP, WINDOWS_GROUP];
@@ -44,7 +28,7 @@ fn may_be_bound(entry: &RoleMapping) -> bool {
 }
 
 fn check(case: &Case) -> Opinion {
-    let question = match node_role::ask(case) {
+    let question = match aws_auth_role::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,
     };
@@ -90,7 +74,7 @@ fn check(case: &Case) -> Opinion {
             because,
         ),
     );
-    if let Some(entry) = in_force(&verdict) {
+    if let Some(entry) = aws_auth_role::in_force(&verdict) {
         let identity = Identity::of_entry(entry);
         match case.cluster.access(&identity) {
             _ if identity.is_node() => {}

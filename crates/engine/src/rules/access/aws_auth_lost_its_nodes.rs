@@ -6,7 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::Node;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::node_role;
+use crate::rules::shared::aws_auth_role;
 use chrono::{DateTime, TimeDelta, Utc};
 use readers::aws_auth::NODES_GROUP;
 
@@ -55,7 +55,7 @@ fn check(case: &Case) -> Opinion {
     if let Some(ready) = &cluster.ready {
         return Opinion::ruled_out(format!("Node {ready} is Ready although aws-auth maps no node role: access entries are in use"));
     }
-    if node_role::by_entries(case) {
+    if aws_auth_role::by_entries(case) {
         return Opinion::ruled_out("a Node came by an access entry");
     }
     let before = cluster.stopped.partition_point(|at| silent - *at > TOGETHER);

@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::node_role;
+use crate::rules::shared::aws_auth_role;
 use readers::aws_auth::Verdict;
 use readers::source_text;
 
@@ -20,7 +20,7 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
-    let question = match node_role::ask(case) {
+    let question = match aws_auth_role::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,
     };

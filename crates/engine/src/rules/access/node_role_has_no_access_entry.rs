@@ -7,6 +7,7 @@ use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::access_entry::{self, Entrance};
 use crate::rules::shared::node_role;
+use crate::rules::shared::role_in_use;
 use crate::rules::shared::told_by_aws::seen;
 
 pub static RULE: Rule = Rule {
@@ -31,7 +32,7 @@ fn check(case: &Case) -> Opinion {
         }
         Entrance::Unseen => return Opinion::Silent,
     };
-    if let Some(proof) = node_role::is_let_in(case) {
+    if let Some(proof) = role_in_use::is_let_in(case) {
         return Opinion::ruled_out(format!("the node role {role} is let in: {proof}"));
     }
     let confidence = match (mode.reads_aws_auth(), case.cluster.aws_auth(), case.cluster.missing(Input::AwsAuth)) {

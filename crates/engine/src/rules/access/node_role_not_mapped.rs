@@ -6,7 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::access_entry::{self, Entrance};
-use crate::rules::shared::node_role;
+use crate::rules::shared::aws_auth_role;
 use crate::rules::shared::told_by_aws::{or_ask, seen};
 use readers::aws_auth::{Miss, NODES_GROUP, Verdict};
 
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
-    let question = match node_role::ask(case) {
+    let question = match aws_auth_role::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,
     };

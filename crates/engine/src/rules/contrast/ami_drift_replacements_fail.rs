@@ -3,12 +3,12 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::objects::NodeClass;
 use crate::objects::input::Input;
-use crate::objects::{Ami, NodeClaim, NodeClass};
 use crate::rules::Rule;
+use crate::rules::shared::image_drift::{self, Replacement, is_of};
 use crate::rules::shared::told_by_aws::{or_ask, seen};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 pub static RULE: Rule = Rule {
     cause: "AmiDriftReplacementsFail",
@@ -19,36 +19,6 @@ pub static RULE: Rule = Rule {
     page: include_str!("../../../pages/AmiDriftReplacementsFail.md"),
     check,
 };
-
-/// Launch errors that are about the image.
-/// Source: karpenter-provider-aws v1.14.1 pkg/errors/errors.go; EC2 error codes in the text of older versions.
-const IMAGE_REASONS: [&str; 3] = ["InvalidAMIID", "AMINotFound", "AMIAuthorizationFailure"];
-const IMAGE_TEXTS: [&str; 3] = ["InvalidAMIID", "AMI ID", "image ID"];
-
-/// Whether machines of this architecture can run the image, as far as the class says.
-pub(crate) fn runs(ami: &Ami, arch: Option<&str>) -> bool {
-    let wanted = ami.requirements.iter().find(|r| r.key == "kubernetes.io/arch" && r.operator == "In");
-    wanted.is_none_or(|r| arch.is_none_or(|own| r.values.iter().any(|v| v == own)))
-}
-
-/// Whether a machine may be of this architecture.
-fn is_of(claim: &NodeClaim, arch: Option<&str>) -> bool {
-    arch.is_none_or(|arch| claim.fixed("kubernetes.io/arch").is_none_or(|own| own == arch))
-}
-
-/// The machines of the class that joined and that Karpenter will replace.
-struct Drifted {
-    first: Option<String>,
-    count: usize,
-}
-
-fn drifted(case: &Case, class: &NodeClass, arch: Option<&str>) -> Arc<Drifted> {
-    case.cluster.once(&format!("{}/{} {}", class.kind, class.name(), arch.unwrap_or_default()), || {
-        let mut drifted = case.image_drifted_siblings().filter(|claim| is_of(claim, arch) && !claim.status.image_id.is_empty());
-        let first = drifted.next().map(|claim| claim.name().to_owned());
-        Drifted { count: usize::from(first.is_some()) + drifted.count(), first }
-    })
-}
 
 /// The machines of the class that have this image and are not being deleted; this one in any case.
 fn failing(case: &Case, class: &NodeClass, arch: Option<&str>, image: &str) -> usize {
@@ -65,42 +35,20 @@ fn failing(case: &Case, class: &NodeClass, arch: Option<&str>, image: &str) -> u
 fn check(case: &Case) -> Opinion {
     let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
     let arch = claim.fixed("kubernetes.io/arch");
-    let drifted = drifted(case, class, arch);
-    let Some(old) = drifted.first.as_deref().and_then(|name| case.cluster.claim(name)) else {
-        return Opinion::ruled_out(format!("no NodeClaim of {} {} is drifted by its image", class.kind, class.name()));
+    let Replacement { old, drifted, new, launched, refused } = match image_drift::replacement(case, claim, class) {
+        Ok(replacement) => replacement,
+        Err(answer) => return answer,
     };
-    let Some(launched) = claim.condition("Launched") else { return Opinion::Silent };
-    // The replacement's image: its own once launched, else the newest that the class selects, which Karpenter takes first.
-    let new = if claim.status.image_id.is_empty() {
-        class.status.amis.iter().find(|ami| runs(ami, arch)).map(|a| a.id.as_str())
-    } else {
-        Some(claim.status.image_id.as_str())
-    };
-    let Some(new) = new.filter(|id| *id != old.status.image_id) else {
-        return Opinion::ruled_out("the machine has the image that works elsewhere");
-    };
-    let joined_with = |image: &str| case.class_members().map_or(0, |class_members| class_members.joined_with("image", image));
-    if joined_with(new) > 0 {
-        return Opinion::ruled_out(format!("another NodeClaim with the image {new} has joined"));
-    }
     let named = class.status.amis.iter().find(|a| a.id == new).map_or_else(|| new.to_owned(), |a| format!("{new} ({})", a.name));
-    let refused = !launched.is_true()
-        && (IMAGE_REASONS.contains(&launched.reason.as_str())
-            || IMAGE_TEXTS.iter().any(|t| launched.message.contains(t))
-            || launched.message.contains(new));
-    let joining = launched.is_true();
-    if !refused && !joining {
-        return Opinion::Silent;
-    }
     let failing = failing(case, class, arch, if refused { "" } else { new });
-    let joined = joined_with(&old.status.image_id);
+    let joined = image_drift::joined_with(case, &old.status.image_id);
     let what = if refused { "cannot be launched" } else { "launch and never join" };
     let confidence = if refused { Confidence::Certain } else { Confidence::Likely };
     let summary = format!(
         "{} {} moved to the image {named}: {} to be replaced (AMIDrift), and the replacements {what}. Image {}: {joined} joined; new image: 0 of {failing}.",
         class.kind,
         class.name(),
-        if drifted.count == 1 { "1 healthy NodeClaim is".to_owned() } else { format!("{} healthy NodeClaims are", drifted.count) },
+        if drifted == 1 { "1 healthy NodeClaim is".to_owned() } else { format!("{drifted} healthy NodeClaims are") },
         old.status.image_id
     );
     let object = format!("{}/{}", class.kind, class.name());

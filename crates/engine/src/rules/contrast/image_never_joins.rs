@@ -5,8 +5,8 @@ use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::contrast::ami_drift_replacements_fail;
 use crate::rules::shared::contrast;
+use crate::rules::shared::image_drift;
 
 pub static RULE: Rule = Rule {
     cause: "ImageNeverJoins",
@@ -19,10 +19,10 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
-    let (Some(class), Some(_)) = (case.class(), case.claim) else { return Opinion::Silent };
+    let (Some(class), Some(claim)) = (case.class(), case.claim) else { return Opinion::Silent };
     let Some((split, confidence)) = contrast::suspicion(case, "image", &[]) else { return Opinion::Silent };
     // Where Karpenter replaces machines for the new image, there is a rule that says more.
-    if matches!((ami_drift_replacements_fail::RULE.check)(case), Opinion::Found(_)) {
+    if image_drift::replacement(case, claim, class).is_ok() {
         return Opinion::Silent;
     }
     let named = |id: &str| class.status.amis.iter().find(|a| a.id == id).map_or_else(|| id.to_owned(), |a| format!("{id} ({})", a.name));

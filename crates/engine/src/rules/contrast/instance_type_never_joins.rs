@@ -7,7 +7,7 @@ use crate::objects::NodeClaim;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::contrast;
-use crate::rules::unknown::ask_the_instance;
+use crate::rules::shared::instance_questions::ask_the_instance;
 
 pub static RULE: Rule = Rule {
     cause: "InstanceTypeNeverJoins",

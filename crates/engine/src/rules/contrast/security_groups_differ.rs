@@ -6,7 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, NodeClass, SecurityGroup};
 use crate::rules::Rule;
-use crate::rules::unknown::ask_the_instance;
+use crate::rules::shared::instance_questions::ask_the_instance;
 use std::collections::BTreeSet;
 
 pub static RULE: Rule = Rule {

@@ -6,8 +6,8 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::devices::extended_resource_missing::missing;
 use crate::rules::shared::repair;
+use crate::rules::shared::requested_resources::missing;
 
 pub static RULE: Rule = Rule {
     cause: "AcceleratorBroken",

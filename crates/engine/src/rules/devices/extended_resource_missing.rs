@@ -4,10 +4,11 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
-use crate::objects::{DaemonSet, Node, NodeClaim, Requirement};
+use crate::objects::{DaemonSet, Node, Requirement};
 use crate::rules::Rule;
 use crate::rules::shared::placement;
 use crate::rules::shared::pull;
+use crate::rules::shared::requested_resources::{is_zero, missing};
 use crate::upstream::vpc_cni;
 use readers::source_text::Span;
 use readers::userdata::Family;
@@ -121,19 +122,6 @@ const SOURCES: &[Source] = &[
         fix: "Reserve the huge pages in the image or in user data before the kubelet starts.",
     },
 ];
-
-/// In any unit: `0`, `0Ki`, `0.0`.
-fn is_zero(quantity: &str) -> bool {
-    !quantity.bytes().any(|b| (b'1'..=b'9').contains(&b))
-}
-
-/// What the claim asks for and the Node does not offer. Karpenter names one of them at random.
-/// Source: core pkg/controllers/nodeclaim/lifecycle/initialization.go `RequestedResourcesRegistered` (v1.14.3).
-pub(crate) fn missing<'c>(claim: &'c NodeClaim, node: &Node) -> Vec<&'c str> {
-    let offered = |name: &str| node.status.allocatable.get(name).is_some_and(|q| !is_zero(q));
-    let requests = claim.spec.resources.requests.iter();
-    requests.filter(|(name, wanted)| !is_zero(wanted) && !offered(name)).map(|(name, _)| name).collect()
-}
 
 fn check(case: &Case) -> Opinion {
     let (Some(node), Some(claim)) = (case.node, case.claim) else { return Opinion::Silent };

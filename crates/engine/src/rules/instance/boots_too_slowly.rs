@@ -6,7 +6,7 @@ use crate::case::{Case, duration};
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim};
 use crate::rules::Rule;
-use crate::rules::unknown::ask_the_instance;
+use crate::rules::shared::instance_questions::ask_the_instance;
 use crate::upstream::karpenter::{REGISTRATION_TIMEOUT, UNREGISTERED_TAINT};
 use chrono::TimeDelta;
 

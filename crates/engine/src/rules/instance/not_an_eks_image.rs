@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::unknown::ask_the_instance;
+use crate::rules::shared::instance_questions::ask_the_instance;
 use readers::userdata::Family;
 use readers::userdata::image_name;
 

@@ -3,9 +3,11 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::objects::Pod;
 use crate::objects::input::Input;
-use crate::objects::{Event, Pod};
 use crate::rules::Rule;
+use crate::rules::shared::cni_permissions::denied;
+use crate::rules::shared::pod_addresses::is_refusing;
 use crate::upstream::credentials::Credentials;
 use crate::upstream::vpc_cni;
 
@@ -19,13 +21,6 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// aws-node's own event about its pod, not older than the pod.
-/// Source: amazon-vpc-cni-k8s v1.20.4 pkg/awsutils/awsutils.go `checkAPIErrorAndBroadcastEvent`; since v1.11 (#1536).
-pub(crate) fn denied<'c>(case: &Case<'c>, pod: &Pod) -> Option<&'c Event> {
-    let events = case.cluster.events("Pod", &pod.metadata.name).filter(|e| e.reason == "MissingIAMPermissions");
-    events.filter(|e| e.last_seen() >= pod.metadata.creation_timestamp).max_by_key(|e| e.last_seen())
-}
-
 /// `ec2:DescribeNetworkInterfaces`, where the message names the call.
 fn call(message: &str) -> &str {
     message.split_whitespace().find(|word| word.starts_with("ec2:")).unwrap_or("EC2")
@@ -35,7 +30,7 @@ fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
     let Some(pod) = case.pods().find(|p| p.daemon_set() == Some(vpc_cni::AWS_NODE)) else { return Opinion::Silent };
     // A Ready Node may still lack the right to add addresses; then its pods are refused.
-    if vpc_cni::not_ready(node).is_none() && !(node.is_ready() && crate::rules::network::pods_get_no_address::is_refusing(case, node)) {
+    if vpc_cni::not_ready(node).is_none() && !(node.is_ready() && is_refusing(case, node)) {
         return Opinion::Silent;
     }
     let Some(event) = denied(case, pod) else { return Opinion::Silent };

@@ -6,6 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Node};
 use crate::rules::Rule;
+use crate::rules::shared::custom_networking::{CUSTOM_NETWORKING, custom_networking};
 use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {
@@ -18,15 +19,6 @@ pub static RULE: Rule = Rule {
     page: include_str!("../../../pages/EniConfigMissing.md"),
     check,
 };
-
-/// Source: amazon-vpc-cni-k8s v1.20.4 README.md.
-const CUSTOM_NETWORKING: &str = "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG";
-
-/// The DaemonSet aws-node, where it gives pods addresses of other subnets than the Node's.
-pub(crate) fn custom_networking<'c>(case: &Case<'c>) -> Option<&'c DaemonSet> {
-    let set = case.cluster.daemon_sets().find(|d| d.metadata.name == vpc_cni::AWS_NODE)?;
-    set.env(CUSTOM_NETWORKING).is_some_and(|v| v.eq_ignore_ascii_case("true")).then_some(set)
-}
 
 /// The name of the Node's ENIConfig, and what it comes from.
 /// Source: amazon-vpc-cni-k8s v1.20.4 pkg/eniconfig/eniconfig.go `GetNodeSpecificENIConfigName`.

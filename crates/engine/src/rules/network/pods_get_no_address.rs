@@ -3,12 +3,12 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::{Sandbox, refused_sandbox};
+use crate::objects::Node;
 use crate::objects::input::Input;
-use crate::objects::{Event, Node};
 use crate::rules::Rule;
-use crate::rules::network::cni_lacks_permissions;
-use crate::rules::network::eni_config_missing::custom_networking;
+use crate::rules::shared::cni_permissions;
+use crate::rules::shared::custom_networking::custom_networking;
+use crate::rules::shared::pod_addresses::{is_refusing, refusal};
 use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {
@@ -20,16 +20,6 @@ pub static RULE: Rule = Rule {
     page: include_str!("../../../pages/PodsGetNoAddress.md"),
     check,
 };
-
-fn refusal<'c>(case: &Case<'c>, node: &Node) -> Option<&'c Event> {
-    let events = case.cluster.pod_events_on(node.name()).filter(|e| refused_sandbox(e) == Some(Sandbox::Address));
-    events.max_by_key(|e| e.last_seen())
-}
-
-/// Whether the Node waits because pods get no addresses.
-pub(crate) fn is_refusing(case: &Case, node: &Node) -> bool {
-    case.stage() == Stage::Ready && case.wait.evidence.object.starts_with("Event Pod/") && refusal(case, node).is_some()
-}
 
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node.filter(|n| n.is_ready()) else { return Opinion::Silent };
@@ -66,7 +56,7 @@ fn check(case: &Case) -> Opinion {
     );
     match case.pods().find(|p| p.daemon_set() == Some(vpc_cni::AWS_NODE)) {
         // Its own rule has the better sentence.
-        Some(pod) if cni_lacks_permissions::denied(case, pod).is_some() => Opinion::Silent,
+        Some(pod) if cni_permissions::denied(case, pod).is_some() => Opinion::Silent,
         _ => finding.into(),
     }
 }

@@ -6,8 +6,8 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Event};
 use crate::rules::Rule;
-use crate::rules::network::cni_not_ready;
-use crate::rules::taints::startup_taint_stays::{pod_of, staying};
+use crate::rules::shared::network_plugin;
+use crate::rules::shared::startup_taints::{pod_of, staying};
 use crate::upstream::startup_taint;
 use crate::upstream::vpc_cni;
 
@@ -85,7 +85,7 @@ fn of(event: &Event, set: &DaemonSet) -> bool {
 fn needed<'c>(case: &Case<'c>) -> Option<(&'c DaemonSet, &'static str)> {
     let node = case.node?;
     if vpc_cni::not_ready(node).is_some() {
-        return Some((cni_not_ready::plugin(case, node)?, "To be Ready,"));
+        return Some((network_plugin::plugin(case, node)?, "To be Ready,"));
     }
     let (taint, _) = staying(case).filter(|_| node.is_ready())?;
     let owner = startup_taint::owner(taint)?;

@@ -6,8 +6,8 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::Node;
 use crate::objects::input::Input;
 use crate::rules::Rule;
+use crate::rules::shared::instance_questions::ask_the_instance;
 use crate::rules::shared::repair;
-use crate::rules::unknown::ask_the_instance;
 use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {

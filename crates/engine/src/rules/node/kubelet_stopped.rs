@@ -6,8 +6,8 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event};
 use crate::rules::Rule;
+use crate::rules::shared::instance_questions::ask_the_instance;
 use crate::rules::shared::repair;
-use crate::rules::unknown::ask_the_instance;
 use chrono::TimeDelta;
 
 pub static RULE: Rule = Rule {

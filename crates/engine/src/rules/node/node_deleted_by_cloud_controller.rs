@@ -8,8 +8,8 @@ use crate::objects::input::Input;
 use crate::objects::intern::Interned;
 use crate::objects::{Event, NodeClaim};
 use crate::rules::Rule;
-use crate::rules::access::node_name_refused::others_wait;
-use crate::rules::unknown::ask_the_instance;
+use crate::rules::shared::instance_questions::ask_the_instance;
+use crate::rules::shared::kubelet_without_node::others_wait;
 use chrono::TimeDelta;
 use std::collections::BTreeSet;
 

@@ -8,7 +8,7 @@ use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::cluster_state::class_members::{ClassMembers, Dimension, Tally};
 use crate::rules::shared::change;
-use crate::rules::unknown::ask_the_instance;
+use crate::rules::shared::instance_questions::ask_the_instance;
 use crate::upstream::karpenter::CLASS_HASH;
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@ use crate::case::finding::Finding;
 use crate::case::{Case, timestamp};
 use crate::cluster_state::aws::Told;
 use crate::objects::Refusal;
-use crate::rules::launch::image_not_available;
+use crate::rules::shared::machine_image;
 use crate::rules::shared::node_role;
 use chrono::{DateTime, Utc};
 
@@ -59,7 +59,7 @@ pub fn denials<'w>(case: &Case<'w>) -> Vec<&'w Refusal> {
     let aws = case.cluster.aws();
     let (cluster, role) = (case.cluster_name().unwrap_or_default(), node_role::name(case).unwrap_or_default());
     let of_instance = case.instance_id().map(|id| [aws.instance(id).refusal(), aws.checks(id).refusal(), aws.console(id).refusal()]);
-    let of_image = image_not_available::image(case).map(|id| aws.image(id).refusal());
+    let of_image = machine_image::of(case).map(|id| aws.image(id).refusal());
     let of_profile = case.class().and_then(|class| class.instance_profile()).map(|name| aws.instance_profile(name).refusal());
     let of_role = [aws.cluster(cluster).refusal(), aws.access_entry(cluster, role).refusal()];
     let all = of_instance.into_iter().flatten().chain(of_image).chain(of_profile).chain(of_role).flatten();

@@ -6,7 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{NodeClaim, Taint};
 use crate::rules::Rule;
-use crate::rules::taints::startup_taint_stays::{ask_remover, explain};
+use crate::rules::shared::startup_taints::{ask_remover, explain};
 use crate::upstream::startup_taint;
 
 pub static RULE: Rule = Rule {

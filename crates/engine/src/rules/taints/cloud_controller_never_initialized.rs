@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::upstream::cloud_controller;
+use crate::rules::shared::cloud_controller_traces::traces;
 use crate::upstream::karpenter::UNINITIALIZED_TAINT;
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -39,7 +39,7 @@ fn check(case: &Case) -> Opinion {
     let Some(taint) = node.taint(UNINITIALIZED_TAINT) else {
         return Opinion::ruled_out(format!("Node {} does not carry {UNINITIALIZED_TAINT}", node.name()));
     };
-    if !cloud_controller::traces(case.cluster, node).is_empty() {
+    if !traces(case.cluster, node).is_empty() {
         return Opinion::ruled_out(format!("the cloud controller has left its traces on Node {}", node.name()));
     }
     let Some(created) = node.metadata.creation_timestamp else { return Opinion::Silent };

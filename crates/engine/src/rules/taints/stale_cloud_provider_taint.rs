@@ -5,6 +5,8 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
+use crate::rules::shared::cloud_controller_traces::traces;
+use crate::rules::shared::taint_writer::naming_last_taint_writer;
 use crate::upstream::cloud_controller;
 use crate::upstream::karpenter::UNINITIALIZED_TAINT;
 
@@ -26,7 +28,7 @@ fn check(case: &Case) -> Opinion {
     let Some(taint) = node.taint(UNINITIALIZED_TAINT) else {
         return Opinion::ruled_out(format!("Node {} does not carry {UNINITIALIZED_TAINT}", node.name()));
     };
-    let traces = cloud_controller::traces(case.cluster, node);
+    let traces = traces(case.cluster, node);
     if traces.is_empty() {
         return Opinion::ruled_out(format!(
             "Node {} shows no trace of the cloud controller: its taint is not stale, it was never processed",
@@ -54,5 +56,5 @@ fn check(case: &Case) -> Opinion {
     .fix("Remove the stale taint; the Node is initialized.")
     .step(Risk::Inspect, "See who wrote the taint list last", Some(format!("kubectl get node {name} --show-managed-fields -o yaml")))
     .step(Risk::LowRisk, "Remove the taint", Some(format!("kubectl taint node {name} {UNINITIALIZED_TAINT}-")));
-    cloud_controller::naming_last_taint_writer(finding, node).into()
+    naming_last_taint_writer(finding, node).into()
 }

@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::taints::startup_taint_stays::{pod_of, staying};
+use crate::rules::shared::startup_taints::{pod_of, staying};
 use crate::upstream::cloud_controller::last_taint_writer;
 use crate::upstream::karpenter::DO_NOT_SYNC_TAINTS_LABEL;
 use crate::upstream::startup_taint;

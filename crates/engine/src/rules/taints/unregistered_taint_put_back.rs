@@ -5,7 +5,8 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::upstream::cloud_controller::{last_taint_writer, naming_last_taint_writer};
+use crate::rules::shared::taint_writer::naming_last_taint_writer;
+use crate::upstream::cloud_controller::last_taint_writer;
 use crate::upstream::karpenter::UNREGISTERED_TAINT;
 
 pub static RULE: Rule = Rule {

@@ -1,0 +1,99 @@
+//! What the aws-auth rules ask first: whether the machine's role is known to work, and how sure a flaw of its entry can be.
+
+use crate::api::{Confidence, Stage};
+use crate::case::Case;
+use crate::case::finding::Opinion;
+use crate::cluster_state::AwsAuthFacts;
+use crate::rules::shared::access_entry::{self, Entrance};
+use crate::rules::shared::{node_role, role_in_use};
+use readers::aws_auth::identity::Identity;
+use readers::aws_auth::{BOOTSTRAPPERS_GROUP, NODES_GROUP, RoleMapping, Verdict};
+
+/// The machine's node role, and aws-auth as it stands.
+pub(crate) struct Question<'w> {
+    /// The role's name; the instance profile's where the class names only that.
+    pub role: &'w str,
+    /// The role's name is IAM's secret: people often call role and profile alike, but need not.
+    pub profile_only: bool,
+    pub auth: &'w AwsAuthFacts,
+    /// An access entry may let the role in: nodes here come by access entries, or a machine made before the class was last changed
+    /// runs, with this role or with an earlier one.
+    pub may_have_entry: bool,
+    /// EKS says that no access entry lets the role in.
+    pub has_no_entry: bool,
+}
+
+impl Question<'_> {
+    /// How sure a flaw in aws-auth can be of being the cause.
+    pub(crate) fn confidence(&self) -> Confidence {
+        if self.may_have_entry || self.profile_only { Confidence::Likely } else { Confidence::Certain }
+    }
+}
+
+/// The node role, where aws-auth makes a node of whoever has it: then no flaw of aws-auth is the cause, whatever else lets the role in.
+fn mapped<'w>(case: &Case<'w>) -> Option<&'w str> {
+    struct Mapped(bool);
+    let (role, auth) = (node_role::name(case)?, case.cluster.aws_auth()?);
+    let mapped = case.cluster.once(role, || Mapped(matches!(auth.read.judge(role), Verdict::Mapped(_))));
+    mapped.0.then_some(role)
+}
+
+/// `Err` is the rule's answer where the question does not arise.
+pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<Question<'w>, Opinion> {
+    if case.stage() != Stage::Join {
+        return Err(Opinion::Silent);
+    }
+    if let Some(role) = mapped(case) {
+        return Err(Opinion::ruled_out(format!("aws-auth maps {role} to a node's username and to {NODES_GROUP}")));
+    }
+    let (Some(class), Some(auth)) = (case.class(), case.cluster.aws_auth()) else { return Err(Opinion::Silent) };
+    let Some(role) = node_role::identity(class) else { return Err(Opinion::Silent) };
+    let running = role_in_use::running(case, role);
+    if let Some(proof) = role_in_use::works(case, &running) {
+        return Err(Opinion::ruled_out(format!("the node role {role} is let in: {proof}")));
+    }
+    let ran_before = running.any;
+    let named = node_role::name(case);
+    let profile_only = named.is_none();
+    let role = named.unwrap_or_else(|| role.rsplit('/').next().unwrap_or(role));
+    let has_no_entry = match access_entry::of(case, role) {
+        Entrance::Fits(entry) => {
+            return Err(Opinion::ruled_out(format!("the access entry of {} is of type {}", entry.principal_arn, entry.type_)));
+        }
+        Entrance::Missing { mode, .. } if !mode.reads_aws_auth() => {
+            return Err(Opinion::ruled_out("the cluster's authentication mode is API: aws-auth lets nobody in"));
+        }
+        // An entry beats aws-auth, and this one has its own rule.
+        Entrance::WrongType { .. } | Entrance::Outlived { .. } => return Err(Opinion::Silent),
+        Entrance::Missing { .. } | Entrance::NotRead => true,
+        Entrance::Unseen => false,
+    };
+    let may_have_entry = !has_no_entry && (ran_before || by_entries(case));
+    Ok(Question { role, profile_only, auth, may_have_entry, has_no_entry })
+}
+
+/// Nodes that came by an access entry have no bootstrappers group.
+pub(crate) fn by_entries(case: &Case) -> bool {
+    struct ByEntries(bool);
+    let by_entries = case.cluster.once("", || {
+        let mut of_nodes = case.cluster.csrs().filter(|c| c.spec.username.starts_with("system:node:"));
+        ByEntries(of_nodes.any(|c| !c.spec.groups.iter().any(|g| g == BOOTSTRAPPERS_GROUP)))
+    });
+    by_entries.0
+}
+
+/// Of whom only the API server can say whether the machine's kubelet may create its Node: what the entry makes of it is no node, and RBAC
+/// may still let it.
+pub(crate) fn in_doubt(case: &Case) -> Option<Identity> {
+    let question = ask(case).ok()?;
+    let entry = in_force(&question.auth.read.judge(question.role))?;
+    Some(Identity::of_entry(entry)).filter(|identity| !identity.is_node() && !identity.may_do_everything())
+}
+
+/// The entry that the authenticator goes by, and that makes no node.
+pub(crate) fn in_force<'a>(verdict: &Verdict<'a>) -> Option<&'a RoleMapping> {
+    match *verdict {
+        Verdict::MissingGroups { entry, .. } | Verdict::WrongUsername { entry, .. } | Verdict::Shadowed { by: entry, .. } => Some(entry),
+        _ => None,
+    }
+}

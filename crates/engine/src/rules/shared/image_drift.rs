@@ -1,0 +1,73 @@
+//! Machines that Karpenter replaces for another image, and the replacement that does not start.
+
+use crate::case::Case;
+use crate::case::finding::Opinion;
+use crate::objects::{Condition, NodeClaim, NodeClass};
+use crate::rules::shared::machine_image;
+use std::sync::Arc;
+
+/// Launch errors that are about the image.
+/// Source: karpenter-provider-aws v1.14.1 pkg/errors/errors.go; EC2 error codes in the text of older versions.
+const IMAGE_REASONS: [&str; 3] = ["InvalidAMIID", "AMINotFound", "AMIAuthorizationFailure"];
+const IMAGE_TEXTS: [&str; 3] = ["InvalidAMIID", "AMI ID", "image ID"];
+
+/// Whether a machine may be of this architecture.
+pub(crate) fn is_of(claim: &NodeClaim, arch: Option<&str>) -> bool {
+    arch.is_none_or(|arch| claim.fixed("kubernetes.io/arch").is_none_or(|own| own == arch))
+}
+
+/// The machines of the class that joined and that Karpenter will replace.
+struct Drifted {
+    first: Option<String>,
+    count: usize,
+}
+
+fn drifted(case: &Case, class: &NodeClass, arch: Option<&str>) -> Arc<Drifted> {
+    case.cluster.once(&format!("{}/{} {}", class.kind, class.name(), arch.unwrap_or_default()), || {
+        let mut drifted = case.image_drifted_siblings().filter(|claim| is_of(claim, arch) && !claim.status.image_id.is_empty());
+        let first = drifted.next().map(|claim| claim.name().to_owned());
+        Drifted { count: usize::from(first.is_some()) + drifted.count(), first }
+    })
+}
+
+/// A machine with a new image that takes the place of one with an old image, and does not start.
+pub(crate) struct Replacement<'w> {
+    /// One of the machines that Karpenter will replace.
+    pub old: &'w NodeClaim,
+    /// How many they are.
+    pub drifted: usize,
+    pub new: &'w str,
+    pub launched: &'w Condition,
+    /// EC2 does not launch it, and the image is why; else it was launched and has not joined.
+    pub refused: bool,
+}
+
+/// How many machines of the class joined with this image.
+pub(crate) fn joined_with(case: &Case, image: &str) -> u32 {
+    case.class_members().map_or(0, |class_members| class_members.joined_with("image", image))
+}
+
+/// `Err` is the answer where the machine is no such replacement.
+pub(crate) fn replacement<'w>(case: &Case<'w>, claim: &'w NodeClaim, class: &'w NodeClass) -> Result<Replacement<'w>, Opinion> {
+    let arch = claim.fixed("kubernetes.io/arch");
+    let drifted = drifted(case, class, arch);
+    let Some(old) = drifted.first.as_deref().and_then(|name| case.cluster.claim(name)) else {
+        return Err(Opinion::ruled_out(format!("no NodeClaim of {} {} is drifted by its image", class.kind, class.name())));
+    };
+    let Some(launched) = claim.condition("Launched") else { return Err(Opinion::Silent) };
+    // The replacement's image: its own once launched, else the newest that the class selects, which Karpenter takes first.
+    let Some(new) = machine_image::of(case).filter(|id| *id != old.status.image_id) else {
+        return Err(Opinion::ruled_out("the machine has the image that works elsewhere"));
+    };
+    if joined_with(case, new) > 0 {
+        return Err(Opinion::ruled_out(format!("another NodeClaim with the image {new} has joined")));
+    }
+    let refused = !launched.is_true()
+        && (IMAGE_REASONS.contains(&launched.reason.as_str())
+            || IMAGE_TEXTS.iter().any(|t| launched.message.contains(t))
+            || launched.message.contains(new));
+    if !refused && !launched.is_true() {
+        return Err(Opinion::Silent);
+    }
+    Ok(Replacement { old, drifted: drifted.count, new, launched, refused })
+}

@@ -1,0 +1,87 @@
+//! The questions about an instance that the cluster does not answer.
+
+use crate::api::{Evidence, Stage};
+use crate::case::Case;
+use crate::case::finding::Finding;
+use crate::rules::shared::node_role;
+use crate::rules::shared::told_by_aws::{or_ask, seen};
+
+/// The questions that only AWS answers, with this machine's names in the commands.
+pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
+    let Some(instance) = case.instance_id() else { return finding };
+    let cluster = case.cluster_name().unwrap_or("CLUSTER");
+    let aws = case.cluster.aws();
+    // Without an interruption queue Karpenter does not hear of an instance that ends before it joins.
+    let finding = match case.stage() {
+        Stage::Join => or_ask(
+            finding,
+            aws.instance(instance),
+            "Does the instance still run? One that ended at once had a volume that could not be decrypted (KMS), or another fault of EC2's.",
+            format!(
+                "aws ec2 describe-instances --instance-ids {instance} --query 'Reservations[].Instances[].[State.Name,StateReason.Code,SubnetId,PrivateDnsName]'"
+            ),
+            |is, at| {
+                Some(Evidence::new(
+                    format!("ec2:DescribeInstances {instance}"),
+                    "State",
+                    format!("{}{}", is.state, seen(at)),
+                    "what EC2 says of the instance",
+                ))
+            },
+        ),
+        _ => finding,
+    };
+    let finding = match aws.checks(instance).known() {
+        Some((checks, at)) => finding.with(Evidence::new(
+            format!("ec2:DescribeInstanceStatus {instance}"),
+            "SystemStatus, InstanceStatus",
+            format!("{}, {}{}", checks.system, checks.instance, seen(at)),
+            if checks.system == "impaired" || checks.instance == "impaired" {
+                "EC2's own check fails: its hardware or its network"
+            } else {
+                "EC2's own checks find nothing wrong"
+            },
+        )),
+        _ => finding,
+    };
+    let finding = or_ask(
+        finding,
+        aws.console(instance),
+        "What did the instance print while it booted (nodeadm, bootstrap.sh, cloud-init)?",
+        format!("aws ec2 get-console-output --latest --output text --instance-id {instance}"),
+        |console, at| {
+            let nothing = console.lines.is_empty() && console.bytes > 0;
+            let because = "none of its lines is known to say that the bootstrap failed";
+            nothing.then(|| {
+                Evidence::new(format!("ec2:GetConsoleOutput {instance}"), "Output", format!("{} bytes{}", console.bytes, seen(at)), because)
+            })
+        },
+    );
+    let finding = finding
+        .unknown(
+            "Do network, IAM and user data of this instance fit (AWS's own runbook)?",
+            format!(
+                "aws ssm start-automation-execution --document-name AWSSupport-TroubleshootEKSWorkerNode --parameters ClusterName={cluster},WorkerID={instance}"
+            ),
+        );
+    if case.stage() != Stage::Join {
+        return finding;
+    }
+    match node_role::name(case) {
+        Some(role) => or_ask(
+            finding,
+            aws.access_entry(cluster, role),
+            format!("Is there an access entry of type EC2_LINUX (or EC2_WINDOWS) for the role {role}?"),
+            format!("aws eks list-access-entries --cluster-name {cluster} --output text | grep {role}"),
+            |entry, at| {
+                Some(Evidence::new(
+                    format!("eks:DescribeAccessEntry {cluster} {}", entry.principal_arn),
+                    "type",
+                    format!("{}{}", entry.type_, seen(at)),
+                    "the node role has an access entry",
+                ))
+            },
+        ),
+        None => finding,
+    }
+}

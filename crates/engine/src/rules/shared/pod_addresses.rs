@@ -1,0 +1,17 @@
+//! Whether pods on the Node are refused for want of an address.
+
+use crate::api::Stage;
+use crate::case::Case;
+use crate::case::stage::{Sandbox, refused_sandbox};
+use crate::objects::{Event, Node};
+
+/// The newest event by which a kubelet says that a pod on the Node got no address.
+pub(crate) fn refusal<'c>(case: &Case<'c>, node: &Node) -> Option<&'c Event> {
+    let events = case.cluster.pod_events_on(node.name()).filter(|e| refused_sandbox(e) == Some(Sandbox::Address));
+    events.max_by_key(|e| e.last_seen())
+}
+
+/// Whether the Node waits because pods get no addresses.
+pub(crate) fn is_refusing(case: &Case, node: &Node) -> bool {
+    case.stage() == Stage::Ready && case.wait.evidence.object.starts_with("Event Pod/") && refusal(case, node).is_some()
+}
