@@ -21,8 +21,8 @@ pub struct Case<'w> {
     pub cluster: &'w ClusterState,
     pub claim: Option<&'w NodeClaim>,
     pub node: Option<&'w Node>,
-    pub pool: Option<&'w NodePool>,
-    pub class: Option<&'w ClassFacts>,
+    pool: Option<&'w NodePool>,
+    class: Option<&'w ClassFacts>,
     pub wait: Wait,
     subject: About<'w>,
 }
@@ -151,10 +151,22 @@ impl<'w> Case<'w> {
         format!("{}/{}", self.subject.kind, self.subject.meta.name)
     }
 
+    /// The NodePool, where there is one.
+    #[must_use]
+    pub fn pool(&self) -> Option<&'w NodePool> {
+        self.cluster.asks(Input::NodePools);
+        self.pool
+    }
+
+    fn class_facts(&self) -> Option<&'w ClassFacts> {
+        self.cluster.asks(Input::NodeClasses);
+        self.class
+    }
+
     /// The node class object, EC2 or other.
     #[must_use]
     pub fn class(&self) -> Option<&'w NodeClass> {
-        self.class.map(|c| &c.class)
+        self.class_facts().map(|c| &c.class)
     }
 
     /// `EC2NodeClass/default`.
@@ -166,7 +178,7 @@ impl<'w> Case<'w> {
     /// The class's user data as the machine reads it, with its text.
     #[must_use]
     pub fn user_data(&self) -> Option<(&'w UserData, &'w str)> {
-        let facts = self.class?;
+        let facts = self.class_facts()?;
         Some((facts.user_data.as_ref()?, facts.class.spec.user_data.as_deref()?))
     }
 

@@ -6,7 +6,8 @@ pub mod aws;
 pub mod class_members;
 mod events;
 mod index;
-mod memo;
+pub mod memo;
+mod reads;
 
 use crate::cluster_state::class_members::ClassMembers;
 use crate::objects::input::{Input, Object};
@@ -25,6 +26,7 @@ use memo::Derived;
 use readers::aws_auth::identity::Identity;
 use readers::aws_auth::{self, AwsAuth};
 use readers::userdata::{self, UserData};
+use reads::Reads;
 use std::collections::BTreeMap;
 
 /// What a diagnosis can be about.
@@ -107,6 +109,7 @@ pub struct ClusterState {
     reason_changes: BTreeMap<Interned, BTreeMap<Interned, (Interned, DateTime<Utc>)>>,
     availability: BTreeMap<Input, Availability>,
     derived: Derived,
+    reads: Reads,
 }
 
 /// Objects of a dump are states, not changes: nothing was seen to happen.
@@ -455,6 +458,7 @@ impl ClusterState {
     /// Why an input is missing; `None` where it was read.
     #[must_use]
     pub fn missing(&self, input: Input) -> Option<&str> {
+        self.asks(input);
         match self.availability.get(&input) {
             Some(Availability::Read) => None,
             Some(Availability::Missing(why)) => Some(why),
@@ -477,93 +481,113 @@ impl ClusterState {
 
     #[must_use]
     pub fn claim(&self, name: &str) -> Option<&NodeClaim> {
+        self.asks(Input::NodeClaims);
         self.claims.get(name).map(AsRef::as_ref)
     }
 
     #[must_use]
     pub fn node(&self, name: &str) -> Option<&Node> {
+        self.asks(Input::Nodes);
         self.nodes.get(name).map(AsRef::as_ref)
     }
 
     pub fn claims(&self) -> impl Iterator<Item = &NodeClaim> {
+        self.asks(Input::NodeClaims);
         self.claims.values().map(AsRef::as_ref)
     }
 
     #[must_use]
     pub fn pool(&self, name: &str) -> Option<&NodePool> {
+        self.asks(Input::NodePools);
         self.pools.get(name)
     }
 
     #[must_use]
     pub fn class(&self, kind: &str, name: &str) -> Option<&ClassFacts> {
+        self.asks(Input::NodeClasses);
         self.classes.get(kind)?.get(name)
     }
 
     pub fn pools(&self) -> impl Iterator<Item = &NodePool> {
+        self.asks(Input::NodePools);
         self.pools.values()
     }
 
     pub fn classes(&self) -> impl Iterator<Item = &ClassFacts> {
+        self.asks(Input::NodeClasses);
         self.classes.values().flat_map(BTreeMap::values)
     }
 
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.asks(Input::Nodes);
         self.nodes.values().map(AsRef::as_ref)
     }
 
     #[must_use]
-    pub const fn aws_auth(&self) -> Option<&AwsAuthFacts> {
+    pub fn aws_auth(&self) -> Option<&AwsAuthFacts> {
+        self.asks(Input::AwsAuth);
         self.aws_auth.as_ref()
     }
 
     /// The Karpenter of this cluster; the newest where several are installed.
     #[must_use]
     pub fn karpenter(&self) -> Option<&Karpenter> {
+        self.asks(Input::Deployments);
         self.karpenter.values().max_by_key(|k| k.version)
     }
 
     pub fn service_accounts(&self) -> impl Iterator<Item = &ServiceAccount> {
+        self.asks(Input::ServiceAccounts);
         self.service_accounts.values()
     }
 
     pub fn daemon_sets(&self) -> impl Iterator<Item = &DaemonSet> {
+        self.asks(Input::DaemonSets);
         self.daemon_sets.values()
     }
 
     /// Whether there is an ENIConfig of this name.
     #[must_use]
     pub fn has_eni_config(&self, name: &str) -> bool {
+        self.asks(Input::EniConfigs);
         self.eni_configs.contains_key(name)
     }
 
     /// What the API server said on whether they may create Nodes.
     #[must_use]
     pub fn access(&self, identity: &Identity) -> Option<&ReviewStatus> {
+        self.asks(Input::AccessReviews);
         self.access.get(identity)
     }
 
     pub fn csrs(&self) -> impl Iterator<Item = &CertificateSigningRequest> {
+        self.asks(Input::CertificateSigningRequests);
         self.csrs.values()
     }
 
     /// What AWS was asked and answered.
     #[must_use]
-    pub const fn aws(&self) -> &Aws {
+    pub fn aws(&self) -> &Aws {
+        self.asks(Input::AwsObservations);
         &self.aws
     }
 
     /// The Nodes with this providerID; none for an empty one.
     pub fn nodes_with_provider_id(&self, id: &str) -> impl Iterator<Item = &Node> + use<'_> {
+        self.asks(Input::Nodes);
         self.nodes_under(id).filter(|n| !n.spec.provider_id.is_empty())
     }
 
     /// The Nodes that nobody has given a providerID.
     pub fn nodes_without_provider_id(&self) -> impl Iterator<Item = &Node> {
+        self.asks(Input::Nodes);
         self.nodes_under("")
     }
 
     /// The Nodes that Karpenter made and that no NodeClaim has.
     pub fn nodes_left_over(&self) -> impl Iterator<Item = &Node> {
+        self.asks(Input::Nodes);
+        self.asks(Input::NodeClaims);
         self.left_over().iter().filter_map(|name| self.node(name))
     }
 
@@ -574,6 +598,7 @@ impl ClusterState {
     /// The NodeClaim whose machine this Node is.
     #[must_use]
     pub fn claim_of_node(&self, node: &Node) -> Option<&NodeClaim> {
+        self.asks(Input::NodeClaims);
         let by_id = || self.claims_by_provider_id.under(&node.spec.provider_id).next().and_then(|name| self.claim(name));
         let by_owner = || node.metadata.owner_references.iter().filter(|o| o.kind == "NodeClaim").find_map(|o| self.claim(&o.name));
         by_id().or_else(by_owner)
@@ -582,6 +607,7 @@ impl ClusterState {
     /// The machines of a node class, counted.
     #[must_use]
     pub fn class_members(&self, kind: &str, name: &str) -> Option<&ClassMembers> {
+        self.asks(Input::NodeClaims);
         self.class_members.get(kind)?.get(name)
     }
 
@@ -597,11 +623,13 @@ impl ClusterState {
 
     /// The NodeClaims of a NodePool.
     pub fn claims_of_pool(&self, name: &str) -> impl Iterator<Item = &NodeClaim> {
+        self.asks(Input::NodeClaims);
         self.claims_by_pool.under(name).filter_map(|name| self.claim(name))
     }
 
     /// Events about one object.
     pub fn events(&self, kind: &str, name: &str) -> impl Iterator<Item = &Event> {
+        self.asks(Input::Events);
         self.events.about(kind, name)
     }
 
@@ -612,6 +640,8 @@ impl ClusterState {
 
     /// Events about Nodes that do not exist, each with the Node's name.
     pub fn events_without_node(&self) -> impl Iterator<Item = (&str, &Event)> {
+        self.asks(Input::Events);
+        self.asks(Input::Nodes);
         self.reported_without_node().iter().flat_map(|name| self.events("Node", name).map(move |event| (name.as_str(), event)))
     }
 
@@ -623,6 +653,7 @@ impl ClusterState {
     /// Events about the NodeClaims of a pool, gone ones included: Karpenter names a claim after its pool.
     /// Source: core pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go `ToNodeClaim` (GenerateName, v1.14.3).
     pub fn claim_events_of_pool(&self, pool: &str) -> impl Iterator<Item = &Event> {
+        self.asks(Input::Events);
         let own = pool.to_owned();
         let named = self.events.with_prefix("NodeClaim", &format!("{pool}-"));
         named.filter(move |(claim, _)| self.pool_of_claim_name(claim) == Some(own.as_str())).map(|(_, event)| event)
@@ -631,6 +662,8 @@ impl ClusterState {
     /// The NodePool of a claim that may be gone: the claim's own label, else its name without the random suffix.
     #[must_use]
     pub fn pool_of_claim_name(&self, claim: &str) -> Option<&str> {
+        self.asks(Input::NodeClaims);
+        self.asks(Input::NodePools);
         match self.claims.get(claim) {
             Some(claim) => claim.node_pool(),
             None => claim.rsplit_once('-').and_then(|(pool, _)| self.pools.get(pool)).map(|p| p.metadata.name.as_str()),
@@ -639,6 +672,7 @@ impl ClusterState {
 
     /// The pods on a Node that were read.
     pub fn pods_on(&self, node: &str) -> impl Iterator<Item = &Pod> {
+        self.asks(Input::Pods);
         self.pods.get(node).into_iter().flat_map(BTreeMap::values)
     }
 

@@ -14,6 +14,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::{self, Thresholds};
 use crate::case::{Case, duration, nodes_of};
 use crate::cluster_state::{ClusterState, Subject};
+use crate::objects::input::Input;
 use crate::rules::{self, Rule};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
@@ -97,7 +98,9 @@ fn evaluate(case: &Case) -> Evaluated {
 
 /// The inputs that a rule for this stage would have read. Only an open verdict names them, so they are not looked for rule by rule.
 fn missing(case: &Case) -> impl Iterator<Item = Unknown> {
-    let wanted = rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| &of_stage.reads);
+    // Nobody misses an add-on that is not there, and what is asked about one machine only, its rule asks for in its own words.
+    let is_usual = |input: &&Input| !input.may_be_absent() && **input != Input::AccessReviews;
+    let wanted = rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| &of_stage.reads).filter(is_usual);
     wanted.filter_map(|input| Some((input, case.cluster.missing(*input)?))).map(|(input, why)| Unknown {
         question: format!("What do the {} say? They could not be read: {why}.", input.name()).into(),
         command: input.command().into(),

@@ -385,28 +385,9 @@ impl Mistake {
     }
 }
 
-/// The causes that the text of the objects shows. The others take a machine that has failed, which nobody has seen here: a role that
-/// aws-auth does not name may have an access entry, and an image that no machine has joined with may be a good one.
-pub const BY_TEXT: &[&str] = &[
-    "KubeletRefusesLabels",
-    "BootstrapArgumentIgnored",
-    "KubeletFlagDropsTaints",
-    "CustomBootstrapWithoutTaint",
-    "AmiFamilyMismatch",
-    "UserDataStopsKubelet",
-    "WrongCluster",
-    "CustomFamilyWithoutUserData",
-    "CustomUserDataJoinsNothing",
-    "AwsAuthUnreadable",
-    "AwsAuthEntryIncomplete",
-    "AwsAuthArnNeverMatches",
-    "NodeClassNotReady",
-    "NodePoolNotReady",
-];
-
-/// What those rules find.
+/// What the rules find whose cause the text of the objects shows.
 fn by_rules(case: &Case) -> Vec<Mistake> {
-    let told = diagnose::findings(case).into_iter().filter(|(rule, _)| BY_TEXT.contains(&rule.cause));
+    let told = diagnose::findings(case).into_iter().filter(|(rule, _)| rule.lint);
     told.filter_map(|(rule, finding)| {
         let blame = finding.blame?;
         // Beside a flawed entry of aws-auth there may be an access entry.

@@ -1,6 +1,6 @@
 //! The causes. One file each: plain data and one function.
 //!
-//! To add one, write `rules/NAME.rs` and `docs/causes/Name.md`, and add a line to [`ALL`]. The page is also the rule's test.
+//! To add one, write `rules/CATEGORY/NAME.rs` and `docs/causes/Name.md`, and add a line to [`ALL`]. The page is also the rule's test.
 
 pub mod access;
 pub mod contrast;
@@ -33,8 +33,11 @@ pub struct Rule {
     pub summary: &'static str,
     /// The stages whose waiting it can explain.
     pub stages: &'static [Stage],
-    /// What it reads beside the machine itself.
+    /// What it reads beside the machine itself, whoever reads it on its behalf: `tests/reads.rs` watches.
     pub reads: &'static [Input],
+    /// Whether the text of the objects shows it, so that `lint` tells it. The others take a machine that has failed: a role that aws-auth
+    /// does not name may have an access entry, and an image that no machine has joined with may be a good one.
+    pub lint: bool,
     /// The versions it is about, in words.
     pub versions: &'static str,
     /// The page, which is its test too.
@@ -111,19 +114,22 @@ pub const ALL: &[&Rule] = &[
 ];
 
 /// The rules that know a stage, and all that they read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct OfStage {
     /// In the order of [`ALL`].
     pub rules: Vec<&'static Rule>,
     pub reads: BTreeSet<Input>,
 }
 
+/// What every case is made of.
+const MACHINE: [Input; 2] = [Input::Nodes, Input::NodeClaims];
+
 /// Sorted once: every judgement asks.
 static OF_STAGE: LazyLock<BTreeMap<Stage, OfStage>> = LazyLock::new(|| {
     let mut of_stage: BTreeMap<Stage, OfStage> = BTreeMap::new();
     for rule in ALL {
         for stage in rule.stages {
-            let of_stage = of_stage.entry(*stage).or_default();
+            let of_stage = of_stage.entry(*stage).or_insert_with(|| OfStage { rules: Vec::new(), reads: MACHINE.into_iter().collect() });
             of_stage.rules.push(rule);
             of_stage.reads.extend(rule.reads);
         }

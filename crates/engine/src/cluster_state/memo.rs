@@ -3,33 +3,67 @@
 //! Where all machines are judged, the cluster does not change: it is looked through once, not for each of them.
 
 use super::ClusterState;
+use super::reads::Inputs;
 use crate::objects::intern::Interned;
-use std::any::{Any, TypeId};
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// A question whose answer is kept. Each static is one of its own, also where another has the same type of answer.
+#[derive(Debug)]
+pub struct Memo<T> {
+    name: &'static str,
+    answer: PhantomData<fn() -> T>,
+}
+
+impl<T> Memo<T> {
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, answer: PhantomData }
+    }
+
+    /// Two statics never share a place; the name is for whoever looks at the answers.
+    fn key(&'static self) -> Key {
+        (std::ptr::from_ref(self).addr(), self.name)
+    }
+}
+
+type Key = (usize, &'static str);
 
 #[derive(Debug, Default)]
 pub(super) struct Derived {
     left_over: OnceLock<Vec<Interned>>,
     without_node: OnceLock<Vec<String>>,
-    answers: Mutex<BTreeMap<TypeId, BTreeMap<String, Answer>>>,
+    answers: Mutex<BTreeMap<Key, BTreeMap<String, Answer>>>,
 }
 
-type Answer = Arc<dyn Any + Send + Sync>;
+#[derive(Debug, Clone)]
+struct Answer {
+    value: Arc<dyn Any + Send + Sync>,
+    /// What working it out asked for: whoever takes the answer reads that.
+    read: Inputs,
+}
 
 impl ClusterState {
-    /// What a rule works out of many objects, once for all machines that ask until something changes. The type of the answer says what the
-    /// question is, `about` what it is asked of. It must not depend on the machine that happens to ask first.
-    pub fn once<T: Send + Sync + 'static>(&self, about: &str, work_out: impl FnOnce() -> T) -> Arc<T> {
+    /// What a rule works out of many objects, once for all machines that ask until something changes; `about` is what the question is
+    /// asked of. The answer must not depend on the machine that happens to ask first.
+    pub fn once<T: Send + Sync + 'static>(&self, memo: &'static Memo<T>, about: &str, work_out: impl FnOnce() -> T) -> Arc<T> {
         let answers = || self.derived.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = answers().get(&TypeId::of::<T>()).and_then(|of_type| of_type.get(about)).cloned();
-        if let Some(answer) = known.and_then(|answer| answer.downcast::<T>().ok()) {
-            return answer;
+        let known = answers().get(&memo.key()).and_then(|of_memo| of_memo.get(about)).cloned();
+        if let Some(Answer { value, read }) = known
+            && let Ok(value) = value.downcast()
+        {
+            self.reads.add(read);
+            return value;
         }
         // The lock is not held meanwhile: one answer may need another.
-        let answer = Arc::new(work_out());
-        answers().entry(TypeId::of::<T>()).or_default().insert(about.to_owned(), Arc::clone(&answer) as Answer);
-        answer
+        let (value, read) = self.noting(work_out);
+        self.reads.add(read);
+        let value = Arc::new(value);
+        let answer = Answer { value: Arc::clone(&value) as Arc<dyn Any + Send + Sync>, read };
+        answers().entry(memo.key()).or_default().insert(about.to_owned(), answer);
+        value
     }
 
     /// Names of the Nodes that Karpenter made and that no NodeClaim has.
@@ -46,5 +80,36 @@ impl ClusterState {
             let names = self.events.names_of_kind("Node");
             names.filter(|name| !self.nodes.contains_key(*name)).map(str::to_owned).collect()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Memo;
+    use crate::cluster_state::ClusterState;
+    use crate::objects::input::Input;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn two_questions_have_two_answers_though_their_type_and_their_name_are_one() {
+        static NODES: Memo<usize> = Memo::new("how many");
+        static PODS: Memo<usize> = Memo::new("how many");
+        let cluster = ClusterState::default();
+        assert_eq!((*cluster.once(&NODES, "", || 1), *cluster.once(&PODS, "", || 2)), (1, 2));
+        assert_eq!((*cluster.once(&NODES, "", || 3), *cluster.once(&NODES, "other", || 4)), (1, 4));
+    }
+
+    #[test]
+    fn whoever_takes_an_answer_reads_what_it_was_worked_out_of() {
+        static INNER: Memo<usize> = Memo::new("nodes");
+        static OUTER: Memo<usize> = Memo::new("nodes and pools");
+        let cluster = ClusterState::default();
+        let inner = || *cluster.once(&INNER, "", || cluster.nodes().count());
+        let outer = || *cluster.once(&OUTER, "", || inner() + cluster.pools().count());
+        for _ in 0..2 {
+            let asked = cluster.inputs_asked_by(|| assert_eq!((cluster.csrs().count(), outer()), (0, 0)));
+            assert_eq!(asked, BTreeSet::from([Input::Nodes, Input::NodePools, Input::CertificateSigningRequests]));
+            assert_eq!(cluster.inputs_asked_by(|| assert_eq!(inner(), 0)), BTreeSet::from([Input::Nodes]));
+        }
     }
 }

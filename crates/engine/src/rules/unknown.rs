@@ -64,5 +64,5 @@ pub fn finding(case: &Case) -> Finding {
 }
 
 fn name<'c>(case: &'c Case) -> &'c str {
-    case.claim.map(NodeClaim::name).or_else(|| case.node.map(Node::name)).or_else(|| case.pool.map(NodePool::name)).unwrap_or_default()
+    case.claim.map(NodeClaim::name).or_else(|| case.node.map(Node::name)).or_else(|| case.pool().map(NodePool::name)).unwrap_or_default()
 }

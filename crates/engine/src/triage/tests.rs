@@ -1,4 +1,5 @@
 use super::*;
+use crate::cluster_state::memo::Memo;
 use serde_json::{Value, json};
 
 const CREATED: &str = "2026-11-21T10:00:00Z";
@@ -106,6 +107,7 @@ fn time_alone_writes_nothing() {
 
 #[test]
 fn what_says_nothing_new_is_kept_and_nothing_is_judged_for_it() {
+    static ASKED: Memo<DateTime<Utc>> = Memo::new("when it was asked");
     let mut triage = started(Vec::new());
     let report = |version: &str, heartbeat: DateTime<Utc>, ready: &str| {
         let mut node = node(ready);
@@ -116,7 +118,7 @@ fn what_says_nothing_new_is_kept_and_nothing_is_judged_for_it() {
     let claim = || applied(Input::NodeClaims, claim(&[condition("Ready", "True", "Ready")], None));
     let pool = |nodes: u32| applied(Input::NodePools, json!({"metadata": {"name": "general"}, "status": {"resources": {"nodes": nodes}}}));
     let mut judged = |change: Change, minute: i64| {
-        triage.cluster.once("", || at(minute, 0));
+        triage.cluster.once(&ASKED, "", || at(minute, 0));
         triage.take(change, at(minute, 0));
         let judged = triage.touched.len();
         triage.look(at(minute, 0));
@@ -124,7 +126,7 @@ fn what_says_nothing_new_is_kept_and_nothing_is_judged_for_it() {
             triage.cluster.node("ip-10-0-0-1").map(|n| (n.metadata.resource_version.clone(), *n.status.conditions[0].last_heartbeat_time));
         (
             judged,
-            *triage.cluster.once("", || at(minute, 1)),
+            *triage.cluster.once(&ASKED, "", || at(minute, 1)),
             node.and_then(|(version, heartbeat)| Some((version.as_deref()?.to_owned(), heartbeat?))),
         )
     };

@@ -3,6 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::cluster_state::memo::Memo;
 use crate::objects::Node;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -14,8 +15,9 @@ pub static RULE: Rule = Rule {
     cause: "AwsAuthLostItsNodes",
     summary: "aws-auth maps no node role, and all Nodes stopped within minutes of one another",
     stages: &[Stage::Ready],
-    reads: &[Input::AwsAuth, Input::Nodes, Input::CertificateSigningRequests],
-    versions: "clusters whose authentication mode includes the ConfigMap",
+    reads: &[Input::Nodes, Input::AwsAuth, Input::CertificateSigningRequests, Input::Deployments],
+    lint: false,
+    versions: "all, in clusters whose authentication mode includes the ConfigMap",
     page: include_str!("../../../pages/AwsAuthLostItsNodes.md"),
     check,
 };
@@ -27,8 +29,10 @@ fn stopped(node: &Node) -> Option<DateTime<Utc>> {
     node.condition("Ready").filter(|ready| ready.reason == "NodeStatusUnknown").and_then(|ready| ready.last_transition_time)
 }
 
+static KUBELETS: Memo<Kubelets> = Memo::new("how all Nodes fare");
+
 /// How all Nodes fare.
-struct Cluster {
+struct Kubelets {
     /// One that is Ready.
     ready: Option<String>,
     /// When each of those that stopped did, in order.
@@ -46,21 +50,21 @@ fn check(case: &Case) -> Opinion {
     if let Some(entry) = read.roles.iter().find(|r| r.has_group(NODES_GROUP)) {
         return Opinion::ruled_out(format!("aws-auth maps {} as a node role", entry.role_arn));
     }
-    let cluster = case.cluster.once("", || {
+    let kubelets = case.cluster.once(&KUBELETS, "", || {
         let ready = case.cluster.nodes().find(|n| n.is_ready()).map(|n| n.name().to_owned());
         let mut stopped: Vec<_> = case.cluster.nodes().filter_map(stopped).collect();
         stopped.sort();
-        Cluster { ready, stopped }
+        Kubelets { ready, stopped }
     });
-    if let Some(ready) = &cluster.ready {
+    if let Some(ready) = &kubelets.ready {
         return Opinion::ruled_out(format!("Node {ready} is Ready although aws-auth maps no node role: access entries are in use"));
     }
     if aws_auth_role::by_entries(case) {
         return Opinion::ruled_out("a Node came by an access entry");
     }
-    let before = cluster.stopped.partition_point(|at| silent - *at > TOGETHER);
+    let before = kubelets.stopped.partition_point(|at| silent - *at > TOGETHER);
     // Without this one.
-    let together = cluster.stopped.partition_point(|at| *at - silent <= TOGETHER) - before - 1;
+    let together = kubelets.stopped.partition_point(|at| *at - silent <= TOGETHER) - before - 1;
     if together == 0 {
         return Opinion::Silent;
     }

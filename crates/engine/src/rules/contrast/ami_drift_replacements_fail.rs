@@ -3,6 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::cluster_state::memo::Memo;
 use crate::objects::NodeClass;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -14,7 +15,8 @@ pub static RULE: Rule = Rule {
     cause: "AmiDriftReplacementsFail",
     summary: "NodeClaims are replaced because the image drifted, and the new image cannot start",
     stages: &[Stage::Launch, Stage::Join],
-    reads: &[Input::NodeClaims, Input::NodeClasses],
+    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
+    lint: false,
     versions: "all; images that are still pending are only selected by AWS provider 1.2.1 and earlier",
     page: include_str!("../../../pages/AmiDriftReplacementsFail.md"),
     check,
@@ -22,14 +24,14 @@ pub static RULE: Rule = Rule {
 
 /// The machines of the class that have this image and are not being deleted; this one in any case.
 fn failing(case: &Case, class: &NodeClass, arch: Option<&str>, image: &str) -> usize {
-    struct Failing(BTreeSet<String>);
+    static FAILING: Memo<BTreeSet<String>> = Memo::new("machines with the new image");
     let of_class = || case.cluster.claims_of_class(&class.kind, class.name());
-    let failing = case.cluster.once(&format!("{}/{} {} {image}", class.kind, class.name(), arch.unwrap_or_default()), || {
+    let failing = case.cluster.once(&FAILING, &format!("{}/{} {} {image}", class.kind, class.name(), arch.unwrap_or_default()), || {
         let failing = of_class().filter(|c| c.metadata.deletion_timestamp.is_none() && c.status.image_id == image && is_of(c, arch));
-        Failing(failing.map(|claim| claim.name().to_owned()).collect())
+        failing.map(|claim| claim.name().to_owned()).collect()
     });
-    let own = case.claim.is_some_and(|claim| failing.0.contains(claim.name()));
-    failing.0.len() + usize::from(!own)
+    let own = case.claim.is_some_and(|claim| failing.contains(claim.name()));
+    failing.len() + usize::from(!own)
 }
 
 fn check(case: &Case) -> Opinion {

@@ -3,6 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, NodeClass, SecurityGroup};
 use crate::rules::Rule;
@@ -13,7 +14,8 @@ pub static RULE: Rule = Rule {
     cause: "SecurityGroupsDiffer",
     summary: "No machine of the node class joins, and it lacks a security group that classes have whose machines join",
     stages: &[Stage::Join],
-    reads: &[Input::NodeClasses, Input::NodeClaims, Input::Nodes],
+    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
+    lint: false,
     versions: "all",
     page: include_str!("../../../pages/SecurityGroupsDiffer.md"),
     check,
@@ -89,8 +91,8 @@ fn is_clusters(group: &SecurityGroup) -> bool {
 }
 
 fn joins(case: &Case, class: &NodeClass) -> bool {
-    struct Joins(bool);
+    static JOINS: Memo<bool> = Memo::new("whether a machine of the class has a Ready Node");
     let cluster = case.cluster;
     let is_ready = |c: &NodeClaim| cluster.nodes_with_provider_id(&c.status.provider_id).any(Node::is_ready);
-    cluster.once(&format!("{}/{}", class.kind, class.name()), || Joins(cluster.joined_of_class(&class.kind, class.name()).any(is_ready))).0
+    *cluster.once(&JOINS, &format!("{}/{}", class.kind, class.name()), || cluster.joined_of_class(&class.kind, class.name()).any(is_ready))
 }

@@ -13,8 +13,9 @@ pub static RULE: Rule = Rule {
     cause: "AcceleratorBroken",
     summary: "The EKS node monitoring agent reports that the Node's GPU or Neuron device is broken",
     stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes, Input::DaemonSets, Input::Events],
-    versions: "EKS node monitoring agent",
+    reads: &[Input::Events, Input::Pods, Input::DaemonSets, Input::Deployments],
+    lint: false,
+    versions: "all, with the EKS node monitoring agent",
     page: include_str!("../../../pages/AcceleratorBroken.md"),
     check,
 };

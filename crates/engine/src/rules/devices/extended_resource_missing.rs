@@ -3,6 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Node, Requirement};
 use crate::rules::Rule;
@@ -17,14 +18,15 @@ pub static RULE: Rule = Rule {
     cause: "ExtendedResourceMissing",
     summary: "A requested resource (a GPU, an EFA device, a pod ENI) never appeared in the Node's allocatable",
     stages: &[Stage::Initialize],
-    reads: &[Input::Nodes, Input::Pods, Input::DaemonSets],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::DaemonSets],
+    lint: false,
     versions: "all",
     page: include_str!("../../../pages/ExtendedResourceMissing.md"),
     check,
 };
 
 /// Who makes a resource appear.
-struct Source {
+struct Advertiser {
     resource: &'static str,
     who: &'static str,
     /// Parts of DaemonSet names, as charts and manifests call them.
@@ -34,8 +36,8 @@ struct Source {
     fix: &'static str,
 }
 
-const SOURCES: &[Source] = &[
-    Source {
+const ADVERTISERS: &[Advertiser] = &[
+    Advertiser {
         resource: "nvidia.com/gpu",
         who: "the NVIDIA device plugin",
         daemon_sets: &["nvidia-device-plugin", "nvidia-gpu-device-plugin"],
@@ -43,49 +45,49 @@ const SOURCES: &[Source] = &[
         drivers: &["nvidia-driver-daemonset", "nvidia-container-toolkit-daemonset"],
         fix: "Install the NVIDIA device plugin, let it tolerate the NodePool's taints, and use an image with the NVIDIA driver.",
     },
-    Source {
+    Advertiser {
         resource: "aws.amazon.com/neuron",
         who: "the Neuron device plugin",
         daemon_sets: &["neuron-device-plugin"],
         drivers: &[],
         fix: "Install the Neuron device plugin and let it tolerate the NodePool's taints.",
     },
-    Source {
+    Advertiser {
         resource: "aws.amazon.com/neuroncore",
         who: "the Neuron device plugin",
         daemon_sets: &["neuron-device-plugin"],
         drivers: &[],
         fix: "Install the Neuron device plugin and let it tolerate the NodePool's taints.",
     },
-    Source {
+    Advertiser {
         resource: "aws.amazon.com/neurondevice",
         who: "the Neuron device plugin",
         daemon_sets: &["neuron-device-plugin"],
         drivers: &[],
         fix: "Install the Neuron device plugin and let it tolerate the NodePool's taints.",
     },
-    Source {
+    Advertiser {
         resource: "amd.com/gpu",
         who: "the AMD GPU device plugin",
         daemon_sets: &["amdgpu-device-plugin"],
         drivers: &[],
         fix: "Install the AMD GPU device plugin and let it tolerate the NodePool's taints.",
     },
-    Source {
+    Advertiser {
         resource: "habana.ai/gaudi",
         who: "the Habana device plugin",
         daemon_sets: &["habanalabs-device-plugin"],
         drivers: &[],
         fix: "Install the Habana device plugin and let it tolerate the NodePool's taints.",
     },
-    Source {
+    Advertiser {
         resource: "vpc.amazonaws.com/efa",
         who: "the EFA device plugin",
         daemon_sets: &["efa-k8s-device-plugin", "efa-device-plugin"],
         drivers: &[],
         fix: "Install the EFA device plugin and let it tolerate the NodePool's taints.",
     },
-    Source {
+    Advertiser {
         resource: "vpc.amazonaws.com/pod-eni",
         who: "the VPC resource controller",
         daemon_sets: &[],
@@ -93,28 +95,28 @@ const SOURCES: &[Source] = &[
         fix: "Set ENABLE_POD_ENI=true on the VPC CNI, use instance types with trunk ENIs, and give the cluster role AmazonEKSVPCResourceController.",
     },
     // amazon-vpc-resource-controller-k8s: its webhook adds this request to Windows pods.
-    Source {
+    Advertiser {
         resource: "vpc.amazonaws.com/PrivateIPv4Address",
         who: "the VPC resource controller",
         daemon_sets: &[],
         drivers: &[],
         fix: "Set enable-windows-ipam: \"true\" in the ConfigMap kube-system/amazon-vpc-cni, and give the cluster role AmazonEKSVPCResourceController.",
     },
-    Source {
+    Advertiser {
         resource: "aws.ec2.nitro/nitro_enclaves",
         who: "the Nitro Enclaves device plugin",
         daemon_sets: &["nitro-enclaves"],
         drivers: &[],
         fix: "Install the Nitro Enclaves device plugin, and launch the instances with enclaves enabled.",
     },
-    Source {
+    Advertiser {
         resource: "hugepages-2Mi",
         who: "the kernel, told at boot",
         daemon_sets: &[],
         drivers: &[],
         fix: "Reserve the huge pages in the image or in user data before the kubelet starts.",
     },
-    Source {
+    Advertiser {
         resource: "hugepages-1Gi",
         who: "the kernel, told at boot",
         daemon_sets: &[],
@@ -126,7 +128,7 @@ const SOURCES: &[Source] = &[
 fn check(case: &Case) -> Opinion {
     let (Some(node), Some(claim)) = (case.node, case.claim) else { return Opinion::Silent };
     let missing = missing(claim, node);
-    let Some(&first) = missing.iter().find(|name| SOURCES.iter().any(|s| s.resource == **name)).or(missing.first()) else {
+    let Some(&first) = missing.iter().find(|name| ADVERTISERS.iter().any(|s| s.resource == **name)).or(missing.first()) else {
         return Opinion::ruled_out(format!("Node {} offers every resource that NodeClaim {} asked for", node.name(), claim.name()));
     };
     // cpu and memory are missing only where the kubelet has not reported at all.
@@ -134,8 +136,8 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     let list = missing.join(", ");
-    let source = SOURCES.iter().find(|s| s.resource == first);
-    let (confidence, why, blame) = explain(case, node, first, source);
+    let advertiser = ADVERTISERS.iter().find(|s| s.resource == first);
+    let (confidence, why, blame) = explain(case, node, first, advertiser);
     let summary = format!(
         "{list} {} requested, but Node {} has offered none since {}: {why}.",
         if missing.len() == 1 { "was" } else { "were" },
@@ -160,7 +162,7 @@ fn check(case: &Case) -> Opinion {
         "Karpenter waits for this resource without end",
     ))
     .blaming(blame)
-    .fix(source.map_or("Install what advertises the resource on the Node, or stop requesting it.", |s| s.fix))
+    .fix(advertiser.map_or("Install what advertises the resource on the Node, or stop requesting it.", |s| s.fix))
     .step(
         Risk::Inspect,
         "See what the Node offers",
@@ -184,28 +186,28 @@ fn pod_eni_off(case: &Case, resource: &str) -> Option<(Confidence, String, Blame
 }
 
 /// A Node that offers the resource.
-struct Offering(Option<String>);
+static OFFERING: Memo<Option<String>> = Memo::new("a Node that offers the resource");
 
 /// Nothing is called as the device plugin is: absent, under another name, or part of the image.
-fn without_daemon_set(case: &Case, node: &Node, resource: &str, source: &Source) -> (Confidence, String, Blame) {
+fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Advertiser) -> (Confidence, String, Blame) {
     let blame = Blame::object("v1", "Node", node.name()).field("status.allocatable");
     let offers = |n: &&Node| n.status.allocatable.get(resource).is_some_and(|q| !is_zero(q));
-    let offering = case.cluster.once(resource, || Offering(case.cluster.nodes().find(offers).map(|n| n.name().to_owned())));
-    if let Some(other) = &offering.0 {
+    let offering = case.cluster.once(&OFFERING, resource, || case.cluster.nodes().find(offers).map(|n| n.name().to_owned()));
+    if let Some(other) = offering.as_ref() {
         return (Confidence::Possible, format!("Node {other} does offer it, so something advertises it, but not here"), blame);
     }
     // Bottlerocket's NVIDIA variants start the device plugin as a service of the image.
     // Source: bottlerocket-core-kit packages/nvidia-k8s-device-plugin.
     if node.status.node_info.os_image.starts_with("Bottlerocket") {
-        return (Confidence::Likely, format!("on Bottlerocket {} is part of the image's accelerated variant", source.who), blame);
+        return (Confidence::Likely, format!("on Bottlerocket {} is part of the image's accelerated variant", advertiser.who), blame);
     }
     if case.cluster.missing(Input::DaemonSets).is_some() {
-        return (Confidence::Possible, format!("{} advertises it, and whether it is installed could not be read", source.who), blame);
+        return (Confidence::Possible, format!("{} advertises it, and whether it is installed could not be read", advertiser.who), blame);
     }
-    (Confidence::Likely, format!("no DaemonSet of {} is in the cluster", source.who), blame)
+    (Confidence::Likely, format!("no DaemonSet of {} is in the cluster", advertiser.who), blame)
 }
 
-fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) -> (Confidence, String, Blame) {
+fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Advertiser>) -> (Confidence, String, Blame) {
     let node_blame = || Blame::object("v1", "Node", node.name()).field("status.allocatable");
     if let Some((renamed, _)) =
         node.status.allocatable.iter().find(|(k, _)| k.strip_prefix(resource).is_some_and(|rest| rest.starts_with(".shared")))
@@ -222,7 +224,7 @@ fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) ->
     {
         return (Confidence::Certain, format!("the device plugin offers slices instead ({}; mig.strategy=mixed)", slice.0), node_blame());
     }
-    let Some(source) = source else {
+    let Some(advertiser) = advertiser else {
         let why =
             "nothing on the Node advertises it, and nodewhy does not know what should (a NodeOverlay may promise what no machine has)";
         return (Confidence::Possible, why.to_owned(), node_blame());
@@ -230,17 +232,17 @@ fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) ->
     if let Some(found) = pod_eni_off(case, resource) {
         return found;
     }
-    if source.daemon_sets.is_empty() {
-        return (Confidence::Likely, format!("{} has not provided it", source.who), node_blame());
+    if advertiser.daemon_sets.is_empty() {
+        return (Confidence::Likely, format!("{} has not provided it", advertiser.who), node_blame());
     }
     // The chart of the device plugin names its feature discovery after itself.
-    let is_source = |name: &str| source.daemon_sets.iter().any(|part| name.contains(part)) && !name.contains("feature-discovery");
-    if let Some(found) = failing_driver(case, source) {
+    let is_advertiser = |name: &str| advertiser.daemon_sets.iter().any(|part| name.contains(part)) && !name.contains("feature-discovery");
+    if let Some(found) = failing_driver(case, advertiser) {
         return found;
     }
-    if let Some(pod) = case.pods().find(|p| p.daemon_set().is_some_and(is_source)) {
+    if let Some(pod) = case.pods().find(|p| p.daemon_set().is_some_and(is_advertiser)) {
         let starts = pod.trouble().is_none_or(|(_, why)| pull::explain(&why).is_none());
-        if let Some(found) = image_without_driver(case, source).filter(|_| starts) {
+        if let Some(found) = image_without_driver(case, advertiser).filter(|_| starts) {
             return found;
         }
         let blame = Blame::object("v1", "Pod", &pod.metadata.name).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
@@ -248,16 +250,18 @@ fn explain(case: &Case, node: &Node, resource: &str, source: Option<&Source>) ->
             Some((container, why)) => {
                 // A device plugin may crash until the driver is there.
                 let confidence = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
-                (confidence, format!("{} fails on the Node (container {container}: {why})", source.who), blame)
+                (confidence, format!("{} fails on the Node (container {container}: {why})", advertiser.who), blame)
             }
-            None if pod.is_ready() => {
-                (Confidence::Likely, format!("{} runs there and finds no device; the image may lack the driver", source.who), node_blame())
-            }
-            None => (Confidence::Likely, format!("{} is not Ready on the Node", source.who), blame),
+            None if pod.is_ready() => (
+                Confidence::Likely,
+                format!("{} runs there and finds no device; the image may lack the driver", advertiser.who),
+                node_blame(),
+            ),
+            None => (Confidence::Likely, format!("{} is not Ready on the Node", advertiser.who), blame),
         };
     }
-    let sets: Vec<&DaemonSet> = case.cluster.daemon_sets().filter(|d| is_source(&d.metadata.name)).collect();
-    let Some(set) = sets.first() else { return without_daemon_set(case, node, resource, source) };
+    let sets: Vec<&DaemonSet> = case.cluster.daemon_sets().filter(|d| is_advertiser(&d.metadata.name)).collect();
+    let Some(set) = sets.first() else { return without_daemon_set(case, node, resource, advertiser) };
     let name = &set.metadata.name;
     let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(set.metadata.namespace.as_deref().unwrap_or_default());
     if let Some(refusal) = placement::refusal(set, node) {
@@ -299,14 +303,14 @@ fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requiremen
 
 /// The image is one of AWS's own without the driver, and nothing in the cluster installs one.
 /// Source: awslabs/amazon-eks-ami v20260114 doc/usage (image names); AL2's GPU image is called amazon-eks-gpu-node.
-fn image_without_driver(case: &Case, source: &Source) -> Option<(Confidence, String, Blame)> {
+fn image_without_driver(case: &Case, advertiser: &Advertiser) -> Option<(Confidence, String, Blame)> {
     const STANDARD: [&str; 3] = ["amazon-eks-node-al2023-", "amazon-eks-node-1.", "amazon-eks-arm64-node-"];
-    let needed = match source.resource {
+    let needed = match advertiser.resource {
         "nvidia.com/gpu" => "nvidia",
         "aws.amazon.com/neuron" | "aws.amazon.com/neuroncore" | "aws.amazon.com/neurondevice" => "neuron",
         _ => return None,
     };
-    let installs = |d: &DaemonSet| source.drivers.iter().any(|driver| d.metadata.name.contains(driver));
+    let installs = |d: &DaemonSet| advertiser.drivers.iter().any(|driver| d.metadata.name.contains(driver));
     let class = case.class()?;
     let image = case.claim.map(|c| c.status.image_id.as_str()).filter(|id| !id.is_empty())?;
     let name = &class.status.amis.iter().find(|ami| ami.id == image)?.name;
@@ -323,15 +327,15 @@ fn image_without_driver(case: &Case, source: &Source) -> Option<(Confidence, Str
 }
 
 /// The device plugin only waits: what loads the driver fails.
-fn failing_driver(case: &Case, source: &Source) -> Option<(Confidence, String, Blame)> {
-    let driver = |set: &str| source.drivers.iter().any(|part| set.contains(part));
+fn failing_driver(case: &Case, advertiser: &Advertiser) -> Option<(Confidence, String, Blame)> {
+    let driver = |set: &str| advertiser.drivers.iter().any(|part| set.contains(part));
     let (set, pod) = case.pods().find_map(|p| p.daemon_set().filter(|d| driver(d)).filter(|_| p.trouble().is_some()).map(|d| (d, p)))?;
     let (container, why) = pod.trouble()?;
     let confidence = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
     let blame = Blame::object("apps/v1", "DaemonSet", set).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
     Some((
         confidence,
-        format!("{} waits for the driver, and DaemonSet {set} fails on the Node (container {container}: {why})", source.who),
+        format!("{} waits for the driver, and DaemonSet {set} fails on the Node (container {container}: {why})", advertiser.who),
         blame,
     ))
 }

@@ -3,6 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Stage};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, duration};
+use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim};
 use crate::rules::Rule;
@@ -14,7 +15,8 @@ pub static RULE: Rule = Rule {
     cause: "BootsTooSlowly",
     summary: "The machine takes about as long to boot as Karpenter waits for it, or joins after that",
     stages: &[Stage::Join, Stage::Register],
-    reads: &[Input::NodeClaims, Input::Nodes, Input::NodeClasses],
+    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
+    lint: false,
     versions: "all; the 15 minutes are a constant in every version",
     page: include_str!("../../../pages/BootsTooSlowly.md"),
     check,
@@ -38,17 +40,17 @@ fn boot(claim: &NodeClaim) -> Option<TimeDelta> {
 }
 
 /// How long the slowest machine of the class took, of those that joined, and its name.
-struct Slowest(Option<(TimeDelta, String)>);
+static SLOWEST: Memo<Option<(TimeDelta, String)>> = Memo::new("the slowest machine of the class");
 
 /// Machines of the class that joined took long, so this one may only be on its way.
 fn like_its_siblings(case: &Case) -> Opinion {
     let (Some(class), Some(of_class)) = (case.class(), case.class_object()) else { return Opinion::Silent };
     // Whoever asks has not joined, and is none of them.
-    let slowest = case.cluster.once(&of_class, || {
+    let slowest = case.cluster.once(&SLOWEST, &of_class, || {
         let took = case.cluster.joined_of_class(&class.kind, class.name()).take(SAMPLE).filter_map(|c| Some((boot(c)?, c.name())));
-        Slowest(took.max().map(|(took, name)| (took, name.to_owned())))
+        took.max().map(|(took, name)| (took, name.to_owned()))
     });
-    let Some((took, slowest)) = &slowest.0 else { return Opinion::Silent };
+    let Some((took, slowest)) = slowest.as_ref() else { return Opinion::Silent };
     let took = *took;
     // As long as the others took, and no longer than leaves time to read a verdict.
     let expected = case.wait.since.checked_add_signed(SLOW.min(took + TimeDelta::minutes(1)));

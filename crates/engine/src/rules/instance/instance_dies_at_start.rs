@@ -13,14 +13,15 @@ pub static RULE: Rule = Rule {
     cause: "InstanceDiesAtStart",
     summary: "EC2 ends instance after instance within minutes of its launch, mostly because a volume cannot be decrypted",
     stages: &[Stage::Launch],
-    reads: &[Input::Events, Input::NodePools, Input::NodeClasses],
+    reads: &[Input::NodeClaims, Input::NodePools, Input::NodeClasses, Input::Events],
+    lint: false,
     versions: "all, where Karpenter has an interruption queue",
     page: include_str!("../../../pages/InstanceDiesAtStart.md"),
     check,
 };
 
 fn check(case: &Case) -> Opinion {
-    let (Some(pool), None) = (case.pool.map(NodePool::name), case.claim) else { return Opinion::Silent };
+    let (Some(pool), None) = (case.pool().map(NodePool::name), case.claim) else { return Opinion::Silent };
     let events: Vec<&Event> = case.cluster.claim_events_of_pool(pool).collect();
     let died = stage::died_at_start(&events);
     let claims: BTreeSet<&str> = died.iter().map(|e| e.involved_object.name.as_str()).collect();

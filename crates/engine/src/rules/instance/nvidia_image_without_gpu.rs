@@ -3,6 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::cluster_state::memo::Memo;
 use crate::objects::NodeClaim;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -12,7 +13,8 @@ pub static RULE: Rule = Rule {
     cause: "NvidiaImageWithoutGpu",
     summary: "The image is Bottlerocket's NVIDIA variant, and the machine has no GPU",
     stages: &[Stage::Join],
-    reads: &[Input::NodeClasses, Input::NodeClaims],
+    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
+    lint: false,
     versions: "all",
     page: include_str!("../../../pages/NvidiaImageWithoutGpu.md"),
     check,
@@ -24,7 +26,7 @@ const FAMILY: &str = "karpenter.k8s.aws/instance-family";
 const GPUS: &str = "karpenter.k8s.aws/instance-gpu-count";
 
 /// A machine without GPU that joined with the image.
-struct Joined(Option<String>);
+static JOINED: Memo<Option<String>> = Memo::new("a machine with the image and no GPU that joined");
 
 fn check(case: &Case) -> Opinion {
     let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
@@ -36,11 +38,11 @@ fn check(case: &Case) -> Opinion {
     if let Some(gpus) = claim.metadata.label(GPUS) {
         return Opinion::ruled_out(format!("the image {} is for NVIDIA GPUs, and the machine has {gpus}", ami.name));
     }
-    let joined = case.cluster.once(&format!("{}/{} {}", class.kind, class.name(), ami.id), || {
+    let joined = case.cluster.once(&JOINED, &format!("{}/{} {}", class.kind, class.name(), ami.id), || {
         let without_gpu = |s: &&NodeClaim| s.status.image_id == ami.id && s.metadata.label(GPUS).is_none();
-        Joined(case.joined_siblings().find(without_gpu).map(|s| s.name().to_owned()))
+        case.joined_siblings().find(without_gpu).map(|s| s.name().to_owned())
     });
-    if let Some(joined) = &joined.0 {
+    if let Some(joined) = joined.as_ref() {
         return Opinion::ruled_out(format!("NodeClaim {joined} has joined with the image {} and no GPU", ami.name));
     }
     let name = class.name();

@@ -6,21 +6,22 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{Event, NodeClaim, NodePool};
 use crate::rules::Rule;
-use crate::rules::shared::launch_error::{self, Place};
+use crate::rules::shared::launch_error::{self, FaultIn};
 use std::collections::BTreeSet;
 
 pub static RULE: Rule = Rule {
     cause: "InsufficientCapacity",
     summary: "EC2 has no capacity for the instance types and zones that the NodePool allows",
     stages: &[Stage::Launch],
-    reads: &[Input::NodeClaims, Input::NodePools, Input::Events],
+    reads: &[Input::NodeClaims, Input::NodePools, Input::NodeClasses, Input::Events],
+    lint: false,
     versions: "all",
     page: include_str!("../../../pages/InsufficientCapacity.md"),
     check,
 };
 
 fn check(case: &Case) -> Opinion {
-    let Some(pool) = case.pool.map(NodePool::name).or_else(|| case.claim.and_then(NodeClaim::node_pool)) else { return Opinion::Silent };
+    let Some(pool) = case.pool().map(NodePool::name).or_else(|| case.claim.and_then(NodeClaim::node_pool)) else { return Opinion::Silent };
     let refused = |e: &&Event| e.reason == "InsufficientCapacityError";
     let own = match case.claim {
         Some(claim) => case.cluster.events("NodeClaim", claim.name()).filter(refused).max_by_key(|e| e.last_seen()),
@@ -73,9 +74,9 @@ fn check(case: &Case) -> Opinion {
         ),
     );
     let requirements = || Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements");
-    let blame = match (refusal.map(|r| r.place), case.class()) {
-        (None | Some(Place::Requirements), _) => Some(requirements()),
-        (Some(Place::Class(field)), Some(class)) => Some(Blame::object(&class.api_version, &class.kind, class.name()).field(field)),
+    let blame = match (refusal.map(|r| r.fault), case.class()) {
+        (None | Some(FaultIn::Requirements), _) => Some(requirements()),
+        (Some(FaultIn::Class(field)), Some(class)) => Some(Blame::object(&class.api_version, &class.kind, class.name()).field(field)),
         _ => None,
     };
     if let Some(blame) = blame {
@@ -106,7 +107,7 @@ fn wanted(case: &Case) -> Option<String> {
     if let Some(fixed) = case.claim.and_then(|c| c.fixed(KEY)) {
         return Some(fixed.to_owned());
     }
-    let requirements = case.claim.map(|c| &c.spec.requirements).or_else(|| case.pool.map(|p| &p.spec.template.spec.requirements));
+    let requirements = case.claim.map(|c| &c.spec.requirements).or_else(|| case.pool().map(|p| &p.spec.template.spec.requirements));
     let types = requirements.into_iter().flatten().find(|r| r.key == KEY && r.operator == "In").map(|r| &*r.values).unwrap_or_default();
     match types {
         [] => None,

@@ -6,7 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{Condition, NodeClass};
 use crate::rules::Rule;
-use crate::rules::shared::launch_error::{self, Place};
+use crate::rules::shared::launch_error::{self, FaultIn};
 use readers::source_text;
 use readers::userdata::{Consequence, Defect};
 
@@ -14,7 +14,8 @@ pub static RULE: Rule = Rule {
     cause: "LaunchFailed",
     summary: "The cloud refuses to launch the instance, for the reason in the Launched condition",
     stages: &[Stage::Launch],
-    reads: &[Input::NodeClaims, Input::NodeClasses],
+    reads: &[Input::NodeClasses, Input::Deployments],
+    lint: false,
     versions: "all; reasons other than LaunchFailed since AWS provider 1.2.0, before that the message is read",
     page: include_str!("../../../pages/LaunchFailed.md"),
     check,
@@ -35,7 +36,7 @@ fn check(case: &Case) -> Opinion {
         _ => by_reason.or(by_message),
     };
     // A user data that Karpenter cannot render is one such error, and its own place can be shown.
-    let unreadable = unreadable_user_data(case).filter(|_| known.is_none_or(|e| e.place == Place::Class("spec.userData")));
+    let unreadable = unreadable_user_data(case).filter(|_| known.is_none_or(|e| e.fault == FaultIn::Class("spec.userData")));
     let confidence = if known.is_some_and(|e| e.exact) { Confidence::Certain } else { Confidence::Likely };
     let said = said(launched);
     let name = claim.name();
@@ -80,11 +81,11 @@ fn check(case: &Case) -> Opinion {
         let blame = Blame::object(&class.api_version, &class.kind, class.name()).field("spec.userData").at(text, defect.span);
         return finding.fix("Correct userData at this place.").blaming(blame).into();
     }
-    match (known.map(|e| e.place), case.class(), claim.node_pool()) {
-        (Some(Place::Class(field)), Some(class), _) => {
+    match (known.map(|e| e.fault), case.class(), claim.node_pool()) {
+        (Some(FaultIn::Class(field)), Some(class), _) => {
             finding.blaming(Blame::object(&class.api_version, &class.kind, class.name()).field(field)).into()
         }
-        (Some(Place::Requirements | Place::Nowhere), _, Some(pool)) if known.is_some_and(|e| e.exact) => {
+        (Some(FaultIn::Requirements | FaultIn::Nowhere), _, Some(pool)) if known.is_some_and(|e| e.exact) => {
             finding.blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements")).into()
         }
         _ => finding.into(),

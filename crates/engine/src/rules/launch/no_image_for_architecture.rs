@@ -11,13 +11,14 @@ pub static RULE: Rule = Rule {
     summary: "The NodePool asks for an architecture that no image of its node class runs on",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools, Input::NodeClasses],
+    lint: false,
     versions: "all",
     page: include_str!("../../../pages/NoImageForArchitecture.md"),
     check,
 };
 
 fn check(case: &Case) -> Opinion {
-    let (Some(pool), Some(class)) = (case.pool, case.class()) else { return Opinion::Silent };
+    let (Some(pool), Some(class)) = (case.pool(), case.class()) else { return Opinion::Silent };
     let (wanted, Some(have)) = (pool.architectures(), class.architectures()) else { return Opinion::Silent };
     if wanted.is_empty() {
         return Opinion::Silent;

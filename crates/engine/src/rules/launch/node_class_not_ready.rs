@@ -14,6 +14,7 @@ pub static RULE: Rule = Rule {
     summary: "The EC2NodeClass is not Ready, so nothing can be launched from it",
     stages: &[Stage::Launch],
     reads: &[Input::NodeClasses, Input::ServiceAccounts],
+    lint: true,
     versions: "all",
     page: include_str!("../../../pages/NodeClassNotReady.md"),
     check,

@@ -11,13 +11,14 @@ pub static RULE: Rule = Rule {
     summary: "The NodePool is invalid, or its node class does not exist",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools],
+    lint: true,
     versions: "all",
     page: include_str!("../../../pages/NodePoolNotReady.md"),
     check,
 };
 
 fn check(case: &Case) -> Opinion {
-    let Some(pool) = case.pool else { return Opinion::Silent };
+    let Some(pool) = case.pool() else { return Opinion::Silent };
     // Source: core pkg/controllers/nodepool/readiness, pkg/controllers/nodepool/validation (v1.14.3).
     let failing = ["ValidationSucceeded", "NodeClassReady"]
         .into_iter()

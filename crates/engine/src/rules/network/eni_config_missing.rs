@@ -14,8 +14,9 @@ pub static RULE: Rule = Rule {
     summary: "The VPC CNI's custom networking is on, and there is no ENIConfig of the name that it looks for on this Node",
     stages: &[Stage::Initialize, Stage::Ready],
     // The ENIConfigs themselves matter only where custom networking is on: then the finding asks for them.
-    reads: &[Input::Nodes, Input::DaemonSets],
-    versions: "VPC CNI with AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG",
+    reads: &[Input::DaemonSets, Input::EniConfigs],
+    lint: false,
+    versions: "all, with AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG=true on the VPC CNI",
     page: include_str!("../../../pages/EniConfigMissing.md"),
     check,
 };

@@ -13,8 +13,9 @@ pub static RULE: Rule = Rule {
     cause: "PodIdentityAgentMissing",
     summary: "The VPC CNI gets its permissions by Pod Identity, and the Pod Identity agent does not run on the Node",
     stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes, Input::Pods, Input::DaemonSets],
-    versions: "EKS Pod Identity, from VPC CNI 1.15.5 on",
+    reads: &[Input::Pods, Input::DaemonSets],
+    lint: false,
+    versions: "VPC CNI 1.15.5 and later, with EKS Pod Identity",
     page: include_str!("../../../pages/PodIdentityAgentMissing.md"),
     check,
 };

@@ -12,6 +12,7 @@ pub static RULE: Rule = Rule {
     summary: "Two Nodes have the same providerID, so Karpenter registers neither",
     stages: &[Stage::Register],
     reads: &[Input::Nodes],
+    lint: false,
     versions: "all",
     page: include_str!("../../../pages/MultipleNodesFound.md"),
     check,

@@ -4,6 +4,7 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage;
+use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::objects::intern::Interned;
 use crate::objects::{Event, NodeClaim};
@@ -17,7 +18,8 @@ pub static RULE: Rule = Rule {
     cause: "NodeDeletedByCloudController",
     summary: "The cloud controller deleted the Node because it did not find its instance, and the machine lives on without a Node",
     stages: &[Stage::Join, Stage::Ready],
-    reads: &[Input::NodeClaims, Input::Nodes, Input::Events],
+    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Events, Input::Deployments, Input::AwsObservations],
+    lint: false,
     versions: "all",
     page: include_str!("../../../pages/NodeDeletedByCloudController.md"),
     check,
@@ -50,7 +52,7 @@ fn check(case: &Case) -> Opinion {
 }
 
 /// The names of the Nodes that NodeClaims have.
-struct Named(BTreeSet<Interned>);
+static NAMED: Memo<BTreeSet<Interned>> = Memo::new("the names of the Nodes that NodeClaims have");
 
 /// The Node was deleted before Karpenter saw it: EC2 did not list the new instance yet.
 ///
@@ -64,8 +66,8 @@ fn before_registration(case: &Case, claim: &NodeClaim) -> Opinion {
         let started = of_kubelet.filter_map(first).min().filter(|at| *at >= launched);
         started.zip(deleted.last_seen()).is_some_and(|(started, deleted)| deleted - started <= AT_ONCE)
     };
-    let named = case.cluster.once("", || Named(case.cluster.claims().map(|c| c.status.node_name.clone()).collect()));
-    let others = |name: &str| claim.status.node_name != name && named.0.contains(name);
+    let named = case.cluster.once(&NAMED, "", || case.cluster.claims().map(|c| c.status.node_name.clone()).collect());
+    let others = |name: &str| claim.status.node_name != name && named.contains(name);
     let deleted: Vec<_> =
         case.cluster.events_without_node().filter(|(name, e)| stage::deletes_node(e) && young(name, e) && !others(name)).collect();
     let own = deleted.iter().find(|(name, _)| claim.instance_id().is_some_and(|id| name.contains(id)));

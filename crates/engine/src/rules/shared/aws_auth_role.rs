@@ -4,13 +4,14 @@ use crate::api::{Confidence, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::cluster_state::AwsAuthFacts;
+use crate::cluster_state::memo::Memo;
 use crate::rules::shared::access_entry::{self, Entrance};
 use crate::rules::shared::{node_role, role_in_use};
 use readers::aws_auth::identity::Identity;
 use readers::aws_auth::{BOOTSTRAPPERS_GROUP, NODES_GROUP, RoleMapping, Verdict};
 
 /// The machine's node role, and aws-auth as it stands.
-pub(crate) struct Question<'w> {
+pub(crate) struct RoleInQuestion<'w> {
     /// The role's name; the instance profile's where the class names only that.
     pub role: &'w str,
     /// The role's name is IAM's secret: people often call role and profile alike, but need not.
@@ -23,7 +24,7 @@ pub(crate) struct Question<'w> {
     pub has_no_entry: bool,
 }
 
-impl Question<'_> {
+impl RoleInQuestion<'_> {
     /// How sure a flaw in aws-auth can be of being the cause.
     pub(crate) fn confidence(&self) -> Confidence {
         if self.may_have_entry || self.profile_only { Confidence::Likely } else { Confidence::Certain }
@@ -32,14 +33,14 @@ impl Question<'_> {
 
 /// The node role, where aws-auth makes a node of whoever has it: then no flaw of aws-auth is the cause, whatever else lets the role in.
 fn mapped<'w>(case: &Case<'w>) -> Option<&'w str> {
-    struct Mapped(bool);
+    static MAPPED: Memo<bool> = Memo::new("whether aws-auth maps the role");
     let (role, auth) = (node_role::name(case)?, case.cluster.aws_auth()?);
-    let mapped = case.cluster.once(role, || Mapped(matches!(auth.read.judge(role), Verdict::Mapped(_))));
-    mapped.0.then_some(role)
+    let mapped = case.cluster.once(&MAPPED, role, || matches!(auth.read.judge(role), Verdict::Mapped(_)));
+    mapped.then_some(role)
 }
 
 /// `Err` is the rule's answer where the question does not arise.
-pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<Question<'w>, Opinion> {
+pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<RoleInQuestion<'w>, Opinion> {
     if case.stage() != Stage::Join {
         return Err(Opinion::Silent);
     }
@@ -69,17 +70,16 @@ pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<Question<'w>, Opinion> {
         Entrance::Unseen => false,
     };
     let may_have_entry = !has_no_entry && (ran_before || by_entries(case));
-    Ok(Question { role, profile_only, auth, may_have_entry, has_no_entry })
+    Ok(RoleInQuestion { role, profile_only, auth, may_have_entry, has_no_entry })
 }
 
 /// Nodes that came by an access entry have no bootstrappers group.
 pub(crate) fn by_entries(case: &Case) -> bool {
-    struct ByEntries(bool);
-    let by_entries = case.cluster.once("", || {
+    static BY_ENTRIES: Memo<bool> = Memo::new("whether Nodes came by access entries");
+    *case.cluster.once(&BY_ENTRIES, "", || {
         let mut of_nodes = case.cluster.csrs().filter(|c| c.spec.username.starts_with("system:node:"));
-        ByEntries(of_nodes.any(|c| !c.spec.groups.iter().any(|g| g == BOOTSTRAPPERS_GROUP)))
-    });
-    by_entries.0
+        of_nodes.any(|c| !c.spec.groups.iter().any(|g| g == BOOTSTRAPPERS_GROUP))
+    })
 }
 
 /// Of whom only the API server can say whether the machine's kubelet may create its Node: what the entry makes of it is no node, and RBAC

@@ -2,6 +2,7 @@
 
 use crate::case::Case;
 use crate::case::finding::Opinion;
+use crate::cluster_state::memo::Memo;
 use crate::objects::{Condition, NodeClaim, NodeClass};
 use crate::rules::shared::machine_image;
 use std::sync::Arc;
@@ -23,7 +24,8 @@ struct Drifted {
 }
 
 fn drifted(case: &Case, class: &NodeClass, arch: Option<&str>) -> Arc<Drifted> {
-    case.cluster.once(&format!("{}/{} {}", class.kind, class.name(), arch.unwrap_or_default()), || {
+    static DRIFTED: Memo<Drifted> = Memo::new("machines that Karpenter replaces for another image");
+    case.cluster.once(&DRIFTED, &format!("{}/{} {}", class.kind, class.name(), arch.unwrap_or_default()), || {
         let mut drifted = case.image_drifted_siblings().filter(|claim| is_of(claim, arch) && !claim.status.image_id.is_empty());
         let first = drifted.next().map(|claim| claim.name().to_owned());
         Drifted { count: usize::from(first.is_some()) + drifted.count(), first }

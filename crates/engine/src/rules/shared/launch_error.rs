@@ -9,7 +9,7 @@ pub(crate) struct LaunchError {
     /// The rest of "… cannot launch, because".
     pub why: &'static str,
     pub fix: &'static str,
-    pub place: Place,
+    pub fault: FaultIn,
     /// The command that shows more.
     pub command: Option<&'static str>,
     /// Whether the error names its cause; else it only names the direction.
@@ -18,7 +18,7 @@ pub(crate) struct LaunchError {
 
 /// Where the change has to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum FaultIn {
     /// In AWS: a quota, a role, a policy.
     Account,
     /// A field of the node class.
@@ -30,8 +30,8 @@ pub(crate) enum Place {
 }
 
 impl LaunchError {
-    const fn new(names: &'static [&'static str], place: Place, why: &'static str, fix: &'static str) -> Self {
-        Self { names, why, fix, place, command: None, exact: true }
+    const fn new(names: &'static [&'static str], fault: FaultIn, why: &'static str, fix: &'static str) -> Self {
+        Self { names, why, fix, fault, command: None, exact: true }
     }
 
     const fn see(self, command: &'static str) -> Self {
@@ -43,17 +43,17 @@ impl LaunchError {
     }
 
     pub(crate) const fn is_capacity(&self) -> bool {
-        matches!(self.place, Place::Nowhere) && self.exact
+        matches!(self.fault, FaultIn::Nowhere) && self.exact
     }
 }
 
 const QUOTAS: &str =
     "aws service-quotas list-service-quotas --service-code ec2 --query 'Quotas[?contains(QuotaName,`Instance`)].[QuotaName,Value]'";
-const AMIS: Place = Place::Class("spec.amiSelectorTerms");
-const SUBNETS: Place = Place::Class("spec.subnetSelectorTerms");
-const GROUPS: Place = Place::Class("spec.securityGroupSelectorTerms");
-const VOLUMES: Place = Place::Class("spec.blockDeviceMappings");
-const USER_DATA: Place = Place::Class("spec.userData");
+const AMIS: FaultIn = FaultIn::Class("spec.amiSelectorTerms");
+const SUBNETS: FaultIn = FaultIn::Class("spec.subnetSelectorTerms");
+const GROUPS: FaultIn = FaultIn::Class("spec.securityGroupSelectorTerms");
+const VOLUMES: FaultIn = FaultIn::Class("spec.blockDeviceMappings");
+const USER_DATA: FaultIn = FaultIn::Class("spec.userData");
 
 /// Specific before general: the first that is named wins.
 ///
@@ -62,7 +62,7 @@ const USER_DATA: Place = Place::Class("spec.userData");
 const ERRORS: &[LaunchError] = &[
     LaunchError::new(
         &["SpotSLRCreationFailed", "ServiceLinkedRoleCreationNotPermitted", "spot-service-linked-role", "service-linked role for EC2 Spot"],
-        Place::Account,
+        FaultIn::Account,
         "the spot service-linked role does not exist and may not be created",
         "Create the service-linked role AWSServiceRoleForEC2Spot once per account: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com.",
     )
@@ -78,26 +78,26 @@ const ERRORS: &[LaunchError] = &[
             "InvalidClientTokenId",
             "UnrecognizedClientException",
         ],
-        Place::Account,
+        FaultIn::Account,
         "Karpenter itself has no valid AWS credentials",
         "Mend the trust of Karpenter's own role: the role ARN on its ServiceAccount with the cluster's OIDC provider (IRSA), or its Pod Identity association.",
     )
     .see("kubectl get serviceaccounts -A -l app.kubernetes.io/name=karpenter -o yaml"),
     LaunchError::new(
         &["iam:PassRole"],
-        Place::Account,
+        FaultIn::Account,
         "Karpenter's role may not pass the node role to EC2 (iam:PassRole)",
         "Allow iam:PassRole on the node role (spec.role of the node class) in the policy of Karpenter's role.",
     ),
     LaunchError::new(
         &["service control policy"],
-        Place::Account,
+        FaultIn::Account,
         "a service control policy (SCP) of the organization denies it",
         "Have the service control policy admit what Karpenter asks for, or ask for what it admits: often a tag, a region, an encrypted volume or an instance type is demanded.",
     ),
     LaunchError::new(
         &["permissions boundary", "permission boundary"],
-        Place::Account,
+        FaultIn::Account,
         "the permissions boundary of Karpenter's role does not allow it",
         "Widen the permissions boundary of Karpenter's role by the action that the message names.",
     ),
@@ -115,14 +115,14 @@ const ERRORS: &[LaunchError] = &[
     ),
     LaunchError::new(
         &["Unauthorized", "AccessDenied", "not authorized to perform", "EncodedAuthorizationFailure", "Encoded authorization failure"],
-        Place::Account,
+        FaultIn::Account,
         "Karpenter's role lacks the permission",
         "Give Karpenter's role the action that the message names; its policy may also demand a tag that the request does not carry. Where the message is encoded, decode it.",
     )
     .see("aws sts decode-authorization-message --query DecodedMessage --output text --encoded-message MESSAGE"),
     LaunchError::new(
         &["InstanceProfileNameInvalid", "Invalid IAM Instance Profile"],
-        Place::Class("spec.instanceProfile"),
+        FaultIn::Class("spec.instanceProfile"),
         "the instance profile does not exist",
         "Create the instance profile, or name one that exists.",
     ),
@@ -196,96 +196,96 @@ const ERRORS: &[LaunchError] = &[
     ),
     LaunchError::new(
         &["TagPolicy", "tag policies", "InvalidTag", "InvalidParameterValue: Tag"],
-        Place::Class("spec.tags"),
+        FaultIn::Class("spec.tags"),
         "EC2 or a tag policy refuses a tag",
         "Correct spec.tags of the node class.",
     ),
     LaunchError::new(
         &["SpotQuotaExceeded", "MaxSpotInstanceCountExceeded"],
-        Place::Account,
+        FaultIn::Account,
         "the account's spot quota is used up",
         "Raise the quota (All … Spot Instance Requests, in vCPUs), or allow on-demand instances too.",
     )
     .see(QUOTAS),
     LaunchError::new(
         &["VCPULimitExceeded", "VcpuLimitExceeded", "InstanceLimitExceeded"],
-        Place::Account,
+        FaultIn::Account,
         "the account's vCPU quota is used up",
         "Raise the quota (Running On-Demand … instances, in vCPUs; for GPUs it is 0 in a new account), or lower the demand.",
     )
     .see(QUOTAS),
     LaunchError::new(
         &["FleetQuotaExceeded", "MaxFleetCountExceeded"],
-        Place::Account,
+        FaultIn::Account,
         "the account's fleet quota is used up",
         "Raise the fleet quota, or delete fleets that nobody needs.",
     )
     .see(QUOTAS),
     LaunchError::new(
         &["VolumeLimitExceeded", "MaxIOPSLimitExceeded"],
-        Place::Account,
+        FaultIn::Account,
         "the account's EBS quota is used up",
         "Raise the EBS storage quota of this volume type, or delete volumes.",
     ),
     LaunchError::new(
         &["ReservationCapacityExceeded"],
-        Place::Requirements,
+        FaultIn::Requirements,
         "the capacity reservation is used up",
         "Enlarge the reservation, or allow other capacity types.",
     ),
     LaunchError::new(
         &["AccountPendingVerification", "PendingVerification"],
-        Place::Account,
+        FaultIn::Account,
         "AWS has not verified the account yet",
         "Wait until AWS has verified the account; a support case speeds it up.",
     ),
     LaunchError::new(
         &["FreeTierIneligible", "not eligible for Free Tier"],
-        Place::Account,
+        FaultIn::Account,
         "the account's free plan does not include the instance type",
         "Upgrade the account's plan, or allow instance types of the free tier.",
     ),
     LaunchError::new(
         &["SubnetResolutionFailed", "InstanceTypeResolutionFailed"],
-        Place::Account,
+        FaultIn::Account,
         "Karpenter cannot ask EC2 for its subnets or instance types",
         "See Karpenter's log: its role lacks ec2:Describe…, or the EC2 endpoint cannot be reached.",
     )
     .vague(),
     LaunchError::new(
         &["LaunchTemplateNotFound", "InvalidLaunchTemplate"],
-        Place::Account,
+        FaultIn::Account,
         "the launch template is gone",
         "Wait for Karpenter to make it again; find who deletes launch templates.",
     ),
     LaunchError::new(
         &["RequestLimitExceeded", "Throttling"],
-        Place::Account,
+        FaultIn::Account,
         "EC2 throttles the account's requests",
         "Wait, or find who else calls EC2 so often.",
     ),
     LaunchError::new(
         &["UnsupportedOperation", "Unsupported"],
-        Place::Requirements,
+        FaultIn::Requirements,
         "the instance type is not offered in the zone, or not with this configuration",
         "Allow instance types that the zone offers, or other zones.",
     ),
     LaunchError::new(
         &["InsufficientInstanceCapacity", "UnfulfillableCapacity", "InsufficientHostCapacity", "SpotMaxPriceTooLow"],
-        Place::Nowhere,
+        FaultIn::Nowhere,
         "EC2 has no capacity for it",
         "Allow more instance types, zones or capacity types in the NodePool, or add a fallback NodePool of lower weight.",
     ),
     LaunchError::new(
         &["InvalidParameter"],
-        Place::Class("spec"),
+        FaultIn::Class("spec"),
         "EC2 refuses a parameter that the node class sets",
         "Correct the field of the node class that the message names.",
     )
     .vague(),
     LaunchError::new(
         &["InternalError", "ServiceUnavailable"],
-        Place::Nowhere,
+        FaultIn::Nowhere,
         "EC2 has an internal error",
         "Wait; if it lasts, open a case with AWS and name the request id from Karpenter's log.",
     )

@@ -4,7 +4,7 @@ use crate::objects::{DaemonSet, Node, Taint};
 
 /// What keeps the pod away.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct KeptAway {
     pub why: String,
     /// The part of the DaemonSet that does it.
     pub field: &'static str,
@@ -13,19 +13,19 @@ pub struct Refusal {
 }
 
 #[must_use]
-pub fn refusal(set: &DaemonSet, node: &Node) -> Option<Refusal> {
+pub fn refusal(set: &DaemonSet, node: &Node) -> Option<KeptAway> {
     let (name, pod) = (&set.metadata.name, &set.spec.template.spec);
     if let Some(taint) = node.spec.taints.iter().find(|t: &&Taint| t.effect != "PreferNoSchedule" && !set.tolerates(t)) {
         let why = format!("DaemonSet {name} does not tolerate the Node's taint {taint}");
-        return Some(Refusal { why, field: "spec.template.spec.tolerations", may_change: false });
+        return Some(KeptAway { why, field: "spec.template.spec.tolerations", may_change: false });
     }
     if let Some((key, value)) = pod.node_selector.iter().find(|(k, v)| node.metadata.label(k) != Some(v.as_str())) {
         let why = format!("DaemonSet {name} selects Nodes with {key}={value}, which this one does not have");
-        return Some(Refusal { why, field: "spec.template.spec.nodeSelector", may_change: true });
+        return Some(KeptAway { why, field: "spec.template.spec.nodeSelector", may_change: true });
     }
     let unmet = pod.affinity.unmet(&node.metadata);
     let first = unmet.first()?;
     let has = node.metadata.label(&first.key).map_or_else(|| "does not have that label".to_owned(), |v| format!("has {v}"));
     let why = format!("DaemonSet {name} runs only on Nodes with {}, and this one {has}", first.shown());
-    Some(Refusal { why, field: "spec.template.spec.affinity", may_change: true })
+    Some(KeptAway { why, field: "spec.template.spec.affinity", may_change: true })
 }

@@ -1,6 +1,7 @@
 //! What shows that a node role is let in, by whatever way.
 
 use crate::case::Case;
+use crate::cluster_state::memo::Memo;
 use crate::objects::{Node, NodeClaim};
 use crate::rules::shared::kubelet_without_node::{self, Whose};
 use crate::rules::shared::node_role;
@@ -23,7 +24,8 @@ pub(crate) struct Running {
 }
 
 pub(crate) fn running(case: &Case, role: &str) -> Arc<Running> {
-    case.cluster.once(role, || {
+    static RUNNING: Memo<Running> = Memo::new("what the cluster shows of a role");
+    case.cluster.once(&RUNNING, role, || {
         let unchanged = ready_claims(case, role).find(|(_, unchanged)| *unchanged);
         let csr = || case.cluster.csrs().find(|c| c.role_name() == Some(role) && c.is_approved());
         Running {

@@ -3,6 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::cloud_controller_traces::traces;
@@ -17,6 +18,7 @@ pub static RULE: Rule = Rule {
     summary: "The cloud controller has not initialized the Node, so its uninitialized taint stays",
     stages: &[Stage::Initialize],
     reads: &[Input::Nodes, Input::Events],
+    lint: false,
     versions: "all",
     page: include_str!("../../../pages/CloudControllerNeverInitialized.md"),
     check,
@@ -27,8 +29,10 @@ pub static RULE: Rule = Rule {
 /// Source: k8s.io/cloud-provider v0.36.3 controllers/node/node_controller.go; kubelet `nodeStatusReportFrequency`.
 const CERTAIN_AFTER: TimeDelta = TimeDelta::minutes(10);
 
+static INITIALIZATION: Memo<Initialization> = Memo::new("how the cloud controller fares with all Nodes");
+
 /// How the cloud controller fares with all Nodes.
-struct Cluster {
+struct Initialization {
     wait: usize,
     /// When the youngest Node was made that it is through with.
     last_passed: Option<DateTime<Utc>>,
@@ -47,13 +51,13 @@ fn check(case: &Case) -> Opinion {
     let object = format!("Node/{name}");
     let certain = case.now - created >= CERTAIN_AFTER;
     let confidence = if certain { Confidence::Certain } else { Confidence::Likely };
-    let cluster = case.cluster.once("", || {
+    let initialization = case.cluster.once(&INITIALIZATION, "", || {
         let (wait, passed): (Vec<_>, Vec<_>) = case.cluster.nodes().partition(|n| n.taint(UNINITIALIZED_TAINT).is_some());
-        Cluster { wait: wait.len(), last_passed: passed.iter().filter_map(|n| n.metadata.creation_timestamp).max() }
+        Initialization { wait: wait.len(), last_passed: passed.iter().filter_map(|n| n.metadata.creation_timestamp).max() }
     });
-    let scope = match cluster.wait.saturating_sub(1) {
+    let scope = match initialization.wait.saturating_sub(1) {
         0 => String::new(),
-        n if cluster.last_passed <= Some(created) => {
+        n if initialization.last_passed <= Some(created) => {
             format!(" {n} other Nodes wait for it too, and none younger has passed: the controller itself is down.")
         }
         n => format!(" {n} other Nodes wait for it too."),

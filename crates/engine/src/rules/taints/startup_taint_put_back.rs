@@ -15,8 +15,9 @@ pub static RULE: Rule = Rule {
     cause: "StartupTaintPutBack",
     summary: "A startup taint is on the Node again after its agent removed it: Karpenter or another agent restored it",
     stages: &[Stage::Initialize],
-    reads: &[Input::Nodes, Input::Pods, Input::NodeClasses, Input::Deployments],
-    versions: "by Karpenter before 1.5.0, with amiFamily Custom in every version; by agents in every version",
+    reads: &[Input::NodeClasses, Input::Pods, Input::DaemonSets, Input::Deployments],
+    lint: false,
+    versions: "Karpenter before 1.5.0, and all with amiFamily Custom; agents put theirs back under all",
     page: include_str!("../../../pages/StartupTaintPutBack.md"),
     check,
 };

@@ -3,7 +3,6 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::taint_writer::naming_last_taint_writer;
 use crate::upstream::cloud_controller::last_taint_writer;
@@ -13,7 +12,8 @@ pub static RULE: Rule = Rule {
     cause: "UnregisteredTaintPutBack",
     summary: "The Node is registered, and another writer put the unregistered taint back",
     stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes],
+    reads: &[],
+    lint: false,
     versions: "all",
     page: include_str!("../../../pages/UnregisteredTaintPutBack.md"),
     check,

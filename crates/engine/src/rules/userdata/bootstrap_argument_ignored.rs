@@ -13,8 +13,9 @@ pub static RULE: Rule = Rule {
     cause: "BootstrapArgumentIgnored",
     summary: "userData names the taints, but in a form that bootstrap.sh, systemd or nodeadm drops before the kubelet sees it",
     stages: &[Stage::Register],
-    reads: &[Input::NodeClaims, Input::Nodes, Input::NodeClasses],
-    versions: "refused by AWS provider 1.0.0–1.0.8, 1.1.0–1.1.3, 1.2.0–1.2.1; silent since 1.5.0",
+    reads: &[Input::NodeClasses, Input::Deployments],
+    lint: true,
+    versions: "AWS provider 1.0.0–1.0.8, 1.1.0–1.1.3, 1.2.0–1.2.1 refuses the Node; 1.5.0 and later say nothing",
     page: include_str!("../../../pages/BootstrapArgumentIgnored.md"),
     check,
 };

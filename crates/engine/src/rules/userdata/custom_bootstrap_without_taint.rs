@@ -14,8 +14,9 @@ pub static RULE: Rule = Rule {
     cause: "CustomBootstrapWithoutTaint",
     summary: "The bootstrap in userData starts the kubelet without karpenter.sh/unregistered:NoExecute",
     stages: &[Stage::Register],
-    reads: &[Input::NodeClaims, Input::Nodes, Input::NodeClasses],
-    versions: "refused by AWS provider 1.0.0–1.0.8, 1.1.0–1.1.3, 1.2.0–1.2.1",
+    reads: &[Input::NodeClasses, Input::Deployments],
+    lint: true,
+    versions: "AWS provider 1.0.0–1.0.8, 1.1.0–1.1.3, 1.2.0–1.2.1",
     page: include_str!("../../../pages/CustomBootstrapWithoutTaint.md"),
     check,
 };

@@ -13,8 +13,9 @@ pub static RULE: Rule = Rule {
     cause: "KubeletFlagDropsTaints",
     summary: "userData passes --register-with-taints, which replaces Karpenter's taints instead of adding to them",
     stages: &[Stage::Register],
-    reads: &[Input::NodeClaims, Input::Nodes, Input::NodeClasses],
-    versions: "refused by AWS provider 1.0.0–1.0.8, 1.1.0–1.1.3, 1.2.0–1.2.1; silent since 1.5.0; between them Karpenter adds the taints itself",
+    reads: &[Input::NodeClasses, Input::Deployments],
+    lint: true,
+    versions: "AWS provider 1.0.0–1.0.8, 1.1.0–1.1.3, 1.2.0–1.2.1 refuses the Node; others before 1.5.0 add the taints, later ones do not",
     page: include_str!("../../../pages/KubeletFlagDropsTaints.md"),
     check,
 };

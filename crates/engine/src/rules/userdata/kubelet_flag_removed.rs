@@ -3,6 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, nodes_of};
+use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, NodeClass};
 use crate::rules::Rule;
@@ -15,7 +16,8 @@ pub static RULE: Rule = Rule {
     cause: "KubeletFlagRemoved",
     summary: "userData passes a kubelet flag that this Kubernetes version has removed, over which the kubelet exits",
     stages: &[Stage::Join],
-    reads: &[Input::NodeClasses, Input::NodeClaims, Input::Nodes],
+    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses],
+    lint: false,
     versions: "Kubernetes 1.24, 1.26, 1.27, 1.30, 1.31, 1.34, 1.35 and later, by flag",
     page: include_str!("../../../pages/KubeletFlagRemoved.md"),
     check,
@@ -33,7 +35,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::ruled_out(format!("userData passes no flag that the kubelet of Kubernetes 1.{minor} does not know"));
     };
     // A machine that joined with this text only tells of its own kubelet, which may be the one before the upgrade.
-    if let Some(sibling) = &joined_since(case, class, since).0 {
+    if let Some(sibling) = joined_since(case, class, since).as_ref() {
         return Opinion::ruled_out(format!("NodeClaim {sibling} joined with the same userData"));
     }
     let (flag, span, exact) = (argument.name(), argument.span, argument.exact);
@@ -65,18 +67,17 @@ fn check(case: &Case) -> Opinion {
 
 /// The newest kubelet that is Ready.
 fn newest(case: &Case) -> Option<u32> {
-    struct Newest(Option<u32>);
-    case.cluster.once("", || Newest(case.cluster.nodes().filter(|n| n.is_ready()).filter_map(minor_of).max())).0
+    static NEWEST: Memo<Option<u32>> = Memo::new("the newest kubelet that is Ready");
+    *case.cluster.once(&NEWEST, "", || case.cluster.nodes().filter(|n| n.is_ready()).filter_map(minor_of).max())
 }
 
 /// A machine that joined with the same text and a kubelet of this version or a newer one.
-struct Joined(Option<String>);
-
-fn joined_since(case: &Case, class: &NodeClass, since: u32) -> Arc<Joined> {
+fn joined_since(case: &Case, class: &NodeClass, since: u32) -> Arc<Option<String>> {
+    static JOINED: Memo<Option<String>> = Memo::new("a machine with the same text and no older kubelet that joined");
     let text = case.claim.and_then(|c| c.metadata.annotation(CLASS_HASH)).unwrap_or_default();
     let older = |s: &NodeClaim| nodes_of(case.cluster, s).first().and_then(|n| minor_of(n)).is_some_and(|minor| minor < since);
-    case.cluster.once(&format!("{}/{} {text} {since}", class.kind, class.name()), || {
-        Joined(case.same_spec_siblings_joined().find(|s| !older(s)).map(|s| s.name().to_owned()))
+    case.cluster.once(&JOINED, &format!("{}/{} {text} {since}", class.kind, class.name()), || {
+        case.same_spec_siblings_joined().find(|s| !older(s)).map(|s| s.name().to_owned())
     })
 }
 

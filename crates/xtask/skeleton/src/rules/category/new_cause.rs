@@ -10,6 +10,7 @@ pub static RULE: Rule = Rule {
     summary: "TODO: what it is, in a few words",
     stages: &[Stage::Join],
     reads: &[],
+    lint: false,
     versions: "all",
     page: include_str!("../../../pages/NewCause.md"),
     check,
