@@ -1,8 +1,8 @@
 //! `nodewhy explain`: the page of a cause, or the list of causes.
 
-use super::{BAD_INPUT, answer, complain};
+use super::{BAD_INPUT, answer, fail};
 use clap::Args;
-use engine::rules;
+use engine::rules::{self, Rule};
 use std::process::ExitCode;
 
 #[derive(Debug, Args)]
@@ -17,11 +17,70 @@ pub fn run(args: &Explain) -> ExitCode {
         let lines: Vec<String> = rules::ALL.iter().map(|r| format!("{:width$}  {}", r.cause, r.summary)).collect();
         return answer(&(lines.join("\n") + "\n"));
     };
-    let page =
-        if cause.eq_ignore_ascii_case(rules::unknown::CAUSE) { Some(rules::unknown::PAGE) } else { rules::by_cause(cause).map(|r| r.page) };
-    let Some(page) = page else {
-        complain(&format!("no cause is called {cause}; nodewhy explain lists them"));
-        return ExitCode::from(BAD_INPUT);
-    };
-    answer(page)
+    if cause.eq_ignore_ascii_case(rules::unknown::CAUSE) {
+        return answer(prose(rules::unknown::PAGE));
+    }
+    match rules::by_cause(cause) {
+        Some(rule) => answer(&page(rule)),
+        None => fail(&unknown(cause), BAD_INPUT),
+    }
+}
+
+fn page(rule: &Rule) -> String {
+    format!("Versions: {}\n\n{}", rule.versions, prose(rule.page))
+}
+
+/// What of a page is for people: behind it stand the examples that test the rule.
+fn prose(page: &str) -> &str {
+    let examples = ["\n## Example", "\n## Near miss"].into_iter().filter_map(|heading| page.find(heading)).min();
+    &page[..examples.unwrap_or(page.len())]
+}
+
+/// How alike two names must be for one to be meant by the other, of 1.
+const ALIKE: f64 = 0.75;
+
+fn unknown(cause: &str) -> String {
+    let likeness = |rule: &&Rule| strsim::jaro_winkler(&rule.cause.to_lowercase(), &cause.to_lowercase());
+    let mut near: Vec<(f64, &str)> =
+        rules::ALL.iter().map(|rule| (likeness(rule), rule.cause)).filter(|(alike, _)| *alike >= ALIKE).collect();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let near: Vec<&str> = near.into_iter().map(|(_, cause)| cause).take(3).collect();
+    let meant = if near.is_empty() { String::new() } else { format!("; did you mean {}", near.join(" or ")) };
+    format!("no cause is called {cause}{meant}; nodewhy explain lists them all")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{page, unknown};
+    use engine::rules;
+
+    #[test]
+    fn every_page_begins_with_the_versions_in_one_line() {
+        for rule in rules::ALL {
+            let page = page(rule);
+            let (versions, rest) = page.split_once("\n\n").expect("a header");
+            assert!(rest.starts_with(&format!("# {}\n", rule.cause)), "{versions}");
+            let said = versions.strip_prefix("Versions: ").expect("the versions");
+            assert!(
+                !said.trim().is_empty() && !said.ends_with('.') && !said.contains('\n') && versions.chars().count() < 140,
+                "{versions}"
+            );
+        }
+    }
+
+    #[test]
+    fn people_are_spared_the_examples_that_test_the_rule() {
+        for rule in rules::ALL {
+            let page = page(rule);
+            assert!(page.contains("\n## Fix\n") && page.contains("Seen in"), "{}", rule.cause);
+            assert!(!page.contains("```yaml expect") && !page.contains("Near miss"), "{}", rule.cause);
+        }
+    }
+
+    #[test]
+    fn a_slip_of_the_pen_is_understood() {
+        assert!(unknown("KubeletRefuseLabel").contains("did you mean KubeletRefusesLabels"));
+        assert!(unknown("noderolenotmaped").contains("did you mean NodeRoleNotMapped"));
+        assert_eq!(unknown("qqq"), "no cause is called qqq; nodewhy explain lists them all");
+    }
 }
