@@ -70,7 +70,7 @@ fn a_machine() {
     let kept = (change.bytes_allocated - change.bytes_deallocated) / MACHINES;
     let made = (change.allocations + change.reallocations) / MACHINES;
     eprintln!("{kept} bytes for a verdict, {made} allocations and reallocations");
-    assert!(kept <= 4_700, "{kept} bytes for a verdict");
+    assert!(kept <= 4_750, "{kept} bytes for a verdict");
     assert!(made <= 85, "{made} allocations and reallocations to make a verdict");
 }
 

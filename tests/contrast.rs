@@ -55,8 +55,9 @@ fn evidence(objects: &str) -> Vec<Evidence> {
     diagnoses.into_iter().find(|d| d.spec.subject.name == "sick1").and_then(|d| d.status).expect("sick1 is diagnosed").evidence
 }
 
-fn splits(evidence: &[Evidence], field: &str) -> Option<String> {
-    evidence.iter().find(|e| e.field.contains(field) && e.because.contains("separates")).map(|e| e.observed.clone())
+fn splits<'e>(evidence: &'e [Evidence], field: &str) -> Option<(&'e str, &'e str)> {
+    let split = evidence.iter().find(|e| e.field.contains(field) && e.because.contains("separates"))?;
+    Some((&split.observed, split.figures.as_deref()?))
 }
 
 fn changed(evidence: &[Evidence]) -> Vec<&str> {
@@ -76,7 +77,8 @@ fn fleet(sick_image: &str, sick_type: &str) -> String {
 #[test]
 fn an_image_that_never_joined_is_named_with_its_figures() {
     let evidence = evidence(&fleet("ami-new", "m6i.large"));
-    assert_eq!(splits(&evidence, "imageID").as_deref(), Some("image ami-new: 0 of 2 joined; other values, such as ami-old: 2 of 2"));
+    let observed = "image ami-new: none joined; other values, such as ami-old: all joined";
+    assert_eq!(splits(&evidence, "imageID"), Some((observed, "0 of 2 joined; elsewhere 2 of 2")));
     assert_eq!(splits(&evidence, "instance-type"), None, "m6i.large has joined");
     assert_eq!(splits(&evidence, "instance-family"), None, "m6i has joined");
 }
@@ -84,10 +86,8 @@ fn an_image_that_never_joined_is_named_with_its_figures() {
 #[test]
 fn an_instance_family_that_never_joined_is_named() {
     let evidence = evidence(&fleet("ami-old", "c1.medium"));
-    assert_eq!(
-        splits(&evidence, "instance-family").as_deref(),
-        Some("instance family c1: 0 of 2 joined; other values, such as m6i: 2 of 2")
-    );
+    let observed = "instance family c1: none joined; other values, such as m6i: all joined";
+    assert_eq!(splits(&evidence, "instance-family"), Some((observed, "0 of 2 joined; elsewhere 2 of 2")));
     assert_eq!(splits(&evidence, "imageID"), None, "the image has joined");
 }
 

@@ -155,7 +155,8 @@ impl Page {
     fn details(&mut self, status: &NodeDiagnosisStatus) {
         self.heading("evidence");
         for e in &status.evidence {
-            self.line(4, &format!("{} {}: {}", e.object, e.field, e.observed));
+            let figures = e.figures.as_deref().map_or_else(String::new, |figures| format!(" ({figures})"));
+            self.line(4, &format!("{} {}: {}{figures}", e.object, e.field, e.observed));
             self.line(6, &e.because);
         }
         if !status.alternatives.is_empty() {

@@ -248,10 +248,33 @@ pub struct Blame {
     pub excerpt: Option<String>,
 }
 
+/// Who can tell something.
+///
+/// A NodeDiagnosis from before this field counts as told by the cluster: at worst what AWS told is given up until AWS is asked again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Witness {
+    /// The objects of the cluster, or its machines.
+    #[default]
+    Cluster,
+    /// The API of AWS.
+    #[serde(rename = "AWS")]
+    Aws,
+}
+
+impl Witness {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+    fn is_cluster(&self) -> bool {
+        *self == Self::Cluster
+    }
+}
+
 /// One observation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
-    /// Kind and name, for example NodeClaim/general-7xk2p.
+    /// Who told it: AWS, or the cluster where this is absent.
+    #[serde(default, skip_serializing_if = "Witness::is_cluster")]
+    pub source: Witness,
+    /// Kind and name, for example NodeClaim/general-7xk2p; for what AWS told the call and what it was about.
     pub object: String,
     /// Field of that object as a JSONPath without the braces, for example status.conditions[?(@.type=="Registered")].
     pub field: Text,
@@ -261,13 +284,32 @@ pub struct Evidence {
     /// Why it matters.
     #[schemars(length(max = limits::SENTENCE))]
     pub because: Text,
+    /// What goes on moving while the cause stays, as it was when this was written: how often, how many, seen when. A verdict in which
+    /// nothing else has changed is not written anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::SENTENCE))]
+    pub figures: Option<Box<str>>,
 }
 
 impl Evidence {
     /// One observation.
     #[must_use]
     pub fn new(object: impl Into<String>, field: impl Into<Text>, observed: impl Into<String>, because: impl Into<Text>) -> Self {
-        Self { object: object.into(), field: field.into(), observed: observed.into(), because: because.into() }
+        Self {
+            source: Witness::Cluster,
+            object: object.into(),
+            field: field.into(),
+            observed: observed.into(),
+            because: because.into(),
+            figures: None,
+        }
+    }
+
+    /// Adds what goes on moving.
+    #[must_use]
+    pub fn figures(mut self, figures: impl Into<Box<str>>) -> Self {
+        self.figures = Some(figures.into());
+        self
     }
 }
 
@@ -284,6 +326,9 @@ pub struct RuledOut {
 /// A question that the Kubernetes API cannot answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unknown {
+    /// Who could answer it: AWS, or somebody with access to the cluster where this is absent.
+    #[serde(default, skip_serializing_if = "Witness::is_cluster")]
+    pub source: Witness,
     /// The question.
     #[schemars(length(max = limits::SENTENCE))]
     pub question: Text,

@@ -8,6 +8,7 @@ pub mod survey;
 use crate::api::judged::JudgedBy;
 use crate::api::{
     Alternative, CAUSE_LABEL, Condition, Confidence, Evidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome, RuledOut, Stage, Unknown,
+    Witness,
 };
 use crate::case::deletion_reason;
 use crate::case::finding::{Finding, Opinion};
@@ -102,6 +103,7 @@ fn missing(case: &Case) -> impl Iterator<Item = Unknown> {
     let is_usual = |input: &&Input| !input.may_be_absent() && **input != Input::AccessReviews;
     let wanted = rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| &of_stage.reads).filter(is_usual);
     wanted.filter_map(|input| Some((input, case.cluster.missing(*input)?))).map(|(input, why)| Unknown {
+        source: Witness::Cluster,
         question: format!("What do the {} say? They could not be read: {why}.", input.name()).into(),
         command: input.command().into(),
     })
@@ -140,8 +142,9 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
     if finding.confidence != Confidence::Certain {
         unknowns.extend(missing(case));
         for denial in rules::shared::told_by_aws::denials(case) {
-            if !unknowns.iter().any(|unknown| unknown.question.contains(&denial.action)) {
+            if !finding.denied.contains(&denial.action) {
                 unknowns.push(Unknown {
+                    source: Witness::Aws,
                     question: format!("What would {} tell? ({denial}.)", denial.action).into(),
                     command: "aws sts get-caller-identity".into(),
                 });

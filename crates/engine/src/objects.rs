@@ -17,6 +17,7 @@ mod node_claim;
 mod node_class;
 mod node_pool;
 mod pairs;
+mod quote;
 pub mod sink;
 mod volatile;
 mod workload;

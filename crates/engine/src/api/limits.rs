@@ -64,6 +64,11 @@ impl Evidence {
     pub fn within_limits(mut self) -> Self {
         cut(&mut self.observed, SENTENCE);
         cut_text(&mut self.because, SENTENCE);
+        self.figures = self.figures.map(|figures| {
+            let mut figures = String::from(figures);
+            cut(&mut figures, SENTENCE);
+            figures.into_boxed_str()
+        });
         self
     }
 }

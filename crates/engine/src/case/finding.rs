@@ -1,6 +1,6 @@
 //! What a rule says: nothing, an exclusion, or a finding with its evidence.
 
-use crate::api::{Blame, Confidence, Evidence, FixStep, Risk, Text, Unknown};
+use crate::api::{Blame, Confidence, Evidence, FixStep, Risk, Text, Unknown, Witness};
 use chrono::{DateTime, Utc};
 use readers::source_text::{self, Span};
 
@@ -39,6 +39,8 @@ pub struct Finding {
     pub fix: Text,
     pub steps: Vec<FixStep>,
     pub unknowns: Vec<Unknown>,
+    /// The AWS calls that IAM denied, and of which a question says so.
+    pub denied: Vec<String>,
     /// Earlier machines that failed the same way and are gone.
     pub recurrences: u32,
 }
@@ -55,6 +57,7 @@ impl Finding {
             fix: Text::default(),
             steps: Vec::new(),
             unknowns: Vec::new(),
+            denied: Vec::new(),
             recurrences: 0,
         }
     }
@@ -91,7 +94,14 @@ impl Finding {
 
     #[must_use]
     pub fn unknown(mut self, question: impl Into<Text>, command: impl Into<Text>) -> Self {
-        self.unknowns.push(Unknown { question: question.into(), command: command.into() });
+        self.unknowns.push(Unknown { source: Witness::Cluster, question: question.into(), command: command.into() });
+        self
+    }
+
+    /// A question that AWS answers.
+    #[must_use]
+    pub fn ask_aws(mut self, question: impl Into<Text>, command: impl Into<Text>) -> Self {
+        self.unknowns.push(Unknown { source: Witness::Aws, question: question.into(), command: command.into() });
         self
     }
 }

@@ -58,11 +58,26 @@ pub struct Wait {
     pub proven: TimeDelta,
     /// What shows that it waits.
     pub evidence: Evidence,
+    pub symptom: Symptom,
+}
+
+/// By what a wait is told from others at the same stage, where a rule is about one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Symptom {
+    /// The stage is not passed.
+    #[default]
+    NotPassed,
+    /// The cloud controller has deleted the Node.
+    NodeDeleted,
+    /// The kubelet cannot start the pods that are scheduled there.
+    PodsRefused,
+    /// The accelerator is called broken.
+    HardwareBroken,
 }
 
 impl Wait {
     fn new(stage: Stage, since: DateTime<Utc>, patience: TimeDelta, thresholds: &Thresholds, evidence: Evidence) -> Self {
-        Self { stage, since, patience, proven: thresholds.proven.min(patience), evidence }
+        Self { stage, since, patience, proven: thresholds.proven.min(patience), evidence, symptom: Symptom::NotPassed }
     }
 
     /// Worth a diagnosis only where something proves why.
@@ -225,7 +240,7 @@ pub fn refused_pods_wait<'e>(node: &Node, pod_events: impl Iterator<Item = &'e E
     let because = "the Node is Ready, and its kubelet cannot start the pods that are scheduled there";
     let object = format!("Event Pod/{}", newest.involved_object.name);
     let wait = Wait::new(Stage::Ready, first, t.ready * 2, t, Evidence::new(object, "message", newest.said(), because));
-    Some(Wait { proven: wait.patience, ..wait })
+    Some(Wait { proven: wait.patience, symptom: Symptom::PodsRefused, ..wait })
 }
 
 /// A registered machine whose Node the cloud controller has deleted, though its NodeClaim lives on.
@@ -240,7 +255,7 @@ pub fn vanished_wait<'e>(claim: &NodeClaim, mut node_events: impl Iterator<Item 
     let deleting = node_events.find(|e| deletes_node(e))?;
     let because = "the cloud controller did not find the Node's instance, and deleted the Node";
     let evidence = Evidence::new(format!("Event/{}", deleting.metadata.name), "message", deleting.said(), because);
-    Some(Wait::new(Stage::Ready, deleting.last_seen()?, t.ready, t, evidence))
+    Some(Wait { symptom: Symptom::NodeDeleted, ..Wait::new(Stage::Ready, deleting.last_seen()?, t.ready, t, evidence) })
 }
 
 /// Whether the cloud controller says that it deletes a Node whose instance it does not find.
@@ -290,6 +305,7 @@ fn hardware_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     let because = "the node monitoring agent calls the accelerator broken";
     let evidence = Evidence::new(format!("Node/{}", node.name()), field, broken.shown(), because);
     let wait = Wait::new(Stage::Ready, broken.last_transition_time?, t.ready, t, evidence);
+    let wait = Wait { symptom: Symptom::HardwareBroken, ..wait };
     Some(match broken.reason.as_str() {
         "DCGMError" => wait.only_with_proof(),
         reason if reason.contains("FabricManager") => wait,

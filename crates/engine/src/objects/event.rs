@@ -1,5 +1,6 @@
 //! core/v1 and events.k8s.io/v1 Event, read as one.
 
+use super::quote::steady;
 use super::{Meta, nullable};
 use chrono::{DateTime, Utc};
 use readers::source_text;
@@ -61,10 +62,10 @@ pub struct Series {
 }
 
 impl Event {
-    /// Its message as it may be shown: whoever reports puts in what he likes, a command line with a password too.
+    /// Its message, for sentences. Whoever reports puts in what he likes, a command line with a password too.
     #[must_use]
     pub fn said(&self) -> String {
-        source_text::mask(&self.message)
+        source_text::mask(&steady(&self.message))
     }
 
     /// When it was last seen.

@@ -1,10 +1,12 @@
 //! What every kind shares: metadata, conditions, taints.
 
+use super::quote::steady;
 use super::{Pairs, Volatile, nullable};
 use crate::objects::intern::Interned;
 use chrono::{DateTime, Utc};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
+use std::borrow::Cow;
 use std::fmt;
 
 /// `metadata`, without what no rule reads.
@@ -159,9 +161,15 @@ impl Condition {
         }
         if !self.message.is_empty() {
             out.push_str(": ");
-            out.push_str(&self.message);
+            out.push_str(&self.said());
         }
         out
+    }
+
+    /// Its message, for sentences.
+    #[must_use]
+    pub fn said(&self) -> Cow<'_, str> {
+        steady(&self.message)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Pods and what makes them: DaemonSets and Deployments.
 
+use super::quote::steady;
 use super::{Affinity, Condition, Meta, Taint, conditions, nullable};
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -173,7 +174,7 @@ impl Pod {
 fn join(reason: &str, messages: &[&str]) -> String {
     messages.iter().filter(|m| !m.is_empty()).fold(reason.to_owned(), |mut out, message| {
         out.push_str(": ");
-        out.push_str(message.trim());
+        out.push_str(&steady(message.trim()));
         out
     })
 }

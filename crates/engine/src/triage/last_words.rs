@@ -56,7 +56,8 @@ fn last_words(diagnosis: &NodeDiagnosis, cluster: &ClusterState) -> Vec<Evidence
         let regarding = &event.involved_object;
         let object = format!("Event {}/{}", regarding.kind, regarding.name);
         let seen = event.last_seen().map_or_else(String::new, |at| format!(", last at {}", timestamp(at)));
-        Evidence::new(object, "message", format!("{}: {}", event.reason, event.said()), format!("{} time(s){seen}", event.times()))
+        Evidence::new(object, "message", format!("{}: {}", event.reason, event.said()), "what an Event said last")
+            .figures(format!("{} time(s){seen}", event.times()))
     }));
     words
 }

@@ -1,28 +1,61 @@
 //! When two verdicts say the same, so that nothing is written because time went by.
-//!
-//! Two verdicts are the same when they name the same machine, cause, stage, confidence, blame, outcome and evidence, and their
-//! sentences differ in nothing but numbers that stand alone: `7m 30s`, `12 times`, `2026-11-21T10:00:00Z`. When it was first
-//! seen, when it ended and when a condition changed do not count, and how many failed before only where it has doubled.
 
 use super::history::recurrences;
-use crate::api::NodeDiagnosis;
+use crate::api::{Condition, Evidence, NodeDiagnosis, NodeDiagnosisStatus};
 use crate::remediation::{PUT_BACK, REMOVING, remediated};
-use serde_json::Value;
 
-/// Fields of the status whose words are sentences.
-const SENTENCES: [&str; 6] = ["summary", "observed", "because", "question", "text", "message"];
-/// Times that follow from when somebody looked.
-const TIMES: [&str; 3] = ["firstObservedAt", "endedAt", "lastTransitionTime"];
-const COUNT: &str = "recurrences";
-
-/// Whether `new` says what `old` says. Labels that others put on the object do not count.
+/// Whether `new` says what `old` says. Labels that others put on the object do not count, nor does what moves by itself: when it was first
+/// seen, when it ended, when a condition changed, the figures of the evidence; and how many failed before only where it has doubled.
 pub(super) fn same(old: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
-    let labels = |d: &NodeDiagnosis| d.metadata.labels.clone().unwrap_or_default();
-    let old_labels = labels(old);
+    let has_label = |key: &String, value: &String| old.metadata.labels.as_ref().and_then(|labels| labels.get(key)) == Some(value);
     old.spec == new.spec
-        && labels(new).iter().all(|(key, value)| old_labels.get(key) == Some(value))
+        && new.metadata.labels.iter().flatten().all(|(key, value)| has_label(key, value))
         && !doubled(old, new)
-        && essence(old) == essence(new)
+        && match (&old.status, &new.status) {
+            (Some(old), Some(new)) => same_verdict(old, new),
+            (old, new) => old.is_none() && new.is_none(),
+        }
+}
+
+/// Every field is named, so that a new one has to be thought of.
+fn same_verdict(old: &NodeDiagnosisStatus, new: &NodeDiagnosisStatus) -> bool {
+    let NodeDiagnosisStatus {
+        stage,
+        cause,
+        confidence,
+        summary,
+        blame,
+        evidence,
+        ruled_out,
+        unknowns,
+        alternatives,
+        fix,
+        first_observed_at: _,
+        terminates_at,
+        ended_at: _,
+        outcome,
+        recurrences: _,
+        conditions,
+    } = new;
+    (stage, cause, confidence, summary, blame) == (&old.stage, &old.cause, &old.confidence, &old.summary, &old.blame)
+        && (terminates_at, outcome) == (&old.terminates_at, &old.outcome)
+        && (ruled_out, unknowns, alternatives, fix) == (&old.ruled_out, &old.unknowns, &old.alternatives, &old.fix)
+        && all_same(&old.evidence, evidence, same_evidence)
+        && all_same(&old.conditions, conditions, same_condition)
+}
+
+fn all_same<T>(old: &[T], new: &[T], same: impl Fn(&T, &T) -> bool) -> bool {
+    old.len() == new.len() && old.iter().zip(new).all(|(old, new)| same(old, new))
+}
+
+fn same_evidence(old: &Evidence, new: &Evidence) -> bool {
+    let Evidence { source, object, field, observed, because, figures: _ } = new;
+    (source, object, field, observed, because) == (&old.source, &old.object, &old.field, &old.observed, &old.because)
+}
+
+fn same_condition(old: &Condition, new: &Condition) -> bool {
+    let Condition { type_, status, last_transition_time: _, reason, message, observed_generation } = new;
+    (type_, status, reason, message, observed_generation) == (&old.type_, &old.status, &old.reason, &old.message, &old.observed_generation)
 }
 
 fn doubled(old: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
@@ -51,63 +84,5 @@ pub(super) fn keep_remediation(new: &mut NodeDiagnosis, old: &NodeDiagnosis) {
     let stands = before.outcome.is_none() && before.cause == verdict.cause;
     if stands || done.status != "False" || [PUT_BACK, REMOVING].contains(&&*done.reason) {
         verdict.conditions.push(done.clone());
-    }
-}
-
-fn essence(diagnosis: &NodeDiagnosis) -> Option<Value> {
-    let mut status = serde_json::to_value(diagnosis.status.as_ref()?).ok()?;
-    reduce(&mut status);
-    Some(status)
-}
-
-fn reduce(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.retain(|name, _| !TIMES.contains(&name.as_str()) && name != COUNT);
-            for (name, field) in fields {
-                match field {
-                    Value::String(text) if SENTENCES.contains(&name.as_str()) => *text = without_numbers(text),
-                    _ => reduce(field),
-                }
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(reduce),
-        _ => {}
-    }
-}
-
-/// Puts `#` for every run of words that begin with a digit.
-fn without_numbers(text: &str) -> String {
-    let mut words: Vec<&str> = Vec::new();
-    for word in text.split(' ') {
-        let number = word.trim_start_matches(['(', '"', '\'']).starts_with(|c: char| c.is_ascii_digit());
-        match (number, words.last()) {
-            (true, Some(&"#")) => {}
-            (true, _) => words.push("#"),
-            (false, _) => words.push(word),
-        }
-    }
-    words.join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn time_that_goes_by_is_no_news() {
-        let said = |waited: &str| without_numbers(&format!("i-0abc of NodeClaim/general-7xk2p was launched {waited} ago"));
-        assert_eq!(said("59s"), said("1m 3s"));
-        assert_eq!(said("59s"), said("2h"));
-        assert_eq!(
-            without_numbers("seen (12 times) since 2026-11-21T10:00:00Z"),
-            without_numbers("seen (3 times) since 2026-11-20T10:00:00Z")
-        );
-    }
-
-    #[test]
-    fn other_names_are_news() {
-        assert_ne!(without_numbers("NodeClaim/general-7xk2p joined"), without_numbers("NodeClaim/general-8abcd joined"));
-        assert_ne!(without_numbers("role KarpenterNodeRole-a"), without_numbers("role KarpenterNodeRole-b"));
     }
 }

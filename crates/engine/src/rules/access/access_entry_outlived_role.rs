@@ -8,7 +8,6 @@ use crate::rules::Rule;
 use crate::rules::shared::access_entry::{self, Entrance};
 use crate::rules::shared::node_role;
 use crate::rules::shared::role_in_use;
-use crate::rules::shared::told_by_aws::seen;
 
 pub static RULE: Rule = Rule {
     cause: "AccessEntryOutlivedRole",
@@ -47,9 +46,9 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!("The role {role} was made at {role_created}, after its access entry ({created}): the entry is that of an earlier role of this name, so the kubelets of its machines are turned away."),
-        Evidence::new(format!("eks:DescribeAccessEntry {cluster} {arn}"), "createdAt", format!("{created}{}", seen(at)), "EKS keeps the role's id in the entry, and a role made anew has another one"),
+        Evidence::new(format!("eks:DescribeAccessEntry {cluster} {arn}"), "createdAt", created, "EKS keeps the role's id in the entry, and a role made anew has another one").told_by_aws(at),
     )
-    .with(Evidence::new(format!("iam:GetInstanceProfile {role}"), "InstanceProfile.Roles[0].CreateDate", role_created.to_string(), "the role is younger than the entry"))
+    .with(Evidence::new(format!("iam:GetInstanceProfile {role}"), "InstanceProfile.Roles[0].CreateDate", role_created.to_string(), "the role is younger than the entry").told_by_aws(None))
     .fix("Delete the entry and make it anew, for the role that there is now.")
     .step(Risk::Mutating, "Delete the entry", Some(format!("aws eks delete-access-entry --cluster-name {cluster} --principal-arn {arn}")))
     .step(Risk::Mutating, "Make it anew", Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {type_}")))

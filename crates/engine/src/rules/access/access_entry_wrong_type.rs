@@ -8,7 +8,6 @@ use crate::rules::Rule;
 use crate::rules::shared::access_entry::{self, Entrance};
 use crate::rules::shared::node_role;
 use crate::rules::shared::role_in_use;
-use crate::rules::shared::told_by_aws::seen;
 
 pub static RULE: Rule = Rule {
     cause: "AccessEntryWrongType",
@@ -44,7 +43,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!("The access entry of the node role {role} in the cluster {cluster} is of type {type_}, not {wanted}, so the kubelets of its machines are turned away."),
-        Evidence::new(format!("eks:DescribeAccessEntry {cluster} {arn}"), "type", format!("{type_}{}", seen(at)), "an entry of this type makes no kubelet a node, and it goes before aws-auth"),
+        Evidence::new(format!("eks:DescribeAccessEntry {cluster} {arn}"), "type", type_, "an entry of this type makes no kubelet a node, and it goes before aws-auth").told_by_aws(at),
     )
     .with(Evidence::new(case.class_object().unwrap_or_default(), "spec.role", role, "the machines have this role"))
     .fix(format!("Delete the entry and make it anew with the type {wanted}: the type of an entry cannot be changed."))

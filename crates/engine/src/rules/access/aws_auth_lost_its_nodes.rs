@@ -86,7 +86,7 @@ fn check(case: &Case) -> Opinion {
     .blaming(Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles"))
     .fix("Put the node roles back, with username system:node:{{EC2PrivateDNSName}} and groups system:bootstrappers and system:nodes; the kubelets come back by themselves. Then find out what writes the ConfigMap as a whole.")
     .step(Risk::Mutating, "Add the entries", Some("kubectl edit configmap -n kube-system aws-auth".to_owned()))
-    .unknown(
+    .ask_aws(
         "Do access entries exist for the node roles? Then the Nodes share another reason, such as the network.",
         format!("aws eks list-access-entries --cluster-name {} --output text", case.karpenter().and_then(|k| k.cluster_name.as_deref()).unwrap_or("CLUSTER")),
     )

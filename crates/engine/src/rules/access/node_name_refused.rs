@@ -39,9 +39,10 @@ fn check(case: &Case) -> Opinion {
         Evidence::new(
             format!("Event/{}", event.metadata.name),
             "message",
-            format!("{} ({} times)", event.said(), event.times()),
+            event.said(),
             format!("a kubelet calls itself {name}, only nodes may write such events, and there is no such Node"),
-        ),
+        )
+        .figures(format!("{} times", event.times())),
     )
     .fix("Let the kubelet's name be the instance's private DNS name: no hostname override, no custom domain name in the DHCP options, an AMI that asks EC2 for the name.")
     .step(
@@ -49,7 +50,7 @@ fn check(case: &Case) -> Opinion {
         "Compare the name with the instance's private DNS name",
         claim.instance_id().map(|id| format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].PrivateDnsName'")),
     )
-    .unknown("Which name is the kubelet authenticated as?", "aws logs filter-log-events --log-group-name /aws/eks/CLUSTER/cluster --log-stream-name-prefix authenticator".to_owned())
+    .ask_aws("Which name is the kubelet authenticated as?", "aws logs filter-log-events --log-group-name /aws/eks/CLUSTER/cluster --log-stream-name-prefix authenticator".to_owned())
     .unknown(
         "Does an admission webhook or policy refuse the Node? That leaves the same trace.",
         "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies -o yaml",

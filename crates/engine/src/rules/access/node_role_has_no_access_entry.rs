@@ -8,7 +8,6 @@ use crate::rules::Rule;
 use crate::rules::shared::access_entry::{self, Entrance};
 use crate::rules::shared::node_role;
 use crate::rules::shared::role_in_use;
-use crate::rules::shared::told_by_aws::seen;
 
 pub static RULE: Rule = Rule {
     cause: "NodeRoleHasNoAccessEntry",
@@ -58,9 +57,9 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         confidence,
         format!("The node role {role} has no access entry in the cluster {cluster}, whose authentication mode is {authentication}, so the kubelets of its machines are turned away."),
-        Evidence::new(format!("eks:ListAccessEntries {cluster}"), "accessEntries", format!("none for {role}{}", seen(at)), "kubelets are nodes by their role's entry"),
+        Evidence::new(format!("eks:ListAccessEntries {cluster}"), "accessEntries", format!("none for {role}"), "kubelets are nodes by their role's entry").told_by_aws(at),
     )
-    .with(Evidence::new(format!("eks:DescribeCluster {cluster}"), "accessConfig.authenticationMode", authentication, because))
+    .with(Evidence::new(format!("eks:DescribeCluster {cluster}"), "accessConfig.authenticationMode", authentication, because).told_by_aws(None))
     .with(Evidence::new(case.class_object().unwrap_or_default(), "spec.role", role, "the machines have this role"))
     .with_all(case.cluster.missing(Input::AwsAuth).filter(|_| mode.reads_aws_auth()).map(|why| {
         Evidence::new("ConfigMap/aws-auth", "data.mapRoles", "not read", format!("it may let the role in: {why}"))

@@ -7,7 +7,7 @@ use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::access_entry::{self, Entrance};
 use crate::rules::shared::aws_auth_role;
-use crate::rules::shared::told_by_aws::{or_ask, seen};
+use crate::rules::shared::told_by_aws::or_ask;
 use readers::aws_auth::{Miss, NODES_GROUP, Verdict};
 
 pub static RULE: Rule = Rule {
@@ -83,18 +83,24 @@ fn check(case: &Case) -> Opinion {
         .step(Risk::Mutating, "Add the entry", Some("kubectl edit configmap -n kube-system aws-auth".to_owned()));
     let cluster = case.cluster_name().unwrap_or("CLUSTER");
     let finding = match access_entry::of(case, role) {
-        Entrance::Missing { at, .. } => finding.with(Evidence::new(
-            format!("eks:ListAccessEntries {cluster}"),
-            "accessEntries",
-            format!("none for {role}{}", seen(at)),
-            "no access entry makes up for it",
-        )),
-        Entrance::NotRead => finding.with(Evidence::new(
-            format!("eks:DescribeCluster {cluster}"),
-            "accessConfig.authenticationMode",
-            "CONFIG_MAP",
-            "no access entry makes up for it: this cluster reads none",
-        )),
+        Entrance::Missing { at, .. } => finding.with(
+            Evidence::new(
+                format!("eks:ListAccessEntries {cluster}"),
+                "accessEntries",
+                format!("none for {role}"),
+                "no access entry makes up for it",
+            )
+            .told_by_aws(at),
+        ),
+        Entrance::NotRead => finding.with(
+            Evidence::new(
+                format!("eks:DescribeCluster {cluster}"),
+                "accessConfig.authenticationMode",
+                "CONFIG_MAP",
+                "no access entry makes up for it: this cluster reads none",
+            )
+            .told_by_aws(None),
+        ),
         _ => or_ask(
             finding,
             case.cluster.aws().access_entry(cluster, role),

@@ -8,7 +8,7 @@ use crate::objects::NodeClass;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::image_drift::{self, Replacement, is_of};
-use crate::rules::shared::told_by_aws::{or_ask, seen};
+use crate::rules::shared::told_by_aws::or_ask;
 use std::collections::BTreeSet;
 
 pub static RULE: Rule = Rule {
@@ -47,17 +47,17 @@ fn check(case: &Case) -> Opinion {
     let what = if refused { "cannot be launched" } else { "launch and never join" };
     let confidence = if refused { Confidence::Certain } else { Confidence::Likely };
     let summary = format!(
-        "{} {} moved to the image {named}: {} to be replaced (AMIDrift), and the replacements {what}. Image {}: {joined} joined; new image: 0 of {failing}.",
+        "{} {} moved to the image {named}: Karpenter replaces healthy NodeClaims (AMIDrift), and the replacements {what}. Machines with the image {} have joined, none with the new one.",
         class.kind,
         class.name(),
-        if drifted == 1 { "1 healthy NodeClaim is".to_owned() } else { format!("{drifted} healthy NodeClaims are") },
         old.status.image_id
     );
     let object = format!("{}/{}", class.kind, class.name());
     let mut finding = Finding::new(
         confidence,
         summary,
-        Evidence::new(format!("NodeClaim/{}", old.name()), r#"status.conditions[?(@.type=="Drifted")]"#, "True AMIDrift", format!("its image {} is no longer the one that the class selects", old.status.image_id)),
+        Evidence::new(format!("NodeClaim/{}", old.name()), r#"status.conditions[?(@.type=="Drifted")]"#, "True AMIDrift", format!("its image {} is no longer the one that the class selects", old.status.image_id))
+            .figures(format!("{drifted} to be replaced; old image: {joined} joined; new image: 0 of {failing}")),
     )
     .with(Evidence::new(&object, "status.amis", named, "the first entry that fits is what new machines get"))
     .with(Evidence::new(case.subject(), r#"status.conditions[?(@.type=="Launched")]"#, launched.shown(), "the replacement's fate"))
@@ -71,12 +71,10 @@ fn check(case: &Case) -> Opinion {
         format!("Is the image {new} available, or still pending?"),
         format!("aws ec2 describe-images --image-ids {new} --query 'Images[].State'"),
         |image, at| {
-            Some(Evidence::new(
-                format!("ec2:DescribeImages {new}"),
-                "State",
-                format!("{}{}", image.state, seen(at)),
-                "what EC2 says of the new image",
-            ))
+            Some(
+                Evidence::new(format!("ec2:DescribeImages {new}"), "State", image.state.clone(), "what EC2 says of the new image")
+                    .told_by_aws(at),
+            )
         },
     );
     if let Some(karpenter) = case.karpenter().filter(|k| k.takes_pending_images()) {

@@ -30,12 +30,10 @@ fn check(case: &Case) -> Opinion {
     let latest = class.spec.ami_selector_terms.iter().find_map(|t| t.alias.as_deref()).filter(|a| a.ends_with("@latest"));
     let how = latest.map_or_else(String::new, |alias| format!("; the alias {alias} moves to each new release by itself"));
     let summary = format!(
-        "No machine of {} {} with the image {} has joined (0 of {}), all {} with other images such as {} have{how}.",
+        "No machine of {} {} with the image {} has joined, all with other images such as {} have{how}.",
         class.kind,
         class.name(),
         named(split.value),
-        split.failed,
-        split.joined,
         split.elsewhere
     );
     let object = format!("{}/{}", class.kind, class.name());

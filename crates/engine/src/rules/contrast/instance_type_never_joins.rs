@@ -35,15 +35,13 @@ fn check(case: &Case) -> Opinion {
         // Of a family or architecture only one type may have been tried.
         let type_ = claim.metadata.label(TYPE).filter(|type_| *type_ != split.value);
         let all = type_.filter(|type_| contrast::splits(case).any(|s| s.value == *type_ && s.failed == split.failed));
-        let tried = all.map_or_else(String::new, |type_| format!(", all of type {type_}"));
+        let tried = all.map_or_else(String::new, |type_| format!(" (all of type {type_})"));
         let summary = format!(
-            "No machine of {} {} with {} {} has joined (0 of {}{tried}), all {} others have: the image or user data most likely does not suit it.",
+            "No machine of {} {} with {} {}{tried} has joined, all others have: the image or user data most likely does not suit it.",
             class.kind,
             class.name(),
             split.dimension.what,
-            split.value,
-            split.failed,
-            split.joined
+            split.value
         );
         contrast::finding(case, &split, confidence, summary)
     };

@@ -25,11 +25,9 @@ fn check(case: &Case) -> Opinion {
     let subnets: Vec<&str> = class.status.subnets.iter().filter(|s| s.zone == zone).map(|s| s.id.as_str()).collect();
     let where_ = if subnets.is_empty() { "the subnet there".to_owned() } else { format!("subnet {}", subnets.join(", ")) };
     let summary = format!(
-        "No machine of {} {} in zone {zone} has joined (0 of {}), all {} in other zones have: most likely {where_} has no route to the cluster (NAT gateway, VPC endpoints, public IP).",
+        "No machine of {} {} in zone {zone} has joined, all in other zones have: most likely {where_} has no route to the cluster (NAT gateway, VPC endpoints, public IP).",
         class.kind,
-        class.name(),
-        split.failed,
-        split.joined
+        class.name()
     );
     let mut finding = contrast::finding(case, &split, confidence, summary)
         .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.subnetSelectorTerms"))
@@ -49,7 +47,7 @@ fn check(case: &Case) -> Opinion {
     };
     let (verb, filter) = if subnets.is_empty() { ("describe-subnets", ids) } else { ("describe-route-tables", ids) };
     finding
-        .unknown(
+        .ask_aws(
             "Does the subnet have the default route, endpoints and public IPs that the others have?",
             format!("aws ec2 {verb} --filters {filter}"),
         )

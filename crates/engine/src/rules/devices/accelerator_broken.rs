@@ -3,6 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::case::stage::Symptom;
 use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -44,7 +45,7 @@ fn check(case: &Case) -> Opinion {
     // A Node that waits for something else has that as its cause.
     let lacks_devices =
         || node.is_ready() && case.claim.is_some_and(|c| missing(c, node).iter().any(|r| r.contains("gpu") || r.contains("neuron")));
-    if !(case.wait.evidence.field.contains("AcceleratedHardwareReady") || case.stage() == Stage::Initialize && lacks_devices()) {
+    if !(case.wait.symptom == Symptom::HardwareBroken || case.stage() == Stage::Initialize && lacks_devices()) {
         return Opinion::Silent;
     }
     let name = node.name();

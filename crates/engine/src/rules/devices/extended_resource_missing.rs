@@ -266,7 +266,7 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
     let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(set.metadata.namespace.as_deref().unwrap_or_default());
     if let Some(refusal) = placement::refusal(set, node) {
         let unmet = set.spec.template.spec.affinity.unmet(&node.metadata);
-        if refusal.field.ends_with("affinity")
+        if refusal.field == placement::AFFINITY
             && let Some(found) = starved_labeller(case, node, name, &unmet)
         {
             return found;

@@ -5,7 +5,6 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::told_by_aws::seen;
 
 pub static RULE: Rule = Rule {
     cause: "BootstrapFailed",
@@ -28,12 +27,8 @@ fn check(case: &Case) -> Opinion {
     let confidence = if line.program == "cloud-init" { Confidence::Likely } else { Confidence::Certain };
     let object = format!("ec2:GetConsoleOutput {id}");
     let evidence = console.lines.iter().map(|line| {
-        Evidence::new(
-            object.clone(),
-            "Output",
-            format!("{}{}", line.text, seen(at)),
-            format!("{} printed this while the instance booted", line.program),
-        )
+        Evidence::new(object.clone(), "Output", line.text.clone(), format!("{} printed this while the instance booted", line.program))
+            .told_by_aws(at)
     });
     let mut evidence = evidence.rev();
     let Some(first) = evidence.next() else { return Opinion::Silent };

@@ -42,17 +42,18 @@ fn check(case: &Case) -> Opinion {
     };
     let mut finding = Finding::new(
         Confidence::Certain,
-        format!("EC2 ended {} instances of NodePool {pool} within minutes of their launch, before they could join{suspicion}.", claims.len()),
+        format!("EC2 ended one instance of NodePool {pool} after the other within minutes of its launch, before it could join{suspicion}."),
         Evidence::new(
             format!("Event NodeClaim/{}", newest.involved_object.name),
             "message",
             newest.said(),
             "the interruption queue told Karpenter that the instance ends; nobody had deleted the NodeClaim",
-        ),
+        )
+        .figures(format!("{} instances", claims.len())),
     )
     .fix("Read EC2's state reason while it is there (about an hour): Client.InternalError and Client.InvalidKMSKey.InvalidState mean the key, Client.VolumeLimitExceeded the volume quota, Client.InstanceInitiatedShutdown the machine itself.")
     .step(Risk::Inspect, "See why the instances ended", Some(format!("aws ec2 describe-instances --filters Name=tag:karpenter.sh/nodepool,Values={pool} Name=instance-state-name,Values=terminated --query 'Reservations[].Instances[].[InstanceId,StateReason.Code,StateReason.Message]' --output text")))
-    .unknown("Why did EC2 end them? Kubernetes is not told.", format!("aws ec2 describe-instances --filters Name=tag:karpenter.sh/nodepool,Values={pool} --query 'Reservations[].Instances[].StateReason'"));
+    .ask_aws("Why did EC2 end them? Kubernetes is not told.", format!("aws ec2 describe-instances --filters Name=tag:karpenter.sh/nodepool,Values={pool} --query 'Reservations[].Instances[].StateReason'"));
     finding.recurrences = u32::try_from(claims.len().saturating_sub(1)).unwrap_or(u32::MAX);
     match encrypted {
         Some((class, _)) => finding

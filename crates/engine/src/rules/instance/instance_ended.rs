@@ -6,7 +6,7 @@ use crate::case::{Case, timestamp};
 use crate::objects::NodeClaim;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::instance_state::{encryption, ended, is_gone};
+use crate::rules::shared::instance_state::{encryption, ended, gone};
 
 pub static RULE: Rule = Rule {
     cause: "InstanceEnded",
@@ -38,7 +38,7 @@ fn meaning(code: &str) -> &'static str {
 fn check(case: &Case) -> Opinion {
     let name = case.claim.map_or_else(|| case.subject(), |c| format!("NodeClaim {}", NodeClaim::name(c)));
     let Some(id) = case.instance_id() else { return Opinion::Silent };
-    if let Some(seen) = is_gone(case) {
+    if let Some(gone) = gone(case) {
         return Finding::new(
             Confidence::Certain,
             format!(
@@ -47,9 +47,10 @@ fn check(case: &Case) -> Opinion {
             Evidence::new(
                 format!("ec2:DescribeInstances {id}"),
                 "Reservations",
-                format!("none{seen}"),
+                "none",
                 "EC2 shows an ended instance for about an hour; others of this cluster it shows",
-            ),
+            )
+            .told_by_aws(gone.seen),
         )
         .fix("Delete the object that was left behind.")
         .step(Risk::Inspect, "See what holds it", Some(format!("kubectl get {} -o yaml", case.subject().to_ascii_lowercase())))
@@ -72,7 +73,8 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!("The instance {id} of {name} is {state}{since} ({code}): {}.", meaning(ended.code)),
-        Evidence::new(format!("ec2:DescribeInstances {id}"), "State, StateReason", format!("{state}, {code}: {message}{}", ended.seen), "nothing will come of this instance; Kubernetes is not told"),
+        Evidence::new(format!("ec2:DescribeInstances {id}"), "State, StateReason", format!("{state}, {code}: {message}"), "nothing will come of this instance; Kubernetes is not told")
+            .told_by_aws(ended.seen),
     )
     .fix("Look for who or what ended it; Karpenter makes another machine once the NodeClaim is deleted. An interruption queue lets Karpenter know at once.")
     .step(Risk::Inspect, "See who ended it", Some(format!("aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue={id}")))

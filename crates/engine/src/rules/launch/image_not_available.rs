@@ -9,7 +9,6 @@ use crate::objects::{Image, NodeClaim};
 use crate::rules::Rule;
 use crate::rules::shared::image_selection::selected_by;
 use crate::rules::shared::machine_image;
-use crate::rules::shared::told_by_aws::seen;
 
 pub static RULE: Rule = Rule {
     cause: "ImageNotAvailable",
@@ -47,12 +46,8 @@ fn check(case: &Case) -> Opinion {
     let mut finding = Finding::new(
         confidence,
         format!("The image {named}{by}, is {state}, and EC2 launches nothing with it."),
-        Evidence::new(
-            format!("ec2:DescribeImages {id}"),
-            "State",
-            format!("{state}{reason}{}", seen(at)),
-            "only an available image can be launched",
-        ),
+        Evidence::new(format!("ec2:DescribeImages {id}"), "State", format!("{state}{reason}"), "only an available image can be launched")
+            .told_by_aws(at),
     )
     .with(Evidence::new(&object, "status.amis", named.clone(), "the first entry that fits is what new machines get"))
     .blaming(
@@ -61,12 +56,10 @@ fn check(case: &Case) -> Opinion {
     )
     .fix(fix(image));
     if let Some(created) = image.and_then(|i| i.created) {
-        finding = finding.with(Evidence::new(
-            format!("ec2:DescribeImages {id}"),
-            "CreationDate",
-            timestamp(created).to_string(),
-            "when the image was begun",
-        ));
+        finding = finding.with(
+            Evidence::new(format!("ec2:DescribeImages {id}"), "CreationDate", timestamp(created).to_string(), "when the image was begun")
+                .told_by_aws(None),
+        );
     }
     if let Some(safe) = safe {
         finding = finding.with(safe);
@@ -104,11 +97,12 @@ fn kept(case: &Case) -> Option<crate::api::Evidence> {
     let drifted = case.image_drifted_siblings();
     let names: Vec<&str> = drifted.map(NodeClaim::name).collect();
     let first = names.first()?;
-    Some(Evidence::new(
+    let kept = Evidence::new(
         format!("NodeClaim/{first}"),
         r#"status.conditions[?(@.type=="Drifted")]"#,
-        format!("True AMIDrift, {} in all", names.len()),
+        "True AMIDrift",
         // core pkg/controllers/disruption/queue.go `waitOrTerminate` (v1.14.3)
         "machines with the old image run on: Karpenter removes one only when its replacement is initialized",
-    ))
+    );
+    Some(kept.figures(format!("{} in all", names.len())))
 }

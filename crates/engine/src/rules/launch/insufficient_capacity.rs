@@ -60,8 +60,8 @@ fn check(case: &Case) -> Opinion {
     };
     match earlier.len() {
         0 => summary.push('.'),
-        1 => summary.push_str("; 1 earlier NodeClaim was refused the same way."),
-        n => summary = format!("{summary}; {n} earlier NodeClaims were refused the same way."),
+        1 => summary.push_str("; an earlier NodeClaim was refused the same way."),
+        _ => summary.push_str("; earlier NodeClaims were refused the same way."),
     }
     let mut finding = Finding::new(
         Confidence::Certain,
@@ -71,7 +71,8 @@ fn check(case: &Case) -> Opinion {
             "message",
             event.said(),
             "Karpenter deletes such a NodeClaim at once; this event is what remains of it",
-        ),
+        )
+        .figures(format!("{} earlier", earlier.len())),
     );
     let requirements = || Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements");
     let blame = match (refusal.map(|r| r.fault), case.class()) {

@@ -51,7 +51,7 @@ fn check(case: &Case) -> Opinion {
     .blaming(blame)
     .fix(fix)
     .step(Risk::LowRisk, "Keep further pods off this Node", Some(format!("kubectl cordon {}", node.name())))
-    .unknown(
+    .ask_aws(
         format!("Are there free addresses in the subnets of {zone}?"),
         "aws ec2 describe-subnets --query 'Subnets[].[SubnetId,AvailabilityZone,AvailableIpAddressCount]' --output text",
     );

@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::{Sandbox, refused_sandbox};
+use crate::case::stage::{Sandbox, Symptom, refused_sandbox};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::pull;
@@ -25,7 +25,7 @@ const REPLACE: &str = "Replace the machine (or pull the image there with a fresh
 
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
-    let waits_for_pods = case.wait.evidence.object.starts_with("Event Pod/");
+    let waits_for_pods = case.wait.symptom == Symptom::PodsRefused;
     if vpc_cni::not_ready(node).is_none() && !(node.is_ready() && (waits_for_pods || case.stage() == Stage::Initialize)) {
         return Opinion::Silent;
     }
@@ -37,7 +37,7 @@ fn check(case: &Case) -> Opinion {
     let image = event.message.split('"').find(|part| part.contains("/pause") || part.contains("pause:")).unwrap_or("the pause image");
     let why = pull.map_or("it cannot be pulled", |p| p.why);
     let fix = pull.map_or("Let the Node pull the image.", |p| p.fix);
-    let refused = why == pull::REFUSED;
+    let refused = pull == Some(pull::REFUSED);
     // A Ready Node has run pods, so the image was there. containerd has no login to ECR of its own: only what pulls at boot asks for one.
     // Source: amazon-eks-ami @64b7016 templates/al2/runtime/pull-sandbox-image.sh; aws/containers-roadmap#1912
     let (why, fix) = if refused && node.is_ready() { (DELETED, REPLACE) } else { (why, fix) };

@@ -58,7 +58,8 @@ fn check(case: &Case) -> Opinion {
     let confidence = if report.is_some() && case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
     let pressed: Vec<_> = pressures(node).collect();
     let also = pressed.first().map_or_else(String::new, |(_, what)| format!("; {what}"));
-    let said = ready.message.trim_end_matches('.');
+    let said = ready.said();
+    let said = said.trim_end_matches('.');
     let quoted = if meaning.is_empty() { said.to_owned() } else { format!("{meaning}({said})") };
     let finding = Finding::new(
         confidence,

@@ -69,9 +69,10 @@ fn check(case: &Case) -> Opinion {
             .with(Evidence::new(
                 format!("Event/{}", event.metadata.name),
                 "reason",
-                format!("SystemOOM, {} times", event.times()),
+                "SystemOOM",
                 "the kernel killed processes, and what it spared may be stuck",
-            ))
+            )
+            .figures(format!("{} times", event.times())))
             .fix("Reserve memory for the system (kubeReserved, systemReserved, evictionHard) and give the pods memory limits; then replace the instance."),
         None if orphan => finding.fix("Find out whether an instance of that private DNS name still runs. Delete the Node where none does."),
         None => finding.fix("Look at the instance: out of memory, disk or network are the usual reasons. Replace it if it does not come back."),

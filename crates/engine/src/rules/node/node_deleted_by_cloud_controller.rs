@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::case::stage;
+use crate::case::stage::{self, Symptom};
 use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::objects::intern::Interned;
@@ -33,7 +33,7 @@ fn check(case: &Case) -> Opinion {
     if case.stage() == Stage::Join {
         return before_registration(case, claim);
     }
-    if !case.wait.evidence.observed.contains("does not exist in the cloud provider") {
+    if case.wait.symptom != Symptom::NodeDeleted {
         return Opinion::Silent;
     }
     let finding = Finding::new(

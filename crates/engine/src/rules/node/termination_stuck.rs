@@ -71,7 +71,7 @@ fn instance(claim: &NodeClaim, why: &str) -> Finding {
     .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", claim.name()).field("status.conditions"))
     .fix("See why EC2 keeps the instance: ec2:TerminateInstances denied to Karpenter (policy, permission boundary, SCP), termination protection, or an instance that hangs in shutting-down.")
     .step(Risk::Inspect, "See what Karpenter logs", Some(format!("kubectl logs -A -l app.kubernetes.io/name=karpenter --tail=-1 | grep {}", claim.name())))
-    .unknown("What state is the instance in?", format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].[State,StateReason]'"))
+    .ask_aws("What state is the instance in?", format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].[State,StateReason]'"))
 }
 
 /// Karpenter is through with the Node, and another finalizer holds it.

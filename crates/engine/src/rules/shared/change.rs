@@ -19,12 +19,12 @@ pub fn evidence(case: &Case) -> Vec<Evidence> {
     let between = |(_, written): &(String, Written)| joined < written.at && written.at <= failed;
     let shown = |(object, written): (String, Written)| {
         let observed = format!("{} by {}", timestamp(written.at), written.by);
-        let because = format!(
-            "changed after the last machine of the class registered ({}), before the oldest that still waits was launched ({})",
+        let because = "changed after the last machine of the class registered, before the oldest that still waits was launched";
+        Evidence::new(object, "metadata.managedFields", observed, because).figures(format!(
+            "registered at {}, launched at {}",
             joined.format("%H:%M:%SZ"),
             failed.format("%H:%M:%SZ")
-        );
-        Evidence::new(object, "metadata.managedFields", observed, because)
+        ))
     };
     [class, aws_auth, karpenter].into_iter().flatten().filter(between).map(shown).collect()
 }

@@ -52,15 +52,15 @@ fn splits_by<'w>(case: &Case<'w>, of: impl Fn(&str) -> bool) -> impl Iterator<It
 }
 
 impl Split<'_> {
-    /// `0 of 3 joined; other values, such as eu-west-1a: 4 of 4`.
-    fn shown(&self) -> String {
-        format!("0 of {} joined; other values, such as {}: {joined} of {joined}", self.failed, self.elsewhere, joined = self.joined)
-    }
-
     fn evidence(&self, case: &Case) -> Evidence {
         let what = self.dimension.what;
         let because = format!("the {what} separates the machines that fail from those that joined");
-        Evidence::new(case.subject(), self.dimension.field, format!("{what} {}: {}", self.value, self.shown()), because)
+        let observed = format!("{what} {}: none joined; other values, such as {}: all joined", self.value, self.elsewhere);
+        Evidence::new(case.subject(), self.dimension.field, observed, because).figures(format!(
+            "0 of {} joined; elsewhere {joined} of {joined}",
+            self.failed,
+            joined = self.joined
+        ))
     }
 }
 

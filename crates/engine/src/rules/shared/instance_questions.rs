@@ -4,7 +4,7 @@ use crate::api::{Evidence, Stage};
 use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::rules::shared::node_role;
-use crate::rules::shared::told_by_aws::{or_ask, seen};
+use crate::rules::shared::told_by_aws::or_ask;
 
 /// The questions that only AWS answers, with this machine's names in the commands.
 pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
@@ -21,27 +21,28 @@ pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
                 "aws ec2 describe-instances --instance-ids {instance} --query 'Reservations[].Instances[].[State.Name,StateReason.Code,SubnetId,PrivateDnsName]'"
             ),
             |is, at| {
-                Some(Evidence::new(
-                    format!("ec2:DescribeInstances {instance}"),
-                    "State",
-                    format!("{}{}", is.state, seen(at)),
-                    "what EC2 says of the instance",
-                ))
+                Some(
+                    Evidence::new(format!("ec2:DescribeInstances {instance}"), "State", is.state.clone(), "what EC2 says of the instance")
+                        .told_by_aws(at),
+                )
             },
         ),
         _ => finding,
     };
     let finding = match aws.checks(instance).known() {
-        Some((checks, at)) => finding.with(Evidence::new(
-            format!("ec2:DescribeInstanceStatus {instance}"),
-            "SystemStatus, InstanceStatus",
-            format!("{}, {}{}", checks.system, checks.instance, seen(at)),
-            if checks.system == "impaired" || checks.instance == "impaired" {
-                "EC2's own check fails: its hardware or its network"
-            } else {
-                "EC2's own checks find nothing wrong"
-            },
-        )),
+        Some((checks, at)) => finding.with(
+            Evidence::new(
+                format!("ec2:DescribeInstanceStatus {instance}"),
+                "SystemStatus, InstanceStatus",
+                format!("{}, {}", checks.system, checks.instance),
+                if checks.system == "impaired" || checks.instance == "impaired" {
+                    "EC2's own check fails: its hardware or its network"
+                } else {
+                    "EC2's own checks find nothing wrong"
+                },
+            )
+            .told_by_aws(at),
+        ),
         _ => finding,
     };
     let finding = or_ask(
@@ -53,12 +54,13 @@ pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
             let nothing = console.lines.is_empty() && console.bytes > 0;
             let because = "none of its lines is known to say that the bootstrap failed";
             nothing.then(|| {
-                Evidence::new(format!("ec2:GetConsoleOutput {instance}"), "Output", format!("{} bytes{}", console.bytes, seen(at)), because)
+                Evidence::new(format!("ec2:GetConsoleOutput {instance}"), "Output", format!("{} bytes", console.bytes), because)
+                    .told_by_aws(at)
             })
         },
     );
     let finding = finding
-        .unknown(
+        .ask_aws(
             "Do network, IAM and user data of this instance fit (AWS's own runbook)?",
             format!(
                 "aws ssm start-automation-execution --document-name AWSSupport-TroubleshootEKSWorkerNode --parameters ClusterName={cluster},WorkerID={instance}"
@@ -74,12 +76,15 @@ pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
             format!("Is there an access entry of type EC2_LINUX (or EC2_WINDOWS) for the role {role}?"),
             format!("aws eks list-access-entries --cluster-name {cluster} --output text | grep {role}"),
             |entry, at| {
-                Some(Evidence::new(
-                    format!("eks:DescribeAccessEntry {cluster} {}", entry.principal_arn),
-                    "type",
-                    format!("{}{}", entry.type_, seen(at)),
-                    "the node role has an access entry",
-                ))
+                Some(
+                    Evidence::new(
+                        format!("eks:DescribeAccessEntry {cluster} {}", entry.principal_arn),
+                        "type",
+                        entry.type_.clone(),
+                        "the node role has an access entry",
+                    )
+                    .told_by_aws(at),
+                )
             },
         ),
         None => finding,

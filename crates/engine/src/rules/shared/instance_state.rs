@@ -3,7 +3,6 @@
 use crate::case::Case;
 use crate::cluster_state::aws::Told;
 use crate::objects::Instance;
-use crate::rules::shared::told_by_aws::seen;
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// How far the clocks of EC2 and the cluster may differ.
@@ -15,7 +14,7 @@ pub(crate) struct Ended<'w> {
     pub instance: &'w Instance,
     /// Why, as EC2 calls it; empty where it says nothing.
     pub code: &'w str,
-    pub seen: String,
+    pub seen: Option<DateTime<Utc>>,
 }
 
 /// `None` where it runs, where nobody asked, or where it ended because its NodeClaim was deleted.
@@ -34,7 +33,7 @@ pub(crate) fn ended<'w>(case: &Case<'w>) -> Option<Ended<'w>> {
     if after(instance.since) || (instance.since.is_none() && by_hand && after(at)) {
         return None;
     }
-    Some(Ended { id, instance, code, seen: seen(at) })
+    Some(Ended { id, instance, code, seen: at })
 }
 
 /// The key that the node class encrypts the machine's volumes with; empty for the account's own, `None` where nothing is encrypted.
@@ -44,10 +43,15 @@ pub(crate) fn encryption<'w>(case: &Case<'w>) -> Option<&'w str> {
     (key.is_some() || ebs.clone().any(|e| e.encrypted == Some(true))).then_some(key.unwrap_or_default())
 }
 
+/// An instance of which EC2 no longer knows.
+pub(crate) struct Gone {
+    pub seen: Option<DateTime<Utc>>,
+}
+
 /// EC2 knows no such instance, though it shows others of this cluster: it is gone for more than an hour.
-pub(crate) fn is_gone(case: &Case) -> Option<String> {
+pub(crate) fn gone(case: &Case) -> Option<Gone> {
     match case.cluster.aws().instance(case.instance_id()?) {
-        Told::Absent(at) if case.cluster.aws().sees_instances() => Some(seen(at)),
+        Told::Absent(at) if case.cluster.aws().sees_instances() => Some(Gone { seen: at }),
         _ => None,
     }
 }

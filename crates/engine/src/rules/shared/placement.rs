@@ -12,6 +12,9 @@ pub struct KeptAway {
     pub may_change: bool,
 }
 
+/// The part that only some Nodes meet.
+pub const AFFINITY: &str = "spec.template.spec.affinity";
+
 #[must_use]
 pub fn refusal(set: &DaemonSet, node: &Node) -> Option<KeptAway> {
     let (name, pod) = (&set.metadata.name, &set.spec.template.spec);
@@ -27,5 +30,5 @@ pub fn refusal(set: &DaemonSet, node: &Node) -> Option<KeptAway> {
     let first = unmet.first()?;
     let has = node.metadata.label(&first.key).map_or_else(|| "does not have that label".to_owned(), |v| format!("has {v}"));
     let why = format!("DaemonSet {name} runs only on Nodes with {}, and this one {has}", first.shown());
-    Some(KeptAway { why, field: "spec.template.spec.affinity", may_change: true })
+    Some(KeptAway { why, field: AFFINITY, may_change: true })
 }

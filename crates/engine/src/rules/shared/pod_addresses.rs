@@ -2,7 +2,7 @@
 
 use crate::api::Stage;
 use crate::case::Case;
-use crate::case::stage::{Sandbox, refused_sandbox};
+use crate::case::stage::{Sandbox, Symptom, refused_sandbox};
 use crate::objects::{Event, Node};
 
 /// The newest event by which a kubelet says that a pod on the Node got no address.
@@ -13,5 +13,5 @@ pub(crate) fn refusal<'c>(case: &Case<'c>, node: &Node) -> Option<&'c Event> {
 
 /// Whether the Node waits because pods get no addresses.
 pub(crate) fn is_refusing(case: &Case, node: &Node) -> bool {
-    case.stage() == Stage::Ready && case.wait.evidence.object.starts_with("Event Pod/") && refusal(case, node).is_some()
+    case.stage() == Stage::Ready && case.wait.symptom == Symptom::PodsRefused && refusal(case, node).is_some()
 }

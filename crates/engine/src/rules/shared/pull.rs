@@ -8,7 +8,10 @@ pub struct Pull {
 }
 
 /// Why a registry that can be reached gives nothing.
-pub const REFUSED: &str = "the registry refuses the node role";
+pub const REFUSED: Pull = Pull {
+    why: "the registry refuses the node role",
+    fix: "Attach AmazonEC2ContainerRegistryPullOnly to the node role (AmazonEC2ContainerRegistryReadOnly does too); in a private subnet also check the policy of the ECR endpoints.",
+};
 
 /// Parts of containerd's and ECR's messages. The first that fits is meant.
 /// Source: containerd v2.1 core/remotes/docker (resolver.go, authorizer.go, errdefs); ECR's answers as in vpc-cni#529, eks-ami#1034.
@@ -22,10 +25,7 @@ const MEANINGS: &[(&[&str], Pull)] = &[
             "pull access denied",
             "not authorized to",
         ],
-        Pull {
-            why: REFUSED,
-            fix: "Attach AmazonEC2ContainerRegistryPullOnly to the node role (AmazonEC2ContainerRegistryReadOnly does too); in a private subnet also check the policy of the ECR endpoints.",
-        },
+        REFUSED,
     ),
     (
         &["toomanyrequests", "429 Too Many Requests"],

@@ -1,6 +1,6 @@
 //! What only AWS knows: evidence where it was asked and answered, else the question, with why there is no answer.
 
-use crate::api::{Confidence, Evidence, NodeDiagnosisStatus, Text};
+use crate::api::{Confidence, Evidence, NodeDiagnosisStatus, Text, Witness};
 use crate::case::finding::Finding;
 use crate::case::{Case, timestamp};
 use crate::cluster_state::aws::Told;
@@ -9,14 +9,21 @@ use crate::rules::shared::machine_image;
 use crate::rules::shared::node_role;
 use chrono::{DateTime, Utc};
 
-/// ` (seen 2026-01-15 11:58:00Z)`, for what is observed: AWS is asked later than the cluster.
-pub(crate) fn seen(at: Option<DateTime<Utc>>) -> String {
-    at.map_or_else(String::new, |at| format!(" (seen {})", timestamp(at)))
+impl Evidence {
+    /// Told by AWS, `seen 2026-01-15 11:58:00Z`: it is asked later than the cluster.
+    #[must_use]
+    pub(crate) fn told_by_aws(mut self, at: Option<DateTime<Utc>>) -> Self {
+        self.source = Witness::Aws;
+        match at {
+            Some(at) => self.figures(format!("seen {}", timestamp(at))),
+            None => self,
+        }
+    }
 }
 
 /// Adds what AWS told to the evidence. Where it told nothing that settles the question, the question stays, and says why.
 pub(crate) fn or_ask<T>(
-    finding: Finding,
+    mut finding: Finding,
     told: Told<'_, T>,
     question: impl Into<Text>,
     command: String,
@@ -24,13 +31,17 @@ pub(crate) fn or_ask<T>(
 ) -> Finding {
     let question = question.into();
     match told {
-        Told::Nothing => finding.unknown(question, command),
-        Told::Refused(refusal) => finding.unknown(format!("{question} ({refusal}.)"), command),
-        Told::Absent(at) => finding
-            .unknown(format!("{question} (AWS knows nothing of it, in the region and account that were asked{}.)", seen(at)), command),
+        Told::Nothing => finding.ask_aws(question, command),
+        Told::Refused(refusal) => {
+            finding.denied.extend(refusal.denied.then(|| refusal.action.clone()));
+            finding.ask_aws(format!("{question} ({refusal}.)"), command)
+        }
+        Told::Absent(_) => {
+            finding.ask_aws(format!("{question} (AWS knows nothing of it, in the region and account that were asked.)"), command)
+        }
         Told::Is(fact, at) => match evidence(fact, at) {
             Some(evidence) => finding.with(evidence),
-            None => finding.unknown(question, command),
+            None => finding.ask_aws(question, command),
         },
     }
 }
@@ -38,7 +49,7 @@ pub(crate) fn or_ask<T>(
 /// Whether AWS could prove or mend a verdict: it is not Certain, or names itself a question that only AWS answers.
 #[must_use]
 pub fn leaves_open(verdict: &NodeDiagnosisStatus) -> bool {
-    verdict.confidence != Confidence::Certain || verdict.unknowns.iter().any(|unknown| unknown.command.starts_with("aws "))
+    verdict.confidence != Confidence::Certain || verdict.unknowns.iter().any(|unknown| unknown.source == Witness::Aws)
 }
 
 /// Whether AWS is asked about a machine: it could settle the verdict, or has told something that may have changed since.
@@ -50,7 +61,7 @@ pub fn concerns(verdict: &NodeDiagnosisStatus) -> bool {
 /// Whether a verdict holds what AWS told.
 #[must_use]
 pub fn is_told(verdict: &NodeDiagnosisStatus) -> bool {
-    verdict.evidence.iter().any(|evidence| ["ec2:", "eks:", "iam:"].iter().any(|service| evidence.object.starts_with(service)))
+    verdict.evidence.iter().any(|evidence| evidence.source == Witness::Aws)
 }
 
 /// The calls that IAM denied when AWS was asked about this machine; each once.

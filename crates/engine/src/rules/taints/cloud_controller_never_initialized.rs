@@ -55,17 +55,19 @@ fn check(case: &Case) -> Opinion {
         let (wait, passed): (Vec<_>, Vec<_>) = case.cluster.nodes().partition(|n| n.taint(UNINITIALIZED_TAINT).is_some());
         Initialization { wait: wait.len(), last_passed: passed.iter().filter_map(|n| n.metadata.creation_timestamp).max() }
     });
-    let scope = match initialization.wait.saturating_sub(1) {
-        0 => String::new(),
-        n if initialization.last_passed <= Some(created) => {
-            format!(" {n} other Nodes wait for it too, and none younger has passed: the controller itself is down.")
+    let others = initialization.wait.saturating_sub(1);
+    let scope = match others {
+        0 => "",
+        _ if initialization.last_passed <= Some(created) => {
+            " Other Nodes wait for it too, and none younger has passed: the controller itself is down."
         }
-        n => format!(" {n} other Nodes wait for it too."),
+        _ => " Other Nodes wait for it too.",
     };
     let summary = format!(
         "The cloud controller manager (in the EKS control plane) never initialized Node {name}, so {taint} stays and nothing is scheduled there.{scope}"
     );
-    let finding = Finding::new(confidence, summary, Evidence::new(&object, "spec.taints", taint.to_string(), "only the cloud controller removes this taint, after it has found the instance"))
+    let finding = Finding::new(confidence, summary, Evidence::new(&object, "spec.taints", taint.to_string(), "only the cloud controller removes this taint, after it has found the instance")
+        .figures(format!("{others} other Nodes have it too")))
         .with(Evidence::new(
             &object,
             "metadata.labels",
@@ -78,7 +80,7 @@ fn check(case: &Case) -> Opinion {
         .step(Risk::Inspect, "Read the cloud controller's log (control plane logging must be on)", Some(format!("aws logs filter-log-events --log-group-name /aws/eks/CLUSTER/cluster --log-stream-name-prefix cloud-controller-manager --filter-pattern {name:?}")))
         .step(Risk::Mutating, "Workaround: remove the taint once providerID, zone and instance type are on the Node", Some(format!("kubectl taint node {name} {UNINITIALIZED_TAINT}-")))
         .step(Risk::Inspect, "Open a case with AWS: the controller runs in the managed control plane", None)
-        .unknown("Why did the cloud controller not process the Node (DescribeInstances denied or throttled, instance not found, provided-node-ip not an address of the instance)?", "aws eks update-cluster-config --name CLUSTER --logging '{\"clusterLogging\":[{\"types\":[\"controllerManager\"],\"enabled\":true}]}'");
+        .ask_aws("Why did the cloud controller not process the Node (DescribeInstances denied or throttled, instance not found, provided-node-ip not an address of the instance)?", "aws eks update-cluster-config --name CLUSTER --logging '{\"clusterLogging\":[{\"types\":[\"controllerManager\"],\"enabled\":true}]}'");
     finding.into()
 }
 

@@ -41,6 +41,6 @@ fn check(case: &Case) -> Opinion {
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData"))
     .fix("Write the bootstrap into userData, or set amiFamily to the image's, so that Karpenter writes it.")
     .step(Risk::Mutating, "Set amiFamily or userData", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())))
-    .unknown("Does the image join the cluster by itself?", format!("aws ec2 get-console-output --latest --output text --instance-id {}", claim.instance_id().unwrap_or("INSTANCE")))
+    .ask_aws("Does the image join the cluster by itself?", format!("aws ec2 get-console-output --latest --output text --instance-id {}", claim.instance_id().unwrap_or("INSTANCE")))
     .into()
 }

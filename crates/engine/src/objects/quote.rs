@@ -1,0 +1,76 @@
+//! What others say, as a verdict quotes it: without what is another in each report of the same thing.
+
+use std::borrow::Cow;
+
+/// The id of a sandbox, 32 bytes in hex: a new one with every try.
+/// Source: containerd v2.1 internal/cri/util/id.go `GenerateID`.
+const ID: usize = 64;
+
+/// Puts `…` for how long ago something was, how long the kubelet waits before it tries again, and the id of a sandbox: the first grows
+/// while nothing happens, the others change with every try.
+///
+/// Sources: kubernetes v1.36.3 pkg/kubelet/pleg/generic.go `Healthy` ("pleg was last seen active 3m15s ago"),
+/// pkg/kubelet/kuberuntime/kuberuntime_manager.go `doBackOff` ("back-off 5m0s restarting failed container").
+#[must_use]
+pub(crate) fn steady(said: &str) -> Cow<'_, str> {
+    let mut moving = Vec::new();
+    let (mut at, mut before) = (0, "");
+    for word in said.split_inclusive(' ') {
+        let rest = said.get(at + word.len()..).unwrap_or_default();
+        let text = word.trim_end();
+        let is_age = is_duration(text) && (before == "back-off" || rest.split([' ', ';', ',', '.', ')', ']']).next() == Some("ago"));
+        if is_age {
+            moving.push(at..at + text.len());
+        } else {
+            moving.extend(ids(text).map(|id| at + id.start..at + id.end));
+        }
+        (at, before) = (at + word.len(), text);
+    }
+    if moving.is_empty() {
+        return Cow::Borrowed(said);
+    }
+    let mut steady = said.to_owned();
+    for range in moving.into_iter().rev() {
+        steady.replace_range(range, "…");
+    }
+    Cow::Owned(steady)
+}
+
+/// `3m15s`, `5m1.5s`: what Go prints of a duration.
+fn is_duration(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit())
+        && word.ends_with(['h', 'm', 's'])
+        && word.chars().all(|c| c.is_ascii_digit() || "hmsµun.".contains(c))
+}
+
+fn ids(word: &str) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let mut at = 0;
+    word.split(|c: char| !c.is_ascii_hexdigit()).filter_map(move |run| {
+        let start = at;
+        at += run.len() + word.get(start + run.len()..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+        (run.len() == ID).then_some(start..start + run.len())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::steady;
+
+    #[test]
+    fn what_moves_by_itself_is_left_out_and_what_it_is_measured_by_stays() {
+        for (said, quoted) in [
+            ("pleg was last seen active 3m15.2s ago; threshold is 3m0s", "pleg was last seen active … ago; threshold is 3m0s"),
+            ("[container runtime is down, seen 4m ago]", "[container runtime is down, seen … ago]"),
+            ("back-off 2m40s restarting failed container=aws-node", "back-off … restarting failed container=aws-node"),
+            ("0/3 nodes are available after 5m", "0/3 nodes are available after 5m"),
+            ("some time ago", "some time ago"),
+            ("", ""),
+        ] {
+            assert_eq!(steady(said), quoted);
+        }
+        let id = "0123456789abcdef".repeat(4);
+        let failed = |id: &str| format!("für sandbox \"{id}\": plugin type=\"aws-cni\" failed (add), see {id}");
+        assert_eq!(steady(&failed(&id)), failed("…"));
+        assert_eq!(steady(&failed(&id[1..])), failed(&id[1..]), "something else");
+    }
+}
