@@ -12,7 +12,6 @@ mod userdata;
 
 use crate::ingest::list;
 use crate::kube_client::Connection;
-use crate::kube_client::raw::Raw;
 use crate::report;
 use aws::Aws;
 use chrono::{DateTime, Utc};
@@ -21,9 +20,8 @@ use engine::api::{Confidence, crd};
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::objects::AwsObservation;
-use engine::objects::input::Input;
+use engine::objects::input::{Input, Object};
 use flags::{AwsFlags, LiveFlags};
-use kube::api::ApiResource;
 use progress::Progress;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
@@ -141,14 +139,14 @@ fn load(
     state: &mut ClusterState,
     now: DateTime<Utc>,
     thresholds: &Thresholds,
-    seen: &mut (dyn FnMut(&Raw, &ApiResource) + Send),
+    seen: &mut (dyn FnMut(&Object) + Send),
 ) -> Result<(), String> {
     let progress = Progress::start();
     let loaded = block_on(async {
         let connection = connect(cluster).await?;
-        let mut seen = |object: &Raw, resource: &ApiResource| {
-            progress.saw(&resource.plural);
-            seen(object, resource);
+        let mut seen = |object: &Object| {
+            progress.saw(object.input());
+            seen(object);
         };
         Ok(list::load(&connection.client, state, now, thresholds, &mut seen).await)
     });

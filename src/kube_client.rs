@@ -8,7 +8,7 @@ pub mod raw;
 
 use crate::kube_client::clock::Clock;
 use complaint::Target;
-use engine::objects::input::Source;
+use engine::objects::input::ApiSource;
 use kube::api::ApiResource;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -126,7 +126,7 @@ pub const PAGE: u32 = 500;
 
 /// The kind as kube's client names it.
 #[must_use]
-pub fn resource_of(source: &Source) -> ApiResource {
+pub fn resource_of(source: &ApiSource) -> ApiResource {
     let gvk = kube::api::GroupVersionKind::gvk(source.group, source.version, source.kind);
     ApiResource::from_gvk_with_plural(&gvk, source.plural)
 }

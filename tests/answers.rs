@@ -6,8 +6,10 @@ use engine::api::judged::JudgedBy;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::survey::Survey;
+use engine::objects::input::{Object, Reading, TypeMeta};
 use nodewhy::ingest::{collect, dump};
 use nodewhy::report::{self, Format, Style};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -151,7 +153,13 @@ fn what_is_piped_is_of_now_where_that_is_plausible() {
 
 #[test]
 fn collect_says_when_it_looked() {
-    let list = collect::list(&quiet(), at("2026-01-15T12:04:00Z"));
+    let read = |object: Value| {
+        let type_ = TypeMeta::deserialize(&object).expect("a type");
+        let Reading::As(input) = type_.reading() else { panic!("{type_:?} is not read") };
+        Object::from_value(input, object).expect("an object")
+    };
+    let objects: Vec<Object> = quiet().into_iter().map(read).collect();
+    let list = collect::list(&objects, at("2026-01-15T12:04:00Z")).expect("a list");
     let yaml = serde_saphyr::to_string(&serde_json::from_str::<Value>(&list).expect("JSON")).expect("YAML");
     for text in [&list, &yaml] {
         let answer = Dump::text(text, "2020-01-01T00:00:00Z").diagnose(&[]);

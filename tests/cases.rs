@@ -6,8 +6,10 @@ use engine::api::{Confidence, NodeDiagnosis};
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
-use nodewhy::ingest::dump;
-use objects::case_folders;
+use engine::objects::sink::Sink;
+use nodewhy::ingest::collect;
+use nodewhy::ingest::dump::{self, Summary};
+use objects::{Objects, case_folders};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -33,10 +35,13 @@ fn names(diagnosis: &NodeDiagnosis) -> Vec<String> {
     machine.chain([spec.subject.name.clone(), format!("{}/{}", spec.subject.kind, spec.subject.name)]).collect()
 }
 
+fn expectation(folder: &Path) -> Expect {
+    serde_json::from_str(&std::fs::read_to_string(folder.join("expect.json")).expect("expect.json")).expect("an expectation")
+}
+
 /// What is wrong with the answer to one case.
 fn faults(folder: &Path) -> Vec<String> {
-    let expect: Expect =
-        serde_json::from_str(&std::fs::read_to_string(folder.join("expect.json")).expect("expect.json")).expect("an expectation");
+    let expect = expectation(folder);
     let mut state = ClusterState::default();
     let summary = dump::load(&[folder.join("cluster.yaml")], &mut state);
     let diagnoses = diagnose(&state, expect.now, &Thresholds::default());
@@ -69,6 +74,23 @@ fn faults(folder: &Path) -> Vec<String> {
         faults.extend(expect.must_not_blame.iter().filter(|m| stated.contains(*m)).map(|m| format!("{m:?} is blamed: {stated}")));
     }
     faults
+}
+
+#[test]
+fn what_is_collected_of_a_real_case_gives_the_same_verdict_to_the_byte() {
+    for folder in case_folders() {
+        let (mut objects, mut live) = (Objects::default(), ClusterState::default());
+        for sink in [&mut objects as &mut dyn Sink, &mut live] {
+            dump::load(&[folder.join("cluster.yaml")], sink);
+        }
+        let (mut offline, mut summary) = (ClusterState::default(), Summary::default());
+        let dump = collect::list(&objects.0, chrono::DateTime::UNIX_EPOCH).expect("a list");
+        dump::load_from("the dump", dump.as_bytes(), &mut offline, &mut summary);
+        assert_eq!((summary.complaints, summary.objects), (Vec::new(), objects.0.len()), "{}", folder.display());
+        let now = expectation(&folder).now;
+        let judged = |state: &ClusterState| serde_json::to_string(&diagnose(state, now, &Thresholds::default())).expect("JSON");
+        assert_eq!(judged(&live), judged(&offline), "{}", folder.display());
+    }
 }
 
 #[test]

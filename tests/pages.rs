@@ -8,7 +8,7 @@ use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
 use engine::rules;
 use nodewhy::ingest::dump::{Summary, load_from};
-use objects::{Example, examples, over_cluster};
+use objects::{Example, collected, examples, over_cluster};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -16,10 +16,13 @@ use std::path::Path;
 const NOW: &str = "2026-01-15T12:00:00Z";
 
 fn world_of(objects: &str) -> ClusterState {
-    let cluster = over_cluster(objects);
+    read(over_cluster(objects).iter().map(ToString::to_string))
+}
+
+fn read(texts: impl Iterator<Item = String>) -> ClusterState {
     let (mut state, mut summary) = (ClusterState::default(), Summary::default());
-    for object in cluster {
-        load_from("page", object.to_string().as_bytes(), &mut state, &mut summary);
+    for text in texts {
+        load_from("page", text.as_bytes(), &mut state, &mut summary);
     }
     assert_eq!(summary.complaints, [], "an object of the example cannot be read");
     state
@@ -68,6 +71,23 @@ fn every_example_gives_what_its_page_says() {
             let found: Vec<_> = diagnose(&world_of(&example.objects), now, &Thresholds::default()).iter().map(shown).collect();
             for difference in differences(&found, &example.expect) {
                 let _ = writeln!(failures, "docs/causes/{cause}.md:{} {}\n    {difference}", example.line, example.title);
+            }
+        }
+    }
+    assert!(failures.is_empty(), "\n{failures}");
+}
+
+#[test]
+fn what_is_collected_of_an_example_gives_the_same_verdict_to_the_byte() {
+    let now = NOW.parse().expect("a time");
+    let judged = |state: &ClusterState| serde_json::to_string(&diagnose(state, now, &Thresholds::default())).expect("JSON");
+    let mut failures = String::new();
+    for (cause, page) in pages() {
+        for example in examples(page) {
+            let dump = collected(&over_cluster(&example.objects));
+            let (live, offline) = (judged(&world_of(&example.objects)), judged(&read(std::iter::once(dump))));
+            if live != offline {
+                let _ = writeln!(failures, "docs/causes/{cause}.md:{} {}\n    {live}\n    {offline}", example.line, example.title);
             }
         }
     }

@@ -1,11 +1,20 @@
 //! What stands in user data may be secret: no output of any command shows it, not even where the blamed line holds it.
 
+mod objects;
+
 use assert_cmd::Command;
-use engine::lint;
+use engine::case::stage::Thresholds;
+use engine::cluster_state::ClusterState;
+use engine::diagnose::diagnose;
+use engine::objects::input::{Input, Reading, TypeMeta};
+use engine::{lint, rules};
 use nodewhy::ingest::dump::{Summary, load_from};
 use nodewhy::report;
 use nodewhy::report::lint::Format;
+use objects::{case_folders, collected, documents, examples, over_cluster};
+use readers::source_text::mask;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Lines as people write them, each with the value that must not be seen.
 const PLANTED: [(&str, &str); 15] = [
@@ -192,5 +201,129 @@ fn no_value_under_a_secret_name_is_listed() {
     ] {
         let shown = effective(&objects(family, &text));
         assert!(shown.contains("UserData") && !shown.contains(SECRET), "{family}\n{shown}");
+    }
+}
+
+fn judged(texts: &[String]) -> Vec<Value> {
+    let (mut state, mut summary) = (ClusterState::default(), Summary::default());
+    for text in texts {
+        load_from("input", text.as_bytes(), &mut state, &mut summary);
+    }
+    assert_eq!(summary.complaints, []);
+    let diagnoses = diagnose(&state, "2026-01-15T12:00:00Z".parse().expect("a time"), &Thresholds::default());
+    diagnoses.iter().map(|diagnosis| serde_json::to_value(diagnosis).expect("JSON")).collect()
+}
+
+fn shown(objects: &[Value]) -> Vec<String> {
+    objects.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn what_is_collected_of_user_data_holds_no_planted_secret_and_gives_the_same_verdict() {
+    let mut faults = Vec::new();
+    for (line, secret) in PLANTED {
+        for (family, text) in user_data(line) {
+            let live = objects(family, &text);
+            let dump = collected(&live);
+            if dump.contains(secret) {
+                faults.push(format!("{family}: {line} leaves the cluster: {dump}"));
+            }
+            let (live, offline) = (judged(&shown(&live)), judged(&[dump]));
+            assert!(!live.is_empty(), "nothing was judged");
+            if live != offline {
+                faults.push(format!("{family}: {text}\n    {}\n    {}", json!(live), json!(offline)));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+/// Of these maps rules read every key; none is a place for secrets, and what is written there is looked up by value.
+const READ_WHOLE: [&str; 6] = ["labels", "nodeSelector", "allocatable", "requests", "tags", "answer"];
+/// What people and programs write as they like.
+const TEXTS: [&str; 7] = ["message", "note", "evaluationError", "userData", "stateReason", "text", "why"];
+
+/// Puts a secret into each field that nodewhy does not read, into the environment and the settings of programs, and behind each text.
+fn plant(value: &mut Value, name: &str, (line, secret): (&str, &str)) {
+    match value {
+        Value::Object(fields) => {
+            fields.iter_mut().for_each(|(name, value)| plant(value, name, (line, secret)));
+            match name {
+                "kubelet" => drop(fields.insert("dbPassword".to_owned(), json!({ "token": [secret] }))),
+                "annotations" => drop(fields.insert("kubectl.kubernetes.io/last-applied-configuration".to_owned(), json!(line))),
+                "containers" | "initContainers" => {
+                    fields.insert("args".to_owned(), json!([line]));
+                    fields.insert("command".to_owned(), json!([line]));
+                    let mut env = fields.remove("env").and_then(|env| env.as_array().cloned()).unwrap_or_default();
+                    env.push(json!({ "name": "DB_PASSWORD", "value": secret }));
+                    fields.insert("env".to_owned(), json!(env));
+                }
+                _ => {}
+            }
+            if !READ_WHOLE.contains(&name) && name != "kubelet" {
+                fields.insert("planted".to_owned(), json!(secret));
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| plant(value, name, (line, secret))),
+        Value::String(text) if TEXTS.contains(&name) => *text = format!("{text}\n{line}"),
+        Value::String(text) if name == "mapRoles" => *text = format!("# {}\n{text}", line.replace('\n', "\n# ")),
+        _ => {}
+    }
+}
+
+/// A pod with containers of both sorts, and a workload that makes such.
+fn workloads() -> Vec<Value> {
+    let pod = json!({"containers": [{"name": "a", "image": "b"}], "initContainers": [{"name": "c", "image": "d"}]});
+    vec![
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "annotations": {}}, "spec": pod}),
+        json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"}, "spec": {"template": {"spec": pod}}}),
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"template": {"spec": pod}}}),
+    ]
+}
+
+#[test]
+fn what_is_collected_holds_no_secret_of_any_field_of_any_kind() {
+    let of_cases = case_folders().into_iter().map(|folder| {
+        let documents = documents(&std::fs::read_to_string(folder.join("cluster.yaml")).expect("a case"));
+        documents.into_iter().flat_map(|d| d["items"].as_array().cloned().unwrap_or_else(|| vec![d])).collect::<Vec<_>>()
+    });
+    let of_pages = rules::ALL.iter().flat_map(|rule| examples(rule.page)).map(|example| over_cluster(&example.objects));
+    let mut kinds = BTreeSet::new();
+    for (n, objects) in of_cases.chain(of_pages).chain([workloads()]).enumerate() {
+        let (line, secret) = PLANTED[n % PLANTED.len()];
+        let mut planted = objects;
+        for object in &mut planted {
+            plant(object, "", (line, secret));
+            if let Reading::As(input) = serde_json::from_value::<TypeMeta>(object.clone()).expect("a type").reading() {
+                kinds.insert(input);
+            }
+        }
+        let dump = collected(&planted);
+        let found =
+            dump.find(secret).or(dump.find("planted")).map(|at| dump[at.saturating_sub(300)..].chars().take(400).collect::<String>());
+        assert_eq!(found, None, "{line}");
+    }
+    assert_eq!(kinds.into_iter().collect::<Vec<_>>(), Input::ALL);
+}
+
+/// Each text of it masked: a verdict quotes messages of conditions as the cluster has them.
+fn masked(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), masked(value))).collect(),
+        Value::Array(values) => values.iter().map(masked).collect(),
+        Value::String(text) => mask(text).into(),
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn what_no_rule_reads_changes_no_verdict_of_what_is_collected() {
+    for (n, folder) in case_folders().into_iter().enumerate() {
+        let mut objects = documents(&std::fs::read_to_string(folder.join("cluster.yaml")).expect("a case"));
+        for object in &mut objects {
+            plant(object, "", PLANTED[n % PLANTED.len()]);
+        }
+        let all = |texts: &[String]| judged(texts).iter().map(masked).collect::<Vec<_>>();
+        assert_eq!(all(&shown(&objects)), all(&[collected(&objects)]), "{}", folder.display());
     }
 }

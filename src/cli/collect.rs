@@ -3,12 +3,11 @@
 use super::flags::{AwsFlags, LiveFlags};
 use super::{BAD_INPUT, NO_CLUSTER, answer, ask_aws, fail, load};
 use crate::ingest::collect;
-use crate::kube_client::raw::Raw;
 use chrono::Utc;
 use clap::Args;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
-use kube::api::ApiResource;
+use engine::objects::input::Object;
 use std::process::ExitCode;
 
 #[derive(Debug, Args)]
@@ -21,13 +20,16 @@ pub struct Collect {
 
 pub fn run(args: &Collect) -> ExitCode {
     let (mut objects, mut state, now) = (Vec::new(), ClusterState::default(), Utc::now());
-    let mut keep = |object: &Raw, resource: &ApiResource| objects.extend(object.whole(resource).ok().map(collect::disclosed));
+    let mut keep = |object: &Object| objects.push(object.clone());
     if let Err(error) = load(&args.cluster, &mut state, now, &Thresholds::default(), &mut keep) {
         return fail(&error, NO_CLUSTER);
     }
     match ask_aws(&args.aws, &mut state, now, &Thresholds::default()) {
-        Ok(answers) => objects.extend(answers.iter().map(aws::document)),
+        Ok(answers) => objects.extend(answers.into_iter().map(Object::AwsObservation)),
         Err(error) => return fail(&error, BAD_INPUT),
     }
-    answer(&collect::list(&objects, now))
+    match collect::list(&objects, now) {
+        Ok(dump) => answer(&dump),
+        Err(error) => fail(&error, BAD_INPUT),
+    }
 }

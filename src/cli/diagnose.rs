@@ -65,7 +65,7 @@ fn of_cluster(args: &Diagnose) -> ExitCode {
     let (now, clock) = args.now.map_or_else(|| (Utc::now(), JudgedBy::Present), |now| (now, JudgedBy::Given));
     let mut state = ClusterState::default();
     let thresholds = Thresholds::from(&args.thresholds);
-    if let Err(error) = load(&args.cluster, &mut state, now, &thresholds, &mut |_, _| ()) {
+    if let Err(error) = load(&args.cluster, &mut state, now, &thresholds, &mut |_| ()) {
         return fail(&error, NO_CLUSTER);
     }
     say_karpenter(&state);

@@ -1,5 +1,6 @@
 //! How far a command is with reading a cluster, on stderr where that is a terminal and it takes longer than a moment.
 
+use engine::objects::input::Input;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,14 +28,14 @@ impl Progress {
         Self { shown, objects: AtomicUsize::new(0), began: Instant::now() }
     }
 
-    /// Another object of this kind, by its plural.
-    pub fn saw(&self, plural: &str) {
+    /// Another object of this kind.
+    pub fn saw(&self, input: Input) {
         let count = self.objects.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(shown) = &self.shown
             && count.is_multiple_of(EVERY)
             && self.began.elapsed() >= MOMENT
         {
-            shown.set_message(format!("read {count} objects, now {plural}"));
+            shown.set_message(format!("read {count} objects, now {}", input.name()));
             shown.tick();
         }
     }

@@ -1,59 +1,52 @@
-//! `nodewhy collect`: the dump that `nodewhy diagnose -f` reads, without the secrets that user data may hold.
+//! `nodewhy collect`: the dump that `nodewhy diagnose -f` reads, of what nodewhy reads and no more.
+//!
+//! An object is written as its view is (`engine::objects`), so a field that no view has stays in the cluster, and what is read of the dump
+//! is what was read of the cluster. Of annotations, which views keep whole, only those are written that rules ask for.
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use readers::source_text;
+use engine::objects::ANNOTATIONS;
+use engine::objects::input::Object;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The annotation of the list that says when it was made: nothing else in a dump tells.
 pub const COLLECTED_AT: &str = "nodewhy.dev/collected-at";
 
 /// The objects as one JSON `List`, made at this time.
-#[must_use]
-pub fn list(objects: &[Value], at: DateTime<Utc>) -> String {
+pub fn list(objects: &[Object], at: DateTime<Utc>) -> serde_json::Result<String> {
+    let told = objects.iter().filter_map(|object| match object {
+        // amazon-vpc-cni-k8s v1.20.4 README.md: the annotation that names a Node's ENIConfig.
+        Object::DaemonSet(set) => set.env("ENI_CONFIG_ANNOTATION_DEF"),
+        _ => None,
+    });
+    let annotations: BTreeSet<&str> = ANNOTATIONS.into_iter().chain(told).collect();
+    let items: Vec<Value> = objects.iter().map(|object| disclosed(object, &annotations)).collect::<Result<_, _>>()?;
     let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
-    json!({"apiVersion": "v1", "kind": "List", "metadata": {"annotations": {COLLECTED_AT: at}}, "items": objects}).to_string() + "\n"
+    Ok(json!({"apiVersion": "v1", "kind": "List", "metadata": {"annotations": {COLLECTED_AT: at}}, "items": items}).to_string() + "\n")
 }
 
-/// An object as it may leave the cluster: user data masked line by line, so that places in it stay right, and no access key ids.
-pub fn disclosed(mut value: Value) -> Value {
-    if let Some(Value::String(user_data)) = value.pointer_mut("/spec/userData") {
-        *user_data = user_data.split('\n').map(source_text::mask).collect::<Vec<_>>().join("\n");
-    }
-    // aws-iam-authenticator @81b1dab pkg/server/server.go adds the kubelet's access key id to each request.
-    if let Some(Value::Object(extra)) = value.pointer_mut("/spec/extra") {
-        extra.remove("accessKeyId");
-    }
-    // The last applied configuration repeats the user data.
-    if let Some(Value::Object(annotations)) = value.pointer_mut("/metadata/annotations") {
-        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
-    }
-    // Environment variables of workloads are nobody's business but for the few that rules read.
-    for container in value.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut).into_iter().flatten() {
-        if let Some(env) = container.get_mut("env").and_then(Value::as_array_mut) {
-            env.retain(|e| e["name"] == "CLUSTER_NAME" || e["name"] == "CLUSTER_ENDPOINT");
+fn disclosed(object: &Object, annotations: &BTreeSet<&str>) -> serde_json::Result<Value> {
+    let mut value = serde_json::to_value(object)?;
+    for metadata in ["/metadata", "/spec/template/metadata"] {
+        if let Some(Value::Object(all)) = value.pointer_mut(&format!("{metadata}/annotations")) {
+            all.retain(|name, _| annotations.contains(name.as_str()));
         }
     }
-    for container in value.pointer_mut("/spec/containers").and_then(Value::as_array_mut).into_iter().flatten() {
-        if let Some(container) = container.as_object_mut() {
-            container.remove("env");
-        }
+    if let (Value::Object(fields), Value::Object(type_)) = (&mut value, serde_json::to_value(object.type_meta())?) {
+        fields.extend(type_);
     }
-    value
+    drop_nulls(&mut value);
+    Ok(value)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_stay_in_the_cluster_and_places_stay_right() {
-        let object = json!({
-            "apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass",
-            "metadata": {"name": "default", "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "TOKEN=hunter2"}},
-            "spec": {"userData": "#!/bin/bash\nexport TOKEN=hunter2\n/etc/eks/bootstrap.sh x\n", "extra": {"accessKeyId": ["AKIA1"]}},
-        });
-        let shown = disclosed(object);
-        assert_eq!(shown["spec"]["userData"], "#!/bin/bash\nexport TOKEN=***\n/etc/eks/bootstrap.sh x\n");
-        assert!(!shown.to_string().contains("hunter2") && !shown.to_string().contains("AKIA1"));
+/// What is absent is left out.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(values) => values.iter_mut().for_each(drop_nulls),
+        _ => {}
     }
 }

@@ -6,7 +6,6 @@
 mod abreast;
 mod json;
 mod list;
-mod narrow;
 #[cfg(test)]
 mod tests;
 mod text;

@@ -8,7 +8,7 @@ use engine::api::Stage;
 use engine::case::Case;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::{Availability, ClusterState};
-use engine::objects::input::{Input, Source};
+use engine::objects::input::{ApiSource, Input, Object};
 use engine::rules;
 use engine::triage::change::ReadFailure;
 use futures::{Stream, StreamExt, stream};
@@ -33,7 +33,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn of(client: &Client, input: Input, source: &Source) -> Self {
+    fn of(client: &Client, input: Input, source: &ApiSource) -> Self {
         let resource = resource_of(source);
         let api = match source.only {
             Some((namespace, _)) => Api::namespaced_with(client.clone(), namespace, &resource),
@@ -68,13 +68,13 @@ struct Page {
 }
 
 /// Reads the cluster into the state. Gives what could not be read, each reason once.
-/// Every object is also shown to `seen`, as the cluster gave it.
+/// Every object is also shown to `seen`.
 pub async fn load(
     client: &Client,
     state: &mut ClusterState,
     now: DateTime<Utc>,
     thresholds: &Thresholds,
-    seen: &mut (dyn FnMut(&Raw, &ApiResource) + Send),
+    seen: &mut (dyn FnMut(&Object) + Send),
 ) -> Vec<String> {
     let mut reader = Reader { client, state, now, seen, failures: Vec::new(), complaints: Vec::new() };
     let sources = Input::ALL.into_iter().flat_map(|input| input.sources().iter().filter(|s| s.watched).map(move |s| (input, s)));
@@ -87,7 +87,7 @@ pub async fn load(
 
 /// Reads only these inputs.
 pub async fn load_only(client: &Client, state: &mut ClusterState, now: DateTime<Utc>, inputs: &[Input]) -> Vec<String> {
-    let mut reader = Reader { client, state, now, seen: &mut |_, _| (), failures: Vec::new(), complaints: Vec::new() };
+    let mut reader = Reader { client, state, now, seen: &mut |_| (), failures: Vec::new(), complaints: Vec::new() };
     let sources = inputs.iter().flat_map(|&input| input.sources().iter().map(move |source| (input, source)));
     reader.take(sources.map(|(input, source)| Wanted::of(client, input, source)).collect()).await;
     reader.complaints()
@@ -97,7 +97,7 @@ struct Reader<'r> {
     client: &'r Client,
     state: &'r mut ClusterState,
     now: DateTime<Utc>,
-    seen: &'r mut (dyn FnMut(&Raw, &ApiResource) + Send),
+    seen: &'r mut (dyn FnMut(&Object) + Send),
     /// What could not be listed.
     failures: Vec<(&'static str, ReadFailure)>,
     complaints: Vec<String>,
@@ -159,9 +159,11 @@ impl Reader<'_> {
     }
 
     fn one(&mut self, input: Input, resource: &ApiResource, object: &Raw) {
-        (self.seen)(object, resource);
         match object.read(input, resource) {
-            Ok(object) => drop(self.state.apply(object, self.now)),
+            Ok(object) => {
+                (self.seen)(&object);
+                self.state.apply(object, self.now);
+            }
             Err(error) => self.complaints.push(format!("{} {} cannot be read: {error}", resource.kind, object.name())),
         }
     }

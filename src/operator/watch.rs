@@ -18,7 +18,7 @@ use crate::kube_client::{PAGE, failure, resource_of};
 use crate::operator::metrics::Metrics;
 use chrono::Utc;
 use engine::api::NodeDiagnosis;
-use engine::objects::input::{Input, Source};
+use engine::objects::input::{ApiSource, Input};
 use engine::objects::intern::Interned;
 use engine::triage::change::{Change, ReadFailure, SourceState, Watched};
 use futures::{StreamExt, TryStreamExt};
@@ -114,7 +114,7 @@ impl Watches {
 }
 
 /// `nodes`, `events/NodeClaim`: the name of a source in metrics and in /readyz.
-fn source_name(source: &Source) -> String {
+fn source_name(source: &ApiSource) -> String {
     match (source.only, source.fields.and_then(|f| f.rsplit_once('='))) {
         (Some((_, name)), _) => format!("{}/{name}", source.plural),
         (None, Some((_, kind))) => format!("{}/{kind}", source.plural),
@@ -139,7 +139,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn of_source(client: &Client, input: Input, source: &Source) -> Self {
+    fn of_source(client: &Client, input: Input, source: &ApiSource) -> Self {
         let resource = resource_of(source);
         let api = match source.only {
             Some((namespace, _)) => Api::namespaced_with(client.clone(), namespace, &resource),

@@ -3,7 +3,7 @@
 use super::{ODD, corpus, mutation, neighbour, now, odd_object, schema, seeds};
 use axum::body::Body as Answer;
 use engine::case::stage::Thresholds;
-use engine::objects::input::{Input, Object, Source};
+use engine::objects::input::{ApiSource, Input, Object};
 use engine::triage::change::{Change, Watched};
 use engine::triage::{Keep, Order, Triage};
 use fastrand::Rng;
@@ -27,7 +27,7 @@ struct ApiServer {
 }
 
 /// Where the objects of an input are asked for: its first source.
-fn place(source: &Source) -> String {
+fn place(source: &ApiSource) -> String {
     format!("/{}?{}", source.plural, source.fields.unwrap_or_default())
 }
 

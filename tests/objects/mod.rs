@@ -6,6 +6,9 @@ pub mod fleet;
 pub mod incident;
 
 use engine::cluster_state::ClusterState;
+use engine::objects::input::Object;
+use engine::objects::sink::{ObjectText, Sink};
+use nodewhy::ingest::collect;
 use nodewhy::ingest::dump::{Summary, load_from};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -41,6 +44,26 @@ pub fn cluster(text: &str) -> ClusterState {
     load_from("the cluster", list.to_string().as_bytes(), &mut state, &mut summary);
     assert!(summary.complaints.is_empty(), "{:?}", summary.complaints);
     state
+}
+
+/// Objects as they are read, one after the other.
+#[derive(Default)]
+pub struct Objects(pub Vec<Object>);
+
+impl Sink for Objects {
+    fn object(&mut self, object: Object, _: ObjectText<'_>) {
+        self.0.push(object);
+    }
+}
+
+/// What `nodewhy collect` prints of these objects.
+pub fn collected(objects: &[Value]) -> String {
+    let (mut read, mut summary) = (Objects::default(), Summary::default());
+    for object in objects {
+        load_from("the cluster", object.to_string().as_bytes(), &mut read, &mut summary);
+    }
+    assert!(summary.complaints.is_empty(), "{:?}", summary.complaints);
+    collect::list(&read.0, chrono::DateTime::UNIX_EPOCH).expect("a list")
 }
 
 /// The folders of the real cases, in order.

@@ -235,16 +235,6 @@ fn observation(question: &Question, answer: Answer, now: DateTime<Utc>) -> AwsOb
     AwsObservation { metadata, call: call.to_owned(), about, at: Some(now.trunc_subsecs(0)), answer }
 }
 
-/// The document as `nodewhy collect` writes it.
-#[must_use]
-pub fn document(observation: &AwsObservation) -> serde_json::Value {
-    let AwsObservation { metadata, call, about, at, answer } = observation;
-    serde_json::json!({
-        "apiVersion": "nodewhy.dev/v1alpha1", "kind": "AwsObservation", "metadata": {"name": metadata.name.as_str()},
-        "call": call, "about": about, "at": at, "answer": answer,
-    })
-}
-
 /// The region in which the cluster's machines are, as they say themselves.
 #[must_use]
 pub fn region_of(cluster: &ClusterState) -> Option<String> {

@@ -14,8 +14,8 @@ use crate::objects::input::{Input, Object};
 use crate::objects::intern::Interned;
 use crate::objects::sink::{ObjectText, Sink};
 use crate::objects::{
-    AwsObservation, CertificateSigningRequest, DaemonSet, EniConfig, Event, Node, NodeClaim, NodeClass, NodePool, Pod, ReviewStatus,
-    ServiceAccount, Written,
+    AwsAuthData, AwsObservation, CertificateSigningRequest, DaemonSet, EniConfig, Event, Node, NodeClaim, NodeClass, NodePool, Pod,
+    ReviewStatus, ServiceAccount, Written,
 };
 use crate::upstream::karpenter::Karpenter;
 use aws::Aws;
@@ -154,13 +154,9 @@ impl ClusterState {
                         .map(|a| self.availability.insert(Input::AwsAuth, a));
                     return Touched::Subjects(Vec::new());
                 }
-                let data = |key: &str| map.data.get(key).map(String::as_str);
-                let read = aws_auth::read(data("mapRoles"), data("mapUsers"), data("mapAccounts"));
-                self.aws_auth = Some(AwsAuthFacts {
-                    map_roles: data("mapRoles").unwrap_or_default().to_owned(),
-                    read,
-                    written: map.metadata.last_written(),
-                });
+                let AwsAuthData { map_roles, map_users, map_accounts } = map.data;
+                let read = aws_auth::read(map_roles.as_deref(), map_users.as_deref(), map_accounts.as_deref());
+                self.aws_auth = Some(AwsAuthFacts { map_roles: map_roles.unwrap_or_default(), read, written: map.metadata.last_written() });
                 Touched::Everything
             }
             Object::Deployment(deployment) => {

@@ -2,10 +2,14 @@
 //!
 //! A view never insists on a field: objects come from clusters of many versions, from dumps cut by hand, from half-written tests.
 //! What is missing is empty; what has the wrong type makes that one object unreadable, and the reader says which and why.
+//!
+//! Nothing else says which fields nodewhy reads. Each view is written as it is read, so what `nodewhy collect` prints of an object is its
+//! view, and reading that gives an equal one; free text is masked where it is written (`disclosed.rs`).
 
 mod affinity;
 mod auth;
 mod aws;
+mod disclosed;
 mod eni_config;
 mod event;
 pub mod input;
@@ -23,11 +27,11 @@ mod volatile;
 mod workload;
 
 pub use affinity::{Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm};
-pub use auth::{AwsAuthConfigMap, CertificateSigningRequest, CsrStatus, ReviewStatus, ServiceAccount, SubjectAccessReview};
+pub use auth::{AwsAuthConfigMap, AwsAuthData, CertificateSigningRequest, CsrStatus, ReviewStatus, ServiceAccount, SubjectAccessReview};
 pub use aws::{AccessEntry, Answer, AwsObservation, Checks, Console, ConsoleLine, EksCluster, Image, Instance, InstanceProfile, Refusal};
 pub use eni_config::EniConfig;
 pub use event::Event;
-pub use meta::{Condition, ManagedField, Meta, Owner, Taint, Written, conditions};
+pub use meta::{ANNOTATIONS, Condition, ManagedField, Meta, Owner, Taint, Written, conditions};
 pub use node::{Address, Node, NodeInfo, NodeSpec, NodeStatus};
 pub use node_claim::{NodeClaim, NodeClaimSpec, NodeClaimStatus, NodeClassRef, Requirement, Resources};
 pub use node_class::{
@@ -41,6 +45,7 @@ pub use workload::{
     Terminated, Toleration, Waiting, Workload,
 };
 
+use disclosed::{masked, masked_by_line, masked_values};
 use serde::{Deserialize, Deserializer};
 
 /// `null` and absent are the same: empty.

@@ -88,18 +88,54 @@ const TOKEN_PREFIXES: &[&str] = &["AKIA", "ASIA", "eyJ", "ghp_", "gho_", "ghs_",
 /// passwords in URLs. A name ends at `=`, `:` or a blank.
 #[must_use]
 pub fn mask(line: &str) -> String {
+    let masked = replaced(line, |_| "***".to_owned());
+    masked.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// What [`mask`] masks, with an `x` in the place of each character: all else stays where it is, and no shell and no YAML takes an `x` for
+/// more than that. [`mask`] makes of the result what it makes of the text.
+#[must_use]
+pub fn hide_secrets(text: &str) -> String {
+    replaced(text, |secret| "x".repeat(secret.chars().count()))
+}
+
+/// The same line by line, and a private key to its last line: a quotation mark that is never closed hides no line after its own.
+#[must_use]
+pub fn hide_secrets_by_line(text: &str) -> String {
+    let mut in_key = false;
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        if line.contains("PRIVATE KEY-----") {
+            in_key = line.contains("-----BEGIN");
+        }
+        let content = line.trim();
+        if in_key && !content.is_empty() && content.chars().all(is_base64) {
+            out.push_str(&line.replace(is_base64, "x"));
+        } else {
+            out.push_str(&hide_secrets(line));
+        }
+    }
+    out
+}
+
+/// A text with something else in the place of each secret.
+fn replaced(line: &str, by: impl Fn(&str) -> String) -> String {
     let lower = line.to_ascii_lowercase();
     let mut out = String::with_capacity(line.len());
     let (mut shown, mut at) = (0, 0);
     // Each step looks at a bounded piece, or at one that it then leaves behind: linear in the line.
     while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
         let word_starts = !line[..at].ends_with(is_base64);
+        if word_starts && rest.starts_with("arn:aws") {
+            at += rest.find(|c| !in_arn(c)).unwrap_or(rest.len());
+            continue;
+        }
         let secret = secret_after_name(line, &lower, at)
             .or_else(|| if word_starts { token(rest) } else { None }.map(|len| Span::new(at, at + len)))
             .or_else(|| url_password(rest).map(|span| span.shifted(at)));
         if let Some(secret) = secret {
             out.push_str(&line[shown..secret.start]);
-            out.push_str("***");
+            out.push_str(&by(secret.of(line)));
             (shown, at) = (secret.end, secret.end);
         } else {
             at += if word_starts { rest.chars().next().map_or(1, char::len_utf8) } else { 1 };
@@ -109,7 +145,7 @@ pub fn mask(line: &str) -> String {
         }
     }
     out.push_str(&line[shown..]);
-    out.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    out
 }
 
 /// The one line of a user's text that may be shown.
@@ -146,6 +182,11 @@ const fn is_base64(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '_' | '-')
 }
 
+/// What an ARN is made of: it names a thing and is no secret, however long it is.
+const fn in_arn(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, ':' | '/' | '_' | '-' | '.' | '@' | '+' | '*')
+}
+
 /// The value of the secret name that begins at `at`: after the rest of the name and a separator, up to the next blank or the end of
 /// its quotes.
 fn secret_after_name(line: &str, lower: &str, at: usize) -> Option<Span> {
@@ -155,42 +196,59 @@ fn secret_after_name(line: &str, lower: &str, at: usize) -> Option<Span> {
     let more = lower[after_name..].bytes().take(64).take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')).count();
     let named = &lower[after_name + more..];
     let value = named.trim_start_matches(['=', ':', ' ', '\t', '"', '\'', '\\']);
-    if value.len() == named.len() {
+    let between = &named[..named.len() - value.len()];
+    if !between.contains(['=', ':', ' ', '\t']) {
         return None;
     }
     // "authorization: Bearer x": the scheme is not the secret, what follows it is.
     let value = ["bearer ", "basic "].iter().find_map(|scheme| value.strip_prefix(scheme)).unwrap_or(value);
+    // A command whose output is the secret, or the next flag of one that takes no value.
+    let blank_before = !between.contains(['=', ':']);
+    if value.starts_with("$(") || value.starts_with('`') || (blank_before && value.starts_with("--")) {
+        return None;
+    }
     let start = line.len() - value.len();
     let len = value_len(&line[start..], line[..start].chars().next_back());
     (len > 0).then(|| Span::new(start, start + len))
 }
 
-/// Up to the closing quote where one stands before the value, else up to a blank or a quote that ends the word.
+/// Up to the closing quote where one stands before the value, else up to a blank, a quote that ends the word, or what separates it from
+/// the next thing.
 fn value_len(value: &str, before: Option<char>) -> usize {
+    let word = |value: &str| value.trim_end_matches([';', '&', '|', ',', ')', ']', '}']).len();
     let mut open = before.filter(|c| matches!(c, '"' | '\''));
-    let mut chars = value.char_indices().peekable();
+    let ends = |text: &str| text.chars().next().is_none_or(|next| next.is_whitespace() || matches!(next, ',' | ';' | ')' | ']' | '}'));
+    let mut chars = value.char_indices();
     while let Some((at, c)) = chars.next() {
-        let ends_word = chars.peek().is_none_or(|(_, next)| next.is_whitespace() || matches!(next, ',' | ';' | ')' | ']' | '}'));
+        let behind = chars.as_str();
+        // A quotation may stand in another one: echo "TOKEN='x'".
+        let ends_word = ends(behind) || behind.strip_prefix(['"', '\'']).is_some_and(ends);
         match open {
-            Some('"') if c == '\\' && !ends_word => drop(chars.next()),
+            Some('"') if c == '\\' && !ends(behind) => drop(chars.next()),
             Some(quote) if c == quote && ends_word => return at,
             Some(quote) if c == quote => open = None,
-            None if c.is_whitespace() || (matches!(c, '"' | '\'') && ends_word) => return at,
+            None if c.is_whitespace() || (matches!(c, '"' | '\'') && ends_word) => return word(&value[..at]),
             Some(_) | None => {}
         }
     }
-    value.len()
+    if open.is_some() { value.len() } else { word(value) }
 }
 
 /// The length of a token that is known by its looks at the start of `text`.
 fn token(text: &str) -> Option<usize> {
     /// Enough for an AWS secret access key.
     const LONG: usize = 40;
+    /// The shortest token that is known by its looks.
+    const HIDDEN: usize = 15;
     let word = &text[..text.find(|c| !is_base64(c)).unwrap_or(text.len())];
     if TOKEN_PREFIXES.iter().any(|prefix| word.len() >= prefix.len() + 12 && word.starts_with(prefix)) {
         // A JWT goes on after its dots.
         let end = text.find(|c| !is_base64(c) && c != '.').unwrap_or(text.len());
         return Some(text[..end].trim_end_matches('.').len());
+    }
+    // What was hidden already.
+    if word.len() >= HIDDEN && word.bytes().all(|b| b == b'x') {
+        return Some(word.len());
     }
     let count = |what: fn(&u8) -> bool| word.bytes().filter(what).count();
     let mixed = count(u8::is_ascii_uppercase) > 3 && count(u8::is_ascii_lowercase) > 3 && count(u8::is_ascii_digit) > 1;
@@ -235,9 +293,12 @@ mod tests {
         assert_eq!(mask("curl https://bob:hunter2@example.com/x"), "curl https://bob:***@example.com/x");
         assert_eq!(mask("git clone https://ghp_0123456789abcdef@github.com/a/b"), "git clone https://***@github.com/a/b");
         assert_eq!(mask("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc-def x"), "*** x");
+        assert_eq!(mask("(export TOKEN=a;b); run && x"), "(export TOKEN=***); run && x");
+        assert_eq!(mask("{token: abc, mode: x}"), "{token: ***, mode: x}");
         for harmless in [
             "/etc/eks/bootstrap.sh shop --kubelet-extra-args '--register-with-taints=dedicated=x:NoSchedule'",
             "arn:aws:iam::111122223333:role/KarpenterNodeRole-production-eu-west-1-blue",
+            "rolearn: arn:aws:iam::111122223333:role/KarpenterNodeRoleOfProductionInEuWest1SinceApril2024",
             "amazon-eks-node-al2023-x86_64-standard-1.34-v20260108",
             "basic settings, mounted at /var/run/secrets/kubernetes.io",
         ] {
@@ -246,12 +307,45 @@ mod tests {
     }
 
     #[test]
+    fn what_is_hidden_leaves_the_rest_in_its_place_and_is_masked_as_it_was() {
+        let text = "\trun\r\n\texport TOKEN=abc; x\n  -----BEGIN RSA PRIVATE KEY-----\n  MIIEpA\n  -----END RSA PRIVATE KEY-----\nreboot";
+        assert_eq!(
+            hide_secrets_by_line(text),
+            "\trun\r\n\texport TOKEN=xxx; x\n  -----BEGIN RSA PRIVATE KEY-----\n  xxxxxx\n  -----END RSA PRIVATE KEY-----\nreboot"
+        );
+        for line in [
+            "id AKIAIOSFODNN7EXAMPLE.",
+            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc-def x",
+            r#"DB_PASSWORD="say \"two words\" now"; x"#,
+            r#"throw "DB_PASSWORD='two words'""#,
+            "git clone https://ghp_0123456789abcdef@github.com/a/b",
+            "curl -H 'Authorization: Bearer abc.def' https://x",
+            "password: zwölf, x",
+        ] {
+            let hidden = hide_secrets(line);
+            assert_eq!((mask(&hidden), hidden.chars().count()), (mask(line), line.chars().count()));
+        }
+    }
+
+    #[test]
+    fn commands_whose_output_is_secret_stay_commands() {
+        for harmless in [
+            r#"TOKEN=$(curl -X PUT "http://169.254.169.254/latest/api/token")"#,
+            r#"{"kind": "Token", "groups": ["token-brokers", "x"]}"#,
+            "TOKEN=\"`cat /etc/id`\"",
+            "--authentication-token-webhook --node-labels=a=b",
+        ] {
+            assert_eq!(hide_secrets(harmless), harmless);
+        }
+    }
+
+    #[test]
     fn an_excerpt_points_at_the_place_though_a_value_before_it_is_masked() {
         let text = "first\nexport TOKEN=abcdefgh; run --flag=x";
         let start = text.find("--flag").unwrap();
         let excerpt = excerpt(text, Span::new(start, start + 8));
-        assert_eq!(excerpt.shown, "export TOKEN=*** run --flag=x");
-        assert_eq!(excerpt.caret, Some(22));
+        assert_eq!(excerpt.shown, "export TOKEN=***; run --flag=x");
+        assert_eq!(excerpt.caret, Some(23));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! YAML as kubectl prints it, cut apart by its lines: documents, and the items of a `List`.
 
 use super::list::{ListHead, Notation, Stop};
-use super::narrow::{narrow, whole};
 use super::text::Text;
 use super::{Piece, Reader, read_value, without_place};
 use crate::ingest::collect::COLLECTED_AT;
@@ -49,11 +48,8 @@ impl Notation for Yaml {
     }
 
     fn read(item: &str, type_of_items: &TypeMeta) -> Piece {
-        match read(&narrow(item), type_of_items) {
-            // Without the lines that are left out the message would name the wrong one.
-            Piece::Bad(..) => read(&whole(item), type_of_items),
-            piece => piece,
-        }
+        // A document of its own, in the lines and columns that it has in the list.
+        read(&item.replacen('-', " ", 1), type_of_items)
     }
 }
 

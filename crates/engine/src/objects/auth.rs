@@ -1,20 +1,31 @@
 //! What says who a kubelet is and what it may do: the aws-auth ConfigMap, CertificateSigningRequests, ServiceAccounts, SubjectAccessReviews.
 
-use super::{Condition, Meta, conditions, nullable};
-use serde::Deserialize;
-use std::collections::BTreeMap;
+use super::{Condition, Meta, conditions, masked, masked_by_line, nullable};
+use serde::{Deserialize, Serialize};
 
 /// The ConfigMap kube-system/aws-auth.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct AwsAuthConfigMap {
     pub metadata: Meta,
     #[serde(deserialize_with = "nullable")]
-    pub data: BTreeMap<String, String>,
+    pub data: AwsAuthData,
+}
+
+/// It holds no secrets, but people paste them anywhere.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AwsAuthData {
+    #[serde(serialize_with = "masked_by_line")]
+    pub map_roles: Option<String>,
+    #[serde(serialize_with = "masked_by_line")]
+    pub map_users: Option<String>,
+    #[serde(serialize_with = "masked_by_line")]
+    pub map_accounts: Option<String>,
 }
 
 /// certificates.k8s.io/v1 CertificateSigningRequest. `spec.extra` also holds an access key id; it is not read.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct CertificateSigningRequest {
     pub metadata: Meta,
@@ -24,7 +35,7 @@ pub struct CertificateSigningRequest {
     pub status: CsrStatus,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CsrSpec {
     #[serde(deserialize_with = "nullable")]
@@ -39,7 +50,7 @@ pub struct CsrSpec {
 
 /// The keys that aws-iam-authenticator adds.
 /// Source: aws-iam-authenticator @81b1dab pkg/server/server.go.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Extra {
     #[serde(deserialize_with = "nullable")]
@@ -48,7 +59,7 @@ pub struct Extra {
     pub session_name: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct CsrStatus {
     #[serde(deserialize_with = "nullable")]
@@ -75,7 +86,7 @@ impl CertificateSigningRequest {
 }
 
 /// core/v1 ServiceAccount: only Karpenter's own role matters.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct ServiceAccount {
     pub metadata: Meta,
@@ -90,7 +101,7 @@ impl ServiceAccount {
 }
 
 /// authorization.k8s.io/v1 SubjectAccessReview: a question and the API server's answer. It is stored nowhere and has no name.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct SubjectAccessReview {
     pub metadata: Meta,
@@ -99,7 +110,7 @@ pub struct SubjectAccessReview {
     pub status: Option<ReviewStatus>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReviewSpec {
     #[serde(deserialize_with = "nullable")]
@@ -110,7 +121,7 @@ pub struct ReviewSpec {
     pub resource_attributes: ResourceAttributes,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct ResourceAttributes {
     #[serde(deserialize_with = "nullable")]
@@ -123,14 +134,14 @@ pub struct ResourceAttributes {
     pub verb: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReviewStatus {
     #[serde(deserialize_with = "nullable")]
     pub allowed: bool,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", serialize_with = "masked")]
     pub reason: String,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", serialize_with = "masked")]
     pub evaluation_error: String,
 }
 

@@ -2,13 +2,13 @@
 //!
 //! nodewhy makes these itself where `--aws` permits it to ask; a dump may hold them. Rules read them as they read objects.
 
-use super::{Meta, nullable};
+use super::{Meta, masked, masked_by_line, nullable};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// One answer.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AwsObservation {
     pub metadata: Meta,
@@ -46,6 +46,7 @@ pub struct Image {
     /// `pending`, `available`, `failed`, `deregistered`, `disabled`, …
     pub state: String,
     pub name: String,
+    #[serde(serialize_with = "masked_by_line")]
     pub state_reason: Option<String>,
     pub created: Option<DateTime<Utc>>,
     pub deprecated_at: Option<DateTime<Utc>>,
@@ -59,6 +60,7 @@ pub struct Instance {
     pub state: String,
     /// Why it is in this state: `Client.InternalError`.
     pub reason: Option<String>,
+    #[serde(serialize_with = "masked_by_line")]
     pub message: Option<String>,
     /// Since when, where EC2 tells.
     pub since: Option<DateTime<Utc>>,
@@ -91,6 +93,7 @@ pub struct Console {
 pub struct ConsoleLine {
     /// Who printed it: `nodeadm`, `bootstrap.sh`, ….
     pub program: String,
+    #[serde(serialize_with = "masked")]
     pub text: String,
 }
 
@@ -144,6 +147,7 @@ pub struct InstanceProfile {
 pub struct Refusal {
     /// The action that IAM denies, or that failed: `eks:ListAccessEntries`.
     pub action: String,
+    #[serde(serialize_with = "masked")]
     pub why: String,
     /// IAM denies it: asking again is in vain until somebody changes a policy.
     pub denied: bool,

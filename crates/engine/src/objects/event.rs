@@ -1,12 +1,12 @@
 //! core/v1 and events.k8s.io/v1 Event, read as one.
 
 use super::quote::steady;
-use super::{Meta, nullable};
+use super::{Meta, masked, nullable};
 use chrono::{DateTime, Utc};
 use readers::source_text;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Event {
     pub metadata: Meta,
@@ -14,12 +14,12 @@ pub struct Event {
     pub involved_object: Regarding,
     #[serde(deserialize_with = "nullable")]
     pub reason: String,
-    #[serde(alias = "note", deserialize_with = "nullable")]
+    #[serde(alias = "note", deserialize_with = "nullable", serialize_with = "masked")]
     pub message: String,
     #[serde(rename = "type", deserialize_with = "nullable")]
     pub type_: String,
     #[serde(alias = "deprecatedSource", deserialize_with = "nullable")]
-    pub source: Source,
+    pub source: EventSource,
     #[serde(alias = "reportingController", deserialize_with = "nullable")]
     pub reporting_component: String,
     #[serde(alias = "deprecatedCount")]
@@ -33,7 +33,7 @@ pub struct Event {
     pub series: Series,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Regarding {
     #[serde(deserialize_with = "nullable")]
@@ -45,16 +45,16 @@ pub struct Regarding {
     pub uid: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
-pub struct Source {
+pub struct EventSource {
     #[serde(deserialize_with = "nullable")]
     pub component: String,
     #[serde(deserialize_with = "nullable")]
     pub host: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Series {
     pub count: Option<u32>,

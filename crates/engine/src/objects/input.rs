@@ -1,143 +1,178 @@
-//! The kinds that nodewhy reads. RBAC, watches, readiness and the docs follow from this one table.
+//! The kinds that nodewhy reads. Reading, writing, RBAC, watches, readiness and the docs follow from this one table.
 
 use crate::objects::json_fields::fields;
 use crate::objects::{
-    AwsAuthConfigMap, AwsObservation, CertificateSigningRequest, DaemonSet, Deployment, EniConfig, Event, Node, NodeClaim, NodeClass,
+    AwsAuthConfigMap, AwsObservation, CertificateSigningRequest, DaemonSet, Deployment, EniConfig, Event, Meta, Node, NodeClaim, NodeClass,
     NodePool, Pod, ServiceAccount, SubjectAccessReview,
 };
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::ops::ControlFlow;
 
-/// One kind of object that a rule may read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Input {
-    Nodes,
-    NodeClaims,
-    NodePools,
-    NodeClasses,
-    AwsAuth,
-    Events,
-    CertificateSigningRequests,
-    Pods,
-    DaemonSets,
-    Deployments,
-    ServiceAccounts,
-    EniConfigs,
-    AccessReviews,
-    AwsObservations,
+/// What nodewhy knows of a kind of object that a rule may read.
+#[derive(Debug, Clone, Copy)]
+struct Spec {
+    name: &'static str,
+    command: &'static str,
+    may_be_absent: bool,
+    sources: &'static [ApiSource],
 }
 
-impl Input {
-    pub const ALL: [Self; 14] = [
-        Self::Nodes,
-        Self::NodeClaims,
-        Self::NodePools,
-        Self::NodeClasses,
-        Self::AwsAuth,
-        Self::Events,
-        Self::CertificateSigningRequests,
-        Self::Pods,
-        Self::DaemonSets,
-        Self::Deployments,
-        Self::ServiceAccounts,
-        Self::EniConfigs,
-        Self::AccessReviews,
-        Self::AwsObservations,
-    ];
+impl Spec {
+    const fn new(name: &'static str, command: &'static str) -> Self {
+        Self { name, command, may_be_absent: false, sources: &[] }
+    }
 
+    const fn optional(mut self) -> Self {
+        self.may_be_absent = true;
+        self
+    }
+}
+
+/// One row a kind: its input, its view, what it is called and where it is. The view says which fields are read, and so which leave the
+/// cluster with `nodewhy collect`.
+macro_rules! kinds {
+    ($($input:ident: $object:ident($view:ty) = $spec:expr => [
+        $($source:expr),* $(,)?
+    ];)*) => {
+        /// One kind of object that a rule may read.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Input {
+            $($input,)*
+        }
+
+        /// One foreign object, read. It is written as its view is.
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        #[serde(untagged)]
+        pub enum Object {
+            $($object($view),)*
+        }
+
+        impl Input {
+            pub const ALL: [Self; [$(Self::$input),*].len()] = [$(Self::$input),*];
+
+            const fn spec(self) -> Spec {
+                match self {
+                    $(Self::$input => const { Spec { sources: const { &[$($source),*] }, ..$spec } },)*
+                }
+            }
+        }
+
+        impl Object {
+            /// Reads an object of the given input. The error is the format's own, which names the field.
+            pub fn read<'de, D: Deserializer<'de>>(input: Input, from: D) -> Result<Self, D::Error> {
+                Ok(match input {
+                    $(Input::$input => Self::$object(Deserialize::deserialize(from)?),)*
+                })
+            }
+
+            /// Which input it belongs to.
+            #[must_use]
+            pub const fn input(&self) -> Input {
+                match self {
+                    $(Self::$object(_) => Input::$input,)*
+                }
+            }
+
+            /// Its metadata.
+            #[must_use]
+            pub const fn meta(&self) -> &Meta {
+                match self {
+                    $(Self::$object(object) => &object.metadata,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    Nodes: Node(Node) = Spec::new("Nodes", "kubectl get nodes -o yaml") => [ApiSource::new("", "v1", "Node", "nodes")];
+    NodeClaims: NodeClaim(NodeClaim) = Spec::new("NodeClaims", "kubectl get nodeclaims -o yaml") => [
+        ApiSource::new("karpenter.sh", "v1", "NodeClaim", "nodeclaims"),
+    ];
+    NodePools: NodePool(NodePool) = Spec::new("NodePools", "kubectl get nodepools -o yaml") => [
+        ApiSource::new("karpenter.sh", "v1", "NodePool", "nodepools"),
+    ];
+    NodeClasses: NodeClass(NodeClass) = Spec::new("EC2NodeClasses", "kubectl get ec2nodeclasses -o yaml") => [
+        ApiSource::new("karpenter.k8s.aws", "v1", "EC2NodeClass", "ec2nodeclasses"),
+    ];
+    AwsAuth: AwsAuth(AwsAuthConfigMap) =
+        Spec::new("ConfigMap kube-system/aws-auth", "kubectl get configmap -n kube-system aws-auth -o yaml") => [
+        ApiSource::new("", "v1", "ConfigMap", "configmaps").only("kube-system", "aws-auth"),
+    ];
+    // Events about Pods are most of a cluster's events: only the reasons that a rule reads.
+    Events: Event(Event) = Spec::new("Events", "kubectl get events -A -o yaml") => [
+        ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=NodeClaim"),
+        ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=Node"),
+        ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=DaemonSet"),
+        ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=Pod,reason=FailedCreatePodSandBox"),
+        ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=Pod,reason=MissingIAMPermissions"),
+    ];
+    CertificateSigningRequests: CertificateSigningRequest(CertificateSigningRequest) =
+        Spec::new("CertificateSigningRequests", "kubectl get csr -o yaml") => [
+        ApiSource::new("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests"),
+    ];
+    // All pods of a cluster are too many: those of a stuck machine are listed when a rule wants them.
+    Pods: Pod(Pod) = Spec::new("Pods", "kubectl get pods -n kube-system -o yaml") => [
+        ApiSource::new("", "v1", "Pod", "pods").listed(),
+    ];
+    DaemonSets: DaemonSet(DaemonSet) = Spec::new("DaemonSets", "kubectl get daemonsets -A -o yaml") => [
+        ApiSource::new("apps", "v1", "DaemonSet", "daemonsets"),
+    ];
+    Deployments: Deployment(Deployment) =
+        Spec::new("Karpenter's Deployment", "kubectl get deployments -A -l app.kubernetes.io/name=karpenter -o yaml") => [
+        ApiSource::new("apps", "v1", "Deployment", "deployments").labels(KARPENTER),
+    ];
+    ServiceAccounts: ServiceAccount(ServiceAccount) =
+        Spec::new(
+            "Karpenter's ServiceAccount",
+            "kubectl get serviceaccounts -A -l app.kubernetes.io/name=karpenter -o yaml",
+        ) => [
+        ApiSource::new("", "v1", "ServiceAccount", "serviceaccounts").labels(KARPENTER),
+    ];
+    // amazon-vpc-cni-k8s v1.20.4 config/master/aws-k8s-cni.yaml
+    EniConfigs: EniConfig(EniConfig) = Spec::new("ENIConfigs", "kubectl get eniconfigs -o yaml").optional() => [
+        ApiSource::new("crd.k8s.amazonaws.com", "v1alpha1", "ENIConfig", "eniconfigs"),
+    ];
+    // The API server answers, and keeps nothing. Who is asked about stands in aws-auth.
+    AccessReviews: AccessReview(SubjectAccessReview) =
+        Spec::new("SubjectAccessReviews", "kubectl create -f subjectaccessreview.yaml -o yaml") => [
+        ApiSource::new("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews").created(),
+    ];
+    // No object of a cluster: nodewhy asks AWS where it may.
+    AwsObservations: AwsObservation(AwsObservation) = Spec::new("answers of AWS", "nodewhy collect --aws").optional() => [];
+}
+
+const KARPENTER: &str = "app.kubernetes.io/name=karpenter";
+
+impl Input {
     /// What a user calls it.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Nodes => "Nodes",
-            Self::NodeClaims => "NodeClaims",
-            Self::NodePools => "NodePools",
-            Self::NodeClasses => "EC2NodeClasses",
-            Self::AwsAuth => "ConfigMap kube-system/aws-auth",
-            Self::Events => "Events",
-            Self::CertificateSigningRequests => "CertificateSigningRequests",
-            Self::Pods => "Pods",
-            Self::DaemonSets => "DaemonSets",
-            Self::Deployments => "Karpenter's Deployment",
-            Self::ServiceAccounts => "Karpenter's ServiceAccount",
-            Self::EniConfigs => "ENIConfigs",
-            Self::AccessReviews => "SubjectAccessReviews",
-            Self::AwsObservations => "answers of AWS",
-        }
+        self.spec().name
     }
 
     /// The command that shows it.
     #[must_use]
     pub const fn command(self) -> &'static str {
-        match self {
-            Self::Nodes => "kubectl get nodes -o yaml",
-            Self::NodeClaims => "kubectl get nodeclaims -o yaml",
-            Self::NodePools => "kubectl get nodepools -o yaml",
-            Self::NodeClasses => "kubectl get ec2nodeclasses -o yaml",
-            Self::AwsAuth => "kubectl get configmap -n kube-system aws-auth -o yaml",
-            Self::Events => "kubectl get events -A -o yaml",
-            Self::CertificateSigningRequests => "kubectl get csr -o yaml",
-            Self::Pods => "kubectl get pods -n kube-system -o yaml",
-            Self::DaemonSets => "kubectl get daemonsets -A -o yaml",
-            Self::Deployments => "kubectl get deployments -A -l app.kubernetes.io/name=karpenter -o yaml",
-            Self::ServiceAccounts => "kubectl get serviceaccounts -A -l app.kubernetes.io/name=karpenter -o yaml",
-            Self::EniConfigs => "kubectl get eniconfigs -o yaml",
-            Self::AccessReviews => "kubectl create -f subjectaccessreview.yaml -o yaml",
-            Self::AwsObservations => "nodewhy collect --aws",
-        }
+        self.spec().command
     }
 
     /// Whether clusters without this kind are as good as others: it belongs to an add-on.
     #[must_use]
     pub const fn may_be_absent(self) -> bool {
-        matches!(self, Self::EniConfigs | Self::AwsObservations)
+        self.spec().may_be_absent
     }
 
     /// Where its objects are in a cluster. Watches, RBAC and readiness follow from this.
     #[must_use]
-    pub const fn sources(self) -> &'static [Source] {
-        const KARPENTER: &str = "app.kubernetes.io/name=karpenter";
-        match self {
-            Self::Nodes => const { &[Source::new("", "v1", "Node", "nodes")] },
-            Self::NodeClaims => const { &[Source::new("karpenter.sh", "v1", "NodeClaim", "nodeclaims")] },
-            Self::NodePools => const { &[Source::new("karpenter.sh", "v1", "NodePool", "nodepools")] },
-            Self::NodeClasses => const { &[Source::new("karpenter.k8s.aws", "v1", "EC2NodeClass", "ec2nodeclasses")] },
-            Self::AwsAuth => const { &[Source::new("", "v1", "ConfigMap", "configmaps").only("kube-system", "aws-auth")] },
-            // Events about Pods are most of a cluster's events: only the reasons that a rule reads.
-            Self::Events => {
-                const {
-                    &[
-                        Source::new("", "v1", "Event", "events").fields("involvedObject.kind=NodeClaim"),
-                        Source::new("", "v1", "Event", "events").fields("involvedObject.kind=Node"),
-                        Source::new("", "v1", "Event", "events").fields("involvedObject.kind=DaemonSet"),
-                        Source::new("", "v1", "Event", "events").fields("involvedObject.kind=Pod,reason=FailedCreatePodSandBox"),
-                        Source::new("", "v1", "Event", "events").fields("involvedObject.kind=Pod,reason=MissingIAMPermissions"),
-                    ]
-                }
-            }
-            Self::CertificateSigningRequests => {
-                const { &[Source::new("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests")] }
-            }
-            // All pods of a cluster are too many: those of a stuck machine are listed when a rule wants them.
-            Self::Pods => const { &[Source::new("", "v1", "Pod", "pods").listed()] },
-            Self::DaemonSets => const { &[Source::new("apps", "v1", "DaemonSet", "daemonsets")] },
-            Self::Deployments => const { &[Source::new("apps", "v1", "Deployment", "deployments").labels(KARPENTER)] },
-            Self::ServiceAccounts => const { &[Source::new("", "v1", "ServiceAccount", "serviceaccounts").labels(KARPENTER)] },
-            // amazon-vpc-cni-k8s v1.20.4 config/master/aws-k8s-cni.yaml
-            Self::EniConfigs => const { &[Source::new("crd.k8s.amazonaws.com", "v1alpha1", "ENIConfig", "eniconfigs")] },
-            // The API server answers, and keeps nothing. Who is asked about stands in aws-auth.
-            Self::AccessReviews => {
-                const { &[Source::new("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews").created()] }
-            }
-            // No object of a cluster: nodewhy asks AWS where it may.
-            Self::AwsObservations => &[],
-        }
+    pub const fn sources(self) -> &'static [ApiSource] {
+        self.spec().sources
     }
 }
 
 /// One kind of object in a cluster, and which of its objects are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Source {
+pub struct ApiSource {
     pub group: &'static str,
     pub version: &'static str,
     pub kind: &'static str,
@@ -154,7 +189,13 @@ pub struct Source {
     pub verbs: &'static [&'static str],
 }
 
-impl Source {
+impl ApiSource {
+    /// `v1`, `apps/v1`.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+    }
+
     const fn new(group: &'static str, version: &'static str, kind: &'static str, plural: &'static str) -> Self {
         Self { group, version, kind, plural, only: None, fields: None, labels: None, watched: true, verbs: &["list", "watch"] }
     }
@@ -187,27 +228,8 @@ impl Source {
     }
 }
 
-/// One foreign object, read.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Object {
-    Node(Node),
-    NodeClaim(NodeClaim),
-    NodePool(NodePool),
-    NodeClass(NodeClass),
-    AwsAuth(AwsAuthConfigMap),
-    Event(Event),
-    CertificateSigningRequest(CertificateSigningRequest),
-    Pod(Pod),
-    DaemonSet(DaemonSet),
-    Deployment(Deployment),
-    ServiceAccount(ServiceAccount),
-    EniConfig(EniConfig),
-    AccessReview(SubjectAccessReview),
-    AwsObservation(AwsObservation),
-}
-
 /// What an object says it is.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TypeMeta {
     pub api_version: String,
@@ -279,70 +301,19 @@ impl TypeMeta {
 }
 
 impl Object {
-    /// Reads an object of the given input. The error is the format's own, which names the field.
-    pub fn read<'de, D: Deserializer<'de>>(input: Input, from: D) -> Result<Self, D::Error> {
-        Ok(match input {
-            Input::Nodes => Self::Node(Deserialize::deserialize(from)?),
-            Input::NodeClaims => Self::NodeClaim(Deserialize::deserialize(from)?),
-            Input::NodePools => Self::NodePool(Deserialize::deserialize(from)?),
-            Input::NodeClasses => Self::NodeClass(Deserialize::deserialize(from)?),
-            Input::AwsAuth => Self::AwsAuth(Deserialize::deserialize(from)?),
-            Input::Events => Self::Event(Deserialize::deserialize(from)?),
-            Input::CertificateSigningRequests => Self::CertificateSigningRequest(Deserialize::deserialize(from)?),
-            Input::Pods => Self::Pod(Deserialize::deserialize(from)?),
-            Input::DaemonSets => Self::DaemonSet(Deserialize::deserialize(from)?),
-            Input::Deployments => Self::Deployment(Deserialize::deserialize(from)?),
-            Input::ServiceAccounts => Self::ServiceAccount(Deserialize::deserialize(from)?),
-            Input::EniConfigs => Self::EniConfig(Deserialize::deserialize(from)?),
-            Input::AccessReviews => Self::AccessReview(Deserialize::deserialize(from)?),
-            Input::AwsObservations => Self::AwsObservation(Deserialize::deserialize(from)?),
-        })
-    }
-
     /// Reads a JSON value of the given input.
     pub fn from_value(input: Input, value: serde_json::Value) -> Result<Self, serde_json::Error> {
         Self::read(input, value)
     }
 
-    /// Which input it belongs to.
+    /// What it is written as: an Event as one of core/v1, as its fields are, and a node class as what it was read as.
     #[must_use]
-    pub const fn input(&self) -> Input {
-        match self {
-            Self::Node(_) => Input::Nodes,
-            Self::NodeClaim(_) => Input::NodeClaims,
-            Self::NodePool(_) => Input::NodePools,
-            Self::NodeClass(_) => Input::NodeClasses,
-            Self::AwsAuth(_) => Input::AwsAuth,
-            Self::Event(_) => Input::Events,
-            Self::CertificateSigningRequest(_) => Input::CertificateSigningRequests,
-            Self::Pod(_) => Input::Pods,
-            Self::DaemonSet(_) => Input::DaemonSets,
-            Self::Deployment(_) => Input::Deployments,
-            Self::ServiceAccount(_) => Input::ServiceAccounts,
-            Self::EniConfig(_) => Input::EniConfigs,
-            Self::AccessReview(_) => Input::AccessReviews,
-            Self::AwsObservation(_) => Input::AwsObservations,
-        }
-    }
-
-    /// Its metadata.
-    #[must_use]
-    pub const fn meta(&self) -> &crate::objects::Meta {
-        match self {
-            Self::Node(o) => &o.metadata,
-            Self::NodeClaim(o) => &o.metadata,
-            Self::NodePool(o) => &o.metadata,
-            Self::NodeClass(o) => &o.metadata,
-            Self::AwsAuth(o) => &o.metadata,
-            Self::Event(o) => &o.metadata,
-            Self::CertificateSigningRequest(o) => &o.metadata,
-            Self::Pod(o) => &o.metadata,
-            Self::DaemonSet(o) => &o.metadata,
-            Self::Deployment(o) => &o.metadata,
-            Self::ServiceAccount(o) => &o.metadata,
-            Self::EniConfig(o) => &o.metadata,
-            Self::AccessReview(o) => &o.metadata,
-            Self::AwsObservation(o) => &o.metadata,
+    pub fn type_meta(&self) -> TypeMeta {
+        let type_ = |api_version: String, kind: &str| TypeMeta { api_version, kind: kind.to_owned() };
+        match (self, self.input().sources()) {
+            (Self::NodeClass(class), _) => type_(class.api_version.clone(), &class.kind),
+            (_, [source, ..]) => type_(source.api_version(), source.kind),
+            (_, []) => type_("nodewhy.dev/v1alpha1".to_owned(), "AwsObservation"),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use arcstr::ArcStr;
 use serde::de::Visitor;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Borrow;
 use std::collections::HashSet;
 use std::fmt;
@@ -135,6 +135,12 @@ impl PartialEq<Interned> for String {
 impl PartialEq<String> for Interned {
     fn eq(&self, other: &String) -> bool {
         self.as_str() == other
+    }
+}
+
+impl Serialize for Interned {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self)
     }
 }
 

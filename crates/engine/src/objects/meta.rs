@@ -1,16 +1,19 @@
 //! What every kind shares: metadata, conditions, taints.
 
 use super::quote::steady;
-use super::{Pairs, Volatile, nullable};
+use super::{Pairs, Volatile, masked, nullable};
 use crate::objects::intern::Interned;
+use crate::remediation::guard;
+use crate::upstream::karpenter;
 use chrono::{DateTime, Utc};
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::json;
 use std::borrow::Cow;
 use std::fmt;
 
 /// `metadata`, without what no rule reads.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Meta {
     #[serde(deserialize_with = "nullable")]
@@ -32,6 +35,11 @@ pub struct Meta {
     #[serde(deserialize_with = "nullable")]
     pub managed_fields: ManagedFields,
 }
+
+/// The annotations that rules read; beside them the one that the VPC CNI is told to look for (`ENI_CONFIG_ANNOTATION_DEF`). What others
+/// write into annotations does not leave the cluster.
+pub const ANNOTATIONS: [&str; 5] =
+    [karpenter::CLASS_HASH, "eks.amazonaws.com/role-arn", "k8s.amazonaws.com/eniConfig", "karpenter.sh/do-not-disrupt", guard::PAUSE];
 
 impl Meta {
     #[must_use]
@@ -61,7 +69,7 @@ pub struct Written {
 }
 
 /// The entries of `managedFields` that tell something: those that own the taint list or the object's content.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct ManagedFields(pub Box<[ManagedField]>);
 
 impl<'de> Deserialize<'de> for ManagedFields {
@@ -72,7 +80,7 @@ impl<'de> Deserialize<'de> for ManagedFields {
 }
 
 /// One owner reference.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Owner {
     pub kind: Interned,
@@ -124,8 +132,20 @@ impl<'de> Deserialize<'de> for ManagedField {
     }
 }
 
+/// As the API server would write an entry of which this much is known.
+impl Serialize for ManagedField {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let spec = if self.owns_taints { json!({"f:taints": {}}) } else { json!({}) };
+        let mut entry = json!({"manager": self.manager, "time": self.time, "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": spec}});
+        if !self.owns_content {
+            entry["subresource"] = json!("status");
+        }
+        entry.serialize(serializer)
+    }
+}
+
 /// One entry of `status.conditions`.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
     #[serde(rename = "type", deserialize_with = "nullable")]
@@ -134,7 +154,7 @@ pub struct Condition {
     pub status: Interned,
     #[serde(deserialize_with = "nullable")]
     pub reason: Interned,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", serialize_with = "masked")]
     pub message: Interned,
     pub last_transition_time: Option<DateTime<Utc>>,
     pub last_heartbeat_time: Volatile<Option<DateTime<Utc>>>,
@@ -180,7 +200,7 @@ pub fn conditions<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Co
 }
 
 /// A taint on a Node, a NodePool or a NodeClaim.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Taint {
     #[serde(deserialize_with = "nullable")]

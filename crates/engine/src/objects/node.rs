@@ -2,9 +2,9 @@
 
 use super::{Condition, Meta, Pairs, Taint, conditions, nullable};
 use crate::objects::intern::Interned;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Node {
     pub metadata: Meta,
@@ -14,7 +14,7 @@ pub struct Node {
     pub status: NodeStatus,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSpec {
     #[serde(rename = "providerID", deserialize_with = "nullable")]
@@ -25,7 +25,7 @@ pub struct NodeSpec {
     pub unschedulable: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeStatus {
     #[serde(deserialize_with = "nullable")]
@@ -38,7 +38,7 @@ pub struct NodeStatus {
     pub node_info: NodeInfo,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Address {
     #[serde(rename = "type", deserialize_with = "nullable")]
@@ -47,7 +47,7 @@ pub struct Address {
     pub address: Interned,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeInfo {
     #[serde(deserialize_with = "nullable")]

@@ -3,9 +3,9 @@
 use super::{Condition, Meta, Pairs, Taint, conditions, nullable};
 use crate::objects::intern::Interned;
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct NodeClaim {
     pub metadata: Meta,
@@ -15,7 +15,7 @@ pub struct NodeClaim {
     pub status: NodeClaimStatus,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeClaimSpec {
     #[serde(deserialize_with = "nullable")]
@@ -31,7 +31,7 @@ pub struct NodeClaimSpec {
     pub expire_after: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeClassRef {
     #[serde(deserialize_with = "nullable")]
@@ -42,7 +42,7 @@ pub struct NodeClassRef {
     pub name: Interned,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Requirement {
     #[serde(deserialize_with = "nullable")]
@@ -53,14 +53,14 @@ pub struct Requirement {
     pub values: Box<[Interned]>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Resources {
     #[serde(deserialize_with = "nullable")]
     pub requests: Pairs,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeClaimStatus {
     #[serde(deserialize_with = "nullable")]

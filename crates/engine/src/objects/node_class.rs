@@ -1,13 +1,13 @@
 //! karpenter.k8s.aws/v1 EC2NodeClass, and any other node class as far as it goes: conditions only.
 
-use super::{Condition, Meta, Requirement, conditions, nullable};
+use super::{Condition, Meta, Requirement, conditions, masked_by_line, masked_values, nullable};
 use crate::objects::intern::Interned;
 use readers::userdata::Family;
 use readers::userdata::image_name;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeClass {
     pub api_version: String,
@@ -19,7 +19,7 @@ pub struct NodeClass {
     pub status: NodeClassStatus,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeClassSpec {
     pub ami_family: Option<String>,
@@ -31,9 +31,10 @@ pub struct NodeClassSpec {
     pub security_group_selector_terms: Vec<SelectorTerm>,
     pub role: Option<String>,
     pub instance_profile: Option<String>,
+    #[serde(serialize_with = "masked_by_line")]
     pub user_data: Option<String>,
     /// The kubelet's settings, as written: Karpenter hands them on by name.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", serialize_with = "masked_values")]
     pub kubelet: BTreeMap<String, serde_json::Value>,
     #[serde(deserialize_with = "nullable")]
     pub metadata_options: MetadataOptions,
@@ -41,7 +42,7 @@ pub struct NodeClassSpec {
     pub block_device_mappings: Vec<BlockDevice>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AmiTerm {
     pub alias: Option<String>,
@@ -55,7 +56,7 @@ pub struct AmiTerm {
 }
 
 /// A subnet or security group selector term.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct SelectorTerm {
     pub id: Option<String>,
@@ -64,21 +65,21 @@ pub struct SelectorTerm {
     pub tags: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MetadataOptions {
     pub http_put_response_hop_limit: Option<i64>,
     pub http_endpoint: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BlockDevice {
     pub device_name: Option<String>,
     pub ebs: Option<Ebs>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Ebs {
     pub volume_size: Option<String>,
@@ -87,7 +88,7 @@ pub struct Ebs {
     pub kms_key_id: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeClassStatus {
     #[serde(deserialize_with = "nullable")]
@@ -101,7 +102,7 @@ pub struct NodeClassStatus {
     pub instance_profile: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Subnet {
     #[serde(deserialize_with = "nullable")]
@@ -110,7 +111,7 @@ pub struct Subnet {
     pub zone: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct SecurityGroup {
     #[serde(deserialize_with = "nullable")]
@@ -119,7 +120,7 @@ pub struct SecurityGroup {
     pub name: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Ami {
     #[serde(deserialize_with = "nullable")]

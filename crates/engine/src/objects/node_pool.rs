@@ -2,9 +2,9 @@
 
 use super::{Condition, Meta, NodeClassRef, Requirement, Taint, conditions, nullable};
 use crate::objects::intern::Interned;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct NodePool {
     pub metadata: Meta,
@@ -14,14 +14,14 @@ pub struct NodePool {
     pub status: NodePoolStatus,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct NodePoolSpec {
     #[serde(deserialize_with = "nullable")]
     pub template: Template,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Template {
     #[serde(deserialize_with = "nullable")]
@@ -30,7 +30,7 @@ pub struct Template {
     pub spec: TemplateSpec,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TemplateSpec {
     #[serde(deserialize_with = "nullable")]
@@ -43,7 +43,7 @@ pub struct TemplateSpec {
     pub startup_taints: Vec<Taint>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct NodePoolStatus {
     #[serde(deserialize_with = "nullable")]

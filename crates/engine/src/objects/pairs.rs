@@ -2,7 +2,7 @@
 
 use crate::objects::intern::Interned;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt::{self, Write};
 
 /// Texts by their keys. Each is stored with its key as one word, `team=platform`, for most pairs are many machines'; no key
@@ -53,6 +53,12 @@ impl Pairs {
 impl<'t> FromIterator<(&'t str, &'t str)> for Pairs {
     fn from_iter<I: IntoIterator<Item = (&'t str, &'t str)>>(pairs: I) -> Self {
         Self::of(pairs.into_iter().map(|(key, text)| format!("{key}={text}").into()).collect())
+    }
+}
+
+impl Serialize for Pairs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
     }
 }
 

@@ -1,11 +1,11 @@
 //! What passes without the object saying anything new.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 
 /// A value that is told anew with each report: the version of an object, a kubelet's heartbeat. Two states of an object that differ in it
 /// alone are equal, so no verdict may depend on it.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct Volatile<T>(T);
 

@@ -1,12 +1,12 @@
 //! Pods and what makes them: DaemonSets and Deployments.
 
 use super::quote::steady;
-use super::{Affinity, Condition, Meta, Taint, conditions, nullable};
+use super::{Affinity, Condition, Meta, Taint, conditions, masked, nullable};
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Pod {
     pub metadata: Meta,
@@ -16,7 +16,7 @@ pub struct Pod {
     pub status: PodStatus,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
     #[serde(deserialize_with = "nullable")]
@@ -37,18 +37,39 @@ pub struct PodSpec {
     pub host_network: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Container {
     #[serde(deserialize_with = "nullable")]
     pub name: String,
     #[serde(deserialize_with = "nullable")]
     pub image: String,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "environment")]
     pub env: Vec<EnvVar>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+/// The environment variables that rules read, of Karpenter, of the VPC CNI, and of pods that call AWS. All others are left out where an
+/// object is read, for they hold what is nobody's business.
+const ENVIRONMENT: [&str; 11] = [
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_ROLE_ARN",
+    "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG",
+    "CLUSTER_CA_BUNDLE",
+    "CLUSTER_ENDPOINT",
+    "CLUSTER_NAME",
+    "ENABLE_POD_ENI",
+    "ENI_CONFIG_ANNOTATION_DEF",
+    "ENI_CONFIG_LABEL_DEF",
+    "FEATURE_GATES",
+    "RESERVED_ENIS",
+];
+
+fn environment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<EnvVar>, D::Error> {
+    let all: Vec<EnvVar> = nullable(deserializer)?;
+    Ok(all.into_iter().filter(|variable| ENVIRONMENT.contains(&variable.name.as_str())).collect())
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct EnvVar {
     #[serde(deserialize_with = "nullable")]
@@ -57,7 +78,7 @@ pub struct EnvVar {
     pub value: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Toleration {
     #[serde(deserialize_with = "nullable")]
@@ -84,14 +105,14 @@ impl Toleration {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodStatus {
     #[serde(deserialize_with = "nullable")]
     pub phase: String,
     #[serde(deserialize_with = "nullable")]
     pub reason: String,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", serialize_with = "masked")]
     pub message: String,
     #[serde(deserialize_with = "nullable")]
     pub conditions: Vec<Condition>,
@@ -101,7 +122,7 @@ pub struct PodStatus {
     pub init_container_statuses: Vec<ContainerStatus>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerStatus {
     #[serde(deserialize_with = "nullable")]
@@ -116,28 +137,28 @@ pub struct ContainerStatus {
     pub last_state: ContainerState,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct ContainerState {
     pub waiting: Option<Waiting>,
     pub terminated: Option<Terminated>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Waiting {
     #[serde(deserialize_with = "nullable")]
     pub reason: String,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", serialize_with = "masked")]
     pub message: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Terminated {
     #[serde(deserialize_with = "nullable")]
     pub reason: String,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", serialize_with = "masked")]
     pub message: String,
     pub exit_code: Option<i64>,
     pub finished_at: Option<DateTime<Utc>>,
@@ -180,21 +201,21 @@ fn join(reason: &str, messages: &[&str]) -> String {
 }
 
 /// The part of a workload that says what its pods look like.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Workload {
     #[serde(deserialize_with = "nullable")]
     pub template: PodTemplate,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct PodTemplate {
     #[serde(deserialize_with = "nullable")]
     pub spec: PodSpec,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct DaemonSet {
     pub metadata: Meta,
@@ -204,7 +225,7 @@ pub struct DaemonSet {
     pub status: DaemonSetStatus,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DaemonSetStatus {
     #[serde(deserialize_with = "nullable")]
@@ -238,7 +259,7 @@ impl DaemonSet {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Deployment {
     pub metadata: Meta,
@@ -248,7 +269,7 @@ pub struct Deployment {
     pub status: DeploymentStatus,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct DeploymentSpec {
     pub replicas: Option<u32>,
@@ -256,7 +277,7 @@ pub struct DeploymentSpec {
     pub template: PodTemplate,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeploymentStatus {
     #[serde(deserialize_with = "nullable")]
