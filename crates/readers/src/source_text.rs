@@ -182,7 +182,7 @@ const fn is_base64(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '_' | '-')
 }
 
-/// What an ARN is made of: it names a thing and is no secret, however long it is.
+/// What an ARN is made of. It names a thing and is no secret, however long it is.
 const fn in_arn(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, ':' | '/' | '_' | '-' | '.' | '@' | '+' | '*')
 }

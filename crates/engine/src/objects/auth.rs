@@ -1,6 +1,7 @@
 //! What says who a kubelet is and what it may do: the aws-auth ConfigMap, CertificateSigningRequests, ServiceAccounts, SubjectAccessReviews.
 
 use super::{Condition, Meta, conditions, masked, masked_by_line, nullable};
+use crate::upstream::credentials;
 use serde::{Deserialize, Serialize};
 
 /// The ConfigMap kube-system/aws-auth.
@@ -96,7 +97,7 @@ impl ServiceAccount {
     /// The IAM role of IRSA.
     #[must_use]
     pub fn role_arn(&self) -> Option<&str> {
-        self.metadata.annotation("eks.amazonaws.com/role-arn")
+        self.metadata.annotation(credentials::ROLE_ARN)
     }
 }
 

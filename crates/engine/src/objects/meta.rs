@@ -4,7 +4,7 @@ use super::quote::steady;
 use super::{Pairs, Volatile, masked, nullable};
 use crate::objects::intern::Interned;
 use crate::remediation::guard;
-use crate::upstream::karpenter;
+use crate::upstream::{credentials, karpenter, vpc_cni};
 use chrono::{DateTime, Utc};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -39,7 +39,7 @@ pub struct Meta {
 /// The annotations that rules read; beside them the one that the VPC CNI is told to look for (`ENI_CONFIG_ANNOTATION_DEF`). What others
 /// write into annotations does not leave the cluster.
 pub const ANNOTATIONS: [&str; 5] =
-    [karpenter::CLASS_HASH, "eks.amazonaws.com/role-arn", "k8s.amazonaws.com/eniConfig", "karpenter.sh/do-not-disrupt", guard::PAUSE];
+    [karpenter::CLASS_HASH, karpenter::DO_NOT_DISRUPT, credentials::ROLE_ARN, vpc_cni::ENI_CONFIG, guard::PAUSE];
 
 impl Meta {
     #[must_use]
@@ -136,7 +136,7 @@ impl<'de> Deserialize<'de> for ManagedField {
 impl Serialize for ManagedField {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let spec = if self.owns_taints { json!({"f:taints": {}}) } else { json!({}) };
-        let mut entry = json!({"manager": self.manager, "time": self.time, "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": spec}});
+        let mut entry = json!({"manager": self.manager, "time": self.time, "fieldsV1": {"f:spec": spec}});
         if !self.owns_content {
             entry["subresource"] = json!("status");
         }

@@ -16,6 +16,8 @@ pub const UNINITIALIZED_TAINT: &str = "node.cloudprovider.kubernetes.io/uninitia
 
 /// What the class said when the NodeClaim was made. karpenter-provider-aws pkg/apis/v1/labels.go (v1.14.1).
 pub const CLASS_HASH: &str = "karpenter.k8s.aws/ec2nodeclass-hash";
+/// core pkg/apis/v1/labels.go (v1.14.3); of pods too.
+pub const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
 
 /// core pkg/controllers/nodeclaim/lifecycle/liveness.go `registrationTimeout`: a constant in every version.
 pub const REGISTRATION_TIMEOUT: TimeDelta = TimeDelta::minutes(15);

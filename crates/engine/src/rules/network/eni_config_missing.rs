@@ -25,8 +25,7 @@ pub static RULE: Rule = Rule {
 /// Source: amazon-vpc-cni-k8s v1.20.4 pkg/eniconfig/eniconfig.go `GetNodeSpecificENIConfigName`.
 fn wanted<'n>(set: &'n DaemonSet, node: &'n Node) -> (&'n str, Option<String>) {
     const EXTERNAL: &str = "vpc.amazonaws.com/externalEniConfig";
-    const DEFAULT_KEY: &str = "k8s.amazonaws.com/eniConfig";
-    let key = |env: &str| set.env(env).filter(|v| !v.is_empty()).unwrap_or(DEFAULT_KEY);
+    let key = |env: &str| set.env(env).filter(|v| !v.is_empty()).unwrap_or(vpc_cni::ENI_CONFIG);
     let (annotation, label) = (key("ENI_CONFIG_ANNOTATION_DEF"), key("ENI_CONFIG_LABEL_DEF"));
     let external = node.metadata.label(EXTERNAL).map(|name| (name, format!("label {EXTERNAL}")));
     let annotated = || node.metadata.annotation(annotation).map(|name| (name, format!("annotation {annotation}")));

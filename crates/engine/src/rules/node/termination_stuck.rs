@@ -6,6 +6,7 @@ use crate::case::{Case, timestamp};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Node, NodeClaim, Pod};
 use crate::rules::Rule;
+use crate::upstream::karpenter;
 use chrono::TimeDelta;
 
 pub static RULE: Rule = Rule {
@@ -21,7 +22,6 @@ pub static RULE: Rule = Rule {
 
 /// core pkg/apis/v1/labels.go (v1.14.3).
 const FINALIZER: &str = "karpenter.sh/termination";
-const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
 /// Far longer than any grace period that pods commonly have.
 const PODS_GO_WITHIN: TimeDelta = TimeDelta::minutes(30);
 
@@ -141,7 +141,7 @@ fn first_attachment(message: &str) -> Option<&str> {
 fn dead_kubelet(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
     let ready = node.condition("Ready").filter(|c| c.status == "Unknown")?;
     let deleted = |p: &&Pod| p.metadata.deletion_timestamp.is_some_and(|at| case.now - at > PODS_GO_WITHIN);
-    let meant = |p: &&Pod| p.metadata.annotation(DO_NOT_DISRUPT) != Some("true");
+    let meant = |p: &&Pod| p.metadata.annotation(karpenter::DO_NOT_DISRUPT) != Some("true");
     let pods: Vec<&Pod> = case.pods().filter(|p| p.daemon_set().is_none()).filter(deleted).filter(meant).collect();
     let first = pods.first()?;
     let others = match pods.len() {
