@@ -50,3 +50,22 @@ fn drop_nulls(value: &mut Value) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::objects::input::Input;
+
+    #[test]
+    fn the_annotation_that_the_vpc_cni_is_told_to_look_for_is_kept_and_others_are_not() {
+        let read = |input, value| Object::from_value(input, value).unwrap();
+        let env = json!([{"name": "ENI_CONFIG_ANNOTATION_DEF", "value": "acme.io/eni"}]);
+        let objects = [
+            read(Input::Nodes, json!({"metadata": {"name": "n", "annotations": {"acme.io/eni": "a", "acme.io/note": "hunter2"}}})),
+            read(Input::DaemonSets, json!({"metadata": {"name": "d"}, "spec": {"template": {"spec": {"containers": [{"env": env}]}}}})),
+        ];
+        let dump: Value = serde_json::from_str(&list(&objects).unwrap()).unwrap();
+        assert_eq!(dump["items"][0]["metadata"]["annotations"], json!({"acme.io/eni": "a"}));
+        assert_eq!((&dump["items"][0]["apiVersion"], &dump["items"][1]["apiVersion"]), (&json!("v1"), &json!("apps/v1")));
+    }
+}
