@@ -4,8 +4,8 @@
 //! is what was read of the cluster. Of annotations, which views keep whole, only those are written that rules ask for.
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use engine::objects::ANNOTATIONS;
 use engine::objects::input::Object;
+use engine::upstream::annotations;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub fn list(objects: &[Object], at: DateTime<Utc>) -> serde_json::Result<String>
         Object::DaemonSet(set) => set.env("ENI_CONFIG_ANNOTATION_DEF"),
         _ => None,
     });
-    let annotations: BTreeSet<&str> = ANNOTATIONS.into_iter().chain(told).collect();
+    let annotations: BTreeSet<&str> = annotations::READ.into_iter().chain(told).collect();
     let items: Vec<Value> = objects.iter().map(|object| disclosed(object, &annotations)).collect::<Result<_, _>>()?;
     let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
     Ok(json!({"apiVersion": "v1", "kind": "List", "metadata": {"annotations": {COLLECTED_AT: at}}, "items": items}).to_string() + "\n")
@@ -64,7 +64,7 @@ mod tests {
             read(Input::Nodes, json!({"metadata": {"name": "n", "annotations": {"acme.io/eni": "a", "acme.io/note": "hunter2"}}})),
             read(Input::DaemonSets, json!({"metadata": {"name": "d"}, "spec": {"template": {"spec": {"containers": [{"env": env}]}}}})),
         ];
-        let dump: Value = serde_json::from_str(&list(&objects).unwrap()).unwrap();
+        let dump: Value = serde_json::from_str(&list(&objects, DateTime::UNIX_EPOCH).unwrap()).unwrap();
         assert_eq!(dump["items"][0]["metadata"]["annotations"], json!({"acme.io/eni": "a"}));
         assert_eq!((&dump["items"][0]["apiVersion"], &dump["items"][1]["apiVersion"]), (&json!("v1"), &json!("apps/v1")));
     }

@@ -20,6 +20,9 @@ pub type Text = Cow<'static, str>;
 /// The field manager of every write, and the reporter of every Event.
 pub const FIELD_MANAGER: &str = "nodewhy";
 
+/// The annotation of a Node or NodePool that keeps nodewhy from removing taints there.
+pub const PAUSE_ANNOTATION: &str = "nodewhy.dev/pause-remediation";
+
 /// The label that carries the cause, so that `kubectl get ndx -l nodewhy.dev/cause=…` works.
 pub const CAUSE_LABEL: &str = "nodewhy.dev/cause";
 

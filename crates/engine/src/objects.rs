@@ -31,7 +31,7 @@ pub use auth::{AwsAuthConfigMap, AwsAuthData, CertificateSigningRequest, CsrStat
 pub use aws::{AccessEntry, Answer, AwsObservation, Checks, Console, ConsoleLine, EksCluster, Image, Instance, InstanceProfile, Refusal};
 pub use eni_config::EniConfig;
 pub use event::Event;
-pub use meta::{ANNOTATIONS, Condition, ManagedField, Meta, Owner, Taint, Written, conditions};
+pub use meta::{Condition, ManagedField, Meta, Owner, Taint, Written, conditions};
 pub use node::{Address, Node, NodeInfo, NodeSpec, NodeStatus};
 pub use node_claim::{NodeClaim, NodeClaimSpec, NodeClaimStatus, NodeClassRef, Requirement, Resources};
 pub use node_class::{

@@ -1,5 +1,6 @@
 //! What Karpenter, the VPC CNI, the cloud controller and other agents say and do, and when: each with its file and version upstream.
 
+pub mod annotations;
 pub mod cloud_controller;
 pub mod credentials;
 pub mod karpenter;

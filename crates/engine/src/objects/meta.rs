@@ -3,8 +3,6 @@
 use super::quote::steady;
 use super::{Pairs, Volatile, masked, nullable};
 use crate::objects::intern::Interned;
-use crate::remediation::guard;
-use crate::upstream::{credentials, karpenter, vpc_cni};
 use chrono::{DateTime, Utc};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -35,11 +33,6 @@ pub struct Meta {
     #[serde(deserialize_with = "nullable")]
     pub managed_fields: ManagedFields,
 }
-
-/// The annotations that rules read; beside them the one that the VPC CNI is told to look for (`ENI_CONFIG_ANNOTATION_DEF`). What others
-/// write into annotations does not leave the cluster.
-pub const ANNOTATIONS: [&str; 5] =
-    [karpenter::CLASS_HASH, karpenter::DO_NOT_DISRUPT, credentials::ROLE_ARN, vpc_cni::ENI_CONFIG, guard::PAUSE];
 
 impl Meta {
     #[must_use]

@@ -2,15 +2,12 @@
 
 use super::breaker::Tally;
 use super::{Limits, OptIn, REMOVING, exact_taint, remediated};
-use crate::api::{Confidence, NodeDiagnosis};
+use crate::api::{Confidence, NodeDiagnosis, PAUSE_ANNOTATION};
 use crate::objects::{Condition, Node, NodeClaim, NodePool};
 use crate::upstream::cloud_controller;
 use crate::upstream::karpenter::UNINITIALIZED_TAINT;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use std::net::IpAddr;
-
-/// On a Node or a NodePool: no taint is removed there, whatever its value but `false`.
-pub const PAUSE: &str = "nodewhy.dev/pause-remediation";
 
 /// The kubelet reports every 5 minutes, with up to half of that added at random: two reports missed are no chance.
 /// Source: kubernetes v1.36.3 pkg/kubelet/kubelet_node_status.go `calculateDelay`, `nodeStatusReportFrequency`.
@@ -122,11 +119,13 @@ pub fn admit(scene: &Scene) -> Result<(), Refusal> {
 
 fn not_paused(scene: &Scene) -> Result<(), String> {
     let paused = |value: Option<&str>| value.is_some_and(|v| v != "false");
-    if paused(scene.node.metadata.annotation(PAUSE)) {
-        return Err(format!("the Node has the annotation {PAUSE}"));
+    if paused(scene.node.metadata.annotation(PAUSE_ANNOTATION)) {
+        return Err(format!("the Node has the annotation {PAUSE_ANNOTATION}"));
     }
     match scene.pool {
-        Some(pool) if paused(pool.metadata.annotation(PAUSE)) => Err(format!("NodePool {} has the annotation {PAUSE}", pool.name())),
+        Some(pool) if paused(pool.metadata.annotation(PAUSE_ANNOTATION)) => {
+            Err(format!("NodePool {} has the annotation {PAUSE_ANNOTATION}", pool.name()))
+        }
         _ => Ok(()),
     }
 }

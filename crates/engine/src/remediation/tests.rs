@@ -205,9 +205,9 @@ type Break = fn(&mut Cluster, &mut Vec<NodeDiagnosis>);
 
 /// One guard is broken at a time, for each opt-in that it belongs to. Where a guard is a list of things, each of them is broken.
 const BROKEN: &[(&str, Break)] = &[
-    ("Paused", |c, _| c.node["metadata"]["annotations"][guard::PAUSE] = json!("true")),
-    ("Paused", |c, _| c.node["metadata"]["annotations"][guard::PAUSE] = json!("")),
-    ("Paused", |c, _| c.pool["metadata"]["annotations"][guard::PAUSE] = json!("until friday")),
+    ("Paused", |c, _| c.node["metadata"]["annotations"][crate::api::PAUSE_ANNOTATION] = json!("true")),
+    ("Paused", |c, _| c.node["metadata"]["annotations"][crate::api::PAUSE_ANNOTATION] = json!("")),
+    ("Paused", |c, _| c.pool["metadata"]["annotations"][crate::api::PAUSE_ANNOTATION] = json!("until friday")),
     ("NodePoolUnknown", |c, _| c.pool["metadata"]["name"] = json!("renamed")),
     ("NotProven", |_, d| d[0].status.as_mut().unwrap().confidence = crate::api::Confidence::Likely),
     ("NoFingerprint", |c, _| drop(c.node["metadata"]["labels"].as_object_mut().unwrap().remove(FINGERPRINT))),
@@ -292,7 +292,7 @@ fn every_guard_is_broken_once_and_stands_in_the_docs() {
 #[test]
 fn what_a_guard_does_not_mean_passes() {
     let passes: &[Break] = &[
-        |c, _| c.node["metadata"]["annotations"][guard::PAUSE] = json!("false"),
+        |c, _| c.node["metadata"]["annotations"][crate::api::PAUSE_ANNOTATION] = json!("false"),
         |c, _| c.node["status"]["conditions"][0]["lastHeartbeatTime"] = json!(stamp(-10)),
         |c, _| c.node["status"]["addresses"][0]["address"] = json!("2600:1f18::1"),
         |c, _| c.node["spec"]["taints"][0]["key"] = json!("node.kubernetes.io/memory-pressure"),
