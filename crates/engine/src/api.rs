@@ -76,6 +76,35 @@ pub struct NodeDiagnosisSpec {
     pub node_class: Option<Named>,
 }
 
+impl NodeDiagnosis {
+    /// How it ended; `None` while the machine is stuck.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.status.as_ref().and_then(|s| s.outcome)
+    }
+
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.outcome().is_none()
+    }
+
+    /// Ended for good: what recovered may fall ill again.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        matches!(self.outcome(), Some(Outcome::Terminated | Outcome::Deleted))
+    }
+
+    #[must_use]
+    pub fn cause(&self) -> Option<&str> {
+        self.status.as_ref().map(|s| &*s.cause)
+    }
+
+    #[must_use]
+    pub fn recurrences(&self) -> u32 {
+        self.status.as_ref().map_or(0, |s| s.recurrences)
+    }
+}
+
 /// A reference that survives the object it names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -89,6 +118,14 @@ pub struct ObjectRef {
     /// UID of the object, so that a new object of the same name is not mistaken for it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
+}
+
+impl ObjectRef {
+    /// Whether it is about the object of this UID. Objects without UID come from hands and tests: they are the same if their names are.
+    #[must_use]
+    pub fn stands_for(&self, uid: &str) -> bool {
+        self.uid.is_empty() || uid.is_empty() || self.uid == uid
+    }
 }
 
 /// A name and the UID it stood for.

@@ -88,7 +88,7 @@ impl<'w> Case<'w> {
     }
 
     fn of_claim(cluster: &'w ClusterState, claim: &'w NodeClaim, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
-        let nodes = nodes_of(cluster, claim);
+        let nodes = cluster.nodes_of(claim);
         let changed = |c: &Condition| cluster.reason_changed_at(claim.name(), &c.type_, &c.reason);
         let refused = || {
             let node = nodes.first().filter(|_| claim.is_true("Initialized") && claim.metadata.deletion_timestamp.is_none())?;
@@ -323,13 +323,6 @@ pub fn duration(delta: chrono::TimeDelta) -> String {
         (d, 0, ..) => format!("{d}d"),
         (d, h, ..) => format!("{d}d {h}h"),
     }
-}
-
-/// The Nodes of a claim: by providerID, else the one that it names.
-pub(crate) fn nodes_of<'w>(cluster: &'w ClusterState, claim: &NodeClaim) -> Vec<&'w Node> {
-    let id = &claim.status.provider_id;
-    let by_id: Vec<_> = if id.is_empty() { Vec::new() } else { cluster.nodes_with_provider_id(id).collect() };
-    if by_id.is_empty() { cluster.node(&claim.status.node_name).into_iter().collect() } else { by_id }
 }
 
 fn class_of<'w>(cluster: &'w ClusterState, reference: &crate::objects::NodeClassRef) -> Option<&'w ClassFacts> {

@@ -9,6 +9,7 @@ mod index;
 pub mod memo;
 mod reads;
 
+use crate::api::ObjectRef;
 use crate::cluster_state::class_members::ClassMembers;
 use crate::objects::input::{Input, Object};
 use crate::objects::intern::Interned;
@@ -40,6 +41,31 @@ pub enum Subject {
     Pool(String),
     /// A node class that is not ready, by kind and name.
     Class(String, String),
+}
+
+impl Subject {
+    /// The subject that a diagnosis names.
+    #[must_use]
+    pub fn of(reference: &ObjectRef) -> Option<Self> {
+        let name = reference.name.clone();
+        match reference.kind.as_str() {
+            "NodeClaim" => Some(Self::Claim(name)),
+            "Node" => Some(Self::Node(name)),
+            "NodePool" => Some(Self::Pool(name)),
+            kind if kind.ends_with("NodeClass") => Some(Self::Class(kind.to_owned(), name)),
+            _ => None,
+        }
+    }
+
+    /// The name of its NodeDiagnosis, also where it is gone.
+    #[must_use]
+    pub fn diagnosis_name(&self) -> String {
+        match self {
+            Self::Claim(name) | Self::Node(name) => name.clone(),
+            Self::Pool(name) => format!("nodepool-{name}"),
+            Self::Class(kind, name) => format!("{}-{name}", kind.to_ascii_lowercase()),
+        }
+    }
 }
 
 /// What a change may have altered.
@@ -589,6 +615,25 @@ impl ClusterState {
 
     fn nodes_under(&self, id: &str) -> impl Iterator<Item = &Node> + use<'_> {
         self.nodes_by_provider_id.under(id).filter_map(|name| self.node(name))
+    }
+
+    /// The Nodes of a claim: by providerID, else the one that it names.
+    #[must_use]
+    pub fn nodes_of(&self, claim: &NodeClaim) -> Vec<&Node> {
+        let id = &claim.status.provider_id;
+        let by_id: Vec<_> = if id.is_empty() { Vec::new() } else { self.nodes_with_provider_id(id).collect() };
+        if by_id.is_empty() { self.node(&claim.status.node_name).into_iter().collect() } else { by_id }
+    }
+
+    /// The UID of the object of that name.
+    #[must_use]
+    pub fn uid_of(&self, subject: &Subject) -> Option<&str> {
+        Some(match subject {
+            Subject::Claim(name) => &self.claim(name)?.metadata.uid,
+            Subject::Node(name) => &self.node(name)?.metadata.uid,
+            Subject::Pool(name) => &self.pool(name)?.metadata.uid,
+            Subject::Class(kind, name) => &self.class(kind, name)?.class.metadata.uid,
+        })
     }
 
     /// The NodeClaim whose machine this Node is.

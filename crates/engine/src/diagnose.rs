@@ -13,7 +13,7 @@ use crate::api::{
 use crate::case::deletion_reason;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::{self, Thresholds};
-use crate::case::{Case, duration, nodes_of};
+use crate::case::{Case, duration};
 use crate::cluster_state::{ClusterState, Subject};
 use crate::objects::input::Input;
 use crate::rules::{self, Rule};
@@ -116,7 +116,7 @@ fn follows_a_stuck_sibling(case: &Case, thresholds: &Thresholds) -> bool {
     let Some(overdue) = case.now.checked_sub_signed(stage::least_patience(case.stage(), thresholds)) else { return false };
     case.stage() != Stage::Ready
         && case.unfinished_siblings(case.wait.since.min(overdue)).any(|sibling| {
-            let wait = stage::claim_wait(sibling, &nodes_of(case.cluster, sibling), |_| None, thresholds);
+            let wait = stage::claim_wait(sibling, &case.cluster.nodes_of(sibling), |_| None, thresholds);
             wait.is_some_and(|wait| {
                 wait.stage == case.stage()
                     && wait.since <= case.wait.since
@@ -200,16 +200,13 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
     diagnosis.metadata.labels = Some(labels);
     diagnosis.status = Some(status);
     // What hangs in its deletion has not ended yet.
-    let deleted = case.claim.filter(|_| case.stage() != Stage::Terminate).and_then(|c| c.metadata.deletion_timestamp);
-    if let Some(deleted) = deleted {
-        let why = case.claim.and_then(|claim| deletion_reason::reason(case.cluster, claim, deleted));
-        close(&mut diagnosis, ended(case, deleted), deleted, why.as_deref());
+    if let Some(claim) = case.claim.filter(|_| case.stage() != Stage::Terminate)
+        && let Some(deleted) = claim.metadata.deletion_timestamp
+    {
+        let why = deletion_reason::reason(case.cluster, claim, deleted);
+        close(&mut diagnosis, stage::outcome(claim, deleted), deleted, why.as_deref());
     }
     diagnosis
-}
-
-fn ended(case: &Case, deleted: DateTime<Utc>) -> Outcome {
-    if case.claim.is_some_and(|c| stage::timed_out(c, deleted)) { Outcome::Terminated } else { Outcome::Deleted }
 }
 
 /// Marks a diagnosis as ended; `why` says by which design, where it is known.

@@ -3,7 +3,7 @@
 //! A rule only ever explains a machine that is stuck here. A machine that passes its stages in time has no diagnosis, whatever
 //! conditions, taints or noisy events it carries.
 
-use crate::api::{Evidence, Stage};
+use crate::api::{Evidence, Outcome, Stage};
 use crate::objects::{Condition, Event, Node, NodeClaim, NodeClass, NodePool, Taint};
 use crate::upstream::cloud_controller;
 use crate::upstream::karpenter::{self, UNINITIALIZED_TAINT, UNREGISTERED_TAINT};
@@ -467,6 +467,12 @@ pub fn timed_out(claim: &NodeClaim, deleted: DateTime<Utc>) -> bool {
         (since("Launched"), karpenter::LAUNCH_TIMEOUT)
     };
     deleted - began >= timeout
+}
+
+/// How a claim that was deleted then ends.
+#[must_use]
+pub fn outcome(claim: &NodeClaim, deleted: DateTime<Utc>) -> Outcome {
+    if timed_out(claim, deleted) { Outcome::Terminated } else { Outcome::Deleted }
 }
 
 /// Deleted before any instance existed: Karpenter gives up at once on lack of capacity and on a node class that is not ready.

@@ -1,6 +1,5 @@
 //! What was said: the diagnoses by name, and by what they have in common. How many of those that ended are kept, and for how long.
 
-use super::{cause, is_open};
 use crate::api::NodeDiagnosis;
 use crate::remediation;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -33,7 +32,7 @@ pub(super) struct Incident {
 impl Incident {
     pub(super) fn of(diagnosis: &NodeDiagnosis) -> Self {
         Self {
-            cause: cause(diagnosis).unwrap_or_default().to_owned(),
+            cause: diagnosis.cause().unwrap_or_default().to_owned(),
             node_pool: diagnosis.spec.node_pool.as_ref().map(|p| p.name.clone()),
             node_class: diagnosis.spec.node_class.as_ref().map(|c| c.name.clone()),
         }
@@ -41,12 +40,12 @@ impl Incident {
 }
 
 /// The order in which machines fell ill: how many did before, then the end, then the name.
-type Place = (u32, Option<DateTime<Utc>>, String);
+type Rank = (u32, Option<DateTime<Utc>>, String);
 
 #[derive(Debug, Default)]
 struct Members {
     open: BTreeSet<String>,
-    ended: BTreeSet<Place>,
+    ended: BTreeSet<Rank>,
     /// Machines so far. It is the last member's `recurrences` and one, so a restart finds it in the objects.
     machines: u32,
 }
@@ -112,14 +111,14 @@ impl History {
         let Some(name) = diagnosis.metadata.name.clone() else { return };
         let incident = Incident::of(&diagnosis);
         // Counted before it is taken out: it may be the only member.
-        let machines = self.machines(&incident).max(recurrences(&diagnosis).saturating_add(1));
+        let machines = self.machines(&incident).max(diagnosis.recurrences().saturating_add(1));
         self.remove(&name);
         let members = self.incidents.entry(incident.clone()).or_default();
         members.machines = machines;
-        if is_open(&diagnosis) {
+        if diagnosis.is_open() {
             members.open.insert(name.clone());
         } else {
-            members.ended.insert(place(&diagnosis, &name));
+            members.ended.insert(rank(&diagnosis, &name));
             if let Some(at) = ended_at(&diagnosis) {
                 self.by_end.insert((at, name.clone()));
             }
@@ -138,7 +137,7 @@ impl History {
         let incident = Incident::of(&diagnosis);
         if let Some(members) = self.incidents.get_mut(&incident) {
             members.open.remove(name);
-            members.ended.remove(&place(&diagnosis, name));
+            members.ended.remove(&rank(&diagnosis, name));
             if members.open.is_empty() && members.ended.is_empty() {
                 self.incidents.remove(&incident);
             }
@@ -167,14 +166,10 @@ impl History {
     }
 }
 
-pub(super) fn recurrences(diagnosis: &NodeDiagnosis) -> u32 {
-    diagnosis.status.as_ref().map_or(0, |s| s.recurrences)
-}
-
 fn ended_at(diagnosis: &NodeDiagnosis) -> Option<DateTime<Utc>> {
     diagnosis.status.as_ref().filter(|s| s.outcome.is_some()).and_then(|s| s.ended_at)
 }
 
-fn place(diagnosis: &NodeDiagnosis, name: &str) -> Place {
-    (recurrences(diagnosis), ended_at(diagnosis), name.to_owned())
+fn rank(diagnosis: &NodeDiagnosis, name: &str) -> Rank {
+    (diagnosis.recurrences(), ended_at(diagnosis), name.to_owned())
 }

@@ -2,7 +2,7 @@
 
 use crate::api::limits::EVIDENCE;
 use crate::api::{Evidence, NodeDiagnosis};
-use crate::case::{nodes_of, timestamp};
+use crate::case::timestamp;
 use crate::cluster_state::ClusterState;
 
 /// Events, newest first.
@@ -24,7 +24,7 @@ fn last_words(diagnosis: &NodeDiagnosis, cluster: &ClusterState) -> Vec<Evidence
     let spec = &diagnosis.spec;
     let claim = spec.node_claim.as_ref().and_then(|named| cluster.claim(&named.name));
     let node = match claim {
-        Some(claim) => nodes_of(cluster, claim).first().copied(),
+        Some(claim) => cluster.nodes_of(claim).first().copied(),
         None => spec.node.as_ref().and_then(|named| cluster.node(&named.name).filter(|node| *node.metadata.uid == *named.uid)),
     };
     let field = |type_: &str| format!(r#"status.conditions[?(@.type=="{type_}")]"#);

@@ -1,6 +1,5 @@
 //! When two verdicts say the same, so that nothing is written because time went by.
 
-use super::history::recurrences;
 use crate::api::{Condition, Evidence, NodeDiagnosis, NodeDiagnosisStatus};
 use crate::remediation::{PUT_BACK, REMOVING, remediated};
 
@@ -59,7 +58,7 @@ fn same_condition(old: &Condition, new: &Condition) -> bool {
 }
 
 fn doubled(old: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
-    recurrences(new) > recurrences(old) && recurrences(new) >= recurrences(old).saturating_mul(2)
+    new.recurrences() > old.recurrences() && new.recurrences() >= old.recurrences().saturating_mul(2)
 }
 
 /// Takes over what a verdict about the same wait already has: its times, and how many failed before.

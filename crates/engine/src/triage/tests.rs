@@ -1,6 +1,16 @@
-use super::*;
+use super::change::{Change, ReadFailure};
+use super::{Keep, Order, Summary, Triage, Write};
+use crate::api::{Confidence, NodeDiagnosis, Outcome};
+use crate::case::stage::Thresholds;
+use crate::cluster_state::Touched;
 use crate::cluster_state::memo::Memo;
+use crate::objects::input::{Input, Object};
+use crate::remediation;
+use chrono::{DateTime, TimeDelta, Utc};
+use readers::aws_auth::identity::Identity;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const CREATED: &str = "2026-11-21T10:00:00Z";
 
@@ -99,8 +109,8 @@ fn nothing_is_said_about_half_a_world() {
 fn time_alone_writes_nothing() {
     let (mut triage, _) = sick();
     for minute in 2..14 {
-        triage.touch(Touched::Everything);
-        assert!(!triage.touched.is_empty());
+        triage.schedule.take(Touched::Everything);
+        assert_ne!(triage.schedule.touched(), 0);
         assert_eq!(writes(triage.look(at(minute, 0))), []);
     }
 }
@@ -120,7 +130,7 @@ fn what_says_nothing_new_is_kept_and_nothing_is_judged_for_it() {
     let mut judged = |change: Change, minute: i64| {
         triage.cluster.once(&ASKED, "", || at(minute, 0));
         triage.take(change, at(minute, 0));
-        let judged = triage.touched.len();
+        let judged = triage.schedule.touched();
         triage.look(at(minute, 0));
         let node =
             triage.cluster.node("ip-10-0-0-1").map(|n| (n.metadata.resource_version.clone(), *n.status.conditions[0].last_heartbeat_time));
@@ -414,13 +424,13 @@ fn a_machine_that_hangs_in_its_deletion_is_news_again() {
     let mut orders = triage.look(at(10, 0));
     triage.take(Change::Pods { node: "ip-10-0-0-1".to_owned(), pods: Ok(Vec::new()) }, at(10, 1));
     orders.extend(triage.look(at(10, 1)));
-    assert_eq!(writes(orders).last().and_then(|w| cause(&w.diagnosis).map(str::to_owned)).as_deref(), Some("KubeletStopped"));
+    assert_eq!(writes(orders).last().and_then(|w| w.diagnosis.cause().map(str::to_owned)).as_deref(), Some("KubeletStopped"));
     triage.take(applied(Input::NodeClaims, claim(&conditions, Some(at(20, 0)))), at(20, 0));
     triage.take(Change::Removed { input: Input::Nodes, namespace: None, name: "ip-10-0-0-1".to_owned(), last: None }, at(21, 0));
     assert_eq!(writes(triage.look(at(21, 0))).last().and_then(|w| w.ends), Some(Outcome::Deleted));
     assert_eq!(writes(triage.look(at(79, 0))), []);
     let stuck = writes(triage.look(at(80, 0)));
-    assert_eq!(stuck.first().and_then(|w| cause(&w.diagnosis)), Some("TerminationStuck"));
+    assert_eq!(stuck.first().and_then(|w| w.diagnosis.cause()), Some("TerminationStuck"));
     assert!(stuck.iter().all(|w| w.announces && w.ends.is_none()));
     triage.take(removed(None), at(95, 0));
     assert_eq!(writes(triage.look(at(95, 0))).last().and_then(|w| w.ends), Some(Outcome::Deleted));

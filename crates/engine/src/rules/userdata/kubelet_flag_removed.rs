@@ -1,8 +1,8 @@
 //! userData passes the kubelet a flag that its version does not know any more: it exits, and no Node ever appears.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::case::{Case, nodes_of};
 use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, NodeClass};
@@ -75,7 +75,7 @@ fn newest(case: &Case) -> Option<u32> {
 fn joined_since(case: &Case, class: &NodeClass, since: u32) -> Arc<Option<String>> {
     static JOINED: Memo<Option<String>> = Memo::new("a machine with the same text and no older kubelet that joined");
     let text = case.claim.and_then(|c| c.metadata.annotation(CLASS_HASH)).unwrap_or_default();
-    let older = |s: &NodeClaim| nodes_of(case.cluster, s).first().and_then(|n| minor_of(n)).is_some_and(|minor| minor < since);
+    let older = |s: &NodeClaim| case.cluster.nodes_of(s).first().and_then(|n| minor_of(n)).is_some_and(|minor| minor < since);
     case.cluster.once(&JOINED, &format!("{}/{} {text} {since}", class.kind, class.name()), || {
         case.same_spec_siblings_joined().find(|s| !older(s)).map(|s| s.name().to_owned())
     })

@@ -1,0 +1,80 @@
+//! Incidents: machines of one NodePool and node class that are stuck by one cause are told of together, and again when they have doubled.
+
+use super::history::{History, Incident};
+use crate::api::{NodeDiagnosis, ObjectRef};
+use crate::cluster_state::{ClusterState, Subject};
+use crate::objects::Meta;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One cause that holds up machines of one NodePool, told on the NodePool and on its node class.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    pub cause: String,
+    pub note: String,
+    /// The NodePool and the node class, those that exist.
+    pub regarding: Vec<ObjectRef>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Incidents {
+    /// Incidents that were summarized, and how many machines they had then.
+    summarized: BTreeMap<Incident, usize>,
+    /// Incidents that a machine has joined since the last look.
+    joined: BTreeSet<Incident>,
+}
+
+impl Incidents {
+    /// What an earlier run has written, it has also told of.
+    pub(super) fn start(&mut self, history: &History) {
+        self.summarized = history.incidents().map(|(incident, machines)| (incident.clone(), machines)).collect();
+    }
+
+    pub(super) fn join(&mut self, diagnosis: &NodeDiagnosis) {
+        self.joined.insert(Incident::of(diagnosis));
+    }
+
+    /// Nobody has told of it yet.
+    pub(super) fn tell_again(&mut self, diagnosis: &NodeDiagnosis) {
+        self.summarized.remove(&Incident::of(diagnosis));
+        self.join(diagnosis);
+    }
+
+    /// Of incidents that are new, or have twice as many machines as when they were told of.
+    pub(super) fn summaries(&mut self, history: &History, cluster: &ClusterState) -> Vec<Summary> {
+        let mut summaries = Vec::new();
+        for incident in std::mem::take(&mut self.joined) {
+            let machines = history.open_of(&incident);
+            let told = self.summarized.get(&incident).copied().unwrap_or_default();
+            if machines >= told.saturating_mul(2).max(1) {
+                let example = history.of(&incident).find(|diagnosis| diagnosis.is_open());
+                summaries.extend(example.and_then(|example| summary(cluster, &incident, machines, example)));
+                self.summarized.insert(incident, machines);
+            }
+        }
+        self.summarized.retain(|incident, _| history.open_of(incident) > 0);
+        summaries
+    }
+}
+
+fn summary(cluster: &ClusterState, incident: &Incident, machines: usize, example: &NodeDiagnosis) -> Option<Summary> {
+    // A diagnosis of the NodePool or the node class itself is told on it anyway.
+    if !matches!(Subject::of(&example.spec.subject)?, Subject::Claim(_) | Subject::Node(_)) {
+        return None;
+    }
+    let pool = cluster.pool(incident.node_pool.as_ref()?)?;
+    let class = &pool.spec.template.spec.node_class_ref;
+    let class = cluster.class(&class.kind, &class.name).map(|facts| &facts.class);
+    let reference = |api_version: &str, kind: &str, meta: &Meta| ObjectRef {
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+        name: meta.name.to_string(),
+        uid: meta.uid.to_string(),
+    };
+    let regarding = [reference("karpenter.sh/v1", "NodePool", &pool.metadata)]
+        .into_iter()
+        .chain(class.map(|class| reference(&class.api_version, &class.kind, &class.metadata)));
+    let of = format!("of NodePool {}", pool.name());
+    let stuck = if machines == 1 { format!("1 machine {of} is stuck") } else { format!("{machines} machines {of} are stuck") };
+    let summary = example.status.as_ref().map(|s| s.summary.as_str()).unwrap_or_default();
+    Some(Summary { cause: incident.cause.clone(), note: format!("{stuck}: {summary}"), regarding: regarding.collect() })
+}

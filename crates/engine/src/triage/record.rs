@@ -1,0 +1,179 @@
+//! What a verdict, or the end of a machine, makes of what was said before: a diagnosis is opened, changed or closed, or nothing is said.
+
+use super::history::{History, Incident};
+use super::outbox::Write;
+use super::{last_words, same};
+use crate::api::{Condition, Confidence, NodeDiagnosis, Outcome, Stage};
+use crate::case::{deletion_reason, stage};
+use crate::cluster_state::{ClusterState, Subject};
+use crate::diagnose;
+use crate::remediation::{self, Remark, remediated};
+use crate::rules;
+use crate::rules::shared::told_by_aws;
+use chrono::{DateTime, TimeDelta, Utc};
+use std::sync::Arc;
+
+/// Karpenter deletes claims that cannot launch at once and makes new ones: one diagnosis per cause speaks for so long for all of them.
+const NEVER_LAUNCHED_AGAIN: TimeDelta = TimeDelta::hours(1);
+
+/// What is to be said.
+#[derive(Debug)]
+pub(super) enum Saying {
+    Nothing,
+    Said(Box<Said>),
+    /// Half a diagnosis without its verdict: whoever wrote it died, and there is no machine to judge any more.
+    Void(String),
+}
+
+/// A diagnosis that says something new.
+#[derive(Debug)]
+pub(super) struct Said {
+    diagnosis: NodeDiagnosis,
+    replaces: bool,
+    announces: bool,
+}
+
+impl Said {
+    pub(super) fn into_write(mut self, history: &History, cluster: &ClusterState) -> Write {
+        if self.diagnosis.is_final() {
+            last_words::keep(&mut self.diagnosis, cluster);
+        }
+        let before = self.diagnosis.metadata.name.as_deref().and_then(|name| history.get(name));
+        Write {
+            first: self.announces && before.is_none_or(|before| !before.is_open()),
+            ends: self.diagnosis.outcome(),
+            diagnosis: Arc::new(self.diagnosis),
+            replaces: self.replaces,
+            announces: self.announces,
+        }
+    }
+}
+
+/// The cause is news; the machine may have one before.
+fn opened(diagnosis: NodeDiagnosis, replaces: bool) -> Saying {
+    Saying::Said(Box::new(Said { diagnosis, replaces, announces: true }))
+}
+
+/// The same cause, in other words or once more.
+pub(super) fn changed(diagnosis: NodeDiagnosis) -> Saying {
+    Saying::Said(Box::new(Said { diagnosis, replaces: false, announces: false }))
+}
+
+/// What a verdict says that was not said.
+pub(super) fn judged(history: &History, cluster: &ClusterState, mut new: NodeDiagnosis, now: DateTime<Utc>) -> Saying {
+    let Some(name) = new.metadata.name.clone() else { return Saying::Nothing };
+    let Some(known) = history.get(&name) else {
+        if is_spoken_for(history, &new, now) {
+            return Saying::Nothing;
+        }
+        number(history, &mut new);
+        return opened(new, false);
+    };
+    if !known.spec.subject.stands_for(&new.spec.subject.uid) || known.spec.subject.kind != new.spec.subject.kind {
+        // A Node's diagnosis never takes the place of what is left of a NodeClaim of the same name.
+        if known.spec.subject.kind != new.spec.subject.kind {
+            return Saying::Nothing;
+        }
+        number(history, &mut new);
+        return opened(new, true);
+    }
+    same::keep_remediation(&mut new, known);
+    match known.outcome() {
+        // An earlier verdict ended with the deletion; that the machine hangs in it is news.
+        Some(Outcome::Deleted) if new.is_open() => return opened(new, false),
+        Some(Outcome::Terminated | Outcome::Deleted) => return Saying::Nothing,
+        Some(Outcome::Recovered) => {
+            // The same machine fell ill again: that makes one more.
+            number(history, &mut new);
+            return opened(new, false);
+        }
+        None => {}
+    }
+    if !new.is_open() && !outweighs(&new, known) {
+        // Nodes and events go before their claim: the verdict from when they were there stands, and ends now.
+        let ended = new.status.as_ref().and_then(|s| Some((s.outcome?, s.ended_at?)));
+        return ended.map_or(Saying::Nothing, |(outcome, at)| closed(history, cluster, &name, outcome, at));
+    }
+    if stands(known, &new) {
+        return Saying::Nothing;
+    }
+    same::keep(&mut new, known);
+    if same::same(known, &new) {
+        return Saying::Nothing;
+    }
+    if known.cause() == new.cause() {
+        return changed(new);
+    }
+    number(history, &mut new);
+    opened(new, false)
+}
+
+/// Ends an open diagnosis.
+pub(super) fn closed(history: &History, cluster: &ClusterState, name: &str, outcome: Outcome, at: DateTime<Utc>) -> Saying {
+    let Some(mut diagnosis) = history.get(name).filter(|d| d.is_open()).cloned() else { return Saying::Nothing };
+    if diagnosis.status.is_none() {
+        return Saying::Void(name.to_owned());
+    }
+    let why = cluster.claim(&diagnosis.spec.subject.name).and_then(|claim| deletion_reason::reason(cluster, claim, at));
+    diagnose::close(&mut diagnosis, outcome, at, why.as_deref());
+    changed(diagnosis)
+}
+
+/// Notes in a diagnosis what remediation did or refused; `None` where it says so already.
+pub(super) fn noted(history: &History, remark: &Remark, now: DateTime<Utc>) -> Option<NodeDiagnosis> {
+    let mut diagnosis = history.get(&remark.diagnosis)?.clone();
+    let before = remediated(&diagnosis);
+    if before.is_some_and(|c| c.reason == remark.reason) {
+        return None;
+    }
+    let status = remark.result.status();
+    let since = before.filter(|c| c.status == status).map_or(now, |c| c.last_transition_time);
+    let verdict = diagnosis.status.as_mut()?;
+    verdict.conditions.retain(|c| c.type_ != remediation::CONDITION);
+    verdict.conditions.push(Condition {
+        type_: remediation::CONDITION.into(),
+        status: status.into(),
+        last_transition_time: since,
+        reason: remark.reason.into(),
+        message: remark.message.clone(),
+        observed_generation: None,
+    });
+    Some(diagnosis)
+}
+
+/// How and when a claim that is being deleted ends.
+pub(super) fn leaving(cluster: &ClusterState, subject: &Subject) -> Option<(Outcome, DateTime<Utc>)> {
+    let Subject::Claim(name) = subject else { return None };
+    let claim = cluster.claim(name)?;
+    let deleted = claim.metadata.deletion_timestamp?;
+    Some((stage::outcome(claim, deleted), deleted))
+}
+
+/// How many machines failed by the same cause before, as far as the objects tell.
+fn number(history: &History, new: &mut NodeDiagnosis) {
+    let earlier = history.machines(&Incident::of(new));
+    if let Some(status) = &mut new.status {
+        status.recurrences = status.recurrences.max(earlier);
+    }
+}
+
+/// A claim that never launched and is gone already says nothing new while another one of its pool has the same cause.
+fn is_spoken_for(history: &History, new: &NodeDiagnosis, now: DateTime<Utc>) -> bool {
+    let launch = |d: &NodeDiagnosis| d.status.as_ref().is_some_and(|s| s.stage == Stage::Launch);
+    let recent = |d: &NodeDiagnosis| d.status.as_ref().and_then(|s| s.ended_at).is_none_or(|at| now - at < NEVER_LAUNCHED_AGAIN);
+    !new.is_open() && launch(new) && history.of(&Incident::of(new)).any(|d| launch(d) && recent(d))
+}
+
+/// Whether the last verdict says more than the one that stands.
+fn outweighs(last: &NodeDiagnosis, standing: &NodeDiagnosis) -> bool {
+    let known = |d: &NodeDiagnosis| d.cause().is_some_and(|c| c != rules::unknown::CAUSE);
+    let confidence = |d: &NodeDiagnosis| d.status.as_ref().map(|s| s.confidence);
+    known(last) && (!known(standing) || confidence(last) > confidence(standing)) && confidence(last) > Some(Confidence::Possible)
+}
+
+/// What AWS told before a restart, or to the replica that led before, stands until AWS has told this one something.
+fn stands(known: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
+    let (Some(known), Some(new)) = (&known.status, &new.status) else { return false };
+    let told = known.confidence == Confidence::Certain && told_by_aws::is_told(known);
+    told && new.outcome.is_none() && known.stage == new.stage && told_by_aws::leaves_open(new) && !told_by_aws::is_told(new)
+}
