@@ -1,17 +1,15 @@
 //! What a machine may cost, in counted bytes and allocations: figures that do not depend on the day or the computer.
 
-mod objects;
-
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
 use engine::objects::input::{Input, Object};
 use nodewhy::ingest::dump::{Summary, load_from};
-use objects::cluster;
-use objects::fleet::{Fate, claim, node, now};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
 use std::io::{self, Cursor, Read};
+use testkit::objects::cluster;
+use testkit::objects::fleet::{Fate, claim, node, now};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;

@@ -1,7 +1,5 @@
 //! Real cases from public reports: right subject, right cause, right object to change, no false alarm.
 
-mod objects;
-
 use engine::api::{Confidence, NodeDiagnosis};
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
@@ -9,11 +7,11 @@ use engine::diagnose::diagnose;
 use engine::objects::sink::Sink;
 use nodewhy::ingest::collect;
 use nodewhy::ingest::dump::{self, Summary};
-use objects::{Objects, case_folders};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
+use testkit::objects::{Objects, case_folders};
 
 #[derive(Deserialize)]
 struct Expect {

@@ -1,12 +1,10 @@
 //! What separates the machines that fail from those that joined, and what was changed in between, stands in the evidence.
 
-mod objects;
-
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use engine::api::{Evidence, NodeDiagnosis};
 use engine::case::stage::Thresholds;
 use engine::diagnose::diagnose;
-use objects::cluster;
+use testkit::objects::cluster;
 
 fn now() -> DateTime<Utc> {
     "2026-01-15T12:00:00Z".parse().expect("a time")

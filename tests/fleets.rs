@@ -3,17 +3,15 @@
 //! A fleet is a function of time: it shows what `kubectl get` would show so many seconds after its story began, and each machine in
 //! it passes its stages at the times that it is given. tests/fleets/settled.yaml holds Nodes that only age.
 
-mod objects;
-
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
 use engine::lint::{Files, lint};
 use nodewhy::ingest::dump::{Summary, load_from};
-use objects::{CLUSTER, documents, fleet, incident};
 use serde_json::{Value, json};
 use std::fmt::Write;
+use testkit::objects::{CLUSTER, documents, fleet, incident};
 
 const SETTLED: &str = include_str!("fleets/settled.yaml");
 

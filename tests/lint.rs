@@ -1,7 +1,5 @@
 //! `nodewhy lint`: what it finds stands at its very line and column, it agrees with `diagnose`, and it is silent about what is fine.
 
-mod objects;
-
 use assert_cmd::Command;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
@@ -9,9 +7,9 @@ use engine::diagnose::diagnose;
 use engine::lint::{Files, Finding, lint};
 use engine::rules;
 use nodewhy::ingest::dump::{self, Summary, load_from};
-use objects::{case_folders, examples, over_cluster};
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use testkit::objects::{case_folders, examples, over_cluster};
 
 fn found_in(file: &str, text: &str) -> Vec<Finding> {
     let (mut files, mut summary) = (Files::default(), Summary::default());

@@ -1,13 +1,10 @@
 //! The RBAC that is shipped permits what the code does, and nothing else.
 
-#[path = "rights/mod.rs"]
-mod rights;
-
 use nodewhy::operator::publish::remedy;
-use rights::{Right, needed, needed_for_the_lease};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use testkit::rights::{self, Right, needed, needed_for_the_lease};
 
 fn manifests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests")

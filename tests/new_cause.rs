@@ -1,13 +1,13 @@
 //! `cargo xtask new-cause` on a copy of the tree. What it writes is an honest beginning: a rule that compiles and says nothing, and a
 //! page that fails until it is filled in.
 
-mod objects;
 /// The skeleton of a rule, compiled as it is.
 #[path = "../crates/xtask/skeleton/src/rules/category/new_cause.rs"]
 mod skeleton;
 
 // What the skeleton names as a rule of the engine does.
 use engine::{api, case, rules};
+use testkit::objects;
 
 use case::Case;
 use case::finding::Opinion;

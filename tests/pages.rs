@@ -1,17 +1,15 @@
 //! Every page of docs/causes is a test: its examples are judged, and nothing but what they expect may be found.
 
-mod objects;
-
 use engine::api::NodeDiagnosis;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
 use engine::rules;
 use nodewhy::ingest::dump::{Summary, load_from};
-use objects::{Example, collected, examples, over_cluster};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
+use testkit::objects::{Example, collected, examples, over_cluster};
 
 const NOW: &str = "2026-01-15T12:00:00Z";
 

@@ -1,7 +1,5 @@
 //! What must hold for any input: the pages' examples and the real cases, shuffled, trimmed, padded and broken.
 
-mod objects;
-
 use chrono::{DateTime, Utc};
 use engine::api::judged::JudgedBy;
 use engine::api::{Confidence, NodeDiagnosis};
@@ -11,12 +9,12 @@ use engine::diagnose::survey::Survey;
 use engine::diagnose::{Judgement, diagnose, judge};
 use engine::rules;
 use nodewhy::ingest::dump::{Summary, load_from};
-use objects::{case_folders, documents, over_cluster};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
+use testkit::objects::{case_folders, documents, over_cluster};
 
 /// The objects of one cluster at one time.
 struct Scene {

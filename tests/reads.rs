@@ -2,8 +2,6 @@
 //!
 //! The cluster notes each input that is asked for, also by what rules share and by answers that were kept for a rule before.
 
-mod objects;
-
 use chrono::{DateTime, Utc};
 use engine::case::Case;
 use engine::case::stage::Thresholds;
@@ -11,8 +9,8 @@ use engine::cluster_state::ClusterState;
 use engine::objects::input::Input;
 use engine::rules;
 use nodewhy::ingest::dump::{self, Summary, load_from};
-use objects::{case_folders, examples, over_cluster};
 use std::collections::{BTreeMap, BTreeSet};
+use testkit::objects::{case_folders, examples, over_cluster};
 
 /// Every page's examples and every case, each with its time.
 fn clusters() -> impl Iterator<Item = (ClusterState, DateTime<Utc>)> {

@@ -1,7 +1,5 @@
 //! What stands in user data may be secret: no output of any command shows it, not even where the blamed line holds it.
 
-mod objects;
-
 use assert_cmd::Command;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
@@ -11,10 +9,10 @@ use engine::{lint, rules};
 use nodewhy::ingest::dump::{Summary, load_from};
 use nodewhy::report;
 use nodewhy::report::lint::Format;
-use objects::{case_folders, collected, documents, examples, over_cluster};
 use readers::source_text::mask;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use testkit::objects::{case_folders, collected, documents, examples, over_cluster};
 
 /// Lines as people write them, each with the value that must not be seen.
 const PLANTED: [(&str, &str); 15] = [

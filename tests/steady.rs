@@ -1,8 +1,6 @@
 //! Nothing is written because time went by: every example of the pages, looked at again and again while kubelets and controllers repeat
 //! what they have said.
 
-mod objects;
-
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use engine::api::{Confidence, NodeDiagnosis, Outcome, Stage};
 use engine::case::stage::Thresholds;
@@ -10,10 +8,10 @@ use engine::objects::input::{Input, Object, Reading, TypeMeta};
 use engine::rules;
 use engine::triage::change::Change;
 use engine::triage::{Keep, Order, Triage};
-use objects::{examples, over_cluster};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use testkit::objects::{examples, over_cluster};
 
 /// The minutes after noon at which somebody looks.
 const LOOKS: [u32; 8] = [0, 1, 2, 4, 7, 15, 31, 60];

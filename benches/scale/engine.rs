@@ -1,15 +1,15 @@
 //! The engine alone: the whole fleet at once, and one change after the other.
 
 use crate::measure::{Row, timed};
-use crate::objects::cluster;
-use crate::objects::fleet::{Fate, claim, node, now};
-use crate::objects::incident;
 use engine::case::stage::Thresholds;
 use engine::diagnose::diagnose;
 use engine::objects::input::{Input, Object};
 use engine::triage::change::Change;
 use engine::triage::{Keep, Triage};
 use serde_json::Value;
+use testkit::objects::cluster;
+use testkit::objects::fleet::{Fate, claim, node, now};
+use testkit::objects::incident;
 
 /// Ten times as many machines.
 pub fn judge(n: usize) -> Vec<Row> {

@@ -1,6 +1,5 @@
 //! One cause holds up thousands of machines at once: when that is known, when each is written, and what others feel of it.
 
-use crate::control_plane::nodewhy::get;
 use crate::live::{AT_ONCE, claims, diagnoses, refuse};
 use crate::measure::{Row, percentile};
 use futures::{StreamExt, stream};
@@ -8,6 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
 use std::time::{Duration, Instant};
+use testkit::control_plane::nodewhy::get;
 use tokio::time::sleep;
 
 pub async fn incident(client: &kube::Client, sick: &[usize], port: u16) -> Vec<Row> {

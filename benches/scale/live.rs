@@ -1,15 +1,15 @@
 //! A live cluster: filled, read raw, and by others.
 
-use crate::control_plane::recipes::ec2_nodepool;
-use crate::control_plane::{ControlPlane, binaries};
 use crate::measure::{Row, timed, whole};
-use crate::objects::fleet::{Fate, claim, node};
 use crate::{fate, operator, peers};
 use futures::{StreamExt, stream};
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use std::process::Command;
 use std::time::Instant;
+use testkit::control_plane::recipes::ec2_nodepool;
+use testkit::control_plane::{ControlPlane, binaries};
+use testkit::objects::fleet::{Fate, claim, node};
 
 /// Requests that make the cluster, at once.
 pub const AT_ONCE: usize = 32;

@@ -3,21 +3,16 @@
 //! `cargo bench --bench scale`, with `NODEWHY_NODES=10000` Nodes and as many NodeClaims unless told otherwise; `NODEWHY_ONLY` is `engine`,
 //! `offline` or `live`. Five of every thousand machines are stuck.
 
-#[path = "../../tests/control-plane/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "the tests use the rest")]
-mod control_plane;
 mod engine;
 mod incident;
 mod live;
 mod measure;
-#[path = "../../tests/objects/mod.rs"]
-mod objects;
 mod offline;
 mod operator;
 mod peers;
 
 use measure::Row;
-use objects::fleet::Fate;
+use testkit::objects::fleet::Fate;
 
 /// As in the program.
 #[global_allocator]

@@ -2,11 +2,11 @@
 
 use crate::fate;
 use crate::measure::{Row, whole};
-use crate::objects::fleet::{Fate, claim, node};
-use crate::objects::over_cluster;
 use crate::peers;
 use serde_json::{Value, json};
 use std::process::Command;
+use testkit::objects::fleet::{Fate, claim, node};
+use testkit::objects::over_cluster;
 
 fn items(n: usize) -> Vec<Value> {
     let machines = (0..n).flat_map(|n| [(fate(n) == Fate::Healthy).then(|| node(n)), Some(claim(n, fate(n)))]);

@@ -1,10 +1,8 @@
 //! `nodewhy run` beside that cluster: until its verdicts are complete, while kubelets report, while machines turn sick.
 
-use crate::control_plane::{ControlPlane, Nodewhy};
 use crate::incident::incident;
 use crate::live::{PEERS_UP_TO, claims, diagnoses, nodes, refuse};
 use crate::measure::{OWN, Row, cpu, percentile};
-use crate::objects::fleet::{Fate, node};
 use crate::{fate, peers};
 use futures::StreamExt;
 use kube::api::{ListParams, Patch, PatchParams, WatchEvent, WatchParams};
@@ -12,6 +10,8 @@ use serde_json::json;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use testkit::control_plane::{ControlPlane, Nodewhy};
+use testkit::objects::fleet::{Fate, node};
 use tokio::runtime::Runtime;
 
 /// Machines that turn sick one by one.

@@ -1,13 +1,13 @@
 //! What a user would take instead, in the versions that the modules beside this file pin.
 
-use crate::control_plane::nodewhy::get;
-use crate::control_plane::{ControlPlane, Process, binaries, free_ports};
 use crate::measure::{OWN, Row, cpu, whole};
 use crate::operator::healthy;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use testkit::control_plane::nodewhy::get;
+use testkit::control_plane::{ControlPlane, Process, binaries, free_ports};
 
 fn program(name: &str) -> PathBuf {
     let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/scale").join(name);

@@ -1,17 +1,12 @@
 //! `--aws` against a server that speaks as AWS does: what it settles, what stays open, and how it asks.
 
-#[path = "../objects/mod.rs"]
-mod objects;
-
-mod moto;
-
 use assert_cmd::Command;
 use aws::questions;
-use moto::{Moto, moto};
-use objects::over_cluster;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use testkit::moto::{Moto, moto};
+use testkit::objects::over_cluster;
 
 const MACHINE: &str = "i-0a0000000000000b1";
 const ROLE: &str = "arn:aws:iam::123456789012:role/KarpenterNodeRole-shop";

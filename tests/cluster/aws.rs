@@ -1,16 +1,13 @@
 //! `nodewhy run --aws`: what only AWS knows comes into the NodeDiagnosis by itself, and outlives a restart.
 
-#[path = "../aws/moto.rs"]
-mod moto;
-
-use crate::control_plane::recipes::wait_until;
-use crate::control_plane::{ControlPlane, Process};
 use crate::operator::{diagnosis, install};
-use moto::{Moto, moto};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::{ControlPlane, Process};
+use testkit::moto::{Moto, moto};
 
 const SOON: Duration = Duration::from_mins(1);
 const MACHINE: &str = "i-0a0000000000000b1";

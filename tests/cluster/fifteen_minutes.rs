@@ -1,12 +1,12 @@
 //! The real Karpenter's real timeout, nothing backdated: `cargo test --test cluster fifteen_minutes -- --ignored` takes 16 minutes.
 
-use crate::control_plane::ControlPlane;
-use crate::control_plane::recipes::{condition, nodeclaim, nodepool_without_nodes, wait_until};
 use crate::identity::Kubelet;
 use crate::operator::{diagnosis, install};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use std::time::Duration;
+use testkit::control_plane::ControlPlane;
+use testkit::control_plane::recipes::{condition, nodeclaim, nodepool_without_nodes, wait_until};
 
 const NAME: &str = "ip-10-0-0-1.corp.example.com";
 

@@ -1,16 +1,19 @@
 //! What the scenarios stand on: the control plane and Karpenter behave as they should.
 
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::control_plane::{
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use testkit::control_plane::{
     ControlPlane,
+    process::{Process, supervised},
     recipes::{
         backdate_registration, condition, heartbeat, join_without_unregistered_taint, mark_ready, nodeclaim, nodepool,
         nodepool_without_nodes, wait_until,
     },
 };
-use k8s_openapi::api::core::v1::Node;
-use kube::Api;
 
 #[test]
 fn karpenter_1_0_5_gives_up_a_node_without_its_taint_and_registers_the_one_beside_it() {
@@ -102,4 +105,24 @@ spec:
 ",
     );
     assert_eq!(control_plane.get(&["ec2nodeclass", "default"]).unwrap()["spec"]["role"], "KarpenterNodeRole-test");
+}
+
+#[test]
+fn a_child_dies_with_a_test_that_is_killed() {
+    // The first `sleep` holds the pipe as a test would.
+    let mut test = Command::new("sleep").arg("600").stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let lifeline = test.stdout.take().unwrap();
+    let mut child = supervised(Command::new("sleep").arg("600")).stdin(lifeline).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(child.try_wait().unwrap().is_none(), "it lives as long as the test does");
+    test.kill().unwrap();
+    test.wait().unwrap();
+    assert!(!child.wait().unwrap().success());
+}
+
+#[test]
+fn a_child_that_is_asked_to_end_ends_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::spawn(Command::new("sleep").arg("600"), folder.path().join("log"));
+    assert_eq!(process.terminate().signal(), Some(15));
 }

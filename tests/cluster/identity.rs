@@ -1,15 +1,15 @@
 //! Who a kubelet is: the Node authorizer, NodeRestriction and RBAC of a real API server answer kubelets with certificates of their own.
 //! No Karpenter and no kubelet runs here: the tests say what they would, under those identities.
 
-use crate::control_plane::ControlPlane;
-use crate::control_plane::identity::serving_request;
-use crate::control_plane::recipes::{mark_ready, wait_until};
 use crate::operator::{diagnosis, install};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use testkit::control_plane::ControlPlane;
+use testkit::control_plane::identity::serving_request;
+use testkit::control_plane::recipes::{mark_ready, wait_until};
 
 const SOON: Duration = Duration::from_secs(30);
 const CAUSE: &str = "AwsAuthEntryIncomplete";

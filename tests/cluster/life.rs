@@ -1,10 +1,6 @@
 //! The life of NodeDiagnoses, and of replicas: incidents, failover, retention, rights. No Karpenter runs here: the tests say what it would.
 
-use crate::control_plane::binaries;
-use crate::control_plane::recipes::{ec2_node_class_ref, ec2_nodepool, wait_until};
-use crate::control_plane::{ControlPlane, Nodewhy};
 use crate::operator::diagnosis;
-use crate::rights::{needed, needed_for_the_lease};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
@@ -14,6 +10,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use testkit::control_plane::binaries;
+use testkit::control_plane::recipes::{ec2_node_class_ref, ec2_nodepool, wait_until};
+use testkit::control_plane::{ControlPlane, Nodewhy};
+use testkit::rights::{needed, needed_for_the_lease};
 
 pub(crate) const SOON: Duration = Duration::from_secs(30);
 pub(crate) const ACCOUNT: &str = "system:serviceaccount:nodewhy:nodewhy";

@@ -2,11 +2,6 @@
 //!
 //! docs/karpenter-versions.md is this test's table. `NODEWHY_UPDATE=1 cargo test --test cluster matrix -- --ignored` writes it, with one Karpenter more.
 
-use crate::control_plane::recipes::{
-    condition, deny_events_of_karpenter, deny_nodes, deny_status_of_claims, heartbeat, join_without_unregistered_taint, labelled_nodeclaim,
-    mark_ready, nodeclaim, nodeclaim_with, nodepool, nodepool_without_nodes, wait_until,
-};
-use crate::control_plane::{ControlPlane, Nodewhy, Process};
 use crate::operator::{diagnosis, install};
 use chrono::{SecondsFormat, Utc};
 use serde_json::{Value, json};
@@ -15,6 +10,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
+use testkit::control_plane::recipes::{
+    condition, deny_events_of_karpenter, deny_nodes, deny_status_of_claims, heartbeat, join_without_unregistered_taint, labelled_nodeclaim,
+    mark_ready, nodeclaim, nodeclaim_with, nodepool, nodepool_without_nodes, wait_until,
+};
+use testkit::control_plane::{ControlPlane, Nodewhy, Process};
 
 /// The oldest and the newest are built for other tests too; the one in between only for the table of the docs.
 const VERSIONS: [&str; 3] = ["1.0.5", "1.4.0", "1.14.1"];

@@ -1,7 +1,5 @@
 //! What is shipped for Prometheus and Grafana works: alerts fire when they should, link to pages that exist, and no panel is empty.
 
-use crate::control_plane::ControlPlane;
-use crate::control_plane::recipes::{backdate_registration, heartbeat, nodeclaim, wait_until};
 use crate::operator::{install, one_refused_one_healthy};
 use crate::prometheus::{Prometheus, promtool, shipped};
 use engine::rules;
@@ -9,6 +7,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use testkit::control_plane::ControlPlane;
+use testkit::control_plane::recipes::{backdate_registration, heartbeat, nodeclaim, wait_until};
 
 const SOON: Duration = Duration::from_secs(30);
 

@@ -1,13 +1,13 @@
 //! The operator and the live command beside the real Karpenter, with the rights that are shipped and no others.
 
-use crate::control_plane::recipes::{
-    backdate_registration, condition, heartbeat, join_without_unregistered_taint, mark_ready, nodeclaim, nodepool, wait_until,
-};
-use crate::control_plane::{ControlPlane, Nodewhy};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
+use testkit::control_plane::recipes::{
+    backdate_registration, condition, heartbeat, join_without_unregistered_taint, mark_ready, nodeclaim, nodepool, wait_until,
+};
+use testkit::control_plane::{ControlPlane, Nodewhy};
 
 const SOON: Duration = Duration::from_secs(30);
 

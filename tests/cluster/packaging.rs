@@ -1,11 +1,12 @@
 //! What is installed: kustomize and Helm make the same objects, and a real API server takes them as they are.
 
-use crate::control_plane::{ControlPlane, binaries};
 use crate::operator::install;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use testkit::control_plane::{ControlPlane, binaries};
+use testkit::go;
 
 /// Everything that the chart can switch on and the base leaves to a component.
 const ALL_ON: &[&str] =
@@ -237,7 +238,7 @@ fn the_krew_manifest_names_the_files_of_a_release() {
 #[test]
 fn a_real_api_server_takes_every_object_and_holds_the_pod_to_the_restricted_standard() {
     let control_plane = ControlPlane::start();
-    let operator = binaries::module_source("github.com/prometheus-operator/prometheus-operator@v0.85.0");
+    let operator = go::module_source("github.com/prometheus-operator/prometheus-operator@v0.85.0");
     for kind in ["podmonitors", "prometheusrules"] {
         control_plane.apply_crds(&operator.join(format!("example/prometheus-operator-crd/monitoring.coreos.com_{kind}.yaml")));
     }
@@ -282,7 +283,7 @@ fn who_may_view_the_cluster_sees_verdicts_and_who_may_edit_it_clears_them_away()
             .try_kubectl(&["auth", "can-i", verb, "nodediagnoses.nodewhy.dev", "--as", user])
             .is_ok_and(|answer| answer.contains("yes"))
     };
-    crate::control_plane::recipes::wait_until(std::time::Duration::from_secs(30), || {
+    testkit::control_plane::recipes::wait_until(std::time::Duration::from_secs(30), || {
         (may("view", "list") && may("edit", "delete")).then_some(())
     });
     assert!(may("edit", "watch"));

@@ -1,11 +1,11 @@
 //! A real Prometheus that scrapes the operator, and promtool, which asks it.
 
-use crate::control_plane::{Nodewhy, Process, binaries, free_ports};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
+use testkit::control_plane::{Nodewhy, Process, binaries, free_ports};
 
 const MONITORING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/components/monitoring");
 

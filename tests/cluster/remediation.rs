@@ -1,7 +1,5 @@
 //! The removal of a stale taint on the real API server: who may, what stays, who wins a race.
 
-use crate::control_plane::recipes::wait_until;
-use crate::control_plane::{ControlPlane, Nodewhy};
 use crate::operator::{diagnosis, install, metric};
 use chrono::{SecondsFormat, Utc};
 use engine::remediation::{PatchAnswer, Removal};
@@ -12,6 +10,8 @@ use nodewhy::operator::publish::remedy;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
+use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::{ControlPlane, Nodewhy};
 
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 const SOON: Duration = Duration::from_secs(40);

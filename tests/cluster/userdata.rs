@@ -1,8 +1,9 @@
 //! `nodewhy userdata NAME` on a real API server, under the rights that are shipped.
 
-use crate::{control_plane::ControlPlane, operator::install};
+use crate::operator::install;
 use serde_json::Value;
 use std::process::Command;
+use testkit::control_plane::ControlPlane;
 
 #[test]
 fn a_node_class_of_the_cluster_is_read_as_its_file_is() {

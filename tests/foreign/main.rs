@@ -5,8 +5,6 @@
 //! replays one.
 
 mod mutation;
-#[path = "../objects/mod.rs"]
-mod objects;
 mod schema;
 mod watched;
 
@@ -17,10 +15,10 @@ use engine::diagnose::diagnose;
 use engine::objects::input::{Input, Object, Reading, TypeMeta};
 use fastrand::Rng;
 use nodewhy::ingest::dump::{Summary, load_from};
-use objects::{CLUSTER, case_folders, documents, examples};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+use testkit::objects::{CLUSTER, case_folders, documents, examples};
 
 /// Seeds of every run.
 const SEEDS: u64 = 3;

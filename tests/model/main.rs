@@ -4,9 +4,6 @@
 //!
 //! `NODEWHY_SEEDS=20000 cargo test --test model` tries more, `NODEWHY_SEED=17` replays one and says what happens.
 
-#[path = "../objects/mod.rs"]
-mod objects;
-
 mod cluster;
 mod life;
 
@@ -27,6 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
+use testkit::objects;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};

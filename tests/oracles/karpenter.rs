@@ -5,10 +5,8 @@ use std::{fs, path::Path, process::Command};
 use readers::userdata::{Consequence, Family, mime, nodeconfig, read};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    compare::{Random, ask, compare},
-    go,
-};
+use crate::compare::{Random, ask, compare};
+use testkit::go;
 
 #[derive(Serialize)]
 struct Question<'a> {

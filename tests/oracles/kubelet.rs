@@ -8,10 +8,8 @@ use readers::userdata::{
 };
 use serde::Deserialize;
 
-use crate::{
-    compare::{Random, ask, compare},
-    go,
-};
+use crate::compare::{Random, ask, compare};
+use testkit::go;
 
 #[derive(Debug, Deserialize)]
 struct Answer {

@@ -6,10 +6,6 @@
 mod bash;
 mod brush;
 mod compare;
-#[path = "../control-plane/debian.rs"]
-mod debian;
-#[path = "../control-plane/go.rs"]
-mod go;
 mod karpenter;
 mod kubelet;
 mod nodeadm;

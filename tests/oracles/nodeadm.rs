@@ -6,10 +6,8 @@ use readers::userdata::{DefectKind, Family, Fate, Setting, read};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{
-    compare::{Random, ask, compare},
-    go,
-};
+use crate::compare::{Random, ask, compare};
+use testkit::go;
 
 /// What eksctl of the same month pins.
 const MODULE: &str = "github.com/awslabs/amazon-eks-ami/nodeadm@v0.0.0-20260213141146-147b13ea3f4a";

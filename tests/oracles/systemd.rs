@@ -14,10 +14,8 @@ use readers::userdata::{
     traced::Traced,
 };
 
-use crate::{
-    compare::{Random, ask, compare},
-    debian, go,
-};
+use crate::compare::{Random, ask, compare};
+use testkit::{debian, go};
 
 const SHARED: &str = "libsystemd-shared-252.so";
 const CORE: &str = "libsystemd-core-252.so";

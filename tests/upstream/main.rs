@@ -1,8 +1,5 @@
 //! Upstream moves: what nodewhy's rules take from it stands in one table, and here in the source of every pinned version.
 
-#[path = "../control-plane/go.rs"]
-#[expect(dead_code, reason = "nothing is built here")]
-mod go;
 mod literals;
 mod table;
 
@@ -15,6 +12,7 @@ use std::{
 
 use literals::Literal;
 use table::{Entry, Kind, Source, Table};
+use testkit::go::module_source;
 
 /// All entries, with lookup and without.
 fn entries(table: &Table) -> impl Iterator<Item = (Kind, &Entry)> {
@@ -67,7 +65,7 @@ fn download(pins: &BTreeMap<String, Vec<String>>) -> BTreeMap<(&str, &str), Path
     thread::scope(|scope| {
         let pinned = pins.iter().flat_map(|(module, versions)| versions.iter().map(|version| (module.as_str(), version.as_str())));
         let started: Vec<_> = pinned
-            .map(|(module, version)| ((module, version), scope.spawn(move || go::module_source(&format!("{module}@{version}")))))
+            .map(|(module, version)| ((module, version), scope.spawn(move || module_source(&format!("{module}@{version}")))))
             .collect();
         started.into_iter().map(|(pin, source)| (pin, source.join().expect("it can be downloaded"))).collect()
     })
@@ -138,7 +136,7 @@ fn is_version(text: &str) -> bool {
 #[test]
 fn the_pins_are_those_of_the_control_plane() {
     let pins = Table::read().pins;
-    let go_mod = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control-plane/go.mod")).expect("it is there");
+    let go_mod = fs::read_to_string(testkit::project().join("crates/testkit/control-plane/go.mod")).expect("it is there");
     for line in go_mod.lines() {
         let mut words = line.split_whitespace();
         if let (Some(module), Some(version)) = (words.next(), words.next())
@@ -147,7 +145,7 @@ fn the_pins_are_those_of_the_control_plane() {
             assert!(pinned.iter().any(|pin| pin == version), "go.mod has {module} {version}, the table {pinned:?}");
         }
     }
-    for (file, source) in rust_files(&["tests"]) {
+    for (file, source) in rust_files(&["tests", "crates/testkit/src"]) {
         // Those are versions of Karpenter: `.karpenter("1.0.5")`, and lists of them.
         let numbers = literals::of(&source).into_iter().map(|literal| literal.text).filter(|text| is_version(text));
         for version in numbers.filter(|_| file.starts_with("tests/cluster/")).map(|number| format!("v{number}")) {

@@ -1,8 +1,6 @@
 //! The clock of nodewhy's machine is ten minutes ahead of the API server's, or behind it.
 
 use super::{metric, stuck};
-use crate::control_plane::recipes::wait_until;
-use crate::control_plane::{ControlPlane, Nodewhy, binaries};
 use crate::life::{SOON, cluster, diagnosed, is_ready, refuse};
 use crate::operator::diagnosis;
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -10,6 +8,8 @@ use serde_json::json;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::{ControlPlane, Nodewhy, binaries};
 
 fn with_clock(control_plane: &ControlPlane, kubeconfig: &Path, offset: &str) -> Nodewhy {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nodewhy"));

@@ -1,13 +1,13 @@
 //! Token and certificate authority are replaced, as kubelet replaces them in the files of a pod.
 
 use super::{is_up, said_of, stuck, version};
-use crate::control_plane::recipes::wait_until;
-use crate::control_plane::{ControlPlane, Nodewhy};
 use crate::life::{SOON, cluster, diagnosed, is_ready, refuse};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
+use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::{ControlPlane, Nodewhy};
 
 /// Both files are read again once a minute.
 const READ_AGAIN: Duration = Duration::from_secs(110);

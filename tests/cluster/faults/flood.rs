@@ -1,8 +1,6 @@
 //! Events at the rate of ten thousand a minute, and objects as large as the API server takes them.
 
 use super::{is_alive, metric, started, stuck};
-use crate::control_plane::Nodewhy;
-use crate::control_plane::recipes::wait_until;
 use crate::life::{SOON, cluster, diagnosed, refuse};
 use crate::operator::diagnosis;
 use futures::{StreamExt, stream};
@@ -10,6 +8,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event, Node};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 use std::time::{Duration, Instant};
+use testkit::control_plane::Nodewhy;
+use testkit::control_plane::recipes::wait_until;
 
 const EVENTS: usize = 4_000;
 /// The limit that is shipped.

@@ -1,13 +1,13 @@
 //! The leader is held still while another replica takes over, and wakes up.
 
 use super::proxy::{Proxy, Traffic};
-use crate::control_plane::ControlPlane;
-use crate::control_plane::recipes::wait_until;
 use crate::life::{ACCOUNT, SOON, claim_names, cluster, diagnosed, leads, refuse, replica};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
+use testkit::control_plane::ControlPlane;
+use testkit::control_plane::recipes::wait_until;
 
 const CLAIMS: usize = 100;
 

@@ -15,12 +15,12 @@ mod restart;
 mod silence;
 mod storm;
 
-use crate::control_plane::recipes::wait_until;
-use crate::control_plane::{ControlPlane, Nodewhy};
 use crate::life::{SOON, diagnosed, is_ready, refuse};
 use crate::operator::diagnosis;
 use serde_json::Value;
 use std::path::Path;
+use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::{ControlPlane, Nodewhy};
 
 #[test]
 fn every_fault_is_in_the_list_of_promises() {

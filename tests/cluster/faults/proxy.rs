@@ -2,7 +2,6 @@
 //!
 //! nodewhy speaks plain HTTP to it, so that an answer can be told from the next one; it passes nodewhy's own token on.
 
-use crate::control_plane::ControlPlane;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -14,6 +13,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use testkit::control_plane::ControlPlane;
 use tokio::sync::watch;
 
 /// What becomes of requests.

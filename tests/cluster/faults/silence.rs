@@ -2,9 +2,9 @@
 
 use super::proxy::{Proxy, Traffic};
 use super::{is_alive, is_up, metric, said_of, started, stuck, version};
-use crate::control_plane::recipes::wait_until;
 use crate::life::{SOON, cluster, diagnosed, leads, refuse};
 use std::time::{Duration, Instant};
+use testkit::control_plane::recipes::wait_until;
 
 /// A watch ends after 60 seconds; one that does not is dead.
 const NOTICED: Duration = Duration::from_secs(80);

@@ -1,15 +1,13 @@
 //! A real Kubernetes control plane for tests: etcd and kube-apiserver, without containers and without nodes.
 //!
-//! README.md says what runs and what it costs. To copy it: take this folder, drop `nodewhy.rs`, and name your module in go.mod.
+//! `control-plane/README.md` says what runs and what it costs.
 
 pub mod binaries;
-mod debian;
 mod etcd;
-mod go;
 pub mod identity;
 mod karpenter;
 pub mod nodewhy;
-mod process;
+pub mod process;
 pub mod recipes;
 
 use std::{
@@ -60,7 +58,7 @@ impl ControlPlane {
 
     /// The same with more flags for kube-apiserver.
     pub fn start_with(flags: &[&str]) -> Self {
-        let folder = tempfile::Builder::new().prefix("control-plane-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("target is writable");
+        let folder = tempfile::Builder::new().prefix("control-plane-").tempdir_in(crate::scratch()).expect("target is writable");
         let path = folder.path();
         let [etcd_port, peer_port, api_port] = free_ports();
 

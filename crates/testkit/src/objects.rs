@@ -1,7 +1,5 @@
 //! Objects of examples: YAML documents, merged over the healthy cluster of the pages.
 
-#![allow(dead_code, reason = "each suite uses its part")]
-
 pub mod fleet;
 pub mod incident;
 
@@ -13,10 +11,10 @@ use nodewhy::ingest::dump::{Summary, load_from};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The healthy cluster that every example of a page starts from.
-pub const CLUSTER: &str = include_str!("../../docs/causes/cluster.yaml");
+pub const CLUSTER: &str = include_str!("../../../docs/causes/cluster.yaml");
 
 /// The documents of a YAML text; empty ones are none.
 pub fn documents(text: &str) -> Vec<Value> {
@@ -68,7 +66,7 @@ pub fn collected(objects: &[Value]) -> String {
 
 /// The folders of the real cases, in order.
 pub fn case_folders() -> Vec<PathBuf> {
-    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let cases = crate::project().join("tests/cases");
     let entries = std::fs::read_dir(cases).expect("the cases").map(|entry| entry.expect("an entry").path());
     let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
     folders.sort();

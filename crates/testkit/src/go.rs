@@ -48,15 +48,12 @@ pub fn once(name: &str, wanted: &str, make: impl FnOnce(&Path)) -> PathBuf {
 
 /// `<target>/control-plane`.
 pub fn folder() -> PathBuf {
-    // <target>/tmp is the one path in the target directory that cargo tells integration tests.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is <target>/tmp");
-    let folder = target.join("control-plane");
+    let folder = crate::target().join("control-plane");
     fs::create_dir_all(&folder).expect("target is writable");
     folder
 }
 
-const NO_GO: &str =
-    "the tests build programs from Go modules: install Go (https://go.dev/dl), in the version of tests/control-plane/go.mod or later";
+const NO_GO: &str = "the tests build programs from Go modules: install Go (https://go.dev/dl), in the version of crates/testkit/control-plane/go.mod or later";
 
 /// Past the capture of a test's output: somebody waits.
 fn say(line: &str) {

@@ -28,11 +28,7 @@ impl Process {
     /// Starts the command under supervision, both its outputs in the file `log`.
     pub fn spawn(command: &Command, log: PathBuf) -> Self {
         let output = File::create(&log).expect("the log's folder exists");
-        let mut child = Command::new("sh")
-            .args(["-c", SUPERVISE, "sh"])
-            .arg(command.get_program())
-            .args(command.get_args())
-            .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        let mut child = supervised(command)
             .stdin(Stdio::piped())
             .stdout(output.try_clone().expect("the log can be opened twice"))
             .stderr(output)
@@ -110,29 +106,19 @@ impl Drop for Process {
     }
 }
 
+/// The command as one that dies when the other end of its standard input is closed.
+pub fn supervised(command: &Command) -> Command {
+    let mut supervised = Command::new("sh");
+    supervised
+        .args(["-c", SUPERVISE, "sh"])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    supervised
+}
+
 /// Ports of the loopback interface that nobody listens on, all different.
 pub fn free_ports<const N: usize>() -> [u16; N] {
     let listeners: [_; N] = std::array::from_fn(|_| TcpListener::bind(("127.0.0.1", 0)).expect("a port is free"));
     listeners.map(|listener| listener.local_addr().expect("a bound socket has an address").port())
-}
-
-#[test]
-fn a_child_dies_with_a_test_that_is_killed() {
-    // The first `sleep` holds the pipe as a test would.
-    let mut test = Command::new("sleep").arg("600").stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    let lifeline = test.stdout.take().unwrap();
-    let mut child = Command::new("sh").args(["-c", SUPERVISE, "sh", "sleep", "600"]).stdin(lifeline).spawn().unwrap();
-    thread::sleep(Duration::from_millis(300));
-    assert!(child.try_wait().unwrap().is_none(), "it lives as long as the test does");
-    test.kill().unwrap();
-    test.wait().unwrap();
-    assert!(!child.wait().unwrap().success());
-}
-
-#[test]
-fn a_child_that_is_asked_to_end_ends_by_itself() {
-    use std::os::unix::process::ExitStatusExt;
-    let folder = tempfile::tempdir().unwrap();
-    let process = Process::spawn(Command::new("sleep").arg("600"), folder.path().join("log"));
-    assert_eq!(process.terminate().signal(), Some(15));
 }

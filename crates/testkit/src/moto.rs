@@ -1,25 +1,27 @@
 //! moto, the AWS that the tests ask: installed from pinned wheels into `target/`, started on a free port, with what `server.py` adds.
 
+use crate::target;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// With names and hashes of every wheel.
-const REQUIREMENTS: &str = "tests/aws/requirements.txt";
+const REQUIREMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/moto/requirements.txt");
+const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/moto/server.py");
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+fn folder() -> PathBuf {
+    target().join("moto")
 }
 
 /// The Python that has moto; made anew where the requirements have changed.
 fn python() -> PathBuf {
-    let wanted = fs::read_to_string(root().join(REQUIREMENTS)).expect("the requirements");
-    let environment = root().join("target/moto");
+    let wanted = fs::read_to_string(REQUIREMENTS).expect("the requirements");
+    let environment = folder();
     let (python, done) = (environment.join("bin/python"), environment.join("requirements.txt"));
     if fs::read_to_string(&done).is_ok_and(|have| have == wanted) {
         return python;
@@ -30,7 +32,7 @@ fn python() -> PathBuf {
     };
     run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment));
     let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--only-binary", ":all:", "-r"];
-    run(Command::new(&python).args(install).arg(root().join(REQUIREMENTS)));
+    run(Command::new(&python).args(install).arg(REQUIREMENTS));
     fs::write(done, wanted).expect("target is writable");
     python
 }
@@ -53,13 +55,13 @@ impl Drop for Process {
 impl Moto {
     fn start() -> Self {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port();
-        let log = File::create(root().join("target/moto/server.log")).or_else(|_| {
+        let log = File::create(folder().join("server.log")).or_else(|_| {
             python();
-            File::create(root().join("target/moto/server.log"))
+            File::create(folder().join("server.log"))
         });
         let log = log.expect("target is writable");
         let mut command = Command::new(python());
-        command.arg(root().join("tests/aws/server.py")).arg(port.to_string());
+        command.arg(SERVER).arg(port.to_string());
         // Whoever starts it may die without a word: then its standard input ends.
         let process = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).spawn().expect("python starts");
         let moto = Self { port, _process: Process(process) };

@@ -5,12 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::debian;
-pub use super::go::module_source;
-use super::go::{folder, install, once};
+use crate::debian;
+use crate::go::{folder, install, once};
 
-/// The folder with this module's go.mod, which pins etcd and Kubernetes.
-const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/control-plane");
+/// The folder with the go.mod that pins etcd and Kubernetes.
+const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/control-plane");
 
 /// A program of the control plane: from `KUBEBUILDER_ASSETS` where that folder has it, else built from the pinned modules.
 pub fn control_plane(name: &str) -> PathBuf {

@@ -35,7 +35,7 @@ pub fn get(port: u16, path: &str) -> io::Result<String> {
 impl ControlPlane {
     /// Applies a kustomization of this project, and gives the rights of the ServiceAccount in it.
     pub fn install(&self, folder: &str) -> PathBuf {
-        let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let manifests = crate::project().join(folder);
         self.kubectl(&["apply", "--server-side", "--kustomize", manifests.to_str().expect("a path in UTF-8")]);
         self.kubectl(&["wait", "--for=condition=Established", "crd/nodediagnoses.nodewhy.dev"]);
         self.kubeconfig_for("nodewhy", "nodewhy")
@@ -43,7 +43,7 @@ impl ControlPlane {
 
     /// Starts `nodewhy run` with the rights of that kubeconfig.
     pub fn nodewhy(&self, kubeconfig: &Path, arguments: &[&str]) -> Nodewhy {
-        self.nodewhy_by(Command::new(env!("CARGO_BIN_EXE_nodewhy")), kubeconfig, arguments)
+        self.nodewhy_by(Command::new(crate::nodewhy()), kubeconfig, arguments)
     }
 
     /// The same by a command that becomes nodewhy, or has an environment of its own.

@@ -10,6 +10,7 @@ use std::{
 use serde_json::json;
 
 use super::{ControlPlane, Process, binaries, free_ports};
+use crate::go::module_source;
 
 /// Where Karpenter says it runs, and where the object `Deployment/karpenter` is.
 const NAMESPACE: &str = "kube-system";
@@ -23,7 +24,7 @@ impl ControlPlane {
     /// The same with more in its environment.
     pub fn karpenter_with(&self, version: &str, environment: &[(&str, &str)]) -> Process {
         self.karpenter_crds(version);
-        let source = binaries::module_source(&format!("sigs.k8s.io/karpenter@v{version}"));
+        let source = module_source(&format!("sigs.k8s.io/karpenter@v{version}"));
         self.apply_crds(&source.join("kwok/apis/crds"));
         self.karpenter_deployment(version);
         let [metrics_port, health_port] = free_ports();
@@ -46,13 +47,13 @@ impl ControlPlane {
 
     /// Installs Karpenter's kinds only: the test says what Karpenter would.
     pub fn karpenter_crds(&self, version: &str) {
-        let source = binaries::module_source(&format!("sigs.k8s.io/karpenter@v{version}"));
+        let source = module_source(&format!("sigs.k8s.io/karpenter@v{version}"));
         self.apply_crds(&source.join("pkg/apis/crds"));
     }
 
     /// Installs the kind `EC2NodeClass` of Karpenter's AWS provider.
     pub fn ec2nodeclass_crd(&self) {
-        let source = binaries::module_source("github.com/aws/karpenter-provider-aws@v1.14.1");
+        let source = module_source("github.com/aws/karpenter-provider-aws@v1.14.1");
         self.apply_crds(&source.join("pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml"));
     }
 
