@@ -4,23 +4,22 @@
 //! not at the beginning of the line or after '-', '?', or ':' (complex value)."
 
 use super::Broken;
-use super::yaml::Node;
 use crate::source_text::Span;
 
-/// Looks for such a tab between the scalars and aliases of a text that is otherwise sound. `nodes` are in the order of the text.
-pub fn check(text: &str, nodes: &[Node]) -> Result<(), Broken> {
+/// Looks for such a tab around the `leaves`, the scalars and aliases of a text that is otherwise sound, in the order of the text; `top` is
+/// the node that holds them all.
+pub fn check(text: &str, leaves: impl Iterator<Item = Span>, top: Span, top_is_block: bool) -> Result<(), Broken> {
     let mut from = 0;
     let mut scan = Scan { key_may_start: true, flow_level: 0 };
-    for leaf in nodes.iter().filter(|node| node.is_leaf() && !node.span.of(text).is_empty()) {
-        scan.gap(text, Span::new(from, leaf.span.start))?;
+    for leaf in leaves.filter(|leaf| !leaf.of(text).is_empty()) {
+        scan.gap(text, Span::new(from, leaf.start))?;
         scan.key_may_start = false;
-        from = leaf.span.end;
+        from = leaf.end;
     }
-    let Some(root) = nodes.first() else { return Ok(()) };
-    let end = root.span.end.max(from);
+    let end = top.end.max(from);
     scan.gap(text, Span::new(from, end))?;
     // A flow collection ends with its bracket, a block collection where the next token is found, behind blanks and comments.
-    if root.is_leaf() || root.span.of(text).starts_with(['[', '{']) {
+    if !top_is_block {
         return Ok(());
     }
     let after = Span::new(end, text.len()).of(text);

@@ -24,7 +24,7 @@ pub struct Node {
 
 impl Node {
     /// Whether it is written as one token: a scalar or an alias.
-    pub fn is_leaf(&self) -> bool {
+    fn is_leaf(&self) -> bool {
         !matches!(self.content, Content::List(_) | Content::Map(_))
     }
 }
@@ -143,7 +143,10 @@ pub fn parse(text: &str) -> Result<Document, Broken> {
         builder.accept(event, span)?;
     }
     builder.check_aliasing()?;
-    tabs::check(text, &builder.nodes)?;
+    if let Some(top) = builder.nodes.first() {
+        let leaves = builder.nodes.iter().filter(|node| node.is_leaf()).map(|node| node.span);
+        tabs::check(text, leaves, top.span, !top.is_leaf() && !top.span.of(text).starts_with(['[', '{']))?;
+    }
     let next = match parser.next_event() {
         Some(Ok((Event::DocumentStart(..), place))) => place.start.byte_offset(),
         _ => None,
