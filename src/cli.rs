@@ -13,7 +13,6 @@ mod userdata;
 use crate::ingest::list;
 use crate::kube_client::Connection;
 use crate::report;
-use aws::Aws;
 use chrono::{DateTime, Utc};
 use clap::{Parser, Subcommand, ValueEnum};
 use engine::api::{Confidence, crd};
@@ -45,7 +44,7 @@ enum Command {
     Lint(lint::Lint),
     /// Show what the machines of a node class will really run: user data, Karpenter's part and the image's, merged
     #[command(after_help = userdata::EXIT_CODES)]
-    Userdata(userdata::UserData),
+    Userdata(userdata::UserDataArgs),
     /// Print what `diagnose -f` reads of a cluster, secrets masked
     Collect(collect::Collect),
     /// Watch the cluster and write a NodeDiagnosis for each stuck machine
@@ -122,7 +121,7 @@ fn fail(error: &dyn std::fmt::Display, code: u8) -> ExitCode {
 /// Asks AWS what is open, where the user wants that; gives the answers.
 fn ask_aws(flags: &AwsFlags, state: &mut ClusterState, now: DateTime<Utc>, thresholds: &Thresholds) -> Result<Vec<AwsObservation>, String> {
     let Some(options) = flags.options() else { return Ok(Vec::new()) };
-    let mut aws = Aws::new(&options, state).map_err(|error| error.to_string())?;
+    let mut aws = aws::Client::new(&options, state).map_err(|error| error.to_string())?;
     let answers = block_on(aws::ask(&mut aws, state, now, thresholds)).map_err(|error| error.to_string())?;
     if !answers.is_empty() {
         complain(&format!("asked AWS about {} things in {}", answers.len(), aws.region()));

@@ -47,7 +47,7 @@ const LAST_WRITES: Duration = Duration::from_secs(5);
 
 /// The options of the operator.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct OperatorOptions {
     pub cluster: ClusterFlags,
     /// Address of /metrics, /livez and /readyz.
     pub listen: SocketAddr,
@@ -63,7 +63,7 @@ pub struct Options {
     pub identity: Option<String>,
 }
 
-impl Options {
+impl OperatorOptions {
     fn identity(&self) -> String {
         let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         self.identity.clone().unwrap_or_else(|| format!("{}_{}", host().trim(), std::process::id()))
@@ -90,12 +90,12 @@ pub enum Error {
 }
 
 /// Runs until SIGTERM or SIGINT.
-pub async fn run(options: Options, thresholds: Thresholds) -> Result<(), Error> {
+pub async fn run(options: OperatorOptions, thresholds: Thresholds) -> Result<(), Error> {
     // Beside the watches, not on the thread that waits for all of them: most changes then wake no other thread.
     tokio::spawn(operate(options, thresholds)).await.unwrap_or_else(|error| Err(Error::Died(error.to_string())))
 }
 
-async fn operate(options: Options, thresholds: Thresholds) -> Result<(), Error> {
+async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(), Error> {
     log(options.log_format);
     let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signals)?;

@@ -8,7 +8,7 @@ use engine::objects::input::{Input, Reading, TypeMeta};
 use engine::{lint, rules};
 use nodewhy::ingest::dump::{Summary, load_from};
 use nodewhy::report;
-use nodewhy::report::lint::Format;
+use nodewhy::report::lint::LintFormat;
 use readers::source_text::mask;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -87,7 +87,7 @@ fn linted(input: &str) -> String {
     let report = lint::lint(files, None);
     let shown = |format| report::lint::render(&report, summary.ignored, format, false).expect("text");
     let complaints = summary.complaints.iter().map(ToString::to_string).chain(report.notes.iter().cloned());
-    complaints.chain([Format::Text, Format::Json, Format::Github].map(shown)).collect::<Vec<_>>().join("\n")
+    complaints.chain([LintFormat::Text, LintFormat::Json, LintFormat::Github].map(shown)).collect::<Vec<_>>().join("\n")
 }
 
 /// The planted line among others, as the blamed line, and on the blamed line.

@@ -4,7 +4,6 @@ use super::flags::AwsFlags;
 use super::{BAD_INPUT, Color, FailOn, block_on, color, complain, fail, print};
 use crate::ingest::dump;
 use crate::report::{self, counted_as};
-use aws::Aws;
 use aws::questions::Question;
 use chrono::Utc;
 use clap::Args;
@@ -29,7 +28,7 @@ pub struct Lint {
     #[arg(long, value_parser = family)]
     ami_family: Option<Family>,
     #[arg(short, long, value_enum, default_value_t)]
-    output: report::lint::Format,
+    output: report::lint::LintFormat,
     /// Exit with 1 where a finding is at least this sure
     #[arg(long, value_enum, default_value = "likely")]
     fail_on: FailOn,
@@ -73,7 +72,7 @@ pub fn run(args: &Lint) -> ExitCode {
 /// Asks EC2 about the images that the classes of the files select; what it shows counts as the class's status where that is not here.
 fn ask_aws_about_images(flags: &AwsFlags, files: &mut lint::Files) -> Result<(), String> {
     let Some(options) = flags.options() else { return Ok(()) };
-    let mut aws = Aws::new(&options, &ClusterState::default()).map_err(|error| error.to_string())?;
+    let mut aws = aws::Client::new(&options, &ClusterState::default()).map_err(|error| error.to_string())?;
     let now = Utc::now();
     let asked = block_on(async {
         let mut told = Vec::new();

@@ -4,7 +4,7 @@ use super::duration::seconds;
 use super::flags::{AwsFlags, RemediationFlags, ThresholdFlags};
 use super::{NO_CLUSTER, block_on_threads, fail};
 use crate::kube_client::ClusterFlags;
-use crate::operator::{self, LogFormat, Options};
+use crate::operator::{self, LogFormat, OperatorOptions};
 use chrono::TimeDelta;
 use clap::Args;
 use engine::case::stage::Thresholds;
@@ -60,8 +60,8 @@ pub fn run(args: &Run) -> ExitCode {
 }
 
 impl Run {
-    fn options(&self) -> Options {
-        Options {
+    fn options(&self) -> OperatorOptions {
+        OperatorOptions {
             cluster: self.cluster.clone(),
             listen: self.listen,
             log_format: self.log_format,

@@ -20,7 +20,7 @@ pub const EXIT_CODES: &str =
     "Exit codes: 0 read; 1 something is lost or stops the machine (with --fail-on); 2 bad usage or input; 3 the cluster could not be read.";
 
 #[derive(Debug, Args)]
-pub struct UserData {
+pub struct UserDataArgs {
     /// One node class only; with neither a name nor a file, all node classes of the cluster
     name: Option<String>,
     /// EC2NodeClasses with or without NodePools, as for `diagnose`; with --ami-family bare user data; may be repeated. Needs no cluster
@@ -64,7 +64,7 @@ enum FailOn {
     Lost,
 }
 
-pub fn run(args: &UserData) -> ExitCode {
+pub fn run(args: &UserDataArgs) -> ExitCode {
     let (karpenter, kubernetes) = match (versions(args.karpenter.as_deref()), versions(args.kubernetes.as_deref())) {
         (Ok(karpenter), Ok(kubernetes)) => (karpenter, kubernetes.map(|Version(_, minor, _)| minor)),
         (Err(error), _) | (_, Err(error)) => return fail(&error, BAD_INPUT),
@@ -157,7 +157,7 @@ fn pools_of<'w>(state: &'w ClusterState, class: &NodeClass, only: Option<&str>) 
     if pools.is_empty() && only.is_none() { vec![None] } else { pools }
 }
 
-fn nothing(args: &UserData) -> String {
+fn nothing(args: &UserDataArgs) -> String {
     match (&args.name, &args.nodepool) {
         (_, Some(pool)) => format!("no NodePool {pool} that uses this node class"),
         (Some(name), None) => format!("no node class is called {name}"),

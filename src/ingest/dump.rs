@@ -20,7 +20,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use text::Text;
+use text::LongText;
 
 /// Something in a dump that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,7 +135,7 @@ fn load_in_blocks(block: usize, file: &str, mut from: impl Read, sink: &mut dyn 
         return reader.complain_of_file(what);
     }
     let mut from = head.chain(from);
-    let mut text = Text::new(&mut from, block);
+    let mut text = LongText::new(&mut from, block);
     let begins = text.rest().trim_start();
     if !begins.is_empty() && reader.sink.wants_file(file, begins) {
         while !text.is_whole() {
@@ -217,7 +217,7 @@ impl Reader<'_> {
     }
 
     /// Says so where a file that can be read to its end may have been cut off there.
-    fn suspect_the_end(&mut self, text: &Text<'_>) {
+    fn suspect_the_end(&mut self, text: &LongText<'_>) {
         let message = if let Some(object) = self.without_status.take() {
             format!("the file ends with {object}, whose status is missing: it may be cut off here")
         } else if !text.ends_a_line() && self.sink.expects_only_objects() {

@@ -1,8 +1,8 @@
 //! What the operator asks AWS about: machines that are stuck for a reason that the cluster does not prove.
 
 use crate::operator::aws_asker::Asker;
+use aws::Options;
 use aws::questions::{self, Question};
-use aws::{Aws, Options};
 use chrono::{DateTime, TimeDelta, Utc};
 use engine::rules::shared::told_by_aws;
 use engine::triage::Triage;
@@ -40,7 +40,7 @@ impl AskAws {
             return;
         }
         if self.asker.is_none() {
-            match Aws::new(&self.options, triage.cluster()) {
+            match aws::Client::new(&self.options, triage.cluster()) {
                 Ok(aws) => {
                     tracing::info!(region = aws.region(), "AWS is asked about what the cluster does not tell");
                     self.asker = Some(Asker::start(aws, self.changes.clone()));

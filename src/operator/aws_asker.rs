@@ -1,6 +1,5 @@
 //! The operator's way to ask: questions go in, answers come as changes.
 
-use aws::Aws;
 use aws::questions::Question;
 use chrono::Utc;
 use engine::objects::Answer;
@@ -18,7 +17,7 @@ pub struct Asker(mpsc::Sender<BTreeSet<Question>>);
 
 impl Asker {
     #[must_use]
-    pub fn start(aws: Aws, changes: mpsc::Sender<Change>) -> Self {
+    pub fn start(aws: aws::Client, changes: mpsc::Sender<Change>) -> Self {
         let (ask, asked) = mpsc::channel(QUEUE);
         tokio::spawn(answer(aws, asked, changes));
         Self(ask)
@@ -32,7 +31,7 @@ impl Asker {
     }
 }
 
-async fn answer(mut aws: Aws, mut asked: mpsc::Receiver<BTreeSet<Question>>, changes: mpsc::Sender<Change>) {
+async fn answer(mut aws: aws::Client, mut asked: mpsc::Receiver<BTreeSet<Question>>, changes: mpsc::Sender<Change>) {
     let mut said = BTreeSet::new();
     while let Some(questions) = asked.recv().await {
         for observation in aws.answer(questions, Utc::now()).await {

@@ -17,7 +17,7 @@ use engine::triage::change::Change;
 use engine::triage::{Delete, Summary, Write};
 use kube::Client;
 use kube::runtime::events::Recorder;
-use queue::{Queue, Waiting};
+use queue::{Queue, WaitingTask};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -167,7 +167,7 @@ impl Publisher {
         }
     }
 
-    fn done(&mut self, waiting: Waiting, result: Result<(), WriteFailure>) {
+    fn done(&mut self, waiting: WaitingTask, result: Result<(), WriteFailure>) {
         self.follow_the_lease();
         let key = waiting.task.work.key();
         let failure = match result {

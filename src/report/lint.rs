@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 /// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Format {
+pub enum LintFormat {
     /// For people, as a compiler prints it.
     #[default]
     Text,
@@ -21,15 +21,15 @@ pub enum Format {
 }
 
 /// The findings in the given format; nothing, but for JSON, where there is none. `unknown` objects are of kinds that no rule reads.
-pub fn render(report: &Report, unknown: usize, format: Format, color: bool) -> Result<String, serde_json::Error> {
+pub fn render(report: &Report, unknown: usize, format: LintFormat, color: bool) -> Result<String, serde_json::Error> {
     let findings = &report.findings;
     Ok(match format {
-        Format::Text => findings.iter().map(|finding| text(finding, color)).collect::<Vec<_>>().join("\n"),
-        Format::Json => {
+        LintFormat::Text => findings.iter().map(|finding| text(finding, color)).collect::<Vec<_>>().join("\n"),
+        LintFormat::Json => {
             let list = json!({"apiVersion": "nodewhy.dev/v1alpha1", "kind": "LintFindingList", "checked": report.looked_at, "notKnown": unknown, "items": findings});
             serde_json::to_string_pretty(&list)? + "\n"
         }
-        Format::Github => findings.iter().map(annotation).collect(),
+        LintFormat::Github => findings.iter().map(annotation).collect(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! What only AWS can tell: opt-in, read-only, and never inside a rule.
 //!
-//! A machine's verdict leaves [`questions`] open; [`Aws::answer`] asks them and gives documents, which the cluster takes in as it takes
+//! A machine's verdict leaves [`questions`] open; [`Client::answer`] asks them and gives documents, which the cluster takes in as it takes
 //! objects. Then the machine is judged again.
 
 mod console;
@@ -46,7 +46,7 @@ pub enum Error {
 
 /// Who asks AWS: at the most so many calls in a minute, each thing again only when its answer may have changed.
 #[derive(Debug)]
-pub struct Aws {
+pub struct Client {
     transport: Transport,
     fresh: BTreeMap<Question, Instant>,
     /// Actions that IAM denies, until when, and its words.
@@ -73,7 +73,7 @@ fn good_for(answer: &Answer) -> Duration {
     })
 }
 
-impl Aws {
+impl Client {
     /// Nothing is asked yet.
     pub fn new(options: &Options, cluster: &ClusterState) -> Result<Self, Error> {
         let named = |name: &str| std::env::var(name).ok().filter(|region| !region.is_empty());
@@ -255,7 +255,7 @@ fn region_of_zone(zone: &str) -> Option<String> {
 const ROUNDS: usize = 4;
 
 /// Asks all that is open in a cluster that stands still, and takes the answers in; gives them, too.
-pub async fn ask(aws: &mut Aws, cluster: &mut ClusterState, now: DateTime<Utc>, thresholds: &Thresholds) -> Vec<AwsObservation> {
+pub async fn ask(aws: &mut Client, cluster: &mut ClusterState, now: DateTime<Utc>, thresholds: &Thresholds) -> Vec<AwsObservation> {
     let mut all = Vec::new();
     for _ in 0..ROUNDS {
         let questions: BTreeSet<Question> = Case::all(cluster, now, thresholds).flat_map(|case| open(&case, thresholds)).collect();

@@ -38,7 +38,7 @@ pub struct AwsAuth {
     pub accounts: Vec<String>,
     /// `mapRoles` as a whole cannot be read: every role mapping is gone.
     pub broken: Option<Broken>,
-    pub defects: Vec<Defect>,
+    pub defects: Vec<MappingDefect>,
     dropped: Vec<Dropped>,
 }
 
@@ -89,15 +89,15 @@ pub struct RoleMapping {
 
 /// Something in the text that does not do what its writer meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Defect {
+pub struct MappingDefect {
     pub key: DataKey,
-    pub kind: DefectKind,
+    pub kind: MappingDefectKind,
     pub span: Span,
     pub message: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum DefectKind {
+pub enum MappingDefectKind {
     /// The whole value cannot be read: nothing of it is in force.
     Unreadable,
     /// One entry is dropped, the others stay.
@@ -117,7 +117,7 @@ pub enum DefectKind {
 /// An entry the authenticator drops, with the strings that stand in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Dropped {
-    defect: Defect,
+    defect: MappingDefect,
     scalars: Vec<String>,
 }
 
@@ -154,13 +154,13 @@ pub fn read(map_roles: Option<&str>, map_users: Option<&str>, map_accounts: Opti
 
 impl AwsAuth {
     /// What is wrong inside one entry.
-    pub fn defects_of(&self, entry: &RoleMapping) -> impl Iterator<Item = &Defect> {
+    pub fn defects_of(&self, entry: &RoleMapping) -> impl Iterator<Item = &MappingDefect> {
         let (key, span) = (entry.key, entry.span);
         self.defects.iter().filter(move |defect| defect.key == key && span.start <= defect.span.start && defect.span.end <= span.end)
     }
 
     fn unreadable(&mut self, key: DataKey, broken: &Broken) {
-        self.defects.push(Defect { key, kind: DefectKind::Unreadable, span: broken.span, message: broken.message.clone() });
+        self.defects.push(MappingDefect { key, kind: MappingDefectKind::Unreadable, span: broken.span, message: broken.message.clone() });
     }
 }
 
@@ -186,14 +186,14 @@ fn is_skippable(data: &str) -> bool {
 ///
 /// configmap.go `saveMap` stores entries in a map, so the last one wins whole and no groups are merged; config/mapper.go `Key`
 /// lower-cases `rolearn` but not `userarn`.
-fn settle_duplicates(entries: &mut [RoleMapping], defects: &mut Vec<Defect>, map_key: impl Fn(&str) -> String) {
+fn settle_duplicates(entries: &mut [RoleMapping], defects: &mut Vec<MappingDefect>, map_key: impl Fn(&str) -> String) {
     let mut winners = HashMap::new();
     for (at, entry) in entries.iter_mut().enumerate().rev() {
         let winner = *winners.entry(map_key(&entry.role_arn)).or_insert(at);
         if winner != at {
             entry.shadowed_by = Some(winner);
             let message = "a later entry has the same ARN and replaces this one whole".to_owned();
-            defects.push(Defect { key: entry.key, kind: DefectKind::EntryReplaced, span: entry.arn_span, message });
+            defects.push(MappingDefect { key: entry.key, kind: MappingDefectKind::EntryReplaced, span: entry.arn_span, message });
         }
     }
 }

@@ -22,8 +22,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 pub use bootstrap::BootstrapCall;
-use known_flags::Known;
-use kubelet_flags::{FlagError, Taint};
+use known_flags::Recognized;
+use kubelet_flags::{FlagError, RegisteredTaint};
 pub use nodeconfig::NodeConfig;
 pub use reader::LARGEST;
 use traced::Traced;
@@ -113,7 +113,7 @@ pub enum Setting {
 
 /// The text from which an argument comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum ArgumentOrigin {
     BootstrapExtraArgs,
     NodeConfigFlags,
     NodeConfigConfig,
@@ -190,7 +190,7 @@ pub struct Argument {
     pub value: String,
     /// The whole argument in the user's text.
     pub span: Span,
-    pub origin: Origin,
+    pub origin: ArgumentOrigin,
     pub fate: Fate,
     /// False where the text could not be followed with certainty.
     pub exact: bool,
@@ -352,7 +352,7 @@ impl UserData {
     }
 
     /// The taints that the user's text registers; nothing where it names none. An error is in the value of the argument.
-    pub fn taints(&self) -> Option<Result<Vec<Taint>, FlagError>> {
+    pub fn taints(&self) -> Option<Result<Vec<RegisteredTaint>, FlagError>> {
         self.effective("register-with-taints").map(|argument| kubelet_flags::parse_taints(&argument.value))
     }
 
@@ -381,7 +381,7 @@ impl UserData {
     pub fn removed_flags(&self, minor: u32) -> impl Iterator<Item = (&Argument, u32)> {
         let reaches = |a: &&Argument| matches!((&a.setting, &a.fate), (Setting::Flag(_), Fate::Taken | Fate::Overridden(By::Later(_))));
         self.arguments.iter().filter(reaches).filter_map(move |argument| match known_flags::look_up(argument.name()) {
-            Known::Until(since) if since <= minor => Some((argument, since)),
+            Recognized::Until(since) if since <= minor => Some((argument, since)),
             _ => None,
         })
     }

@@ -3,7 +3,7 @@
 //! serde_json finds where each value ends. Between the items of a list nobody insists on commas: what can be read is.
 
 use super::list::{ListHead, Notation, Stop};
-use super::text::Text;
+use super::text::LongText;
 use super::{Piece, Reader, read, without_place};
 use crate::ingest::collect::COLLECTED_AT;
 use chrono::{DateTime, Utc};
@@ -127,14 +127,14 @@ fn no_json(error: &serde_json::Error) -> String {
 }
 
 impl Reader<'_> {
-    pub(super) fn json(&mut self, text: &mut Text<'_>) {
+    pub(super) fn json(&mut self, text: &mut LongText<'_>) {
         while text.pass_blank() {
             self.document += 1;
             self.json_document(text);
         }
     }
 
-    fn json_document(&mut self, text: &mut Text<'_>) {
+    fn json_document(&mut self, text: &mut LongText<'_>) {
         loop {
             let rest = text.rest();
             let mut head = ListHead::default();

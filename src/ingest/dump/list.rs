@@ -1,6 +1,6 @@
 //! A list of any length: its items are read block by block and kept no longer than that.
 
-use super::text::{Lines, Text};
+use super::text::{Lines, LongText};
 use super::{ObjectText, Piece, Reader, abreast, type_of_items};
 use chrono::{DateTime, Utc};
 use engine::objects::input::TypeMeta;
@@ -55,7 +55,7 @@ struct List {
 
 impl Reader<'_> {
     /// Reads a list from its first item, and the fields after its items where it stands in an object.
-    pub(super) fn list<N: Notation>(&mut self, text: &mut Text<'_>, head: ListHead, in_object: bool) -> TypeMeta {
+    pub(super) fn list<N: Notation>(&mut self, text: &mut LongText<'_>, head: ListHead, in_object: bool) -> TypeMeta {
         let mut list = List { head, ..List::default() };
         let mut in_items = true;
         loop {

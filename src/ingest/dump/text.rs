@@ -3,7 +3,7 @@
 use engine::objects::sink::ObjectText;
 use std::io::{self, Read};
 
-pub(super) struct Text<'r> {
+pub(super) struct LongText<'r> {
     from: &'r mut dyn Read,
     /// How much is read at once, in bytes.
     block: usize,
@@ -18,7 +18,7 @@ pub(super) struct Text<'r> {
     column: usize,
 }
 
-impl<'r> Text<'r> {
+impl<'r> LongText<'r> {
     /// Holds the beginning, without a byte order mark: more than white space, where there is more.
     pub(super) fn new(from: &'r mut dyn Read, block: usize) -> Self {
         let (unfinished, held) = (Vec::new(), String::new());

@@ -1,7 +1,7 @@
 //! YAML as kubectl prints it, cut apart by its lines: documents, and the items of a `List`.
 
 use super::list::{ListHead, Notation, Stop};
-use super::text::Text;
+use super::text::LongText;
 use super::{Piece, Reader, read_value, without_place};
 use crate::ingest::collect::COLLECTED_AT;
 use engine::objects::input::TypeMeta;
@@ -140,7 +140,7 @@ fn read(text: &str, type_of_items: &TypeMeta) -> Piece {
 }
 
 impl Reader<'_> {
-    pub(super) fn yaml(&mut self, text: &mut Text<'_>) {
+    pub(super) fn yaml(&mut self, text: &mut LongText<'_>) {
         while !text.rest().is_empty() {
             self.yaml_document(text);
             // The line that separates it from the next one.
@@ -148,7 +148,7 @@ impl Reader<'_> {
         }
     }
 
-    fn yaml_document(&mut self, text: &mut Text<'_>) {
+    fn yaml_document(&mut self, text: &mut LongText<'_>) {
         loop {
             let (rest, whole) = (text.rest(), text.is_whole());
             let mut head = ListHead::default();
@@ -173,7 +173,7 @@ impl Reader<'_> {
     }
 
     /// Reads a list from its first item.
-    fn yaml_list(&mut self, text: &mut Text<'_>, head: ListHead) {
+    fn yaml_list(&mut self, text: &mut LongText<'_>, head: ListHead) {
         self.document += 1;
         let line = text.line();
         let type_ = self.list::<Yaml>(text, head, true);
@@ -186,7 +186,7 @@ impl Reader<'_> {
     }
 
     /// Reads a document that is held from its beginning to its end.
-    fn yaml_held(&mut self, document: &str, text: &Text<'_>) {
+    fn yaml_held(&mut self, document: &str, text: &LongText<'_>) {
         if document.lines().all(|l| l.trim().is_empty() || l.trim_start().starts_with('#') || l == "...") {
             return;
         }

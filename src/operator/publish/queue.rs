@@ -10,13 +10,13 @@ const RETRY_LAST: Duration = Duration::from_mins(1);
 
 /// Something that waits to be written.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitingTask {
     pub(super) task: Task,
     not_before: Instant,
     retry: Duration,
 }
 
-impl Waiting {
+impl WaitingTask {
     /// Takes over what the earlier one had still to do.
     fn overtake(&mut self, earlier: &Self) {
         if let (Work::Write(write), Work::Write(earlier)) = (&mut self.task.work, &earlier.task.work) {
@@ -30,7 +30,7 @@ impl Waiting {
 /// In order of time: after thousands of machines fell ill at once it is long for minutes, and is looked at in each of their writes.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    waiting: BTreeMap<String, Waiting>,
+    waiting: BTreeMap<String, WaitingTask>,
     /// Those whose keys are not being written.
     order: BTreeSet<(Instant, String)>,
     busy: BTreeSet<String>,
@@ -48,7 +48,7 @@ impl Queue {
     /// Puts a task in the place of what waits under its key.
     pub(super) fn put(&mut self, task: Task, not_before: Instant) {
         let key = task.work.key();
-        let mut waiting = Waiting { task, not_before, retry: RETRY_FIRST };
+        let mut waiting = WaitingTask { task, not_before, retry: RETRY_FIRST };
         if let Some(before) = self.waiting.remove(&key) {
             self.order.remove(&(before.not_before, key.clone()));
             waiting.overtake(&before);
@@ -65,7 +65,7 @@ impl Queue {
     }
 
     /// Takes out that one. Another of its key then waits until it is `finished` or `failed`.
-    pub(super) fn begin(&mut self) -> Option<Waiting> {
+    pub(super) fn begin(&mut self) -> Option<WaitingTask> {
         let (_, key) = self.order.pop_first()?;
         let waiting = self.waiting.remove(&key);
         self.busy.insert(key);
@@ -81,7 +81,7 @@ impl Queue {
     }
 
     /// It could not be written at `now`: it waits longer each time, or the newer one does what it had to do.
-    pub(super) fn failed(&mut self, mut failed: Waiting, now: Instant) {
+    pub(super) fn failed(&mut self, mut failed: WaitingTask, now: Instant) {
         let key = failed.task.work.key();
         if let Some(newer) = self.waiting.get_mut(&key) {
             newer.overtake(&failed);

@@ -16,10 +16,10 @@ pub fn values(data: &UserData) -> Vec<Value> {
 /// Each taint and each label as a value of its own.
 fn expand(data: &UserData, argument: &Argument) -> Vec<Value> {
     let (kind, name) = match (&argument.setting, argument.origin) {
-        (userdata::Setting::Flag(name), userdata::Origin::BottlerocketSetting) if name == "register-with-taints" => {
+        (userdata::Setting::Flag(name), userdata::ArgumentOrigin::BottlerocketSetting) if name == "register-with-taints" => {
             (Kind::Setting, "node-taints")
         }
-        (_, userdata::Origin::BottlerocketSetting) => (Kind::Setting, argument.name()),
+        (_, userdata::ArgumentOrigin::BottlerocketSetting) => (Kind::Setting, argument.name()),
         (userdata::Setting::Flag(name), _) => (Kind::Flag, name.as_str()),
         (userdata::Setting::Field(name), _) => (Kind::Config, name.as_str()),
     };

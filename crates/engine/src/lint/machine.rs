@@ -7,7 +7,7 @@ use crate::cluster_state::ClassFacts;
 use crate::objects::{Ami, Condition, Meta, Node, NodeClaim, NodeClassRef, NodePool, Taint};
 use crate::upstream::karpenter::{CLASS_HASH, DO_NOT_SYNC_TAINTS_LABEL, Karpenter, Provider, UNREGISTERED_TAINT};
 use chrono::{DateTime, Utc};
-use readers::userdata::{Family, Origin, Setting, UserData};
+use readers::userdata::{ArgumentOrigin, Family, Setting, UserData};
 
 /// A machine of the future. No object has such a name.
 pub fn name(class: &ClassFacts, pool: Option<&NodePool>) -> String {
@@ -84,7 +84,7 @@ fn own_taints(user_data: &UserData) -> Option<Vec<Taint>> {
     let starts_kubelet = match user_data.family {
         // A kubelet that is started by hand may have a configuration file of its own.
         Family::Custom => {
-            let by_hand = user_data.arguments.iter().any(|a| a.origin == Origin::DirectKubelet);
+            let by_hand = user_data.arguments.iter().any(|a| a.origin == ArgumentOrigin::DirectKubelet);
             !by_hand && (!user_data.bootstrap_calls.is_empty() || !user_data.node_configs.is_empty())
         }
         Family::Al2 => user_data.starts_kubelet_before_karpenter(),

@@ -1,7 +1,7 @@
 //! Entries out of YAML as Go's `encoding/json` fills the authenticator's structs: one field's wrong type costs that field only.
 
-use super::yaml::{self, Content, Document, Node, NodeId, Pair};
-use super::{AwsAuth, Broken, DataKey, Defect, DefectKind, Dropped, RoleMapping};
+use super::yaml::{self, Content, Document, DocumentNode, NodeId, Pair};
+use super::{AwsAuth, Broken, DataKey, Dropped, MappingDefect, MappingDefectKind, RoleMapping};
 use crate::source_text::Span;
 
 /// The JSON names in pkg/config/types.go `RoleMapping` and `UserMapping`. Field names match without regard to case.
@@ -36,14 +36,14 @@ pub fn accounts(text: &str, auth: &mut AwsAuth) -> Result<Vec<String>, Broken> {
         match document.node(item).map(|node| &node.content) {
             Some(Content::Text(account) | Content::Other(account)) => accounts.push(account.clone()),
             Some(Content::Null) => accounts.push(String::new()),
-            _ => decoder.defect(DefectKind::EntryDropped, document.span(item), "an account number is expected".to_owned()),
+            _ => decoder.defect(MappingDefectKind::EntryDropped, document.span(item), "an account number is expected".to_owned()),
         }
     }
     Ok(accounts)
 }
 
 /// The top of the document; `null` decodes to no entries.
-fn root(document: &Document) -> Option<(NodeId, &Node)> {
+fn root(document: &Document) -> Option<(NodeId, &DocumentNode)> {
     let root = document.root?;
     document.node(root).filter(|node| !matches!(node.content, Content::Null)).map(|node| (root, node))
 }
@@ -65,18 +65,18 @@ struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
-    fn defect(&mut self, kind: DefectKind, span: Span, message: String) {
-        self.auth.defects.push(Defect { key: self.key, kind, span, message });
+    fn defect(&mut self, kind: MappingDefectKind, span: Span, message: String) {
+        self.auth.defects.push(MappingDefect { key: self.key, kind, span, message });
     }
 
     fn note_later_document(&mut self, text: &str) {
         if let Some(at) = self.document.next {
-            self.defect(DefectKind::DocumentIgnored, Span::new(at, text.len()), "only the first YAML document is read".to_owned());
+            self.defect(MappingDefectKind::DocumentIgnored, Span::new(at, text.len()), "only the first YAML document is read".to_owned());
         }
     }
 
     fn drop_entry(&mut self, item: NodeId, span: Span, message: String) {
-        let defect = Defect { key: self.key, kind: DefectKind::EntryDropped, span, message };
+        let defect = MappingDefect { key: self.key, kind: MappingDefectKind::EntryDropped, span, message };
         self.auth.defects.push(defect.clone());
         self.auth.dropped.push(Dropped { defect, scalars: self.document.scalars(item).map(str::to_owned).collect() });
     }
@@ -140,7 +140,7 @@ impl Decoder<'_> {
             }
         }
         for &(name, at) in &unknown {
-            self.defect(DefectKind::FieldIgnored, at, unknown_field(name, known));
+            self.defect(MappingDefectKind::FieldIgnored, at, unknown_field(name, known));
         }
         // config/mapper.go Validate(). An entry by `sso` alone is kept, but no node comes in through it.
         match (entry.role_arn.is_empty(), sso) {
@@ -165,7 +165,7 @@ impl Decoder<'_> {
             None | Some(Content::Null) => {}
             Some(other) => {
                 let message = format!("{field} must be a string, not {}: it counts as empty", kind_of(other));
-                self.defect(DefectKind::FieldEmptied, self.document.span(value), message);
+                self.defect(MappingDefectKind::FieldEmptied, self.document.span(value), message);
             }
         }
     }
@@ -179,7 +179,7 @@ impl Decoder<'_> {
                 let dash = matches!(other, Content::Text(text) if text.starts_with('-'));
                 let hint = if dash { " (a blank must follow each `-`)" } else { "" };
                 let message = format!("groups must be a list, not {}: the entry has no groups{hint}", kind_of(other));
-                self.defect(DefectKind::FieldEmptied, document.span(value), message);
+                self.defect(MappingDefectKind::FieldEmptied, document.span(value), message);
             }
         }
     }
@@ -190,7 +190,7 @@ impl Decoder<'_> {
             None | Some(Content::Null) => String::new(),
             Some(other) => {
                 let message = format!("a group must be a string, not {}: it counts as empty", kind_of(other));
-                self.defect(DefectKind::GroupEmptied, self.document.span(item), message);
+                self.defect(MappingDefectKind::GroupEmptied, self.document.span(item), message);
                 String::new()
             }
         }

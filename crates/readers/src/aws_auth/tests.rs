@@ -26,7 +26,7 @@ fn entry(arn: &str, username: &str, groups: &[&str]) -> (String, String, Vec<Str
     (arn.to_owned(), username.to_owned(), groups.iter().map(ToString::to_string).collect())
 }
 
-fn kinds(auth: &AwsAuth) -> Vec<DefectKind> {
+fn kinds(auth: &AwsAuth) -> Vec<MappingDefectKind> {
     auth.defects.iter().map(|defect| defect.kind).collect()
 }
 
@@ -34,7 +34,7 @@ fn kinds(auth: &AwsAuth) -> Vec<DefectKind> {
 fn broken(text: &str) -> (String, String) {
     let auth = roles(text);
     assert!(auth.roles.is_empty(), "{text}");
-    assert_eq!(kinds(&auth), [DefectKind::Unreadable], "{text}");
+    assert_eq!(kinds(&auth), [MappingDefectKind::Unreadable], "{text}");
     let broken = auth.broken.unwrap();
     (broken.span.of(text).to_owned(), broken.message)
 }
@@ -133,7 +133,7 @@ fn groups_that_are_no_list_leave_the_entry_without_groups() {
         let text = format!("- rolearn: a\n  username: b\n  groups: {groups}\n");
         assert_eq!(kept_beside_good(&text), [entry("a", "b", &[])], "{groups}");
         let auth = roles(&text);
-        assert_eq!(kinds(&auth), [DefectKind::FieldEmptied]);
+        assert_eq!(kinds(&auth), [MappingDefectKind::FieldEmptied]);
         assert_eq!(auth.defects[0].span.of(&text), groups);
         assert_eq!(auth.defects_of(&auth.roles[0]).count(), 1);
     }
@@ -146,7 +146,7 @@ fn under_indented_groups_are_entries_of_their_own_and_dropped() {
     let text = "- rolearn: a\n  groups:\n- system:nodes\n";
     assert_eq!(kept_beside_good(text), [entry("a", "", &[])]);
     let auth = roles(text);
-    assert_eq!(kinds(&auth), [DefectKind::EntryDropped]);
+    assert_eq!(kinds(&auth), [MappingDefectKind::EntryDropped]);
     assert_eq!(auth.defects[0].span.of(text), "system:nodes");
 }
 
@@ -186,7 +186,7 @@ fn field_names_match_without_case_and_the_last_in_sorted_order_wins() {
     assert_eq!(kept_beside_good("- rolearn: lower\n  RoleARN: upper\n"), [entry("lower", "", &[])]);
     assert_eq!(kept_beside_good("- rolearn: first\n  rolearn: last\n"), [entry("last", "", &[])]);
     let auth = roles("- rolearn: a\n  group: [g]\n  cheese: x\n");
-    assert_eq!(kinds(&auth), [DefectKind::FieldIgnored, DefectKind::FieldIgnored]);
+    assert_eq!(kinds(&auth), [MappingDefectKind::FieldIgnored, MappingDefectKind::FieldIgnored]);
     assert!(auth.defects[0].message.contains("groups is meant"));
 }
 
@@ -204,7 +204,7 @@ fn json_comments_anchors_and_merges_are_read() {
 fn only_the_first_document_is_read() {
     let auth = roles(&format!("- rolearn: a\n---\n{GOOD}"));
     assert_eq!(auth.roles.len(), 1);
-    assert_eq!(kinds(&auth), [DefectKind::DocumentIgnored]);
+    assert_eq!(kinds(&auth), [MappingDefectKind::DocumentIgnored]);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn of_entries_with_one_arn_the_last_wins_whole() {
     let admin = format!("- rolearn: {}\n  username: test\n  groups: [system:masters]\n", NODE.to_uppercase());
     let auth = roles(&format!("{GOOD}{admin}"));
     assert_eq!(auth.roles[0].shadowed_by, Some(1));
-    assert_eq!(kinds(&auth), [DefectKind::EntryReplaced]);
+    assert_eq!(kinds(&auth), [MappingDefectKind::EntryReplaced]);
     assert_eq!(auth.judge("node"), Verdict::Shadowed { entry: &auth.roles[0], by: &auth.roles[1] });
     let auth = roles(&format!("{admin}{GOOD}"));
     assert_eq!(auth.judge("node"), Verdict::Mapped(&auth.roles[1]));
@@ -222,8 +222,8 @@ fn of_entries_with_one_arn_the_last_wins_whole() {
 fn accounts_take_numbers_in_their_own_spelling() {
     let auth = read(None, None, Some("- 012345678901\n- '111122223333'\n- {a: b}\n"));
     assert_eq!(auth.accounts, ["012345678901", "111122223333"]);
-    assert_eq!(kinds(&auth), [DefectKind::EntryDropped]);
-    assert_eq!(kinds(&read(None, None, Some("111122223333"))), [DefectKind::Unreadable]);
+    assert_eq!(kinds(&auth), [MappingDefectKind::EntryDropped]);
+    assert_eq!(kinds(&read(None, None, Some("111122223333"))), [MappingDefectKind::Unreadable]);
 }
 
 fn node_entry(arn: &str, username: &str, groups: &str) -> AwsAuth {

@@ -4,7 +4,7 @@
 //! `arn:P:iam::ACCOUNT:role/ROLE` (pkg/arn/arn.go `Canonicalize`) and compared whole, without regard to case
 //! (pkg/config/mapper.go `Matches`). STS leaves the role's path out, and the entries are never canonicalised.
 
-use super::{AwsAuth, Broken, Defect, NODES_GROUP, RoleMapping};
+use super::{AwsAuth, Broken, MappingDefect, NODES_GROUP, RoleMapping};
 
 /// How a role fares.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum Verdict<'a> {
     },
     /// The text has an entry of that role which the authenticator drops.
     Dropped {
-        defect: &'a Defect,
+        defect: &'a MappingDefect,
     },
     /// No entry matches, but this one is about that role.
     NearMiss {

@@ -17,12 +17,12 @@ use crate::source_text::Span;
 pub struct NodeId(usize);
 
 #[derive(Debug)]
-pub struct Node {
+pub struct DocumentNode {
     pub span: Span,
     pub content: Content,
 }
 
-impl Node {
+impl DocumentNode {
     /// Whether it is written as one token: a scalar or an alias.
     fn is_leaf(&self) -> bool {
         !matches!(self.content, Content::List(_) | Content::Map(_))
@@ -50,7 +50,7 @@ pub struct Pair {
 /// The first document of a text. Nodes live in one vector, so that an alias costs nothing until it is read.
 #[derive(Debug)]
 pub struct Document {
-    nodes: Vec<Node>,
+    nodes: Vec<DocumentNode>,
     pub root: Option<NodeId>,
     /// Where a second document starts; the authenticator never looks there.
     pub next: Option<usize>,
@@ -58,7 +58,7 @@ pub struct Document {
 
 impl Document {
     /// The node itself, behind any alias.
-    pub fn node(&self, id: NodeId) -> Option<&Node> {
+    pub fn node(&self, id: NodeId) -> Option<&DocumentNode> {
         let node = self.nodes.get(id.0)?;
         // An alias always names an anchored node, never another alias.
         match node.content {
@@ -195,7 +195,7 @@ const DEPTH_LIMIT: u32 = 600;
 
 struct Builder<'t> {
     text: &'t str,
-    nodes: Vec<Node>,
+    nodes: Vec<DocumentNode>,
     weights: Vec<Weight>,
     anchors: HashMap<usize, NodeId>,
     open: Vec<Open>,
@@ -235,7 +235,7 @@ impl Builder<'_> {
 
     fn add(&mut self, span: Span, content: Content, anchor: usize, weight: Weight) -> NodeId {
         let id = NodeId(self.nodes.len());
-        self.nodes.push(Node { span, content });
+        self.nodes.push(DocumentNode { span, content });
         self.weights.push(weight);
         if anchor != 0 {
             self.anchors.insert(anchor, id);
@@ -268,7 +268,7 @@ impl Builder<'_> {
         }
         let content = if is_map { Content::Map(self.pairs(&children)?) } else { Content::List(children) };
         if let (Some(node), Some(slot)) = (self.nodes.get_mut(id.0), self.weights.get_mut(id.0)) {
-            *node = Node { span, content };
+            *node = DocumentNode { span, content };
             *slot = weight;
         }
         Ok(())

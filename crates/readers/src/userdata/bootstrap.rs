@@ -23,7 +23,7 @@ pub struct BootstrapCall {
 
 /// A call with the texts that are, or are not, the kubelet's extra arguments.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct CallParts {
     pub call: BootstrapCall,
     pub extra_args: Option<Word>,
     /// Values of `--kubelet-extra-args` that a later one replaces.
@@ -67,9 +67,9 @@ const EXTRA_ARGS: &str = "--kubelet-extra-args";
 
 /// Reads the words behind the script's name as its `while [[ $# -gt 0 ]]` loop does.
 // amazon-eks-ami v20251112 templates/al2/runtime/bootstrap.sh
-pub(super) fn read(arguments: &[Word], span: Span) -> Reading {
+pub(super) fn read(arguments: &[Word], span: Span) -> CallParts {
     let exact = arguments.iter().all(|word| word.exact);
-    let mut reading = Reading {
+    let mut reading = CallParts {
         call: BootstrapCall { span, cluster_name: None, options: Vec::new(), exact, completes: true, starts_kubelet: false },
         extra_args: None,
         replaced: Vec::new(),
@@ -105,7 +105,7 @@ pub(super) fn read(arguments: &[Word], span: Span) -> Reading {
     reading
 }
 
-impl Reading {
+impl CallParts {
     fn defect(&mut self, kind: DefectKind, span: Span, message: String) {
         self.defects.push(Defect { kind, span, message });
     }
@@ -147,17 +147,17 @@ mod tests {
     use super::super::shell;
     use super::*;
 
-    fn call(text: &str) -> Reading {
+    fn call(text: &str) -> CallParts {
         let script = shell::read(&Traced::written_at(text, 0));
         let command = &script.commands[0];
         read(&command.words[1..], command.span)
     }
 
-    fn name(reading: &Reading) -> Option<&str> {
+    fn name(reading: &CallParts) -> Option<&str> {
         reading.call.cluster_name.as_ref().map(|n| n.value.as_str())
     }
 
-    fn kinds(reading: &Reading) -> Vec<DefectKind> {
+    fn kinds(reading: &CallParts) -> Vec<DefectKind> {
         reading.defects.iter().map(|d| d.kind).collect()
     }
 

@@ -88,7 +88,7 @@ const REMOVED: &[(&str, u32)] = &[
 
 /// What became of a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
+pub enum Recognized {
     Yes,
     /// Gone since this minor version of Kubernetes 1.
     Until(u32),
@@ -97,15 +97,15 @@ pub enum Known {
 }
 
 /// Looks a flag up by its name without dashes, `_` written as `-`.
-pub fn look_up(name: &str) -> Known {
+pub fn look_up(name: &str) -> Recognized {
     if KNOWN.binary_search(&name).is_ok() {
-        return Known::Yes;
+        return Recognized::Yes;
     }
     match REMOVED.binary_search_by_key(&name, |(removed, _)| removed) {
-        Ok(at) => REMOVED.get(at).map_or(Known::No, |&(_, minor)| Known::Until(minor)),
+        Ok(at) => REMOVED.get(at).map_or(Recognized::No, |&(_, minor)| Recognized::Until(minor)),
         // cAdvisor's flags about Docker came and went with cAdvisor.
-        Err(_) if name == "docker" || name.starts_with("docker-") => Known::Yes,
-        Err(_) => Known::No,
+        Err(_) if name == "docker" || name.starts_with("docker-") => Recognized::Yes,
+        Err(_) => Recognized::No,
     }
 }
 
@@ -141,15 +141,15 @@ mod tests {
     fn the_tables_are_sorted_and_do_not_overlap() {
         assert!(KNOWN.is_sorted() && SWITCHES.is_sorted() && REMOVED.is_sorted());
         assert!(REMOVED.iter().all(|(name, _)| KNOWN.binary_search(name).is_err()));
-        assert!(SWITCHES.iter().all(|name| look_up(name) == Known::Yes));
+        assert!(SWITCHES.iter().all(|name| look_up(name) == Recognized::Yes));
     }
 
     #[test]
     fn flags_are_known_gone_or_never_heard_of() {
-        assert_eq!(look_up("register-with-taints"), Known::Yes);
-        assert_eq!(look_up("container-runtime"), Known::Until(27));
-        assert_eq!(look_up("container-runtime-endpoint"), Known::Yes);
-        assert_eq!(look_up("register-with-taint"), Known::No);
+        assert_eq!(look_up("register-with-taints"), Recognized::Yes);
+        assert_eq!(look_up("container-runtime"), Recognized::Until(27));
+        assert_eq!(look_up("container-runtime-endpoint"), Recognized::Yes);
+        assert_eq!(look_up("register-with-taint"), Recognized::No);
     }
 
     #[test]

@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::known_flags::{self, Known};
+use super::known_flags::{self, Recognized};
 use super::traced::Traced;
 use crate::source_text::Span;
 
 /// A taint as the kubelet registers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taint {
+pub struct RegisteredTaint {
     pub key: String,
     pub value: String,
     pub effect: String,
@@ -74,7 +74,7 @@ pub fn command_line(words: &[Traced]) -> CommandLine {
             None => {
                 let value = rest.next();
                 // Of a flag that is not known nothing is: it may be a switch.
-                if value.is_none() && known_flags::look_up(&name) != Known::No {
+                if value.is_none() && known_flags::look_up(&name) != Recognized::No {
                     line.without_value = Some(word.span());
                 }
                 let end = value.map_or(0, |value| value.span().end).max(word.span().end);
@@ -94,7 +94,7 @@ fn normalised(name: &str) -> String {
 
 /// Reads the value of `--register-with-taints`. An empty value is no taint at all.
 // kubernetes v1.36.3 pkg/util/flag/flags.go RegisterWithTaintsVar.Set, pkg/util/taints/taints.go ParseTaints
-pub fn parse_taints(value: &str) -> Result<Vec<Taint>, FlagError> {
+pub fn parse_taints(value: &str) -> Result<Vec<RegisteredTaint>, FlagError> {
     let mut taints = Vec::new();
     let mut seen = HashSet::new();
     if value.is_empty() {
@@ -121,7 +121,7 @@ pub fn parse_taints(value: &str) -> Result<Vec<Taint>, FlagError> {
     Ok(taints)
 }
 
-fn parse_taint(spec: &str) -> Result<Taint, String> {
+fn parse_taint(spec: &str) -> Result<RegisteredTaint, String> {
     let invalid = || format!("invalid taint spec: {spec}");
     let mut parts = spec.split(':');
     let (body, effect) = (parts.next().unwrap_or_default(), parts.next());
@@ -136,7 +136,7 @@ fn parse_taint(spec: &str) -> Result<Taint, String> {
     if value.contains('=') || !is_label_value(value) || !is_qualified_name(key) {
         return Err(invalid());
     }
-    Ok(Taint { key: key.to_owned(), value: value.to_owned(), effect: effect.unwrap_or_default().to_owned() })
+    Ok(RegisteredTaint { key: key.to_owned(), value: value.to_owned(), effect: effect.unwrap_or_default().to_owned() })
 }
 
 /// The pairs of `--node-labels`, each key with its value and its place in `text`. A key without `=` has an empty value.

@@ -5,7 +5,7 @@
 //! `!!binary` that is no base64.
 
 use super::traced::Traced;
-use super::yaml::{self, Node, Value};
+use super::yaml::{self, YamlNode, YamlValue};
 use super::{Defect, DefectKind, Located};
 use crate::source_text::Span;
 
@@ -39,7 +39,7 @@ const API_VERSION: &str = "node.eks.aws/v1alpha1";
 /// Whether Karpenter takes plain user data for a `NodeConfig`: whenever it parses as a YAML map, or as nothing at all.
 // karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/nodeadm.go parseUserData
 pub fn is_node_config_for_karpenter(text: &str) -> bool {
-    yaml::read(text, Span::new(0, text.len())).is_ok_and(|root| matches!(root.value, Value::Map(_) | Value::Null))
+    yaml::read(text, Span::new(0, text.len())).is_ok_and(|root| matches!(root.value, YamlValue::Map(_) | YamlValue::Null))
 }
 
 /// Whether the text names itself a `NodeConfig`.
@@ -56,7 +56,7 @@ pub fn read(text: &str, span: Span) -> Result<NodeConfig, Defect> {
         message: format!("nodeadm cannot read this as YAML: {}", error.message),
     })?;
     let (version, kind) = (root.get("apiVersion"), root.get("kind"));
-    if version.and_then(Node::text) != Some(API_VERSION) || kind.and_then(Node::text) != Some("NodeConfig") {
+    if version.and_then(YamlNode::text) != Some(API_VERSION) || kind.and_then(YamlNode::text) != Some("NodeConfig") {
         let wrong_version = version.filter(|v| v.text() != Some(API_VERSION));
         let at = wrong_version.or(kind).map_or(Span::new(span.start, first_line_end(text, span)), |node| node.span);
         return Err(Defect {
@@ -72,19 +72,19 @@ pub fn read(text: &str, span: Span) -> Result<NodeConfig, Defect> {
         .into_iter()
         .chain(["cluster", "kubelet", "featureGates"].into_iter().filter_map(section));
     for (name, node) in sections {
-        if !matches!(node.value, Value::Map(_) | Value::Null) {
+        if !matches!(node.value, YamlValue::Map(_) | YamlValue::Null) {
             return Err(wrong_type(&name, "a map", node.span));
         }
     }
     let below = |section: &str, key: &str| spec.and_then(|s| s.get(section)).and_then(|s| s.get(key));
     let string = |key: &str| match below("cluster", key) {
-        Some(Node { value: Value::Text(text), span }) => Ok(Some(Located { value: text.clone(), span: *span })),
-        Some(Node { value: Value::Null, .. }) | None => Ok(None),
+        Some(YamlNode { value: YamlValue::Text(text), span }) => Ok(Some(Located { value: text.clone(), span: *span })),
+        Some(YamlNode { value: YamlValue::Null, .. }) | None => Ok(None),
         Some(node) => Err(wrong_type(&format!("spec.cluster.{key}"), "a string", node.span)),
     };
     let stage = match below("featureGates", "InstanceIdNodeName") {
-        Some(Node { value: Value::Boolean(value), span }) => Some(Located { value: *value, span: *span }),
-        Some(Node { value: Value::Null, .. }) | None => None,
+        Some(YamlNode { value: YamlValue::Boolean(value), span }) => Some(Located { value: *value, span: *span }),
+        Some(YamlNode { value: YamlValue::Null, .. }) | None => None,
         Some(node) => return Err(wrong_type("spec.featureGates.InstanceIdNodeName", "true or false", node.span)),
     };
     Ok(NodeConfig {
@@ -107,23 +107,23 @@ fn wrong_type(field: &str, wanted: &str, span: Span) -> Defect {
     Defect { kind: DefectKind::NodeConfigWrongType, span, message: format!("nodeadm refuses the document: {field} must be {wanted}") }
 }
 
-fn flags(text: &str, list: Option<&Node>) -> Result<Vec<Traced>, Defect> {
-    let Some(list) = list.filter(|node| node.value != Value::Null) else { return Ok(Vec::new()) };
-    let Value::List(items) = &list.value else { return Err(wrong_type("spec.kubelet.flags", "a list of strings", list.span)) };
+fn flags(text: &str, list: Option<&YamlNode>) -> Result<Vec<Traced>, Defect> {
+    let Some(list) = list.filter(|node| node.value != YamlValue::Null) else { return Ok(Vec::new()) };
+    let YamlValue::List(items) = &list.value else { return Err(wrong_type("spec.kubelet.flags", "a list of strings", list.span)) };
     items.iter().map(|item| item.traced(text).ok_or_else(|| wrong_type("spec.kubelet.flags", "a list of strings", item.span))).collect()
 }
 
-fn fields(text: &str, config: Option<&Node>) -> Result<Vec<Field>, Defect> {
-    let Some(config) = config.filter(|node| node.value != Value::Null) else { return Ok(Vec::new()) };
-    if !matches!(config.value, Value::Map(_)) {
+fn fields(text: &str, config: Option<&YamlNode>) -> Result<Vec<Field>, Defect> {
+    let Some(config) = config.filter(|node| node.value != YamlValue::Null) else { return Ok(Vec::new()) };
+    if !matches!(config.value, YamlValue::Map(_)) {
         return Err(wrong_type("spec.kubelet.config", "a map", config.span));
     }
-    let written = |node: &Node| node.traced(text).unwrap_or_else(|| Traced::written_at(node.span.of(text), node.span.start));
+    let written = |node: &YamlNode| node.traced(text).unwrap_or_else(|| Traced::written_at(node.span.of(text), node.span.start));
     let mut fields = Vec::new();
     for (name, node) in config.entries() {
         if name == "registerWithTaints" {
             fields.push(Field { name: name.clone(), value: taints(text, node), span: node.span });
-        } else if let Value::Map(entries) = &node.value {
+        } else if let YamlValue::Map(entries) = &node.value {
             // Maps are merged key by key, so that each key has a fate of its own.
             fields.extend(entries.iter().map(|(key, node)| Field { name: format!("{name}.{key}"), value: written(node), span: node.span }));
         } else {
@@ -134,7 +134,7 @@ fn fields(text: &str, config: Option<&Node>) -> Result<Vec<Field>, Defect> {
 }
 
 /// `registerWithTaints` in the grammar of the flag.
-fn taints(text: &str, list: &Node) -> Traced {
+fn taints(text: &str, list: &YamlNode) -> Traced {
     let mut value = Traced::default();
     for taint in list.items() {
         let part = |key: &str| taint.get(key).and_then(|node| node.traced(text)).unwrap_or_default();

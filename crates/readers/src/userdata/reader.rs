@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::known_flags::{self, Known};
+use super::known_flags::{self, Recognized};
 use super::kubelet_flags::CommandLine;
 use super::shell::{self, Command, Runs, Word};
-use super::systemd::{self, Generation, Refusal};
+use super::systemd::{self, Generation, GivenUp};
 use super::traced::Traced;
 use super::{
-    Argument, BootstrapCall, By, Defect, DefectKind, Family, Fate, Loss, Origin, Part, PartKind, Setting, UserData, bootstrap,
+    Argument, ArgumentOrigin, BootstrapCall, By, Defect, DefectKind, Family, Fate, Loss, Part, PartKind, Setting, UserData, bootstrap,
     bottlerocket, kubelet_flags, mime, nodeconfig, sets, windows,
 };
 use crate::source_text::Span;
@@ -300,12 +300,12 @@ impl Reader<'_> {
             .chain(reading.equals_forms.iter().map(|t| (t, Loss::EqualsForm)))
         {
             let words = systemd::words(word, Generation::V252).unwrap_or_default();
-            self.flags(&words, Origin::BootstrapExtraArgs, &Fate::Lost(loss), true);
+            self.flags(&words, ArgumentOrigin::BootstrapExtraArgs, &Fate::Lost(loss), true);
         }
         if let Some(extra) = &reading.extra_args {
             self.extra_args(extra, never, certain && extra.exact && reading.call.exact);
         }
-        self.flags(&reading.loose, Origin::BootstrapExtraArgs, &Fate::Lost(never.unwrap_or(Loss::LooseWord)), true);
+        self.flags(&reading.loose, ArgumentOrigin::BootstrapExtraArgs, &Fate::Lost(never.unwrap_or(Loss::LooseWord)), true);
         if never.is_none() && self.data.family == Family::Al2 {
             let message = "this starts the kubelet before Karpenter's own call of bootstrap.sh, which then changes nothing";
             self.defect(DefectKind::BootstrapBeforeKarpenter, span, message);
@@ -316,7 +316,7 @@ impl Reader<'_> {
     }
 
     /// Quotes and dashes that a word processor put in: no shell and no program takes them for its own.
-    fn typography(&mut self, reading: &bootstrap::Reading, arguments: &[Word], never: Option<Loss>) {
+    fn typography(&mut self, reading: &bootstrap::CallParts, arguments: &[Word], never: Option<Loss>) {
         if let Some(name) = reading.call.cluster_name.as_ref().filter(|_| never.is_none())
             && let Some(at) = name.span.of(self.text).find(is_typographic)
         {
@@ -346,16 +346,16 @@ impl Reader<'_> {
         let (words, fate, exact) = match (never, read) {
             (Some(loss), _) => (raw(), Fate::Lost(loss), exact),
             (None, Ok((words, certain))) => (words, Fate::Taken, exact && certain),
-            (None, Err(Refusal::Dropped)) => {
+            (None, Err(GivenUp::Dropped)) => {
                 self.defect(DefectKind::AssignmentDropped, extra.text.span(), Loss::AssignmentDropped.to_string());
                 (raw(), Fate::Lost(Loss::AssignmentDropped), exact)
             }
-            (None, Err(Refusal::NotStarted)) => {
+            (None, Err(GivenUp::NotStarted)) => {
                 self.defect(DefectKind::NotStarted, extra.text.span(), Loss::NotStarted.to_string());
                 (raw(), Fate::Lost(Loss::NotStarted), exact)
             }
         };
-        self.flags(&words, Origin::BootstrapExtraArgs, &fate, exact);
+        self.flags(&words, ArgumentOrigin::BootstrapExtraArgs, &fate, exact);
     }
 
     /// A kubelet that the script starts itself: its words are final.
@@ -367,10 +367,10 @@ impl Reader<'_> {
             Runs::SyntaxError => Fate::Lost(Loss::SyntaxError),
             Runs::Always | Runs::Perhaps => Fate::Taken,
         };
-        self.flags(&words, Origin::DirectKubelet, &fate, exact);
+        self.flags(&words, ArgumentOrigin::DirectKubelet, &fate, exact);
     }
 
-    fn flags(&mut self, words: &[Traced], origin: Origin, fate: &Fate, exact: bool) {
+    fn flags(&mut self, words: &[Traced], origin: ArgumentOrigin, fate: &Fate, exact: bool) {
         let line = kubelet_flags::command_line(words);
         for flag in &line.flags {
             self.data.arguments.push(Argument {
@@ -389,7 +389,7 @@ impl Reader<'_> {
     }
 
     /// What the kubelet exits over before it looks at any value.
-    fn command_line_defects(&mut self, words: &[Traced], line: &CommandLine, origin: Origin) {
+    fn command_line_defects(&mut self, words: &[Traced], line: &CommandLine, origin: ArgumentOrigin) {
         let typographic = words.iter().find_map(|word| word.as_str().find(is_typographic).map(|at| word.place(at).start));
         if let Some(at) = typographic {
             let message =
@@ -406,18 +406,18 @@ impl Reader<'_> {
         if let Some(span) = line.without_value {
             let name = line.flags.last().map_or("", |flag| flag.name.as_str());
             let mut message = format!("the kubelet exits with `flag needs an argument: --{name}`, since no value follows");
-            if origin == Origin::BootstrapExtraArgs {
+            if origin == ArgumentOrigin::BootstrapExtraArgs {
                 message.push_str("; bootstrap.sh takes only one word behind --kubelet-extra-args: ");
                 let own = bootstrap::is_option(&format!("--{name}"));
                 message.push_str(if own { "this is an option of its own, to be given without that" } else { "quote all of its value" });
-            } else if origin == Origin::NodeConfigFlags && self.data.family == Family::Al2023 {
+            } else if origin == ArgumentOrigin::NodeConfigFlags && self.data.family == Family::Al2023 {
                 // nodeadm puts Karpenter's flags behind the user's.
                 message = format!("--{name} has no value, and takes Karpenter's --node-labels=… behind it for one");
             }
             self.defect(DefectKind::FlagWithoutValue, span, message);
         }
         let single: HashSet<usize> = line.single_dash.iter().map(|dash| dash.start).collect();
-        for flag in line.flags.iter().filter(|flag| known_flags::look_up(&flag.name) == Known::No) {
+        for flag in line.flags.iter().filter(|flag| known_flags::look_up(&flag.name) == Recognized::No) {
             if single.contains(&flag.span.start) {
                 continue;
             }
@@ -457,7 +457,7 @@ impl Reader<'_> {
                     setting: Setting::Field(field.name.clone()),
                     value: field.value.as_str().to_owned(),
                     span: field.span,
-                    origin: Origin::NodeConfigConfig,
+                    origin: ArgumentOrigin::NodeConfigConfig,
                     fate: if replaced { Fate::Overridden(By::Karpenter) } else { Fate::Taken },
                     exact: true,
                     source: field.value.clone(),
@@ -474,13 +474,13 @@ impl Reader<'_> {
         // A block scalar ends in a line end: it cuts off the flags behind it, not its own text.
         let (line, cut) = systemd::environment_file(&joined);
         let words = systemd::words(&line, Generation::V252).unwrap_or_default();
-        self.flags(&words, Origin::NodeConfigFlags, &Fate::Taken, true);
+        self.flags(&words, ArgumentOrigin::NodeConfigFlags, &Fate::Taken, true);
         if let Some(at) = cut {
             let end = joined.place(at - 1);
             let message = "this line end in a flag drops every flag behind it, Karpenter's own --node-labels among them";
             self.defect(DefectKind::CutAtNewline, end, message);
             let words = systemd::words(&joined.from(at), Generation::V252).unwrap_or_default();
-            self.flags(&words, Origin::NodeConfigFlags, &Fate::Lost(Loss::CutAtNewline), true);
+            self.flags(&words, ArgumentOrigin::NodeConfigFlags, &Fate::Lost(Loss::CutAtNewline), true);
         }
     }
 
@@ -492,7 +492,7 @@ impl Reader<'_> {
                 setting,
                 value: source.as_str().to_owned(),
                 span,
-                origin: Origin::BottlerocketSetting,
+                origin: ArgumentOrigin::BottlerocketSetting,
                 fate: if replaced && by_karpenter { Fate::Overridden(By::Karpenter) } else { Fate::Taken },
                 exact: true,
                 source,
@@ -514,7 +514,7 @@ impl Reader<'_> {
     fn powershell(&mut self, span: Span) {
         for value in windows::extra_args(self.text, span) {
             let words = systemd::words(&value, Generation::V252).unwrap_or_default();
-            self.flags(&words, Origin::WindowsExtraArgs, &Fate::Taken, false);
+            self.flags(&words, ArgumentOrigin::WindowsExtraArgs, &Fate::Taken, false);
         }
         if let Some(span) = windows::ends_at(self.text, span).filter(|_| self.data.family == Family::Windows) {
             self.defect(DefectKind::EndsBeforeKarpenter, span, "this ends the script before Karpenter's own lines, which join the node");

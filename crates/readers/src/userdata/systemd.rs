@@ -16,7 +16,7 @@ pub enum Generation {
 
 /// Why a line or a command line was given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum GivenUp {
     /// The assignment is dropped; the variable stays unset and the kubelet starts without it.
     Dropped,
     /// The command line cannot be built; the kubelet is not started.
@@ -25,7 +25,7 @@ pub enum Refusal {
 
 /// The value of a variable and whether every byte of it is certain.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Value {
+pub struct Variable {
     pub text: Traced,
     pub exact: bool,
 }
@@ -34,7 +34,7 @@ pub struct Value {
 const NAME: &str = "KUBELET_EXTRA_ARGS";
 
 /// What the line `Environment='KUBELET_EXTRA_ARGS=<value>'` of a unit makes of `value`.
-pub fn environment(value: &Traced, generation: Generation) -> Result<Value, Refusal> {
+pub fn environment(value: &Traced, generation: Generation) -> Result<Variable, GivenUp> {
     match generation {
         Generation::V219 => environment_219(value),
         Generation::V252 => environment_252(value),
@@ -42,14 +42,14 @@ pub fn environment(value: &Traced, generation: Generation) -> Result<Value, Refu
 }
 
 // systemd 219 src/shared/util.c split(), cunescape_length
-fn environment_219(value: &Traced) -> Result<Value, Refusal> {
-    let mut reading = Value { text: Traced::default(), exact: true };
+fn environment_219(value: &Traced) -> Result<Variable, GivenUp> {
+    let mut reading = Variable { text: Traced::default(), exact: true };
     let mut chars = value.chars().peekable();
     while let Some((at, c)) = chars.next() {
         match c {
             // 219 wants a blank or the end behind a closing quote: "Trailing garbage, ignoring."
             '\'' if chars.peek().is_some_and(|&(_, next)| is_blank(next)) => return Ok(reading),
-            '\'' | '\n' => return Err(Refusal::Dropped),
+            '\'' | '\n' => return Err(GivenUp::Dropped),
             // A backslash at the end of a line joins it with the next one by a blank, before anything else is read.
             '\\' if chars.peek().is_some_and(|&(_, next)| next == '\n') => {
                 chars.next();
@@ -58,7 +58,7 @@ fn environment_219(value: &Traced) -> Result<Value, Refusal> {
             '\\' => match chars.next().and_then(|(_, escaped)| unescaped(escaped)) {
                 Some(c) => reading.text.push(c, value.place(at)),
                 // \x41, \101 and \u0041 are known escapes that nobody writes here.
-                None => return Err(Refusal::Dropped),
+                None => return Err(GivenUp::Dropped),
             },
             '%' => {
                 if chars.next_if(|&(_, next)| next == '%').is_none() {
@@ -74,7 +74,7 @@ fn environment_219(value: &Traced) -> Result<Value, Refusal> {
 }
 
 // systemd 252 src/core/load-fragment.c config_parse_environ: a word that cannot be read ends the line, those before it count
-fn environment_252(value: &Traced) -> Result<Value, Refusal> {
+fn environment_252(value: &Traced) -> Result<Variable, GivenUp> {
     let mut unit = Traced::default();
     format!("'{NAME}=").chars().for_each(|c| unit.push_unwritten(c, value.place(0).start));
     unit.append(value);
@@ -84,10 +84,10 @@ fn environment_252(value: &Traced) -> Result<Value, Refusal> {
     let mut assigned = None;
     while let Some(word) = assignment_252(&line, &mut chars) {
         if word.text.as_str().strip_prefix(NAME).is_some_and(|rest| rest.starts_with('=')) {
-            assigned = Some(Value { text: word.text.from(NAME.len() + 1), exact: word.exact && whole });
+            assigned = Some(Variable { text: word.text.from(NAME.len() + 1), exact: word.exact && whole });
         }
     }
-    assigned.ok_or(Refusal::Dropped)
+    assigned.ok_or(GivenUp::Dropped)
 }
 
 /// The first line of a unit's text with the lines that backslashes join to it, and whether that is all. Comments between them are
@@ -115,10 +115,10 @@ fn logical_line(text: &Traced) -> (Traced, bool) {
 
 /// The next word of the line; nothing at its end and where it cannot be read.
 // systemd 252 src/basic/extract-word.c with EXTRACT_CUNESCAPE and EXTRACT_UNQUOTE
-fn assignment_252(line: &Traced, chars: &mut Peekable<impl Iterator<Item = (usize, char)>>) -> Option<Value> {
+fn assignment_252(line: &Traced, chars: &mut Peekable<impl Iterator<Item = (usize, char)>>) -> Option<Variable> {
     while chars.next_if(|&(_, c)| is_blank(c)).is_some() {}
     chars.peek()?;
-    let mut word = Value { text: Traced::default(), exact: true };
+    let mut word = Variable { text: Traced::default(), exact: true };
     let mut quote = None;
     while let Some((at, c)) = chars.next() {
         if c == '\\' {
@@ -213,7 +213,7 @@ pub fn environment_file(value: &Traced) -> (Traced, Option<usize>) {
 
 /// The words into which `$VARIABLE` of an `ExecStart=` falls.
 // 252: src/basic/env-util.c replace_env_argv (EXTRACT_RELAX | EXTRACT_UNQUOTE); 219: src/shared/util.c unquote_first_word
-pub fn words(value: &Traced, generation: Generation) -> Result<Vec<Traced>, Refusal> {
+pub fn words(value: &Traced, generation: Generation) -> Result<Vec<Traced>, GivenUp> {
     let mut words = Vec::new();
     let mut word: Option<Traced> = None;
     let mut quote = None;
@@ -236,7 +236,7 @@ pub fn words(value: &Traced, generation: Generation) -> Result<Vec<Traced>, Refu
         }
     }
     words.extend(word);
-    if quote.is_some() && generation == Generation::V219 { Err(Refusal::NotStarted) } else { Ok(words) }
+    if quote.is_some() && generation == Generation::V219 { Err(GivenUp::NotStarted) } else { Ok(words) }
 }
 
 fn is_blank(c: char) -> bool {
@@ -247,11 +247,11 @@ fn is_blank(c: char) -> bool {
 mod tests {
     use super::*;
 
-    fn assigned(value: &str, generation: Generation) -> Result<String, Refusal> {
+    fn assigned(value: &str, generation: Generation) -> Result<String, GivenUp> {
         environment(&Traced::written_at(value, 0), generation).map(|v| v.text.as_str().to_owned())
     }
 
-    fn split(value: &str, generation: Generation) -> Result<Vec<String>, Refusal> {
+    fn split(value: &str, generation: Generation) -> Result<Vec<String>, GivenUp> {
         words(&Traced::written_at(value, 0), generation).map(|w| w.iter().map(|w| w.as_str().to_owned()).collect())
     }
 
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_single_quote_inside_drops_the_assignment_on_219_only() {
-        assert_eq!(assigned("--x='a=b' --y=c", Generation::V219), Err(Refusal::Dropped));
+        assert_eq!(assigned("--x='a=b' --y=c", Generation::V219), Err(GivenUp::Dropped));
         assert_eq!(assigned("--x='a=b' --y=c", Generation::V252).unwrap(), "--x=a=b --y=c");
         assert_eq!(assigned("--x='a=b'", Generation::V252).unwrap(), "--x=a=b");
     }
@@ -276,26 +276,26 @@ mod tests {
 
     #[test]
     fn an_odd_single_quote_drops_the_assignment_everywhere() {
-        assert_eq!(assigned("--x=it's", Generation::V252), Err(Refusal::Dropped));
-        assert_eq!(assigned("--x=it's", Generation::V219), Err(Refusal::Dropped));
+        assert_eq!(assigned("--x=it's", Generation::V252), Err(GivenUp::Dropped));
+        assert_eq!(assigned("--x=it's", Generation::V219), Err(GivenUp::Dropped));
     }
 
     #[test]
     fn a_mistake_behind_the_value_keeps_it_and_escapes_are_read_on_252() {
         assert_eq!(assigned("--x=a' b'c", Generation::V252).unwrap(), "--x=a");
         assert_eq!(assigned(r"--x=\x41\101\u0041", Generation::V252).unwrap(), "--x=AAA");
-        assert_eq!(assigned(r"--x=\xzz", Generation::V252), Err(Refusal::Dropped));
+        assert_eq!(assigned(r"--x=\xzz", Generation::V252), Err(GivenUp::Dropped));
     }
 
     #[test]
     fn a_bare_newline_drops_the_assignment_and_an_escaped_one_is_a_blank() {
-        assert_eq!(assigned("--x=a\n--y=b", Generation::V219), Err(Refusal::Dropped));
+        assert_eq!(assigned("--x=a\n--y=b", Generation::V219), Err(GivenUp::Dropped));
         assert_eq!(assigned("--x=a\\\n--y=b", Generation::V219).unwrap(), "--x=a --y=b");
     }
 
     #[test]
     fn an_unbalanced_double_quote_stops_the_kubelet_on_219_and_swallows_the_rest_on_252() {
-        assert_eq!(split(r#"--node-labels="a=b --v=2"#, Generation::V219), Err(Refusal::NotStarted));
+        assert_eq!(split(r#"--node-labels="a=b --v=2"#, Generation::V219), Err(GivenUp::NotStarted));
         assert_eq!(split(r#"--node-labels="a=b --v=2"#, Generation::V252).unwrap(), ["--node-labels=a=b --v=2"]);
     }
 

@@ -15,19 +15,19 @@ const DEEPEST: usize = 48;
 const MOST_NODES: usize = 20_000;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Node {
-    pub value: Value,
+pub struct YamlNode {
+    pub value: YamlValue,
     pub span: Span,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum YamlValue {
     Null,
     Boolean(bool),
     Number,
     Text(String),
-    List(Vec<Node>),
-    Map(Vec<(String, Node)>),
+    List(Vec<YamlNode>),
+    Map(Vec<(String, YamlNode)>),
 }
 
 /// Why a text is no YAML.
@@ -37,29 +37,29 @@ pub struct Error {
     pub span: Span,
 }
 
-impl Node {
+impl YamlNode {
     /// The value below `key`; the last one where the key is repeated, as Go's YAML has it.
-    pub fn get(&self, key: &str) -> Option<&Node> {
+    pub fn get(&self, key: &str) -> Option<&YamlNode> {
         self.entries().iter().rev().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
-    pub fn entries(&self) -> &[(String, Node)] {
+    pub fn entries(&self) -> &[(String, YamlNode)] {
         match &self.value {
-            Value::Map(entries) => entries,
+            YamlValue::Map(entries) => entries,
             _ => &[],
         }
     }
 
-    pub fn items(&self) -> &[Node] {
+    pub fn items(&self) -> &[YamlNode] {
         match &self.value {
-            Value::List(items) => items,
+            YamlValue::List(items) => items,
             _ => &[],
         }
     }
 
     pub fn text(&self) -> Option<&str> {
         match &self.value {
-            Value::Text(text) => Some(text),
+            YamlValue::Text(text) => Some(text),
             _ => None,
         }
     }
@@ -71,9 +71,9 @@ impl Node {
 }
 
 /// Reads the first document of the `span` of `source`: Go's YAML looks at no other.
-pub fn read(source: &str, span: Span) -> Result<Node, Error> {
+pub fn read(source: &str, span: Span) -> Result<YamlNode, Error> {
     let text = first_document(span.of(source));
-    // Duplicate keys pass here as they pass sigs.k8s.io/yaml; `Node::get` takes the last.
+    // Duplicate keys pass here as they pass sigs.k8s.io/yaml; `YamlNode::get` takes the last.
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
         with_snippet: false,
@@ -120,27 +120,27 @@ fn first_document(text: &str) -> &str {
     text
 }
 
-fn node(raw: Spanned<Raw>, start: usize) -> Node {
+fn node(raw: Spanned<Raw>, start: usize) -> YamlNode {
     let place = raw.referenced.span();
     let at = place.byte_offset().and_then(|at| usize::try_from(at).ok()).unwrap_or_default() + start;
     let length = place.byte_len().and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
     let mut span = Span::new(at, at + length);
     let value = match raw.value {
-        Raw::Null => Value::Null,
-        Raw::Boolean(value) => Value::Boolean(value),
-        Raw::Number => Value::Number,
-        Raw::Text(text) => Value::Text(text),
-        Raw::List(items) => Value::List(items.into_iter().map(|item| node(item, start)).collect()),
-        Raw::Map(entries) => Value::Map(entries.into_iter().map(|(key, item)| (key, node(item, start))).collect()),
+        Raw::Null => YamlValue::Null,
+        Raw::Boolean(value) => YamlValue::Boolean(value),
+        Raw::Number => YamlValue::Number,
+        Raw::Text(text) => YamlValue::Text(text),
+        Raw::List(items) => YamlValue::List(items.into_iter().map(|item| node(item, start)).collect()),
+        Raw::Map(entries) => YamlValue::Map(entries.into_iter().map(|(key, item)| (key, node(item, start))).collect()),
     };
     // A collection spans what it holds.
     let last = match &value {
-        Value::List(items) => items.last().map(|item| item.span.end),
-        Value::Map(entries) => entries.last().map(|(_, item)| item.span.end),
+        YamlValue::List(items) => items.last().map(|item| item.span.end),
+        YamlValue::Map(entries) => entries.last().map(|(_, item)| item.span.end),
         _ => None,
     };
     span.end = span.end.max(last.unwrap_or_default());
-    Node { value, span }
+    YamlNode { value, span }
 }
 
 enum Raw {
@@ -234,7 +234,7 @@ impl<'de> Visitor<'de> for RawVisitor {
 mod tests {
     use super::*;
 
-    fn whole(text: &str) -> Result<Node, Error> {
+    fn whole(text: &str) -> Result<YamlNode, Error> {
         read(text, Span::new(0, text.len()))
     }
 

@@ -66,13 +66,13 @@ impl Untainted<'_> {
     }
 
     /// Whether these taints, registered by the kubelet, would have spared the machine its fate.
-    pub fn covered_by(&self, taints: &[readers::userdata::kubelet_flags::Taint]) -> bool {
+    pub fn covered_by(&self, taints: &[readers::userdata::kubelet_flags::RegisteredTaint]) -> bool {
         let has = |key: &str, effect: &str| taints.iter().any(|t| t.key == key && t.effect == effect);
         if self.refused { has(UNREGISTERED_TAINT, "NoExecute") } else { self.missing.iter().all(|t| has(&t.key, &t.effect)) }
     }
 }
 
 /// The taints that the user's text registers, where the kubelet can parse them.
-pub fn registered(user_data: &UserData) -> Option<Vec<readers::userdata::kubelet_flags::Taint>> {
+pub fn registered(user_data: &UserData) -> Option<Vec<readers::userdata::kubelet_flags::RegisteredTaint>> {
     user_data.taints().and_then(Result::ok)
 }
