@@ -55,6 +55,7 @@ fn failure_of(error: &watcher::Error) -> ReadFailure {
 }
 
 /// All watches of one cluster.
+#[must_use = "its watches end when it is dropped"]
 pub struct Watches {
     client: Client,
     changes: mpsc::Sender<Change>,
@@ -65,7 +66,6 @@ pub struct Watches {
 
 impl Watches {
     /// Starts a watch for every source of the table, and one for the NodeDiagnoses.
-    #[must_use]
     pub fn start(client: Client, changes: mpsc::Sender<Change>, metrics: Arc<Metrics>) -> Self {
         let mut watches = Self { client, changes, metrics, tasks: JoinSet::new(), node_classes: BTreeSet::new() };
         watches.spawn(Watch::of_diagnoses(&watches.client));

@@ -39,6 +39,7 @@ const AUDIT_POLICY: &str = r#"{
     "rules": [{ "level": "Metadata", "verbs": ["create", "update", "patch", "delete", "deletecollection"] }]
 }"#;
 
+#[must_use = "it is killed when it is dropped"]
 pub struct ControlPlane {
     // Fields are dropped in this order: the client of etcd before etcd, the folder with their data last.
     apiserver: Process,

@@ -10,6 +10,7 @@ use std::{
 use super::{ControlPlane, Process, free_ports};
 
 /// A running operator: dropped, it is killed; `process.terminate()` ends it as kubelet would.
+#[must_use = "it is killed when it is dropped"]
 pub struct Nodewhy {
     pub process: Process,
     /// Where it serves metrics and health on the loopback interface.

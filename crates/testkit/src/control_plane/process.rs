@@ -18,6 +18,7 @@ exec 3<&0
 exec "$@" 3<&- </dev/null
 "#;
 
+#[must_use = "it is killed when it is dropped"]
 pub struct Process {
     child: Child,
     lifeline: ChildStdin,
