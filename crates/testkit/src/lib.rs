@@ -18,7 +18,7 @@ pub fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("it is <project>/crates/testkit")
 }
 
-/// The program under test, which cargo builds before it runs a test or a benchmark of the package.
+/// The program under test, which cargo builds before it runs a test or a benchmark of the package, and names to it since 1.94.
 pub fn nodewhy() -> PathBuf {
     env::var_os("CARGO_BIN_EXE_nodewhy").expect("`cargo test` and `cargo bench` say where the program is").into()
 }
