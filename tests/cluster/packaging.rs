@@ -103,7 +103,7 @@ fn values_reach_the_objects_and_wrong_ones_are_refused() {
     let rendered = objects(
         &helm(&[
             "--set=image.digest=sha256:0000000000000000000000000000000000000000000000000000000000000000",
-            "--set=fullnameOverride=why,thresholds.join=240,extraArgs={--listen=0.0.0.0:8080},crds.install=false,networkPolicy.enabled=false,ha.enabled=true",
+            "--set=fullnameOverride=why,thresholds.join=240,thresholds.terminate=90m,extraArgs={--listen=0.0.0.0:8080},crds.install=false,networkPolicy.enabled=false,ha.enabled=true",
             "--set=rbac.extraRules[0].apiGroups={karpenter.kwok.sh},rbac.extraRules[0].resources={kwoknodeclasses},rbac.extraRules[0].verbs={list,watch}",
         ])
         .expect("these values are allowed"),
@@ -112,7 +112,8 @@ fn values_reach_the_objects_and_wrong_ones_are_refused() {
     let pod = &get("Deployment", "nodewhy", "why")["spec"]["template"]["spec"];
     assert_eq!(pod["serviceAccountName"], "why");
     assert!(pod["containers"][0]["image"].as_str().is_some_and(|image| image.contains("@sha256:")), "{pod:#}");
-    assert_eq!(pod["containers"][0]["args"], json!(["run", "--log-format=json", "--join-threshold=240", "--listen=0.0.0.0:8080"]));
+    let args = ["run", "--log-format=json", "--join-threshold=240", "--terminate-threshold=90m", "--listen=0.0.0.0:8080"];
+    assert_eq!(pod["containers"][0]["args"], json!(args));
     // The name of the Lease is a constant of the program, so it stays.
     assert_eq!(get("Role", "nodewhy", "why-lease")["rules"][1]["resourceNames"], json!(["nodewhy"]));
     let role = get("ClusterRole", "", "why");
@@ -135,6 +136,8 @@ fn values_reach_the_objects_and_wrong_ones_are_refused() {
 
     for wrong in [
         "thresholds.jion=240",
+        "thresholds.join=soon",
+        "aws.region=eu",
         "image.pullPolicy=Sometimes",
         "replicas=3",
         "ha.replicas=3",
@@ -145,6 +148,92 @@ fn values_reach_the_objects_and_wrong_ones_are_refused() {
         let complaint = helm(&[&format!("--set={wrong}")]).expect_err(wrong);
         assert!(complaint.contains("values don't meet the specifications of the schema"), "{wrong}: {complaint}");
     }
+}
+
+/// The objects that Helm makes of a file with these values.
+fn with_values(values: &str) -> Objects {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), values).expect("written");
+    objects(&helm(&[&format!("--values={}", file.path().display())]).expect("these values are allowed"))
+}
+
+fn container(rendered: &Objects) -> &Value {
+    let deployment = &rendered[&("Deployment".to_owned(), "nodewhy".to_owned(), "nodewhy".to_owned())];
+    &deployment["spec"]["template"]["spec"]["containers"][0]
+}
+
+/// YAML reads `off` without quotes as false.
+#[test]
+fn modes_need_no_quotes() {
+    assert_same(&with_values("removeStaleTaints: off\nremoveUninitializedTaints: off"), &with_values(""));
+    assert_same(&with_values("removeStaleTaints: on"), &with_values("removeStaleTaints: \"on\""));
+}
+
+/// `--set ha=null` takes a default away.
+#[test]
+fn no_value_has_to_be_there_but_the_image() {
+    let values: Value =
+        serde_saphyr::from_str(&std::fs::read_to_string(project("charts/nodewhy/values.yaml")).expect("values")).expect("YAML");
+    for (name, value) in values.as_object().expect("values") {
+        let inner = value.as_object().into_iter().flatten().map(|(key, _)| format!("{name}.{key}=null"));
+        // With all switched on that can be, so that nothing is skipped.
+        for unset in inner.filter(|unset| !unset.contains('/')).chain([format!("{name}=null")]) {
+            let rendered = helm(&[ALL_ON, &["--set=aws.enabled=true", &format!("--set={unset}")]].concat());
+            match unset.as_str() {
+                "image=null" | "image.repository=null" => {
+                    assert!(rendered.expect_err("no image").contains("values don't meet the specifications of the schema"), "{unset}");
+                }
+                _ => {
+                    let pod = objects(&rendered.unwrap_or_else(|error| panic!("{unset}: {error}")));
+                    assert_eq!(container(&pod)["name"], "nodewhy", "{unset}");
+                }
+            }
+        }
+    }
+}
+
+/// It fails for want of a cluster, and not of its arguments.
+#[test]
+fn the_program_takes_what_the_chart_gives_it() {
+    let rendered = with_values(
+        "aws: {enabled: true, region: eu-west-1}
+removeStaleTaints: dry-run
+thresholds: {join: 1000000, ready: 1h30m, proven: \"90\"}
+extraEnv: [{name: NODEWHY_RETENTION, value: 48h}]
+serviceAccount: {annotations: {eks.amazonaws.com/role-arn: arn:aws:iam::111122223333:role/nodewhy}}",
+    );
+    let account = &rendered[&("ServiceAccount".to_owned(), "nodewhy".to_owned(), "nodewhy".to_owned())];
+    assert_eq!(account["metadata"]["annotations"]["eks.amazonaws.com/role-arn"], "arn:aws:iam::111122223333:role/nodewhy");
+    let container = container(&rendered);
+    let args: Vec<_> = container["args"].as_array().expect("arguments").iter().filter_map(Value::as_str).collect();
+    for given in ["--aws", "--aws-region=eu-west-1", "--join-threshold=1000000", "--ready-threshold=1h30m", "--proven-threshold=90"] {
+        assert!(args.contains(&given), "{given}: {args:?}");
+    }
+    let env: Vec<_> =
+        container["env"].as_array().expect("variables").iter().map(|one| (one["name"].as_str(), one["value"].as_str())).collect();
+    assert!(env.contains(&(Some("NODEWHY_RETENTION"), Some("48h"))), "{env:?}");
+    let run = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nodewhy"));
+        command.args(&args).args(more).env("KUBECONFIG", "/nonexistent");
+        command.envs(env.iter().filter_map(|(name, value)| Some(((*name)?, (*value)?))));
+        command.output().expect("it runs").status.code()
+    };
+    assert_eq!(run(&[]), Some(3));
+    assert_eq!(run(&["--no-such-flag"]), Some(2));
+}
+
+/// Its credentials come over port 80 (docs/aws.md), which is closed otherwise.
+#[test]
+fn the_agent_of_pod_identity_is_reached_where_aws_is_asked() {
+    let egress = |values| {
+        let policy = &with_values(values)[&("NetworkPolicy".to_owned(), "nodewhy".to_owned(), "nodewhy".to_owned())];
+        policy["spec"]["egress"].as_array().expect("rules").clone()
+    };
+    let (closed, open) = (egress(""), egress("aws: {enabled: true}"));
+    let added: Vec<_> = open.iter().filter(|rule| !closed.contains(rule)).collect();
+    assert_eq!(open.len(), closed.len() + 1);
+    assert_eq!(added[0]["to"][0]["ipBlock"]["cidr"], "169.254.170.23/32");
+    assert_eq!(added[0]["ports"], json!([{ "protocol": "TCP", "port": 80 }]));
 }
 
 #[test]

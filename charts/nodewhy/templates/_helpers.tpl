@@ -17,9 +17,16 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
+{{- /* The mode as the program reads it: to YAML, on and off without quotes are booleans. */ -}}
+{{- define "nodewhy.mode" -}}
+{{- if kindIs "bool" . }}{{ ternary "on" "off" . }}{{ else }}{{ default "off" . }}{{ end -}}
+{{- end -}}
+
 {{- /* Not empty where a taint is to be removed. */ -}}
 {{- define "nodewhy.remediation" -}}
-{{- if or (ne .Values.removeStaleTaints "off") (ne .Values.removeUninitializedTaints "off") }}true{{ end -}}
+{{- range list .Values.removeStaleTaints .Values.removeUninitializedTaints -}}
+{{- if ne (include "nodewhy.mode" .) "off" }}true{{ end -}}
+{{- end -}}
 {{- end -}}
 
 {{- /* One cluster, one nodewhy: the release's name is no part of it, as in manifests/. */ -}}
