@@ -7,6 +7,8 @@ COPY .cargo .cargo
 COPY crates crates
 COPY src src
 COPY docs/causes docs/causes
+# What `nodewhy version` calls the commit.
+ARG NODEWHY_COMMIT
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
     cargo build --release --locked && cp target/release/nodewhy /nodewhy
 

@@ -1,14 +1,17 @@
 //! The command line: one file a command.
 
 mod collect;
+mod completion;
 mod diagnose;
 mod duration;
 mod explain;
 mod flags;
 mod lint;
+mod man;
 mod progress;
 mod run;
 mod userdata;
+mod version;
 
 use crate::ingest::list;
 use crate::kube_client::Connection;
@@ -53,6 +56,13 @@ enum Command {
     Crd,
     /// Print the page of a cause, or the list of all causes
     Explain(explain::Explain),
+    /// Print the script that completes commands and flags in a shell
+    #[command(after_help = completion::EXAMPLES)]
+    Completion(completion::Completion),
+    /// Print the man page of nodewhy, or write one for each command
+    Man(man::Pages),
+    /// Print what a bug report needs: version, target, API
+    Version(version::Version),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -99,6 +109,9 @@ pub fn main() -> ExitCode {
             Err(error) => fail(&error, BAD_INPUT),
         },
         Command::Explain(args) => explain::run(&args),
+        Command::Completion(args) => completion::run(&args),
+        Command::Man(args) => man::run(&args),
+        Command::Version(args) => version::run(&args),
     }
 }
 
