@@ -62,7 +62,7 @@ enum Command {
     /// Print the man page of nodewhy, or write one for each command
     Man(man::Pages),
     /// Print what a bug report needs: version, target, API
-    Version(version::Version),
+    Version(version::VersionFlags),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

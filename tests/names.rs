@@ -9,9 +9,6 @@ const SHARED: [(&str, &str); 2] = [
     ("Error", "each module that can fail has one, and nobody uses it without the module's name"),
 ];
 
-// TODO: to be removed with the last of them. Types of the engine that have still to be renamed.
-const STILL_TWICE: [&str; 8] = ["Finding", "Owner", "Place", "Question", "Refusal", "Source", "Summary", "Tally"];
-
 fn rust_files(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder of sources") {
         let path = entry.expect("an entry").path();
@@ -49,7 +46,7 @@ fn no_two_types_have_one_name() {
         }
     }
     assert!(places.len() > 200, "the types are not found: {}", places.len());
-    let shared = |name: &str| SHARED.iter().any(|(permitted, _)| *permitted == name) || STILL_TWICE.contains(&name);
+    let shared = |name: &str| SHARED.iter().any(|(permitted, _)| *permitted == name);
     let twice: Vec<_> = places.iter().filter(|(name, at)| at.len() > 1 && !shared(name)).collect();
     assert!(twice.is_empty(), "rename one of each, or argue in tests/names.rs: {twice:#?}");
     let idle: Vec<_> = SHARED.iter().filter(|(name, _)| places.get(*name).is_none_or(|at| at.len() < 2)).collect();

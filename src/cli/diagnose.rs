@@ -87,7 +87,7 @@ fn of_dump(args: &Diagnose) -> ExitCode {
         );
         return ExitCode::from(BAD_INPUT);
     }
-    let known = dump_time::Known {
+    let known = dump_time::DumpTimes {
         collected: summary.collected,
         newest: state.newest_time(),
         heartbeat: state.newest_heartbeat(),

@@ -9,7 +9,7 @@ use std::env::consts::{ARCH, OS};
 use std::process::ExitCode;
 
 #[derive(Debug, Args)]
-pub struct Version {
+pub struct VersionFlags {
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }
@@ -58,7 +58,7 @@ const LIBC: &str = if cfg!(target_env = "musl") {
     ""
 };
 
-pub fn run(args: &Version) -> ExitCode {
+pub fn run(args: &VersionFlags) -> ExitCode {
     let build = Build::this();
     match args.output {
         Format::Text => answer(&build.text()),

@@ -8,7 +8,7 @@ use engine::api::judged::JudgedBy;
 
 /// What is known of a dump's time.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Known {
+pub struct DumpTimes {
     /// What `nodewhy collect` wrote into it.
     pub collected: Option<DateTime<Utc>>,
     /// The newest time that any object carries.
@@ -26,12 +26,12 @@ const REPORTS: TimeDelta = TimeDelta::minutes(5);
 const PLAUSIBLE: TimeDelta = TimeDelta::hours(24);
 
 /// A time, and where it comes from.
-pub type Clock = (DateTime<Utc>, JudgedBy);
+pub type TimeAndSource = (DateTime<Utc>, JudgedBy);
 
 /// The time to judge at, and the other one that is as plausible. `None` where nothing carries a time.
 #[must_use]
-pub fn of(known: Known) -> Option<(Clock, Option<Clock>)> {
-    let Known { collected, newest, heartbeat, written } = known;
+pub fn of(known: DumpTimes) -> Option<(TimeAndSource, Option<TimeAndSource>)> {
+    let DumpTimes { collected, newest, heartbeat, written } = known;
     if let Some(collected) = collected {
         // A file beside it may have been made later.
         return Some(((newest.map_or(collected, |newest| newest.max(collected)), JudgedBy::Collected), None));
@@ -60,13 +60,13 @@ mod tests {
 
     #[test]
     fn what_collect_wrote_counts() {
-        let known = Known { collected: Some(at(60)), newest: Some(at(10)), heartbeat: None, written: Some(at(9_000)) };
+        let known = DumpTimes { collected: Some(at(60)), newest: Some(at(10)), heartbeat: None, written: Some(at(9_000)) };
         assert_eq!(of(known), Some(((at(60), JudgedBy::Collected), None)));
     }
 
     #[test]
     fn kubelets_that_report_bound_the_time() {
-        let known = |written| Known { collected: None, newest: Some(at(100)), heartbeat: Some(at(98)), written: Some(at(written)) };
+        let known = |written| DumpTimes { collected: None, newest: Some(at(100)), heartbeat: Some(at(98)), written: Some(at(written)) };
         assert_eq!(of(known(104)), Some(((at(104), JudgedBy::Written), None)), "just written");
         assert_eq!(of(known(200)), Some(((at(100), JudgedBy::Newest), None)), "a copy of an older dump");
         assert_eq!(of(known(50)), Some(((at(100), JudgedBy::Newest), None)), "checked out with the time of its commit");
@@ -74,18 +74,18 @@ mod tests {
 
     #[test]
     fn without_reports_both_times_are_judged() {
-        let known = |written| Known { collected: None, newest: Some(at(100)), heartbeat: None, written: Some(at(written)) };
+        let known = |written| DumpTimes { collected: None, newest: Some(at(100)), heartbeat: None, written: Some(at(written)) };
         let (newest, later) = ((at(100), JudgedBy::Newest), |minutes| (at(minutes), JudgedBy::Written));
         assert_eq!(of(known(120)), Some((later(120), Some(newest))));
         assert_eq!(of(known(100_000)), Some((newest, Some(later(100_000)))));
         assert_eq!(of(known(99)), Some((newest, None)));
-        let old_report = Known { heartbeat: Some(at(10)), ..known(120) };
+        let old_report = DumpTimes { heartbeat: Some(at(10)), ..known(120) };
         assert_eq!(of(old_report), Some((later(120), Some(newest))), "the kubelets died long before");
     }
 
     #[test]
     fn a_dump_without_any_time_was_made_when_it_was_written() {
-        assert_eq!(of(Known { written: Some(at(7)), ..Known::default() }), Some(((at(7), JudgedBy::Written), None)));
-        assert_eq!(of(Known::default()), None);
+        assert_eq!(of(DumpTimes { written: Some(at(7)), ..DumpTimes::default() }), Some(((at(7), JudgedBy::Written), None)));
+        assert_eq!(of(DumpTimes::default()), None);
     }
 }

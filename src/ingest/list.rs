@@ -110,6 +110,7 @@ impl Reader<'_> {
         for (what, failure) in &self.failures {
             let reason = match failure {
                 // The words name the kind, which would make each another reason.
+                // Source: k8s.io/apiserver v0.36.3 pkg/endpoints/handlers/responsewriters/errors.go `forbiddenMessage`.
                 ReadFailure::NotPermitted(why) => match why.split_once("User \"").and_then(|(_, rest)| rest.split_once('"')) {
                     Some((user, _)) => format!("not permitted to {user}; kubectl auth can-i --list shows what is"),
                     None => failure.to_string(),

@@ -14,7 +14,7 @@ use crate::kube_client::failure;
 use crate::operator::lease::Leads;
 use crate::operator::metrics::{Metrics, WriteResult};
 use engine::triage::change::Change;
-use engine::triage::{Delete, Summary, Write};
+use engine::triage::{Delete, IncidentSummary, Write};
 use kube::Client;
 use kube::runtime::events::Recorder;
 use queue::{Queue, WaitingTask};
@@ -51,7 +51,7 @@ pub struct Task {
 pub enum Work {
     Write(Box<Write>),
     Delete(Delete),
-    Summarize(Box<Summary>),
+    Summarize(Box<IncidentSummary>),
 }
 
 impl Work {

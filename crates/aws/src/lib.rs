@@ -16,7 +16,7 @@ use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::{self, Judgement};
 use engine::objects::input::Object;
-use engine::objects::{Ami, AmiTerm, Answer, AwsObservation, Meta, Refusal};
+use engine::objects::{Ami, AmiTerm, Answer, AwsObservation, AwsRefusal, Meta};
 use http::Uri;
 use questions::{Call, Question};
 use std::collections::{BTreeMap, BTreeSet};
@@ -188,14 +188,14 @@ impl Client {
     fn foreseen(&self, question: &Question) -> Option<Answer> {
         let action = |call: Call| call.action().to_owned();
         if let Some((_, why)) = self.down.get(question.call().service()) {
-            return Some(Answer::Refused(Refusal { action: action(question.call()), why: why.clone(), denied: false }));
+            return Some(Answer::Refused(AwsRefusal { action: action(question.call()), why: why.clone(), denied: false }));
         }
         let calls = match question {
             Question::AccessEntry { .. } => &[Call::ListAccessEntries, Call::DescribeAccessEntry][..],
             _ => &[question.call()],
         };
         let (call, (_, why)) = calls.iter().find_map(|call| Some((*call, self.denied.get(call)?)))?;
-        Some(Answer::Refused(Refusal { action: action(call), why: why.clone(), denied: true }))
+        Some(Answer::Refused(AwsRefusal { action: action(call), why: why.clone(), denied: true }))
     }
 
     /// What a failure tells; nothing where the budget is spent.
@@ -223,7 +223,7 @@ impl Client {
             CallFailure::Unanswered(_) | CallFailure::Busy(_) => {}
         }
         let denied = matches!(failure, CallFailure::Denied(_));
-        Some(Answer::Refused(Refusal { action: call.action().to_owned(), why, denied }))
+        Some(Answer::Refused(AwsRefusal { action: call.action().to_owned(), why, denied }))
     }
 }
 

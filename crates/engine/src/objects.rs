@@ -27,11 +27,15 @@ mod volatile;
 mod workload;
 
 pub use affinity::{Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm};
-pub use auth::{AwsAuthConfigMap, AwsAuthData, CertificateSigningRequest, CsrStatus, ReviewStatus, ServiceAccount, SubjectAccessReview};
-pub use aws::{AccessEntry, Answer, AwsObservation, Checks, Console, ConsoleLine, EksCluster, Image, Instance, InstanceProfile, Refusal};
+pub use auth::{
+    AwsAuthConfigMap, AwsAuthData, CertificateSigningRequest, CsrStatus, ROLE_ARN, ReviewStatus, ServiceAccount, SubjectAccessReview,
+};
+pub use aws::{
+    AccessEntry, Answer, AwsObservation, AwsRefusal, Checks, Console, ConsoleLine, EksCluster, Image, Instance, InstanceProfile,
+};
 pub use eni_config::EniConfig;
 pub use event::Event;
-pub use meta::{Condition, ManagedField, Meta, Owner, Taint, Written, conditions};
+pub use meta::{Condition, ManagedField, Meta, OwnerReference, Taint, Written, conditions};
 pub use node::{Address, Node, NodeInfo, NodeSpec, NodeStatus};
 pub use node_claim::{NodeClaim, NodeClaimSpec, NodeClaimStatus, NodeClassRef, Requirement, Resources};
 pub use node_class::{

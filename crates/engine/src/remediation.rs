@@ -19,7 +19,7 @@ use crate::api::{Condition, NodeDiagnosis};
 use crate::cluster_state::ClusterState;
 use crate::objects::{Node, Taint};
 use crate::upstream::karpenter::UNINITIALIZED_TAINT;
-use breaker::Tally;
+use breaker::RemovalTally;
 use chrono::{DateTime, TimeDelta, Utc};
 use guard::{Refusal, Scene};
 use std::collections::BTreeMap;
@@ -261,7 +261,7 @@ impl Remediation {
             }
             let tally = tally.get_or_insert_with(|| {
                 let under_way = self.tries.iter().filter(|(_, tried)| matches!(tried.state, TryState::UnderWay));
-                Tally::of(cluster, diagnoses.clone(), under_way.map(|(name, _)| name.as_str()), now, &self.limits)
+                RemovalTally::of(cluster, diagnoses.clone(), under_way.map(|(name, _)| name.as_str()), now, &self.limits)
             });
             let claim = cluster.claim_of_node(node);
             let pool = node.metadata.label("karpenter.sh/nodepool").and_then(|pool| cluster.pool(pool));

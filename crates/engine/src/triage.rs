@@ -30,10 +30,10 @@ use change::{Change, ReadFailure};
 use chrono::{DateTime, Utc};
 use history::History;
 pub use history::Keep;
+pub use incidents::IncidentSummary;
 use incidents::Incidents;
-pub use incidents::Summary;
 pub use outbox::{Delete, Order, Write};
-use outbox::{Loss, Outbox};
+use outbox::{GoneMeans, Outbox};
 use questions::{Knowledge, Questions};
 use readers::aws_auth::identity::Identity;
 use record::Saying;
@@ -240,11 +240,11 @@ impl Triage {
     fn miss_diagnosis(&mut self, name: &str) {
         let ours = self.diagnoses.get(name);
         match (self.outbox.miss(name, ours), ours.cloned()) {
-            (Loss::Open, Some(ours)) => {
+            (GoneMeans::Open, Some(ours)) => {
                 self.schedule.touch(Subject::of(&ours.spec.subject));
                 self.say(record::changed(ours));
             }
-            (Loss::Ended, _) => drop(self.diagnoses.remove(name)),
+            (GoneMeans::Ended, _) => drop(self.diagnoses.remove(name)),
             _ => {}
         }
     }

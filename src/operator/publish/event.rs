@@ -2,7 +2,7 @@
 
 use engine::api::FIELD_MANAGER;
 use engine::api::{NodeDiagnosis, ObjectRef};
-use engine::triage::Summary;
+use engine::triage::IncidentSummary;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -27,7 +27,7 @@ pub(super) fn reporter(instance: &str) -> Reporter {
 /// Says on a NodePool and its node class how many machines a cause holds up.
 ///
 /// Not by the Recorder: it repeats the first note of a reason for six minutes, and the number in the note is the news.
-pub(super) async fn summarize(client: &Client, instance: &str, summary: &Summary) -> kube::Result<()> {
+pub(super) async fn summarize(client: &Client, instance: &str, summary: &IncidentSummary) -> kube::Result<()> {
     let events: Api<v1::Event> = Api::namespaced(client.clone(), NAMESPACE);
     for ObjectRef { api_version, kind, name, uid } in &summary.regarding {
         let now = Timestamp::now();

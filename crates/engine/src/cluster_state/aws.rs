@@ -1,6 +1,6 @@
 //! What AWS was asked and answered, by call and by what it was about.
 
-use crate::objects::{AccessEntry, Answer, AwsObservation, Checks, Console, EksCluster, Image, Instance, InstanceProfile, Refusal};
+use crate::objects::{AccessEntry, Answer, AwsObservation, AwsRefusal, Checks, Console, EksCluster, Image, Instance, InstanceProfile};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub const PROFILE: &str = "iam:GetInstanceProfile";
 pub enum Told<'w, T> {
     /// Nobody asked.
     Nothing,
-    Refused(&'w Refusal),
+    Refused(&'w AwsRefusal),
     /// There is no such thing, as of then.
     Absent(Option<DateTime<Utc>>),
     Is(&'w T, Option<DateTime<Utc>>),
@@ -34,7 +34,7 @@ impl<T> Copy for Told<'_, T> {}
 
 impl<'w, T> Told<'w, T> {
     #[must_use]
-    pub fn refusal(self) -> Option<&'w Refusal> {
+    pub fn refusal(self) -> Option<&'w AwsRefusal> {
         if let Self::Refused(refusal) = self { Some(refusal) } else { None }
     }
 

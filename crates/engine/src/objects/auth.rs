@@ -1,7 +1,6 @@
 //! What says who a kubelet is and what it may do: the aws-auth ConfigMap, CertificateSigningRequests, ServiceAccounts, SubjectAccessReviews.
 
 use super::{Condition, Meta, conditions, masked, masked_by_line, nullable};
-use crate::upstream::credentials;
 use serde::{Deserialize, Serialize};
 
 /// The ConfigMap kube-system/aws-auth.
@@ -93,11 +92,15 @@ pub struct ServiceAccount {
     pub metadata: Meta,
 }
 
+/// The annotation of a ServiceAccount that names its IAM role.
+/// Source: aws/amazon-eks-pod-identity-webhook v0.6 pkg/handler/handler.go.
+pub const ROLE_ARN: &str = "eks.amazonaws.com/role-arn";
+
 impl ServiceAccount {
     /// The IAM role of IRSA.
     #[must_use]
     pub fn role_arn(&self) -> Option<&str> {
-        self.metadata.annotation(credentials::ROLE_ARN)
+        self.metadata.annotation(ROLE_ARN)
     }
 }
 

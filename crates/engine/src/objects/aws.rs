@@ -36,7 +36,7 @@ pub enum Answer {
     #[default]
     Absent,
     /// There is no answer.
-    Refused(Refusal),
+    Refused(AwsRefusal),
 }
 
 /// An image, as `ec2:DescribeImages` has it.
@@ -144,7 +144,7 @@ pub struct InstanceProfile {
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Refusal {
+pub struct AwsRefusal {
     /// The action that IAM denies, or that failed: `eks:ListAccessEntries`.
     pub action: String,
     #[serde(serialize_with = "masked")]
@@ -153,7 +153,7 @@ pub struct Refusal {
     pub denied: bool,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for AwsRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { action, why, denied } = self;
         if *denied { write!(f, "nodewhy is not permitted to call {action}: {why}") } else { write!(f, "{action} gave no answer: {why}") }

@@ -27,7 +27,7 @@ pub struct Meta {
     #[serde(deserialize_with = "nullable")]
     pub annotations: Pairs,
     #[serde(deserialize_with = "nullable")]
-    pub owner_references: Box<[Owner]>,
+    pub owner_references: Box<[OwnerReference]>,
     #[serde(deserialize_with = "nullable")]
     pub finalizers: Box<[Interned]>,
     #[serde(deserialize_with = "nullable")]
@@ -75,7 +75,7 @@ impl<'de> Deserialize<'de> for ManagedFields {
 /// One owner reference.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Owner {
+pub struct OwnerReference {
     pub kind: Interned,
     pub name: Interned,
 }

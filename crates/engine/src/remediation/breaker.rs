@@ -23,7 +23,7 @@ pub(super) fn holds(said: &Condition, now: DateTime<Utc>) -> bool {
 
 /// The cluster as a whole, and what was done in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct RemovalTally {
     pub nodes: usize,
     /// Nodes that carry the taint and are not young, stale or never initialized.
     pub tainted: usize,
@@ -33,7 +33,7 @@ pub struct Tally {
     pub put_back: Option<String>,
 }
 
-impl Tally {
+impl RemovalTally {
     /// Counts. `under_way` are the diagnoses whose removal is not written down yet.
     pub fn of<'d, 'u>(
         cluster: &ClusterState,

@@ -1,6 +1,6 @@
 //! The guards before a taint is removed: each is one question about the scene, and one refusal.
 
-use super::breaker::Tally;
+use super::breaker::RemovalTally;
 use super::{Limits, OptIn, REMOVING, exact_taint, remediated};
 use crate::api::{Confidence, NodeDiagnosis, PAUSE_ANNOTATION};
 use crate::objects::{Condition, Node, NodeClaim, NodePool};
@@ -41,7 +41,7 @@ pub struct Scene<'a> {
     pub claim: Option<&'a NodeClaim>,
     /// The NodePool that the Node names, where it exists.
     pub pool: Option<&'a NodePool>,
-    pub tally: &'a Tally,
+    pub tally: &'a RemovalTally,
 }
 
 /// One precondition.

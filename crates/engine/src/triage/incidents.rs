@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// One cause that holds up machines of one NodePool, told on the NodePool and on its node class.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Summary {
+pub struct IncidentSummary {
     pub cause: String,
     pub note: String,
     /// The NodePool and the node class, those that exist.
@@ -40,7 +40,7 @@ impl Incidents {
     }
 
     /// Of incidents that are new, or have twice as many machines as when they were told of.
-    pub(super) fn summaries(&mut self, history: &History, cluster: &ClusterState) -> Vec<Summary> {
+    pub(super) fn summaries(&mut self, history: &History, cluster: &ClusterState) -> Vec<IncidentSummary> {
         let mut summaries = Vec::new();
         for incident in std::mem::take(&mut self.joined) {
             let machines = history.open_of(&incident);
@@ -56,7 +56,7 @@ impl Incidents {
     }
 }
 
-fn summary(cluster: &ClusterState, incident: &Incident, machines: usize, example: &NodeDiagnosis) -> Option<Summary> {
+fn summary(cluster: &ClusterState, incident: &Incident, machines: usize, example: &NodeDiagnosis) -> Option<IncidentSummary> {
     // A diagnosis of the NodePool or the node class itself is told on it anyway.
     if !matches!(Subject::of(&example.spec.subject)?, Subject::Claim(_) | Subject::Node(_)) {
         return None;
@@ -76,5 +76,5 @@ fn summary(cluster: &ClusterState, incident: &Incident, machines: usize, example
     let of = format!("of NodePool {}", pool.name());
     let stuck = if machines == 1 { format!("1 machine {of} is stuck") } else { format!("{machines} machines {of} are stuck") };
     let summary = example.status.as_ref().map(|s| s.summary.as_str()).unwrap_or_default();
-    Some(Summary { cause: incident.cause.clone(), note: format!("{stuck}: {summary}"), regarding: regarding.collect() })
+    Some(IncidentSummary { cause: incident.cause.clone(), note: format!("{stuck}: {summary}"), regarding: regarding.collect() })
 }

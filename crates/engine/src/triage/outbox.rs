@@ -1,6 +1,6 @@
 //! Orders: what the replica that leads gives out at once, and a replica that follows keeps until the cluster shows it done.
 
-use super::incidents::Summary;
+use super::incidents::IncidentSummary;
 use super::same::same;
 use crate::api::{NodeDiagnosis, ObjectRef, Outcome};
 use readers::aws_auth::identity::Identity;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub enum Order {
     Write(Box<Write>),
     Delete(Delete),
-    Summarize(Box<Summary>),
+    Summarize(Box<IncidentSummary>),
     ListPods(String),
     ReviewAccess(Identity),
 }
@@ -63,7 +63,7 @@ struct Held {
 
 /// What it means that a NodeDiagnosis is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Loss {
+pub(super) enum GoneMeans {
     /// It was to be deleted, or is of no concern.
     None,
     /// Its machine is still stuck.
@@ -115,7 +115,7 @@ impl Outbox {
         self.orders.extend(question);
     }
 
-    pub(super) fn summarize(&mut self, summaries: impl IntoIterator<Item = Summary>) {
+    pub(super) fn summarize(&mut self, summaries: impl IntoIterator<Item = IncidentSummary>) {
         let orders = summaries.into_iter().map(|summary| Order::Summarize(Box::new(summary)));
         self.orders.extend(orders.filter(|_| self.leads));
     }
@@ -165,17 +165,17 @@ impl Outbox {
     }
 
     /// A NodeDiagnosis is gone from the cluster, whoever deleted it.
-    pub(super) fn miss(&mut self, name: &str, ours: Option<&NodeDiagnosis>) -> Loss {
+    pub(super) fn miss(&mut self, name: &str, ours: Option<&NodeDiagnosis>) -> GoneMeans {
         let held = self.held.remove(name);
         let pending = self.pending.get(name);
         if let Some(Pending::Delete(_)) = pending {
             self.pending.remove(name);
-            return Loss::None;
+            return GoneMeans::None;
         }
         match held.and_then(|held| ours.filter(|ours| ours.spec.subject.uid == held.subject.uid)) {
-            Some(ours) if ours.is_open() => Loss::Open,
-            Some(_) if pending.is_none() => Loss::Ended,
-            _ => Loss::None,
+            Some(ours) if ours.is_open() => GoneMeans::Open,
+            Some(_) if pending.is_none() => GoneMeans::Ended,
+            _ => GoneMeans::None,
         }
     }
 }

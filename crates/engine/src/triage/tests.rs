@@ -1,5 +1,5 @@
 use super::change::{Change, ReadFailure};
-use super::{Keep, Order, Summary, Triage, Write};
+use super::{IncidentSummary, Keep, Order, Triage, Write};
 use crate::api::{Confidence, NodeDiagnosis, Outcome};
 use crate::case::stage::Thresholds;
 use crate::cluster_state::Touched;
@@ -469,7 +469,7 @@ fn deletes(orders: &[Order]) -> Vec<&str> {
     orders.iter().filter_map(|order| if let Order::Delete(delete) = order { Some(delete.name.as_str()) } else { None }).collect()
 }
 
-fn summaries(orders: &[Order]) -> Vec<&Summary> {
+fn summaries(orders: &[Order]) -> Vec<&IncidentSummary> {
     orders.iter().filter_map(|order| if let Order::Summarize(summary) = order { Some(&**summary) } else { None }).collect()
 }
 

@@ -2,10 +2,6 @@
 
 use crate::objects::Pod;
 
-/// The annotation of a ServiceAccount that names its IAM role.
-/// Source: aws/amazon-eks-pod-identity-webhook v0.6 pkg/handler/handler.go.
-pub const ROLE_ARN: &str = "eks.amazonaws.com/role-arn";
-
 /// Whose permissions a pod acts with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Credentials<'p> {

@@ -4,7 +4,7 @@ use crate::objects::Taint;
 
 /// Who removes a taint.
 #[derive(Debug)]
-pub struct Owner {
+pub struct TaintOwner {
     /// The taint's key; a prefix where it ends in `/`.
     key: &'static str,
     /// For sentences.
@@ -20,9 +20,9 @@ pub struct Owner {
     pub ready: Option<(&'static str, &'static str)>,
 }
 
-const OWNERS: &[Owner] = &[
+const OWNERS: &[TaintOwner] = &[
     // aws-ebs-csi-driver pkg/driver/node.go `AgentNotReadyNodeTaintKey`.
-    Owner {
+    TaintOwner {
         key: "ebs.csi.aws.com/agent-not-ready",
         name: "the EBS CSI driver",
         daemon_sets: &["ebs-csi-node"],
@@ -32,7 +32,7 @@ const OWNERS: &[Owner] = &[
         ready: None,
     },
     // aws-efs-csi-driver pkg/driver/node.go `AgentNotReadyNodeTaintKey`.
-    Owner {
+    TaintOwner {
         key: "efs.csi.aws.com/agent-not-ready",
         name: "the EFS CSI driver",
         daemon_sets: &["efs-csi-node"],
@@ -41,7 +41,7 @@ const OWNERS: &[Owner] = &[
         fix: "Get the EFS CSI driver's node pod Ready on this Node.",
         ready: None,
     },
-    Owner {
+    TaintOwner {
         key: "fsx.csi.aws.com/agent-not-ready",
         name: "the FSx CSI driver",
         daemon_sets: &["fsx-csi-node"],
@@ -51,7 +51,7 @@ const OWNERS: &[Owner] = &[
         ready: None,
     },
     // aws-fsx-openzfs-csi-driver pkg/driver/constants.go `AgentNotReadyNodeTaintKey`.
-    Owner {
+    TaintOwner {
         key: "fsx.openzfs.csi.aws.com/agent-not-ready",
         name: "the FSx for OpenZFS CSI driver",
         daemon_sets: &["fsx-openzfs-csi-node"],
@@ -60,7 +60,7 @@ const OWNERS: &[Owner] = &[
         fix: "Get the FSx for OpenZFS CSI driver's node pod Ready on this Node.",
         ready: None,
     },
-    Owner {
+    TaintOwner {
         key: "s3.csi.aws.com/agent-not-ready",
         name: "the Mountpoint for S3 CSI driver",
         daemon_sets: &["s3-csi-node"],
@@ -70,7 +70,7 @@ const OWNERS: &[Owner] = &[
         ready: None,
     },
     // cilium operator/option `DefaultAgentNotReadyTaintKey`: the operator removes it once the agent's pod is Ready.
-    Owner {
+    TaintOwner {
         key: "node.cilium.io/agent-not-ready",
         name: "Cilium",
         daemon_sets: &["cilium"],
@@ -83,7 +83,7 @@ const OWNERS: &[Owner] = &[
         )),
     },
     // istio pilot/pkg/controllers/untaint/nodeuntainter.go `TaintName`; off unless PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS is set.
-    Owner {
+    TaintOwner {
         key: "cni.istio.io/not-ready",
         name: "the Istio CNI",
         daemon_sets: &["istio-cni-node"],
@@ -96,7 +96,7 @@ const OWNERS: &[Owner] = &[
         )),
     },
     // datadog-operator internal/controller/untaint_controller.go `agentNotReadyTaintKey`, since v1.28; off by default.
-    Owner {
+    TaintOwner {
         key: "agent.datadoghq.com/not-ready",
         name: "the Datadog agent",
         daemon_sets: &["datadog-agent", "datadog"],
@@ -109,7 +109,7 @@ const OWNERS: &[Owner] = &[
         )),
     },
     // uswitch/nidhogg pkg/nidhogg/handler.go: the rest of the key is NAMESPACE.DAEMONSET.
-    Owner {
+    TaintOwner {
         key: "nidhogg.uswitch.com/",
         name: "Nidhogg",
         daemon_sets: &[],
@@ -119,7 +119,7 @@ const OWNERS: &[Owner] = &[
         ready: None,
     },
     // kubernetes-sigs/node-readiness-controller: the controller removes it once the rule's condition is reported.
-    Owner {
+    TaintOwner {
         key: "readiness.k8s.io/",
         name: "the Node Readiness Controller",
         daemon_sets: &[],
@@ -129,7 +129,7 @@ const OWNERS: &[Owner] = &[
         ready: None,
     },
     // cluster-api api/core/v1beta1/common_types.go `NodeUninitializedTaint`.
-    Owner {
+    TaintOwner {
         key: "node.cluster.x-k8s.io/uninitialized",
         name: "Cluster API",
         daemon_sets: &[],
@@ -140,7 +140,7 @@ const OWNERS: &[Owner] = &[
     },
 ];
 
-impl Owner {
+impl TaintOwner {
     /// Whether a DaemonSet of this name is the owner's.
     #[must_use]
     pub fn is(&self, daemon_set: &str) -> bool {
@@ -156,6 +156,6 @@ impl Owner {
 
 /// Who removes this taint, where it is a known one.
 #[must_use]
-pub fn owner(taint: &Taint) -> Option<&'static Owner> {
+pub fn owner(taint: &Taint) -> Option<&'static TaintOwner> {
     OWNERS.iter().find(|o| if o.key.ends_with('/') { taint.key.starts_with(o.key) } else { taint.key == o.key })
 }

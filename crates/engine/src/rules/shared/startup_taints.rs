@@ -24,12 +24,12 @@ pub(crate) fn staying<'c>(case: &Case<'c>) -> Option<(&'c Taint, Vec<&'c Taint>)
 }
 
 /// The pod of the taint's owner on the Node.
-pub(crate) fn pod_of<'c>(case: &Case<'c>, owner: &startup_taint::Owner) -> Option<&'c Pod> {
+pub(crate) fn pod_of<'c>(case: &Case<'c>, owner: &startup_taint::TaintOwner) -> Option<&'c Pod> {
     case.pods().find(|p| p.daemon_set().is_some_and(|d| owner.is(d)))
 }
 
 /// Why the owner has not removed its taint from the Node.
-pub(crate) fn explain(case: &Case, node: &str, pool: &str, owner: &startup_taint::Owner) -> (Confidence, String, Blame) {
+pub(crate) fn explain(case: &Case, node: &str, pool: &str, owner: &startup_taint::TaintOwner) -> (Confidence, String, Blame) {
     let node_blame = || Blame::object("v1", "Node", node).field("spec.taints");
     if let Some(why) = owner.otherwise {
         return (Confidence::Likely, why.to_owned(), node_blame());
@@ -72,7 +72,7 @@ pub(crate) fn explain(case: &Case, node: &str, pool: &str, owner: &startup_taint
 }
 
 /// Where the agent is well, whoever removes its taint is the one to look at.
-pub(crate) fn ask_remover(case: &Case, finding: Finding, owner: &startup_taint::Owner) -> Finding {
+pub(crate) fn ask_remover(case: &Case, finding: Finding, owner: &startup_taint::TaintOwner) -> Finding {
     let well = pod_of(case, owner).is_some_and(Pod::is_ready);
     let (Some((fix, command)), Some(node), true) = (owner.ready, case.node, well) else { return finding };
     let remover = owner.remover.unwrap_or(owner.name);

@@ -4,7 +4,7 @@ use crate::api::{Confidence, Evidence, NodeDiagnosisStatus, Text, Witness};
 use crate::case::finding::Finding;
 use crate::case::{Case, timestamp};
 use crate::cluster_state::aws::Told;
-use crate::objects::Refusal;
+use crate::objects::AwsRefusal;
 use crate::rules::shared::machine_image;
 use crate::rules::shared::node_role;
 use chrono::{DateTime, Utc};
@@ -66,7 +66,7 @@ pub fn is_told(verdict: &NodeDiagnosisStatus) -> bool {
 
 /// The calls that IAM denied when AWS was asked about this machine; each once.
 #[must_use]
-pub fn denials<'w>(case: &Case<'w>) -> Vec<&'w Refusal> {
+pub fn denials<'w>(case: &Case<'w>) -> Vec<&'w AwsRefusal> {
     let aws = case.cluster.aws();
     let (cluster, role) = (case.cluster_name().unwrap_or_default(), node_role::name(case).unwrap_or_default());
     let of_instance = case.instance_id().map(|id| [aws.instance(id).refusal(), aws.checks(id).refusal(), aws.console(id).refusal()]);
@@ -74,7 +74,7 @@ pub fn denials<'w>(case: &Case<'w>) -> Vec<&'w Refusal> {
     let of_profile = case.class().and_then(|class| class.instance_profile()).map(|name| aws.instance_profile(name).refusal());
     let of_role = [aws.cluster(cluster).refusal(), aws.access_entry(cluster, role).refusal()];
     let all = of_instance.into_iter().flatten().chain(of_image).chain(of_profile).chain(of_role).flatten();
-    let mut denied: Vec<&Refusal> = all.filter(|refusal| refusal.denied).collect();
+    let mut denied: Vec<&AwsRefusal> = all.filter(|refusal| refusal.denied).collect();
     denied.sort_by_key(|refusal| &refusal.action);
     denied.dedup_by_key(|refusal| &refusal.action);
     denied

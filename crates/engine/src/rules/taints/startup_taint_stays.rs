@@ -78,7 +78,7 @@ fn unowned(case: &Case, claim: &NodeClaim, taint: &Taint) -> Finding {
     )
 }
 
-fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::Owner) -> Finding {
+fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::TaintOwner) -> Finding {
     let node = &claim.status.node_name;
     let (confidence, why, blame) = explain(case, node, claim.node_pool().unwrap_or("unknown"), owner);
     let remover = owner.remover.unwrap_or(owner.name);
@@ -126,7 +126,7 @@ fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::O
 }
 
 /// The agent's pod fails, and could not reach the instance's metadata if it wanted to: answers die at the first hop.
-fn metadata_out_of_reach(case: &Case, owner: &startup_taint::Owner) -> bool {
+fn metadata_out_of_reach(case: &Case, owner: &startup_taint::TaintOwner) -> bool {
     let limited = case.class().is_some_and(|c| c.spec.metadata_options.http_put_response_hop_limit == Some(1));
     limited && pod_of(case, owner).is_some_and(|p| !p.spec.host_network && p.trouble().is_some())
 }
