@@ -1,12 +1,13 @@
 //! moto, the AWS that the tests ask: installed from pinned wheels into `target/`, started on a free port, with what `server.py` adds.
 
+use crate::control_plane::Process;
 use crate::target;
 use serde_json::Value;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -40,31 +41,16 @@ fn python() -> PathBuf {
 /// A server that runs until the tests end, and is one test's at a time.
 pub struct Moto {
     port: u16,
-    _process: Process,
-}
-
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    _server: Process,
 }
 
 impl Moto {
     fn start() -> Self {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port();
-        let log = File::create(folder().join("server.log")).or_else(|_| {
-            python();
-            File::create(folder().join("server.log"))
-        });
-        let log = log.expect("target is writable");
         let mut command = Command::new(python());
         command.arg(SERVER).arg(port.to_string());
-        // Whoever starts it may die without a word: then its standard input ends.
-        let process = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).spawn().expect("python starts");
-        let moto = Self { port, _process: Process(process) };
+        let server = Process::spawn(&command, folder().join("server.log"));
+        let moto = Self { port, _server: server };
         let until = Instant::now() + Duration::from_secs(90);
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(Instant::now() < until, "moto does not start: see target/moto/server.log");
