@@ -191,7 +191,8 @@ fn a_pool_and_a_class_list_their_machines_by_cause_and_themselves_where_they_are
     let pool = "NodePool general has 2 NodeClaims; stuck: 2 KubeletRefusesLabels.";
     dump.diagnose(&["general"]).says(&["NodeClaim general-a and 1 more", "Judged NodePool general at", "2 are stuck", pool, "evidence"]);
     let class = "EC2NodeClass default has 2 NodeClaims; stuck: 2 KubeletRefusesLabels; it is to blame for 2.";
-    for name in ["default", "ec2nodeclass/default", "EC2NodeClasses/default"] {
+    dump.diagnose(&["nodepool-general"]).says(&[pool]);
+    for name in ["default", "ec2nodeclass/default", "EC2NodeClasses/default", "ec2nodeclass-default"] {
         dump.diagnose(&[name]).says(&["NodeClaim general-a and 1 more", class]);
     }
     assert_eq!(dump.diagnose(&["nodepool/default"]).code, Some(2), "no NodePool is called so");

@@ -56,7 +56,13 @@ fn subjects(cluster: &ClusterState, name: &str) -> Vec<Subject> {
     let pool = cluster.pool(named).filter(|_| may_be("nodepool", "nodepools")).map(|_| Subject::Pool(named.to_owned()));
     let is_class = |kind: &str| may_be(&kind.to_ascii_lowercase(), &format!("{}es", kind.to_ascii_lowercase()));
     let classes = cluster.classes().filter(|facts| facts.class.name() == named && is_class(&facts.class.kind));
-    pool.into_iter().chain(classes.map(|facts| Subject::Class(facts.class.kind.clone(), named.to_owned()))).collect()
+    let launching: Vec<Subject> =
+        pool.into_iter().chain(classes.map(|facts| Subject::Class(facts.class.kind.clone(), named.to_owned()))).collect();
+    if !launching.is_empty() {
+        return launching;
+    }
+    // `nodepool-general`, as its NodeDiagnosis is called.
+    cluster.classes_and_pools().filter(|subject| subject.diagnosis_name() == named).collect()
 }
 
 /// The names of its machines, as their diagnoses are called.
