@@ -1,6 +1,6 @@
 //! One cause holds up thousands of machines at once: when that is known, when each is written, and what others feel of it.
 
-use crate::live::{AT_ONCE, claims, diagnoses, refuse};
+use crate::machines::{AT_ONCE, claims, diagnoses, refuse};
 use crate::measure::{Row, percentile};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;

@@ -6,6 +6,7 @@
 mod engine;
 mod incident;
 mod live;
+mod machines;
 mod measure;
 mod offline;
 mod operator;

@@ -1,9 +1,9 @@
 //! `nodewhy run` beside that cluster: until its verdicts are complete, while kubelets report, while machines turn sick.
 
 use crate::incident::incident;
-use crate::live::{PEERS_UP_TO, claims, diagnoses, nodes, refuse};
+use crate::machines::{PEERS_UP_TO, claims, diagnoses, healthy, nodes, refuse};
 use crate::measure::{OWN, Row, cpu, percentile};
-use crate::{fate, peers};
+use crate::peers;
 use futures::StreamExt;
 use kube::api::{ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use serde_json::json;
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use testkit::control_plane::{ControlPlane, Nodewhy};
-use testkit::objects::fleet::{Fate, node};
+use testkit::objects::fleet::node;
 use tokio::runtime::Runtime;
 
 /// Machines that turn sick one by one.
@@ -53,10 +53,6 @@ pub fn rows(control_plane: &ControlPlane, rights: &Path, runtime: &Runtime, clie
     rows.push(Row::of("nodewhy run, from the first of these to the last write", begun, spent() - spent_before, process.id()));
     kubelets.abort();
     rows
-}
-
-pub fn healthy(n: usize) -> impl Iterator<Item = usize> + Clone {
-    (0..n).filter(|n| fate(*n) == Fate::Healthy)
 }
 
 /// Every kubelet reports its status each five minutes, all of them evenly spread.

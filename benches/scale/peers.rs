@@ -1,7 +1,7 @@
 //! What a user would take instead, in the versions that the modules beside this file pin.
 
+use crate::machines::healthy;
 use crate::measure::{OWN, Row, cpu, whole};
-use crate::operator::healthy;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;

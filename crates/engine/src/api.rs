@@ -5,7 +5,7 @@
 
 pub mod crd;
 pub mod judged;
-pub mod limits;
+pub mod schema_limits;
 
 use chrono::{DateTime, Utc};
 use judged::Judged;
@@ -157,26 +157,26 @@ pub struct NodeDiagnosisStatus {
     /// How sure the verdict is.
     pub confidence: Confidence,
     /// One sentence that says what is wrong, with the real names in it.
-    #[schemars(length(max = limits::SENTENCE))]
+    #[schemars(length(max = schema_limits::SENTENCE))]
     pub summary: String,
     /// The object to change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<Box<Blame>>,
     /// What was seen, where, and why it matters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = limits::EVIDENCE))]
+    #[schemars(length(max = schema_limits::EVIDENCE))]
     pub evidence: Vec<Evidence>,
     /// Causes that were considered and excluded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = limits::RULED_OUT))]
+    #[schemars(length(max = schema_limits::RULED_OUT))]
     pub ruled_out: Vec<RuledOut>,
     /// What cannot be seen from the Kubernetes API, and how to see it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = limits::UNKNOWNS))]
+    #[schemars(length(max = schema_limits::UNKNOWNS))]
     pub unknowns: Vec<Unknown>,
     /// Weaker explanations that also fit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = limits::ALTERNATIVES))]
+    #[schemars(length(max = schema_limits::ALTERNATIVES))]
     pub alternatives: Vec<Alternative>,
     /// How to mend it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -284,7 +284,7 @@ pub struct Blame {
     pub caret: Option<u32>,
     /// That line, with secret-looking values masked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = limits::EXCERPT))]
+    #[schemars(length(max = schema_limits::EXCERPT))]
     pub excerpt: Option<String>,
 }
 
@@ -319,15 +319,15 @@ pub struct Evidence {
     /// Field of that object as a JSONPath without the braces, for example status.conditions[?(@.type=="Registered")].
     pub field: Text,
     /// What stands there.
-    #[schemars(length(max = limits::SENTENCE))]
+    #[schemars(length(max = schema_limits::SENTENCE))]
     pub observed: String,
     /// Why it matters.
-    #[schemars(length(max = limits::SENTENCE))]
+    #[schemars(length(max = schema_limits::SENTENCE))]
     pub because: Text,
     /// What goes on moving while the cause stays, as it was when this was written: how often, how many, seen when. A verdict in which
     /// nothing else has changed is not written anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = limits::SENTENCE))]
+    #[schemars(length(max = schema_limits::SENTENCE))]
     pub figures: Option<Box<str>>,
 }
 
@@ -359,7 +359,7 @@ pub struct RuledOut {
     /// The cause.
     pub cause: Text,
     /// What excludes it.
-    #[schemars(length(max = limits::SENTENCE))]
+    #[schemars(length(max = schema_limits::SENTENCE))]
     pub because: Text,
 }
 
@@ -370,10 +370,10 @@ pub struct Unknown {
     #[serde(default, skip_serializing_if = "Witness::is_cluster")]
     pub source: Witness,
     /// The question.
-    #[schemars(length(max = limits::SENTENCE))]
+    #[schemars(length(max = schema_limits::SENTENCE))]
     pub question: Text,
     /// The command that answers it.
-    #[schemars(length(max = limits::SENTENCE))]
+    #[schemars(length(max = schema_limits::SENTENCE))]
     pub command: Text,
 }
 
@@ -385,7 +385,7 @@ pub struct Alternative {
     /// How sure it is.
     pub confidence: Confidence,
     /// What it would mean.
-    #[schemars(length(max = limits::SENTENCE))]
+    #[schemars(length(max = schema_limits::SENTENCE))]
     pub summary: String,
 }
 
@@ -393,11 +393,11 @@ pub struct Alternative {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fix {
     /// One sentence.
-    #[schemars(length(max = limits::SENTENCE))]
+    #[schemars(length(max = schema_limits::SENTENCE))]
     pub summary: Text,
     /// Steps in order, each with its risk.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = limits::STEPS))]
+    #[schemars(length(max = schema_limits::STEPS))]
     pub steps: Vec<FixStep>,
     /// The page that explains the cause.
     pub documentation: String,
@@ -407,11 +407,11 @@ pub struct Fix {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FixStep {
     /// What to do.
-    #[schemars(length(max = limits::SENTENCE))]
+    #[schemars(length(max = schema_limits::SENTENCE))]
     pub text: Text,
     /// The command that does it, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = limits::SENTENCE))]
+    #[schemars(length(max = schema_limits::SENTENCE))]
     pub command: Option<String>,
     /// What the step can do to the cluster.
     pub risk: Risk,

@@ -1,6 +1,6 @@
 //! What a claim, its Node and their Events said last: soon all of them are gone, and the diagnosis is what stays.
 
-use crate::api::limits::EVIDENCE;
+use crate::api::schema_limits::EVIDENCE;
 use crate::api::{Evidence, NodeDiagnosis};
 use crate::case::timestamp;
 use crate::cluster_state::ClusterState;
