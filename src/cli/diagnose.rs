@@ -18,7 +18,7 @@ pub const EXIT_CODES: &str =
 
 #[derive(Debug, Args)]
 pub struct Diagnose {
-    /// One NodeClaim, Node, NodePool or node class only, in full
+    /// Only this NodeClaim, Node, instance id, providerID, NodePool or node class, in full
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// What `kubectl get … -o yaml` (or json) printed: a file, a directory, or - for standard input; may be given several times. Needs no
@@ -29,14 +29,14 @@ pub struct Diagnose {
     cluster: LiveFlags,
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
-    /// Evidence, exclusions and open questions too, as for a single name
+    /// Also show evidence, exclusions and open questions, as for a single name
     #[arg(long)]
     details: bool,
     /// The time to judge at, for example 2026-01-31T12:00:00Z [default: now for a cluster; for a dump the time that `collect` wrote into
     /// it, else as near as its kubelets' reports and its file tell]
     #[arg(long)]
     now: Option<DateTime<Utc>>,
-    /// Exit with 1 where something is stuck and the verdict is at least this sure
+    /// Exit with 1 if something is stuck and the verdict is at least this sure
     #[arg(long, value_enum)]
     fail_on: Option<FailOn>,
     #[arg(long, value_enum, default_value_t)]

@@ -60,7 +60,7 @@ impl From<&ThresholdFlags> for Thresholds {
 pub struct LiveFlags {
     #[command(flatten)]
     pub cluster: ClusterFlags,
-    /// How long to wait for an answer of the API server
+    /// How long to wait for the API server to answer
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = seconds)]
     pub request_timeout: u32,
 }
@@ -76,10 +76,10 @@ pub struct AwsFlags {
     /// Region of the cluster [default: that of its Nodes, else $AWS_REGION, $AWS_DEFAULT_REGION]
     #[arg(long = "aws-region", value_name = "REGION", requires = "ask")]
     region: Option<String>,
-    /// Another address than AWS's own, for all services
+    /// Send all AWS requests to this address instead
     #[arg(long = "aws-endpoint-url", env = "AWS_ENDPOINT_URL", value_name = "URL")]
     endpoint: Option<Uri>,
-    /// The most calls in a minute
+    /// Maximum number of AWS calls per minute
     #[arg(long = "aws-calls-per-minute", env = "NODEWHY_AWS_CALLS_PER_MINUTE", value_name = "COUNT", default_value_t = 60)]
     calls_per_minute: usize,
 }
