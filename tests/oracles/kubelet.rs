@@ -173,7 +173,7 @@ fn words_become_the_same_flags() {
         "--a=b",
         "--node-labels=",
         "-node-labels=a=b",
-        "--feature-stages=A=true",
+        "--feature-gates=A=true",
         "--cluster-dns=10.0.0.1",
         "--serialize-image-pulls",
         "--cloud-provider=external",

@@ -16,7 +16,7 @@ const KNOWN: &[&str] = &[
     "enable-load-reader", "enable-server", "enforce-node-allocatable", "event-burst", "event-qps", "event-storage-age-limit",
     "event-storage-event-limit", "eviction-hard", "eviction-max-pod-grace-period", "eviction-minimum-reclaim",
     "eviction-pressure-transition-period", "eviction-soft", "eviction-soft-grace-period", "exit-on-lock-contention",
-    "experimental-allocatable-ignore-eviction", "experimental-mounter-path", "fail-cgroupv1", "fail-swap-on", "feature-stages",
+    "experimental-allocatable-ignore-eviction", "experimental-mounter-path", "fail-cgroupv1", "fail-swap-on", "feature-gates",
     "file-check-frequency", "global-housekeeping-interval", "hairpin-mode", "healthz-bind-address", "healthz-port", "help",
     "hostname-override", "housekeeping-interval", "http-check-frequency", "image-credential-provider-bin-dir",
     "image-credential-provider-config", "image-gc-high-threshold", "image-gc-low-threshold", "image-service-endpoint",

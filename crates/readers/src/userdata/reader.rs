@@ -576,7 +576,7 @@ const KARPENTER_SETTINGS: &[&str] = &["cluster-name", "api-server", "cluster-cer
 // kubernetes v1.36.3 cmd/kubelet/app/options/options.go: MapStringString, StringSlice and MapStringBool variables
 const ADDING_FLAGS: &[&str] = &[
     "node-labels",
-    "feature-stages",
+    "feature-gates",
     "kube-reserved",
     "system-reserved",
     "eviction-hard",
