@@ -181,6 +181,17 @@ fn places_in_every_form_of_file() {
 }
 
 #[test]
+fn a_placeholder_hides_no_finding_beside_it() {
+    let found = |call: &str| shown(&found_in("f", &class("Custom", &format!("#!/bin/bash\nbootstrap.sh {call}\n"))));
+    assert_eq!(found("\"${CLUSTER_NAME}\" --kubelet-extra-args '--node-labels=kubernetes.io/x=y'"), ["Error KubeletRefusesLabels f:9:72"]);
+    assert_eq!(
+        found("{{ .Values.name }} --kubelet-extra-args \"--node-labels=a=${A},kubernetes.io/x=y\""),
+        ["Error KubeletRefusesLabels f:9:80"]
+    );
+    assert_eq!(found("\"${CLUSTER_NAME}\" --kubelet-extra-args \"${ARGS}\""), [""; 0]);
+}
+
+#[test]
 fn aws_auth_is_linted_by_itself_and_with_the_classes() {
     let auth = |entry: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: aws-auth}}\ndata:\n  mapRoles: |\n{entry}");
     let fine = "    - rolearn: arn:aws:iam::111122223333:role/KarpenterNodeRole-shop\n      username: system:node:{{EC2PrivateDNSName}}\n      groups: [system:bootstrappers, system:nodes]\n";

@@ -111,7 +111,11 @@ pub fn resolve(machine: &Machine) -> Effective {
     let text = machine.class.spec.user_data.as_deref().unwrap_or_default();
     let data = userdata::read(text, machine.family);
     let mut defects = data.defects.clone();
-    let removed = machine.kubernetes.into_iter().flat_map(|minor| data.removed_flags(minor)).filter(|(argument, _)| argument.exact);
+    let removed = machine
+        .kubernetes
+        .into_iter()
+        .flat_map(|minor| data.removed_flags(minor))
+        .filter(|(argument, _)| argument.is_certain_of(argument.name()));
     defects.extend(removed.map(|(argument, since)| Defect {
         kind: DefectKind::RemovedFlag,
         span: argument.span,

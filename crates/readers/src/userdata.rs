@@ -194,6 +194,8 @@ pub struct Argument {
     pub fate: Fate,
     /// False where the text could not be followed with certainty.
     pub exact: bool,
+    /// Whether it is certain but for the expansions that stand in it as they are written.
+    settled: bool,
     source: Traced,
 }
 
@@ -203,6 +205,11 @@ impl Argument {
         match &self.setting {
             Setting::Flag(name) | Setting::Field(name) => name,
         }
+    }
+
+    /// Whether this part of it is certain: its name, or what it says of one label.
+    pub fn is_certain_of(&self, part: &str) -> bool {
+        self.exact || (self.settled && !has_expansion(part))
     }
 
     pub fn is_taken(&self) -> bool {
@@ -406,7 +413,7 @@ impl UserData {
     /// A literal name or endpoint that sends the kubelet to another cluster than the one with this name and endpoint, and what it
     /// should be.
     pub fn other_cluster<'a>(&'a self, name: Option<&'a str>, endpoint: Option<&'a str>) -> Option<(&'a Located<String>, &'a str)> {
-        let literal = |located: &&Located<String>| !located.value.is_empty() && !located.value.contains(['$', '`']);
+        let literal = |located: &&Located<String>| !located.value.is_empty() && !has_expansion(&located.value);
         let (named, reached) = self.joins();
         let by_name = named.filter(literal).zip(name).filter(|(named, own)| named.value != *own);
         by_name.or_else(|| reached.filter(literal).zip(endpoint).filter(|(reached, own)| !same_endpoint(&reached.value, own)))
@@ -425,6 +432,11 @@ pub fn too_large(text: &str, rendered: usize) -> Defect {
         text.len()
     );
     Defect { kind: DefectKind::TooLarge, span: Span::new(text.len(), text.len()), message }
+}
+
+/// Whether a part of this text is known only to the shell that runs it, or to whoever fills the template in.
+pub fn has_expansion(text: &str) -> bool {
+    text.contains(['$', '`']) || text.contains("{{")
 }
 
 /// Whether two endpoints are one cluster's.

@@ -74,7 +74,7 @@ pub fn images(class: &ClassFacts) -> Vec<&Ami> {
 /// The taints with which the kubelet registers where the user's text decides that; `None` where Karpenter's own part does, or where
 /// the text cannot be followed to its end.
 fn own_taints(user_data: &UserData) -> Option<Vec<Taint>> {
-    if user_data.unread_from.is_some() || !user_data.bootstrap_calls.iter().all(|call| call.exact) {
+    if user_data.unread_from.is_some() || !user_data.bootstrap_calls.iter().all(|call| call.extra_args_exact) {
         return None;
     }
     let argument = user_data.effective("register-with-taints");

@@ -7,6 +7,7 @@ use crate::source_text::Span;
 
 /// One call of bootstrap.sh.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and they occur together")]
 pub struct BootstrapCall {
     pub span: Span,
     /// The first word that the loop does not know, whatever it is: the script's cluster name.
@@ -15,6 +16,8 @@ pub struct BootstrapCall {
     pub options: Vec<(String, Located<String>)>,
     /// Whether every word is certain.
     pub exact: bool,
+    /// Whether the value of `--kubelet-extra-args` is certain, or that there is none, whatever the other words hold.
+    pub extra_args_exact: bool,
     /// Whether the script gets past its arguments.
     pub completes: bool,
     /// Whether this call starts the kubelet, whatever else the script does.
@@ -26,6 +29,8 @@ pub struct BootstrapCall {
 pub(super) struct CallParts {
     pub call: BootstrapCall,
     pub extra_args: Option<Word>,
+    /// Whether those are the extra arguments for certain, but for the expansions in them.
+    pub settled: bool,
     /// Values of `--kubelet-extra-args` that a later one replaces.
     pub replaced: Vec<Word>,
     /// Values of `--kubelet-extra-args=…`, which the loop does not know.
@@ -70,14 +75,24 @@ const EXTRA_ARGS: &str = "--kubelet-extra-args";
 pub(super) fn read(arguments: &[Word], span: Span) -> CallParts {
     let exact = arguments.iter().all(|word| word.exact);
     let mut reading = CallParts {
-        call: BootstrapCall { span, cluster_name: None, options: Vec::new(), exact, completes: true, starts_kubelet: false },
+        call: BootstrapCall {
+            span,
+            cluster_name: None,
+            options: Vec::new(),
+            exact,
+            extra_args_exact: false,
+            completes: true,
+            starts_kubelet: false,
+        },
         extra_args: None,
+        settled: true,
         replaced: Vec::new(),
         equals_forms: Vec::new(),
         loose: Vec::new(),
         defects: Vec::new(),
     };
     let mut positional = Vec::new();
+    let mut values_are_whole = true;
     let mut rest = arguments.iter();
     while let Some(word) = rest.next() {
         let text = word.text.as_str();
@@ -86,6 +101,8 @@ pub(super) fn read(arguments: &[Word], span: Span) -> CallParts {
             break;
         }
         if !OPTIONS.contains(&text) {
+            // What falls apart may hold the option itself; one that comes later counts.
+            reading.settled &= !word.vague;
             positional.push(word);
             continue;
         }
@@ -96,11 +113,16 @@ pub(super) fn read(arguments: &[Word], span: Span) -> CallParts {
             break;
         };
         if text == EXTRA_ARGS {
+            reading.settled = values_are_whole;
             reading.replaced.extend(reading.extra_args.replace(value.clone()));
         }
+        // One that is no word at all lets the option take the next.
+        values_are_whole &= !value.vague;
+        reading.settled &= !value.vague;
         let located = Located { value: value.text.as_str().to_owned(), span: value.text.span() };
         reading.call.options.push((text.to_owned(), located));
     }
+    reading.call.extra_args_exact = reading.settled && reading.extra_args.as_ref().is_none_or(|word| word.exact);
     reading.positional(&positional);
     reading
 }

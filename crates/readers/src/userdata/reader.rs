@@ -9,7 +9,7 @@ use super::systemd::{self, Generation, GivenUp};
 use super::traced::Traced;
 use super::{
     Argument, ArgumentOrigin, BootstrapCall, By, Defect, DefectKind, Family, Fate, Loss, Part, PartKind, Setting, UserData, bootstrap,
-    bottlerocket, kubelet_flags, mime, nodeconfig, sets, windows,
+    bottlerocket, has_expansion, kubelet_flags, mime, nodeconfig, sets, windows,
 };
 use crate::source_text::Span;
 
@@ -46,6 +46,60 @@ struct Reader<'a> {
     text: &'a str,
     data: UserData,
     kubelet_runs: bool,
+}
+
+/// How certain the words of a command line are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Certain {
+    Wholly,
+    /// But for the expansions that stand in them as they are written.
+    ButForExpansions,
+    No,
+}
+
+impl Certain {
+    const fn only_if(self, known: bool) -> Self {
+        if known { self } else { Self::No }
+    }
+}
+
+/// `text` with each `$(…)`, backquotes and `{{ … }}` of a template as one word, and how certain it then is.
+fn closed(text: &Traced, certain: Certain) -> (Traced, Certain) {
+    let mut closed = Traced::default();
+    let (mut certain, mut ends): (_, Option<(usize, usize)>) = (certain, None);
+    for (at, c) in text.chars() {
+        let rest = text.as_str().get(at..).unwrap_or_default();
+        if ends.is_none_or(|(_, end)| at >= end) {
+            let template = rest.strip_prefix("{{").and_then(|inside| inside.find("}}")).map(|length| length + 4);
+            if template.is_some() && certain == Certain::Wholly {
+                certain = Certain::ButForExpansions;
+            }
+            let substitution = || match rest.strip_prefix('`') {
+                _ if certain == Certain::Wholly => None,
+                Some(inside) => inside.find('`').map(|length| length + 2),
+                None if rest.starts_with("$(") => Some(shell::length_of_parentheses(rest)),
+                None => None,
+            };
+            ends = template.or_else(substitution).map(|length| (at, at + length));
+        }
+        let inside = ends.is_some_and(|(start, end)| start < at && at < end);
+        let plain = !inside || c.is_ascii_alphanumeric() || matches!(c, '.' | '{' | '}' | '(' | ')' | '`');
+        closed.push(if plain { c } else { '_' }, text.place(at));
+    }
+    (closed, certain)
+}
+
+/// What is certainly on a command line in which expansions stand.
+fn without_expansions(words: &[Traced], mut line: CommandLine) -> CommandLine {
+    let open: Vec<Span> = words.iter().filter(|word| has_expansion(word.as_str())).map(Traced::span).collect();
+    // An expansion that is a word of its own may end in a flag that takes the next word.
+    if words.iter().any(|word| !word.as_str().starts_with('-') && has_expansion(word.as_str())) {
+        line.stray.clear();
+    }
+    line.stray.retain(|span| !open.contains(span));
+    line.single_dash.retain(|span| !open.contains(span));
+    line.flags.retain(|flag| !has_expansion(&flag.name));
+    line
 }
 
 /// EC2's limit on user data before base64; Karpenter does not compress it.
@@ -300,12 +354,14 @@ impl Reader<'_> {
             .chain(reading.equals_forms.iter().map(|t| (t, Loss::EqualsForm)))
         {
             let words = systemd::words(word, Generation::V252).unwrap_or_default();
-            self.flags(&words, ArgumentOrigin::BootstrapExtraArgs, &Fate::Lost(loss), true);
+            self.flags(&words, ArgumentOrigin::BootstrapExtraArgs, &Fate::Lost(loss), Certain::Wholly);
         }
         if let Some(extra) = &reading.extra_args {
-            self.extra_args(extra, never, certain && extra.exact && reading.call.exact);
+            let words = if extra.exact { Certain::Wholly } else { Certain::ButForExpansions };
+            let known = certain && reading.settled;
+            self.extra_args(extra, never, if known { words } else { Certain::No });
         }
-        self.flags(&reading.loose, ArgumentOrigin::BootstrapExtraArgs, &Fate::Lost(never.unwrap_or(Loss::LooseWord)), true);
+        self.flags(&reading.loose, ArgumentOrigin::BootstrapExtraArgs, &Fate::Lost(never.unwrap_or(Loss::LooseWord)), Certain::Wholly);
         if never.is_none() && self.data.family == Family::Al2 {
             let message = "this starts the kubelet before Karpenter's own call of bootstrap.sh, which then changes nothing";
             self.defect(DefectKind::BootstrapBeforeKarpenter, span, message);
@@ -333,44 +389,46 @@ impl Reader<'_> {
     }
 
     /// The one value of `--kubelet-extra-args` on its way through systemd.
-    fn extra_args(&mut self, extra: &Word, never: Option<Loss>, exact: bool) {
+    fn extra_args(&mut self, extra: &Word, never: Option<Loss>, certain: Certain) {
+        let (text, certain) = closed(&extra.text, certain);
         let through = |generation| {
-            let assigned = systemd::environment(&extra.text, generation)?;
+            let assigned = systemd::environment(&text, generation)?;
             systemd::words(&assigned.text, generation).map(|words| (words, assigned.exact))
         };
         let elsewhere = through(Generation::V252);
         let read = through(Generation::V219);
         // bootstrap.sh means Amazon Linux 2, but a custom image may carry it on another one.
-        let exact = exact && (self.data.family == Family::Al2 || read == elsewhere);
-        let raw = || systemd::words(&extra.text, Generation::V252).unwrap_or_default();
-        let (words, fate, exact) = match (never, read) {
-            (Some(loss), _) => (raw(), Fate::Lost(loss), exact),
-            (None, Ok((words, certain))) => (words, Fate::Taken, exact && certain),
+        let certain = certain.only_if(self.data.family == Family::Al2 || read == elsewhere);
+        let raw = || systemd::words(&text, Generation::V252).unwrap_or_default();
+        let (words, fate, certain) = match (never, read) {
+            (Some(loss), _) => (raw(), Fate::Lost(loss), certain),
+            (None, Ok((words, exact))) => (words, Fate::Taken, certain.only_if(exact)),
             (None, Err(GivenUp::Dropped)) => {
-                self.defect(DefectKind::AssignmentDropped, extra.text.span(), Loss::AssignmentDropped.to_string());
-                (raw(), Fate::Lost(Loss::AssignmentDropped), exact)
+                self.defect(DefectKind::AssignmentDropped, text.span(), Loss::AssignmentDropped.to_string());
+                (raw(), Fate::Lost(Loss::AssignmentDropped), certain)
             }
             (None, Err(GivenUp::NotStarted)) => {
-                self.defect(DefectKind::NotStarted, extra.text.span(), Loss::NotStarted.to_string());
-                (raw(), Fate::Lost(Loss::NotStarted), exact)
+                self.defect(DefectKind::NotStarted, text.span(), Loss::NotStarted.to_string());
+                (raw(), Fate::Lost(Loss::NotStarted), certain)
             }
         };
-        self.flags(&words, ArgumentOrigin::BootstrapExtraArgs, &fate, exact);
+        self.flags(&words, ArgumentOrigin::BootstrapExtraArgs, &fate, certain);
     }
 
     /// A kubelet that the script starts itself: its words are final.
     fn direct_kubelet(&mut self, command: &Command, arguments: &[Word]) {
         let words: Vec<Traced> = arguments.iter().map(|word| word.text.clone()).collect();
-        let exact = command.runs == Runs::Always && arguments.iter().all(|word| word.exact);
+        let certain = if arguments.iter().all(|word| word.exact) { Certain::Wholly } else { Certain::ButForExpansions };
+        let certain = certain.only_if(command.runs == Runs::Always && !arguments.iter().any(|word| word.vague));
         let fate = match command.runs {
             Runs::AfterExit => Fate::Lost(Loss::AfterExit),
             Runs::SyntaxError => Fate::Lost(Loss::SyntaxError),
             Runs::Always | Runs::Perhaps => Fate::Taken,
         };
-        self.flags(&words, ArgumentOrigin::DirectKubelet, &fate, exact);
+        self.flags(&words, ArgumentOrigin::DirectKubelet, &fate, certain);
     }
 
-    fn flags(&mut self, words: &[Traced], origin: ArgumentOrigin, fate: &Fate, exact: bool) {
+    fn flags(&mut self, words: &[Traced], origin: ArgumentOrigin, fate: &Fate, certain: Certain) {
         let line = kubelet_flags::command_line(words);
         for flag in &line.flags {
             self.data.arguments.push(Argument {
@@ -379,12 +437,19 @@ impl Reader<'_> {
                 span: flag.span,
                 origin,
                 fate: fate.clone(),
-                exact,
+                exact: match certain {
+                    Certain::Wholly => true,
+                    Certain::ButForExpansions => !has_expansion(&flag.name) && !has_expansion(flag.value.as_str()),
+                    Certain::No => false,
+                },
+                settled: certain != Certain::No,
                 source: flag.value.clone(),
             });
         }
-        if *fate == Fate::Taken && exact {
+        if *fate == Fate::Taken && certain == Certain::Wholly {
             self.command_line_defects(words, &line, origin);
+        } else if *fate == Fate::Taken && certain == Certain::ButForExpansions {
+            self.command_line_defects(words, &without_expansions(words, line), origin);
         }
     }
 
@@ -460,6 +525,7 @@ impl Reader<'_> {
                     origin: ArgumentOrigin::NodeConfigConfig,
                     fate: if replaced { Fate::Overridden(By::Karpenter) } else { Fate::Taken },
                     exact: true,
+                    settled: true,
                     source: field.value.clone(),
                 });
             }
@@ -471,16 +537,17 @@ impl Reader<'_> {
             }
         }
         self.data.node_configs = configs;
+        let (joined, certain) = closed(&joined, Certain::Wholly);
         // A block scalar ends in a line end: it cuts off the flags behind it, not its own text.
         let (line, cut) = systemd::environment_file(&joined);
         let words = systemd::words(&line, Generation::V252).unwrap_or_default();
-        self.flags(&words, ArgumentOrigin::NodeConfigFlags, &Fate::Taken, true);
+        self.flags(&words, ArgumentOrigin::NodeConfigFlags, &Fate::Taken, certain);
         if let Some(at) = cut {
             let end = joined.place(at - 1);
             let message = "this line end in a flag drops every flag behind it, Karpenter's own --node-labels among them";
             self.defect(DefectKind::CutAtNewline, end, message);
             let words = systemd::words(&joined.from(at), Generation::V252).unwrap_or_default();
-            self.flags(&words, ArgumentOrigin::NodeConfigFlags, &Fate::Lost(Loss::CutAtNewline), true);
+            self.flags(&words, ArgumentOrigin::NodeConfigFlags, &Fate::Lost(Loss::CutAtNewline), certain);
         }
     }
 
@@ -495,6 +562,7 @@ impl Reader<'_> {
                 origin: ArgumentOrigin::BottlerocketSetting,
                 fate: if replaced && by_karpenter { Fate::Overridden(By::Karpenter) } else { Fate::Taken },
                 exact: true,
+                settled: true,
                 source,
             });
         };
@@ -514,7 +582,7 @@ impl Reader<'_> {
     fn powershell(&mut self, span: Span) {
         for value in windows::extra_args(self.text, span) {
             let words = systemd::words(&value, Generation::V252).unwrap_or_default();
-            self.flags(&words, ArgumentOrigin::WindowsExtraArgs, &Fate::Taken, false);
+            self.flags(&words, ArgumentOrigin::WindowsExtraArgs, &Fate::Taken, Certain::No);
         }
         if let Some(span) = windows::ends_at(self.text, span).filter(|_| self.data.family == Family::Windows) {
             self.defect(DefectKind::EndsBeforeKarpenter, span, "this ends the script before Karpenter's own lines, which join the node");
@@ -524,26 +592,30 @@ impl Reader<'_> {
     /// What the kubelet exits over.
     fn check(&mut self) {
         let mut found = Vec::new();
-        for argument in self.data.arguments.iter().filter(|argument| argument.exact) {
+        for argument in &self.data.arguments {
             let flag = matches!(argument.setting, Setting::Flag(_));
             // Every occurrence of a flag is parsed, also one that a later one replaces.
             let parsed = argument.is_taken() || (flag && matches!(argument.fate, Fate::Overridden(By::Later(_))));
             if !parsed {
                 continue;
             }
-            if sets(&argument.setting, "register-with-taints")
+            if argument.exact
+                && sets(&argument.setting, "register-with-taints")
                 && let Err(error) = kubelet_flags::parse_taints(&argument.value)
             {
                 let message = format!("the kubelet exits over its taints: {}", error.message);
                 found.push(Defect { kind: DefectKind::InvalidTaints, span: argument.place(error.span), message });
             }
             if sets(&argument.setting, "node-labels") {
-                for (key, span) in kubelet_flags::refused_labels(&argument.value) {
+                let refused = kubelet_flags::refused_labels(&argument.value).into_iter();
+                for (key, span) in refused.filter(|(_, span)| argument.is_certain_of(span.of(&argument.value))) {
                     let message =
                         format!("the kubelet exits over this label: {key} lies in a Kubernetes domain that is not the kubelet's to set");
                     found.push(Defect { kind: DefectKind::RefusedLabel, span: argument.place(span), message });
                 }
-                if let Some(error) = kubelet_flags::invalid_label(&argument.value) {
+                if argument.exact
+                    && let Some(error) = kubelet_flags::invalid_label(&argument.value)
+                {
                     let message = format!("the kubelet exits over its labels: {}", error.message);
                     found.push(Defect { kind: DefectKind::InvalidLabels, span: argument.place(error.span), message });
                 }

@@ -23,6 +23,8 @@ pub struct Word {
     pub text: Traced,
     /// Whether the word is certainly what the command receives.
     pub exact: bool,
+    /// Whether it may be several words, or another text: more than the expansions is unknown that stand in it as they are written.
+    pub vague: bool,
     quoted: bool,
 }
 
@@ -257,6 +259,7 @@ impl<'a> Reader<'a> {
         let Some(last) = self.words.last_mut() else { return false };
         let array = self.text.get(..self.at).is_some_and(|before| before.ends_with('=')) && assignment(last.text.as_str()).is_some();
         last.exact &= !array;
+        last.vague |= array;
         array
     }
 
@@ -350,7 +353,7 @@ impl<'a> Reader<'a> {
                 self.variables.remove(*name);
             }
             // What these set is known only to the shell that runs them.
-            ["eval" | "source" | ".", ..] => self.variables.values_mut().for_each(|value| value.exact = false),
+            ["eval" | "source" | ".", ..] => self.variables.values_mut().for_each(|value| (value.exact, value.vague) = (false, true)),
             ["read", names @ ..] => names.iter().for_each(|name| drop(self.variables.remove(*name))),
             _ => {}
         }
@@ -360,13 +363,15 @@ impl<'a> Reader<'a> {
 
     fn assign_one(&mut self, word: &Word, runs: Runs) {
         let Some((name, value_start, appends)) = assignment(word.text.as_str()) else { return };
-        let mut value = Word { text: word.text.from(value_start), exact: word.exact && runs == Runs::Always, quoted: false };
+        let certain = runs == Runs::Always;
+        let mut value =
+            Word { text: word.text.from(value_start), exact: word.exact && certain, vague: word.vague || !certain, quoted: false };
         self.own_separators |= name == "IFS";
         if appends {
             let Some(before) = self.variables.get(name) else { return };
             let mut text = before.text.clone();
             text.append(&value.text);
-            value = Word { text, exact: value.exact && before.exact, quoted: false };
+            value = Word { text, exact: value.exact && before.exact, vague: value.vague || before.vague, quoted: false };
         }
         if value.text.len() <= EXPANSION_LIMIT {
             self.variables.insert(name.to_owned(), value);
@@ -411,7 +416,7 @@ impl<'a> Reader<'a> {
     /// Reads the bodies that the line just ended has announced.
     fn here_documents(&mut self) {
         for pending in std::mem::take(&mut self.documents) {
-            let mut body = Word { text: Traced::default(), exact: true, quoted: true };
+            let mut body = Word { exact: true, quoted: true, ..Word::default() };
             let start = self.at;
             let mut end = start;
             let mut continued = false;
@@ -492,13 +497,21 @@ impl<'a> Reader<'a> {
                 '$' | '`' => {
                     let mut value = self.expansion();
                     value.exact &= !self.own_separators;
-                    value.quoted |= self.assigning && word.as_ref().is_some_and(|word| assignment(word.text.as_str()).is_some());
+                    let assigned = self.assigning && word.as_ref().is_some_and(|word| assignment(word.text.as_str()).is_some());
+                    value.quoted |= assigned;
+                    value.vague |= !value.exact && !assigned;
                     if value.exact { split_fields(&value, &mut word, &mut words) } else { join(start(&mut word), &value) }
+                }
+                // A template's own `{{ … }}`, filled in before any shell reads it.
+                '{' if let Some(length) = self.template() => {
+                    let unknown = Word { text: self.source.slice(at..at + length), vague: true, ..Word::default() };
+                    join(start(&mut word), &unknown);
+                    self.at += length;
                 }
                 '{' if self.brace_expansion() => {
                     self.at += 1;
                     let word = start(&mut word);
-                    word.exact = false;
+                    (word.exact, word.vague) = (false, true);
                     word.text.push('{', self.source.place(at));
                 }
                 c => {
@@ -506,7 +519,8 @@ impl<'a> Reader<'a> {
                     let word = start(&mut word);
                     // A pattern stands for the files it matches, a tilde for a home.
                     let home = c == '~' && (word.text.is_empty() || word.text.as_str().ends_with(['=', ':']));
-                    word.exact &= !(home || matches!(c, '*' | '?' | '['));
+                    word.vague |= home || matches!(c, '*' | '?' | '[');
+                    word.exact &= !word.vague;
                     word.text.push(c, self.source.place(at));
                 }
             }
@@ -516,6 +530,12 @@ impl<'a> Reader<'a> {
         }
         words.extend(word);
         words
+    }
+
+    /// How long the `{{ … }}` is that begins here.
+    fn template(&self) -> Option<usize> {
+        let line = self.rest().lines().next().filter(|line| line.starts_with("{{"))?;
+        line.find("}}").map(|at| at + 2)
     }
 
     /// `{a,b}` and `{1..3}` become several words.
@@ -562,7 +582,8 @@ impl<'a> Reader<'a> {
                 Some('\\') => {
                     let at = Span::new(at.start, self.source.place(self.at).end);
                     let escaped = self.bump();
-                    word.exact &= escaped.is_some_and(|c| matches!(c, 'n' | 't' | 'r' | '\\' | '\'' | '"'));
+                    word.vague |= !escaped.is_some_and(|c| matches!(c, 'n' | 't' | 'r' | '\\' | '\'' | '"'));
+                    word.exact &= !word.vague;
                     word.text.push(
                         match escaped {
                             Some('n') => '\n',
@@ -661,7 +682,12 @@ impl<'a> Reader<'a> {
                 self.expanded += value.text.len();
                 value.clone()
             }
-            _ => Word { text: self.source.slice(start..self.at), exact: false, quoted: true },
+            _ => {
+                let text = self.source.slice(start..self.at);
+                // "$@" and "${list[@]}" are several words, quotes or not.
+                let vague = text.as_str().contains('@');
+                Word { text, exact: false, vague, quoted: true }
+            }
         }
     }
 
@@ -687,6 +713,15 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// How long the `$(…)` is with which `text` begins.
+pub(super) fn length_of_parentheses(text: &str) -> usize {
+    let source = Traced::written_at(text, 0);
+    let mut reader = Reader::new(&source);
+    reader.at = 1;
+    reader.skip_parentheses();
+    reader.at
+}
+
 fn declares(word: &Word) -> bool {
     matches!(word.text.as_str(), "export" | "declare" | "local" | "readonly" | "typeset")
 }
@@ -697,6 +732,7 @@ fn start(word: &mut Option<Word>) -> &mut Word {
 
 fn join(word: &mut Word, value: &Word) {
     word.exact &= value.exact;
+    word.vague |= value.vague;
     word.text.append(&value.text);
 }
 
@@ -710,7 +746,8 @@ fn split_fields(value: &Word, word: &mut Option<Word>, words: &mut Vec<Word>) {
             words.extend(word.take());
         } else {
             let word = start(word);
-            word.exact &= !matches!(c, '*' | '?' | '[');
+            word.vague |= matches!(c, '*' | '?' | '[');
+            word.exact &= !word.vague;
             word.text.push(c, value.text.place(at));
         }
     }

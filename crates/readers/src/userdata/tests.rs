@@ -437,3 +437,45 @@ fn an_empty_taint_at_the_end_is_pointed_at_within_the_text() {
         assert!(data.defects.iter().all(|defect| text.get(defect.span.start..defect.span.end).is_some()), "{text}");
     }
 }
+
+/// Of the one label that the kubelet refuses in this call of bootstrap.sh: whether that is a defect, which only what is certain is.
+fn refuses(call: &str) -> bool {
+    let data = read(&format!("#!/bin/bash\n/etc/eks/bootstrap.sh {call}\n"), Family::Custom);
+    assert_eq!(data.refused_labels().len(), 1, "{call}");
+    kinds(&data).contains(&DefectKind::RefusedLabel)
+}
+
+#[test]
+fn an_expansion_leaves_certain_what_it_cannot_change() {
+    for certain in [
+        "${NAME} --kubelet-extra-args '--node-labels=kubernetes.io/x=y'",
+        "\"${NAME}\" --apiserver-endpoint \"${ENDPOINT}\" --kubelet-extra-args '--node-labels=kubernetes.io/x=y'",
+        "shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y' --dns-cluster-ip \"$DNS\"",
+        "shop --kubelet-extra-args \"--node-labels=team=${TEAM},kubernetes.io/x=y\"",
+        "shop --kubelet-extra-args \"--max-pods=$(max 'pods') --node-labels=kubernetes.io/x=y\"",
+        "{{ .Values.name }} --kubelet-extra-args '--node-labels=team={{ .Values.team }},kubernetes.io/x=y'",
+    ] {
+        assert!(refuses(certain), "{certain}");
+    }
+    for open in [
+        // Nothing at all would let the option take the next word, and several words may hold the option again.
+        "shop --apiserver-endpoint ${ENDPOINT} --kubelet-extra-args '--node-labels=kubernetes.io/x=y'",
+        "shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y' ${MORE}",
+        "shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y' \"$@\"",
+        "shop --kubelet-extra-args \"--node-labels=kubernetes.io/x${SUFFIX}=y\"",
+    ] {
+        assert!(!refuses(open), "{open}");
+    }
+}
+
+#[test]
+fn an_expansion_is_no_mistake_itself() {
+    for value in ["${ARGS}", "${ARGS} value", "--node-labels=id=$(curl -s 'http://x')", "--max-pods={{ .Values.max }}", "--$FLAG=1"] {
+        let text = format!("#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args \"{value}\"\n");
+        assert_eq!(kinds(&read(&text, Family::Custom)), [], "{value}");
+    }
+    let text = "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args \"--max-pods=${MAX} stray --nope=${NOPE}\"\n";
+    assert_eq!(kinds(&read(text, Family::Custom)), [DefectKind::StrayArgument, DefectKind::UnknownFlag]);
+    let flags = node_config("    flags:\n    - --node-labels=team={{ .Values.team }}\n");
+    assert_eq!(kinds(&read(&flags, Family::Al2023)), []);
+}

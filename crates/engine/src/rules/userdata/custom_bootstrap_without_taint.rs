@@ -56,7 +56,7 @@ fn check(case: &Case) -> Opinion {
         position.line,
         question.outcome(case)
     );
-    let confidence = if user_data.unread_from.is_none() && user_data.bootstrap_calls.iter().all(|c| c.exact) {
+    let confidence = if user_data.unread_from.is_none() && user_data.bootstrap_calls.iter().all(|c| c.extra_args_exact) {
         Confidence::Certain
     } else {
         Confidence::Likely

@@ -38,7 +38,7 @@ fn check(case: &Case) -> Opinion {
     if let Some(sibling) = joined_since(case, class, since).as_ref() {
         return Opinion::ruled_out(format!("NodeClaim {sibling} joined with the same userData"));
     }
-    let (flag, span, exact) = (argument.name(), argument.span, argument.exact);
+    let (flag, span, exact) = (argument.name(), argument.span, argument.is_certain_of(argument.name()));
     let place = source_text::position(text, span.start);
     let name = class.name();
     let which = match (by_image, image) {
