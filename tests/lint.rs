@@ -234,6 +234,63 @@ fn a_taint_that_the_node_pool_counts_on() {
     assert_eq!(shown(&found_in("f", &format!("{class}{}{}", pool(""), karpenter("1.0.6")))), drops);
 }
 
+/// A NodePool of the class `default`, whose only requirement is on line 9.
+fn pool(requirement: &str) -> String {
+    format!(
+        "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: general}}\nspec:\n  template:\n    spec:\n      nodeClassRef: {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}\n      requirements:\n      - {requirement}\n"
+    )
+}
+
+#[test]
+fn requirements_that_no_machine_meets() {
+    let found = |requirement: &str| shown(&found_in("f", &pool(requirement)));
+    assert_eq!(found("{key: kubernetes.io/arch, operator: In, values: [aarch64]}"), ["Error UnknownValue f:9:58"]);
+    assert_eq!(found("{key: beta.kubernetes.io/arch, operator: In, values: [amd64, aarch64]}"), ["Warning UnknownValue f:9:70"]);
+    assert_eq!(found("{key: karpenter.sh/capacity-type, operator: In, values: [spott, on_demand]}").len(), 2);
+    assert_eq!(found("{key: karpenter.sh/capacity-type, operator: NotIn, values: [spott]}"), ["Warning UnknownValue f:9:69"]);
+    assert_eq!(found("{key: kubernetes.io/os, operator: In, values: [Linux]}"), ["Error UnknownValue f:9:56"]);
+    assert_eq!(found("{key: kubernetes.io/os, operator: in, values: [linux]}"), ["Error UnknownOperator f:9:33"]);
+    assert_eq!(found("{key: karpenter.k8s.aws/instance-famly, operator: In, values: [m7i]}"), ["Error RefusedRequirementKey f:9:10"]);
+    assert_eq!(found("{key: karpenter.sh/nodepool, operator: Exists}"), ["Error RefusedRequirementKey f:9:10"]);
+    for fine in [
+        "{key: kubernetes.io/arch, operator: In, values: [arm64, amd64]}",
+        "{key: karpenter.sh/capacity-type, operator: In, values: [reserved, on-demand, spot]}",
+        "{key: kubernetes.io/arch, operator: Exists}",
+        "{key: kubernetes.io/arch, operator: In, values: [\"${ARCH}\"]}",
+        "{key: karpenter.k8s.aws/instance-cpu, operator: Gte, values: [\"4\"]}",
+        "{key: mykarpenter.sh/arch, operator: In, values: [aarch64]}",
+        "{key: node.kubernetes.io/instance-type, operator: In, values: [m7i.large]}",
+        "{key: kubernetes.io/os, operator: DoesNotExist}",
+    ] {
+        assert_eq!(found(fine), [""; 0], "{fine}");
+    }
+    // Another provider has other labels.
+    let azure = pool("{key: kubernetes.io/arch, operator: In, values: [aarch64]}").replace("EC2NodeClass", "AKSNodeClass");
+    assert_eq!(shown(&found_in("f", &azure)), [""; 0]);
+    let fixes = |requirement: &str| found_in("f", &pool(requirement)).into_iter().filter_map(|f| f.fix).collect::<Vec<_>>();
+    assert_eq!(fixes("{key: kubernetes.io/arch, operator: In, values: [aarch64]}"), ["Did you mean arm64?"]);
+    assert_eq!(
+        fixes("{key: karpenter.sh/capacity-type, operator: In, values: [spott, on_demand]}"),
+        ["Did you mean spot?", "Did you mean on-demand?"]
+    );
+    assert_eq!(
+        fixes("{key: karpenter.k8s.aws/instance-famly, operator: In, values: [m7i]}"),
+        ["Did you mean karpenter.k8s.aws/instance-family?"]
+    );
+}
+
+#[test]
+fn a_node_pool_that_names_no_class_among_several() {
+    let requirement = "{key: kubernetes.io/os, operator: In, values: [linux]}";
+    let class = class("AL2023", "#!/bin/bash\ntrue\n");
+    let with = |class: &str| shown(&found_in("f", &format!("{}---\n{class}", pool(requirement))));
+    assert_eq!(with(&class.replace("default", "other")), ["Warning DanglingNodeClassRef f:7:68"]);
+    assert_eq!(with(&class), [""; 0]);
+    assert_eq!(with(""), [""; 0], "the classes may be elsewhere");
+    let templated = pool(requirement).replace("name: default", "name: \"${CLASS}\"");
+    assert_eq!(shown(&found_in("f", &format!("{templated}---\n{class}"))), [""; 0]);
+}
+
 #[test]
 fn objects_of_one_name_are_those_of_several_clusters() {
     let folder = tempfile::tempdir().unwrap();
@@ -410,4 +467,22 @@ fn what_cannot_be_read_is_named_and_the_rest_is_linted() {
     let unknown = wrong.replace("  amiFamily: Custom\n", "");
     let Answer { code, err, .. } = run(&["-f", "-"], &unknown);
     assert!(code == 0 && err.contains("its userData is not read"), "{code} {err}");
+}
+
+#[test]
+fn a_template_is_named_in_one_sentence_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let templates = folder.path().join("shop/templates");
+    std::fs::create_dir_all(&templates).unwrap();
+    let template =
+        "{{- range .Values.pools }}\n---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata:\n  name: {{ .name }}\n{{- end }}\n";
+    std::fs::write(templates.join("pool.yaml"), template).unwrap();
+    std::fs::write(templates.join("class.yaml"), class("AL2023", "#!/bin/bash\nx {{ .Values.x }}\n")).unwrap();
+    let Answer { code, err, .. } = run(&["-f", &folder.path().display().to_string()], "");
+    assert_eq!(code, 2, "{err}");
+    let chart = folder.path().join("shop").display().to_string();
+    let wanted = format!("{chart}/templates/pool.yaml is a template; render it first: helm template {chart} | nodewhy lint -f -");
+    assert_eq!(err.lines().next().map(|line| line.trim_start_matches("nodewhy: ")), Some(wanted.as_str()));
+    assert_eq!(err.lines().last(), Some("nodewhy: 1 object checked, 0 not known, 1 template not read"));
+    assert_eq!(err.lines().count(), 2, "{err}");
 }

@@ -53,20 +53,24 @@ pub fn run(args: &Lint) -> ExitCode {
         return fail(&error, BAD_INPUT);
     }
     let report = lint::lint(files, args.ami_family);
-    for note in &report.notes {
+    for note in report.templates.iter().chain(&report.notes) {
         complain(note);
     }
     if report.looked_at == 0 {
         return fail(&"nothing to lint: no EC2NodeClass, NodePool, ConfigMap kube-system/aws-auth or user data could be read", BAD_INPUT);
     }
-    complain(&format!("{} checked, {} not known", counted_as(report.looked_at, "object"), summary.ignored));
+    let mut counts = format!("{} checked, {} not known", counted_as(report.looked_at, "object"), summary.ignored);
+    if !report.templates.is_empty() {
+        counts = format!("{counts}, {} not read", counted_as(report.templates.len(), "template"));
+    }
+    complain(&counts);
     let text = report::lint::render(&report, summary.ignored, args.output, color(args.color)).map_err(|error| error.to_string());
     if let Err(error) = text.and_then(|text| print(&text)) {
         return fail(&error, BAD_INPUT);
     }
     let least = if args.fail_on == FailOn::Certain { lint::Level::Error } else { lint::Level::Warning };
     let failed = report.findings.iter().any(|finding| finding.level >= least);
-    ExitCode::from(if summary.complaints.is_empty() { u8::from(failed) } else { BAD_INPUT })
+    ExitCode::from(if summary.complaints.is_empty() && report.templates.is_empty() { u8::from(failed) } else { BAD_INPUT })
 }
 
 /// Asks EC2 about the images that the classes of the files select; what it shows counts as the class's status where that is not here.

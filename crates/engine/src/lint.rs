@@ -6,6 +6,8 @@
 
 mod machine;
 mod place;
+mod requirements;
+mod template;
 
 use crate::api::{Blame, Confidence};
 use crate::case::Case;
@@ -59,6 +61,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// What could not be told, and why.
     pub notes: Vec<String>,
+    /// Of each file that could not be read: that it is a template, and how to render it.
+    pub templates: Vec<String>,
     /// Objects and user data that were looked at.
     pub looked_at: usize,
 }
@@ -68,6 +72,7 @@ pub struct Report {
 pub struct Files {
     objects: Vec<(Object, Piece)>,
     user_data: Vec<(String, String)>,
+    templates: Vec<String>,
     /// What AWS told of the images that the classes select.
     aws: Vec<AwsObservation>,
 }
@@ -99,16 +104,24 @@ impl Sink for Files {
     }
 
     fn wants_file(&self, file: &str, begins: &str) -> bool {
-        named(file, &["sh", "toml", "ps1", "mime"]) || guess(begins).is_some()
+        is_user_data(file, begins) || template::is_template(begins)
     }
 
     fn file(&mut self, file: &str, text: &str) {
+        if !is_user_data(file, text) {
+            self.templates.push(template::told(file));
+            return;
+        }
         self.user_data.push((file.to_owned(), text.to_owned()));
     }
 
     fn expects_only_objects(&self) -> bool {
         false
     }
+}
+
+fn is_user_data(file: &str, begins: &str) -> bool {
+    named(file, &["sh", "toml", "ps1", "mime"]) || guess(begins).is_some()
 }
 
 fn named(file: &str, extensions: &[&str]) -> bool {
@@ -153,7 +166,7 @@ const USER_DATA: &str = "UserData";
 /// Lints what was read. `family` is that of files that are themselves user data.
 #[must_use]
 pub fn lint(files: Files, family: Option<Family>) -> Report {
-    let mut report = Report { looked_at: files.user_data.len(), ..Report::default() };
+    let mut report = Report { looked_at: files.user_data.len(), templates: files.templates, ..Report::default() };
     for (file, text) in &files.user_data {
         user_data_file(file, text, family, &mut report);
     }
@@ -225,6 +238,7 @@ impl Cluster {
         for class in classes {
             mistakes.extend(self.of_class(&class, now, &mut report.notes));
         }
+        mistakes.extend(self.cluster.pools().flat_map(|pool| self.of_pool(pool)));
         let own: Vec<Mistake> = self.of_aws_auth().into_iter().filter(|own| !mistakes.iter().any(|rule| rule.explains(own))).collect();
         mistakes.extend(own);
         for mistake in mistakes {
@@ -310,6 +324,45 @@ impl Cluster {
         let chosen = machine::images(class);
         let is_asked = |ami: &&Ami| ami.requirements.is_empty() || chosen.iter().any(|own| own.id == ami.id);
         class.class.status.amis.iter().filter(is_asked).filter_map(mistake).collect()
+    }
+
+    /// What is wrong with a NodePool whatever machine it asks for.
+    fn of_pool(&self, pool: &NodePool) -> Vec<Mistake> {
+        let reference = &pool.spec.template.spec.node_class_ref;
+        if reference.kind != "EC2NodeClass" {
+            return Vec::new();
+        }
+        let blame = || Blame::object("karpenter.sh/v1", "NodePool", pool.name());
+        let mistake = |level, cause: &str, message, fix, field: String| Mistake {
+            level,
+            cause: cause.to_owned(),
+            message,
+            fix: Some(fix),
+            documented: false,
+            blame: blame().field(field),
+            grave: false,
+        };
+        let mut mistakes: Vec<Mistake> = requirements::flaws(pool)
+            .into_iter()
+            .map(|flaw| {
+                let level = if flaw.fatal { Level::Error } else { Level::Warning };
+                mistake(level, flaw.cause, flaw.message, flaw.fix, flaw.field)
+            })
+            .collect();
+        let mut names: Vec<&str> = self.cluster.classes().map(|facts| &facts.class).filter(|c| c.is_ec2()).map(NodeClass::name).collect();
+        let name = reference.name.as_str();
+        // Without any class here they are somewhere else.
+        if !names.is_empty() && !names.contains(&name) && !userdata::has_expansion(name) {
+            names.sort_unstable();
+            mistakes.push(mistake(
+                Level::Warning,
+                "DanglingNodeClassRef",
+                format!("NodePool {} names the EC2NodeClass {name}, which is not among these files.", pool.name()),
+                format!("These are: {}.", names.join(", ")),
+                "spec.template.spec.nodeClassRef.name".to_owned(),
+            ));
+        }
+        mistakes
     }
 
     fn of_aws_auth(&self) -> Vec<Mistake> {

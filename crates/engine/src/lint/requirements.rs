@@ -1,0 +1,150 @@
+//! Requirements of a NodePool that Karpenter refuses, or that no machine ever meets.
+
+use crate::objects::NodePool;
+use crate::objects::intern::Interned;
+use readers::userdata::has_expansion;
+
+/// What is wrong with a requirement.
+pub struct Flaw {
+    pub cause: &'static str,
+    pub message: String,
+    pub fix: String,
+    pub field: String,
+    /// Whether nothing can be launched for the NodePool.
+    pub fatal: bool,
+}
+
+// karpenter v1.14.1 pkg/apis/v1/nodeclaim_validation.go SupportedNodeSelectorOps, and the enum of the NodePool's CRD
+const OPERATORS: &[&str] = &["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"];
+
+/// Keys whose values are a closed set, and those values.
+// karpenter v1.14.1 pkg/apis/v1/labels.go; karpenter-provider-aws v1.14.1 pkg/apis/v1/labels.go WellKnownArchitectures and
+// WellKnownValuesForRequirements, pkg/providers/instancetype/types.go getOS
+const VALUES: &[(&str, &[&str])] = &[
+    ("karpenter.sh/capacity-type", &["spot", "on-demand", "reserved"]),
+    ("kubernetes.io/arch", &["amd64", "arm64"]),
+    ("kubernetes.io/os", &["linux", "windows"]),
+    ("karpenter.k8s.aws/instance-tenancy", &["default", "dedicated"]),
+];
+
+/// Older names that Karpenter reads as the newer ones.
+// karpenter v1.14.1 pkg/apis/v1/labels.go NormalizedLabels
+const NORMALIZED: &[(&str, &str)] = &[("beta.kubernetes.io/arch", "kubernetes.io/arch"), ("beta.kubernetes.io/os", "kubernetes.io/os")];
+
+/// What else people call the values, and the values.
+const SYNONYMS: &[(&str, &str)] = &[("aarch64", "arm64"), ("x86_64", "amd64"), ("x64", "amd64"), ("ondemand", "on-demand")];
+
+/// Domains of labels that Karpenter keeps for itself.
+// karpenter v1.14.1 and karpenter-provider-aws v1.14.1 pkg/apis/v1/labels.go RestrictedLabelDomains
+const DOMAINS: &[&str] = &["karpenter.sh", "karpenter.k8s.aws"];
+
+/// The labels of these domains that a requirement may name.
+// karpenter-provider-aws v1.14.1 pkg/apis/crds/karpenter.sh_nodepools.yaml
+const WELL_KNOWN: &[&str] = &[
+    "karpenter.sh/capacity-type",
+    "karpenter.k8s.aws/instance-tenancy",
+    "karpenter.k8s.aws/capacity-reservation-type",
+    "karpenter.k8s.aws/capacity-reservation-id",
+    "karpenter.k8s.aws/capacity-reservation-interruptible",
+    "karpenter.k8s.aws/ec2nodeclass",
+    "karpenter.k8s.aws/instance-encryption-in-transit-supported",
+    "karpenter.k8s.aws/instance-category",
+    "karpenter.k8s.aws/instance-hypervisor",
+    "karpenter.k8s.aws/instance-family",
+    "karpenter.k8s.aws/instance-generation",
+    "karpenter.k8s.aws/instance-local-nvme",
+    "karpenter.k8s.aws/instance-size",
+    "karpenter.k8s.aws/instance-cpu",
+    "karpenter.k8s.aws/instance-cpu-manufacturer",
+    "karpenter.k8s.aws/instance-cpu-sustained-clock-speed-mhz",
+    "karpenter.k8s.aws/instance-memory",
+    "karpenter.k8s.aws/instance-ebs-bandwidth",
+    "karpenter.k8s.aws/instance-network-bandwidth",
+    "karpenter.k8s.aws/instance-gpu-name",
+    "karpenter.k8s.aws/instance-gpu-manufacturer",
+    "karpenter.k8s.aws/instance-gpu-count",
+    "karpenter.k8s.aws/instance-gpu-memory",
+    "karpenter.k8s.aws/instance-accelerator-name",
+    "karpenter.k8s.aws/instance-accelerator-manufacturer",
+    "karpenter.k8s.aws/instance-accelerator-count",
+    "karpenter.k8s.aws/instance-capability-flex",
+    "karpenter.k8s.aws/placement-group-id",
+    "karpenter.k8s.aws/placement-group-partition",
+];
+
+/// What is wrong with the requirements of a NodePool of an EC2NodeClass. Placeholders may become anything.
+pub fn flaws(pool: &NodePool) -> Vec<Flaw> {
+    let mut flaws = Vec::new();
+    for (at, requirement) in pool.spec.template.spec.requirements.iter().enumerate() {
+        let (key, operator) = (requirement.key.as_str(), requirement.operator.as_str());
+        let field = |below: &str| format!("spec.template.spec.requirements.{at}.{below}");
+        let values: Vec<&str> = requirement.values.iter().map(Interned::as_str).collect();
+        let pool = pool.name();
+        if !has_expansion(key) && is_refused(key) {
+            flaws.push(Flaw {
+                cause: "RefusedRequirementKey",
+                message: format!("NodePool {pool} requires the label {key}, which Karpenter refuses in a NodePool."),
+                fix: nearest(key, WELL_KNOWN).map_or_else(|| "Remove it.".into(), |near| format!("Did you mean {near}?")),
+                field: field("key"),
+                fatal: true,
+            });
+        }
+        if !has_expansion(operator) && !OPERATORS.contains(&operator) {
+            flaws.push(Flaw {
+                cause: "UnknownOperator",
+                message: format!("NodePool {pool} has the operator {operator:?} for {key}, and Karpenter knows none of that name."),
+                fix: nearest(operator, OPERATORS)
+                    .map_or_else(|| format!("Use one of {}.", OPERATORS.join(", ")), |near| format!("Did you mean {near}?")),
+                field: field("operator"),
+                fatal: true,
+            });
+        }
+        let key = NORMALIZED.iter().find(|(older, _)| *older == key).map_or(key, |(_, newer)| newer);
+        let Some((_, known)) = VALUES.iter().find(|(of, _)| *of == key) else { continue };
+        let excludes = operator == "NotIn";
+        if operator != "In" && !excludes {
+            continue;
+        }
+        let is_unknown = |value: &&str| !has_expansion(value) && !known.contains(value);
+        let nothing_else = !excludes && values.iter().all(is_unknown);
+        for (number, value) in values.iter().enumerate().filter(|(_, value)| is_unknown(value)) {
+            let outcome = match (excludes, nothing_else) {
+                (true, _) => "so this excludes nothing",
+                (_, true) => "so nothing is ever launched for it",
+                _ => "so this value selects nothing",
+            };
+            flaws.push(Flaw {
+                cause: "UnknownValue",
+                message: format!("NodePool {pool} has the value {value:?} for {key}, which no machine has, {outcome}."),
+                fix: nearest(value, known)
+                    .map_or_else(|| format!("Use one of {}.", known.join(", ")), |near| format!("Did you mean {near}?")),
+                field: field(&format!("values.{number}")),
+                fatal: nothing_else,
+            });
+        }
+    }
+    flaws
+}
+
+fn is_refused(key: &str) -> bool {
+    let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+    let kept = DOMAINS.iter().any(|kept| domain.strip_suffix(kept).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
+    // karpenter v1.14.1 pkg/apis/v1/labels.go RestrictedLabels
+    (kept && !WELL_KNOWN.contains(&key)) || key == "kubernetes.io/hostname"
+}
+
+/// What was meant: the same but for case and joints, another name of it, or two slips of the hand away.
+fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    let bare = |text: &str| text.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).flat_map(char::to_lowercase).collect::<String>();
+    let meant = SYNONYMS.iter().find(|(other, _)| bare(other) == bare(word)).map_or(word, |(_, value)| value);
+    known.iter().find(|k| bare(k) == bare(meant)).or_else(|| known.iter().find(|k| within_two(word, k))).copied()
+}
+
+/// Whether at most two letters stand between the same beginning and the same end.
+fn within_two(one: &str, other: &str) -> bool {
+    let same = |a: &mut dyn Iterator<Item = char>, b: &mut dyn Iterator<Item = char>| a.zip(b).take_while(|(a, b)| a == b).count();
+    let (long, short) = (one.chars().count().max(other.chars().count()), one.chars().count().min(other.chars().count()));
+    let begins = same(&mut one.chars(), &mut other.chars());
+    let ends = same(&mut one.chars().rev(), &mut other.chars().rev()).min(short - begins);
+    short > 2 && long - begins - ends <= 2
+}
