@@ -423,6 +423,34 @@ fn run(args: &[&str], stdin: &str) -> Answer {
 }
 
 #[test]
+fn what_a_version_of_kubernetes_takes_away() {
+    let found = |kubernetes: &str, text: &str| {
+        let Answer { out, err, .. } = run(&["-f", "-", "-o", "github", "--kubernetes", kubernetes], text);
+        assert!(err.ends_with("checked, 0 not known\n"), "{err}");
+        let title = |line: &str| line.split_once("title=").and_then(|(_, rest)| rest.split_once("::")).map(|(title, _)| title.to_owned());
+        out.lines().filter_map(title).collect::<Vec<_>>()
+    };
+    let of = |family: &str, terms: &str, data: &str| {
+        class(family, data).replacen("  role:", &format!("  amiSelectorTerms: [{terms}]\n  role:"), 1)
+    };
+    let flag = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: [--pod-infra-container-image=x]\n";
+    let alias = of("AL2023", "{alias: al2023@latest}", flag);
+    assert_eq!(found("1.35", &alias), ["KubeletFlagRemoved"]);
+    assert_eq!(found("v1.34.1", &alias), [""; 0]);
+    assert_eq!(run(&["-f", "-"], &alias).code, 0, "the version is not known");
+    // The image has the kubelet that it has.
+    let parameter = "{ssmParameter: /aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/recommended/image_id}";
+    assert_eq!(found("1.35", &of("AL2023", parameter, flag)), [""; 0]);
+    assert_eq!(found("1.34", &of("AL2023", &parameter.replace("1.34", "1.35"), flag)), ["KubeletFlagRemoved"]);
+    assert_eq!(found("1.35", &of("AL2023", "{id: ami-0aaa0000000000001}", flag)), [""; 0]);
+    let al2 = of("AL2", "{alias: al2@v20250123}", "#!/bin/bash\ntrue\n");
+    assert_eq!(found("1.33", &al2), ["NodeClassNotReady"]);
+    assert_eq!(found("1.32", &al2), [""; 0]);
+    assert_eq!(found("1.33", &al2.replace("alias: al2@v20250123", "name: my-al2")), [""; 0]);
+    assert_eq!(run(&["-f", "-", "--kubernetes", "2.1"], &al2).code, 2);
+}
+
+#[test]
 fn exit_codes_and_formats() {
     let fine = class("AL2023", "#!/bin/bash\ntrue\n");
     let Answer { code, out, err } = run(&["-f", "-"], &fine);

@@ -27,6 +27,9 @@ pub struct Lint {
     /// The AMI family of files that are themselves user data [default: judged by how they begin]
     #[arg(long, value_parser = family)]
     ami_family: Option<Family>,
+    /// The version of Kubernetes that the cluster has or will have, such as 1.33 [default: that of the images, where they name it]
+    #[arg(long, value_parser = minor)]
+    kubernetes: Option<u32>,
     #[arg(short, long, value_enum, default_value_t)]
     output: report::lint::LintFormat,
     /// Exit with 1 where a finding is at least this sure
@@ -42,6 +45,13 @@ fn family(name: &str) -> Result<Family, String> {
     Family::from_name(name).ok_or_else(|| "expected AL2, AL2023, Bottlerocket, Windows2019, Windows2022, Windows2025 or Custom".to_owned())
 }
 
+/// 33 of 1.33, v1.33 or 1.33.2.
+fn minor(version: &str) -> Result<u32, String> {
+    let rest = version.strip_prefix('v').unwrap_or(version).strip_prefix("1.");
+    let minor = rest.and_then(|rest| rest.split('.').next()?.parse().ok());
+    minor.ok_or_else(|| "expected a version such as 1.33".to_owned())
+}
+
 pub fn run(args: &Lint) -> ExitCode {
     let paths: Vec<PathBuf> = args.files.iter().chain(&args.more).cloned().collect();
     let mut files = lint::Files::default();
@@ -51,6 +61,9 @@ pub fn run(args: &Lint) -> ExitCode {
     }
     if let Err(error) = ask_aws_about_images(&args.aws, &mut files) {
         return fail(&error, BAD_INPUT);
+    }
+    if let Some(minor) = args.kubernetes {
+        files.for_kubernetes(minor);
     }
     let report = lint::lint(files, args.ami_family);
     for note in report.templates.iter().chain(&report.notes) {

@@ -8,6 +8,7 @@ mod machine;
 mod place;
 mod requirements;
 mod template;
+mod version;
 
 use crate::api::{Blame, Confidence};
 use crate::case::Case;
@@ -73,6 +74,7 @@ pub struct Files {
     objects: Vec<(Object, Piece)>,
     user_data: Vec<(String, String)>,
     templates: Vec<String>,
+    kubernetes: Option<u32>,
     /// What AWS told of the images that the classes select.
     aws: Vec<AwsObservation>,
 }
@@ -81,6 +83,11 @@ impl Files {
     /// The node classes, for who asks AWS about their images.
     pub fn classes_mut(&mut self) -> impl Iterator<Item = &mut NodeClass> {
         self.objects.iter_mut().filter_map(|(object, _)| if let Object::NodeClass(class) = object { Some(class) } else { None })
+    }
+
+    /// The minor version of Kubernetes 1 that the cluster has, or will have.
+    pub const fn for_kubernetes(&mut self, minor: u32) {
+        self.kubernetes = Some(minor);
     }
 
     /// Takes in what AWS told.
@@ -172,8 +179,9 @@ pub fn lint(files: Files, family: Option<Family>) -> Report {
     }
     for mut cluster in clusters(files.objects) {
         for answer in &files.aws {
-            cluster.cluster.apply(Object::AwsObservation(answer.clone()), DateTime::UNIX_EPOCH);
+            cluster.state.apply(Object::AwsObservation(answer.clone()), DateTime::UNIX_EPOCH);
         }
+        cluster.kubernetes = files.kubernetes;
         cluster.lint(&mut report);
     }
     report.findings.sort_by(|a, b| (&a.file, a.line, a.column, &a.cause).cmp(&(&b.file, b.line, b.column, &b.cause)));
@@ -218,27 +226,29 @@ fn clusters(objects: Vec<(Object, Piece)>) -> Vec<Cluster> {
         if let Some(key) = key(&object) {
             cluster.pieces.insert(key, piece);
         }
-        cluster.cluster.apply(object, DateTime::UNIX_EPOCH);
+        cluster.state.apply(object, DateTime::UNIX_EPOCH);
     }
     clusters.into_values().collect()
 }
 
 #[derive(Default)]
 struct Cluster {
-    cluster: ClusterState,
+    state: ClusterState,
     pieces: BTreeMap<Key, Piece>,
+    /// The minor version that the user named.
+    kubernetes: Option<u32>,
 }
 
 impl Cluster {
     fn lint(mut self, report: &mut Report) {
         report.looked_at += self.pieces.len();
-        let now = self.cluster.newest_time().unwrap_or(DateTime::UNIX_EPOCH);
+        let now = self.state.newest_time().unwrap_or(DateTime::UNIX_EPOCH);
         let mut mistakes = self.by_status(now);
-        let classes: Vec<String> = self.cluster.classes().filter(|c| c.class.is_ec2()).map(|c| c.class.name().to_owned()).collect();
+        let classes: Vec<String> = self.state.classes().filter(|c| c.class.is_ec2()).map(|c| c.class.name().to_owned()).collect();
         for class in classes {
             mistakes.extend(self.of_class(&class, now, &mut report.notes));
         }
-        mistakes.extend(self.cluster.pools().flat_map(|pool| self.of_pool(pool)));
+        mistakes.extend(self.state.pools().flat_map(|pool| self.of_pool(pool)));
         let own: Vec<Mistake> = self.of_aws_auth().into_iter().filter(|own| !mistakes.iter().any(|rule| rule.explains(own))).collect();
         mistakes.extend(own);
         for mistake in mistakes {
@@ -252,46 +262,49 @@ impl Cluster {
 
     /// Node classes and NodePools whose status, where the files have it, says that nothing can be launched.
     fn by_status(&self, now: DateTime<Utc>) -> Vec<Mistake> {
-        let subjects = self.cluster.classes_and_pools();
-        let cases = subjects.filter_map(|subject| Case::of(&self.cluster, &subject, now, &Thresholds::default()));
+        let subjects = self.state.classes_and_pools();
+        let cases = subjects.filter_map(|subject| Case::of(&self.state, &subject, now, &Thresholds::default()));
         cases.filter(Case::is_overdue).flat_map(|case| by_rules(&case)).collect()
     }
 
     /// What a machine of this class would suffer from.
     fn of_class(&mut self, name: &str, now: DateTime<Utc>, notes: &mut Vec<String>) -> Vec<Mistake> {
-        let Some(class) = self.cluster.class("EC2NodeClass", name) else { return Vec::new() };
+        let Some(class) = self.state.class("EC2NodeClass", name) else { return Vec::new() };
         let spec = &class.class.spec;
         if class.user_data.is_none() && spec.user_data.is_some() {
             notes.push(format!("EC2NodeClass {name}: its userData is not read, for neither amiFamily nor an alias tells the family"));
         }
-        let pools: Vec<Option<&NodePool>> = self.cluster.pools().filter(|pool| is_of(pool, &class.class)).map(Some).collect();
+        let pools: Vec<Option<&NodePool>> = self.state.pools().filter(|pool| is_of(pool, &class.class)).map(Some).collect();
         let pools = if pools.is_empty() { vec![None] } else { pools };
         let images: Vec<&str> = machine::images(class).into_iter().map(|image| image.id.as_str()).collect();
         let images = if images.is_empty() { vec![""] } else { images };
         let mut machines = Vec::new();
         for pool in pools {
             machines.extend(images.iter().map(|image| (machine::joining(class, pool, image, now), None)));
-            machines.extend(machine::untainted(class, pool, self.cluster.karpenter(), now).map(|(claim, node)| (claim, Some(node))));
+            machines.extend(machine::untainted(class, pool, self.state.karpenter(), now).map(|(claim, node)| (claim, Some(node))));
         }
         let mut mistakes = self.of_images(class);
         let mut joined = false;
         for (claim, node) in machines {
             let machine = claim.name().to_owned();
             let has_node = node.is_some();
-            self.cluster.apply(Object::NodeClaim(claim), now);
+            self.state.apply(Object::NodeClaim(claim), now);
             if let Some(node) = node {
-                self.cluster.apply(Object::Node(node), now);
+                self.state.apply(Object::Node(node), now);
             }
-            if let Some(case) = Case::of(&self.cluster, &Subject::Claim(machine.clone()), now, &Thresholds::default()) {
+            if let Some(case) = Case::of(&self.state, &Subject::Claim(machine.clone()), now, &Thresholds::default()) {
                 mistakes.extend(by_rules(&case));
                 joined |= case.same_spec_sibling_joined().is_some();
             }
-            self.cluster.remove(Input::NodeClaims, None, &machine);
+            self.state.remove(Input::NodeClaims, None, &machine);
             if has_node {
-                self.cluster.remove(Input::Nodes, None, &machine);
+                self.state.remove(Input::Nodes, None, &machine);
             }
         }
-        let Some(facts) = self.cluster.class("EC2NodeClass", name) else { return mistakes };
+        let Some(facts) = self.state.class("EC2NodeClass", name) else { return mistakes };
+        // One that joined had the kubelet of its day, not of the version that the user names.
+        let of_version = version::mistakes(facts, self.kubernetes).into_iter();
+        mistakes.extend(of_version.filter(|own| !(joined && own.grave && self.kubernetes.is_none())));
         if let (Some(data), Some(text)) = (&facts.user_data, &facts.class.spec.user_data) {
             let blame = Blame::object(&facts.class.api_version, "EC2NodeClass", name).field("spec.userData");
             let own = of_user_data(data, text, &blame, notes);
@@ -306,7 +319,7 @@ impl Cluster {
     /// Images that new machines would get, and that EC2 does not launch.
     fn of_images(&self, class: &ClassFacts) -> Vec<Mistake> {
         let mistake = |ami: &Ami| {
-            let told = || self.cluster.aws().image(&ami.id);
+            let told = || self.state.aws().image(&ami.id);
             let (rule, message) = rules::preflight(told(), &class.class, ami)?;
             // One that is pending may be available in a minute, and one that EC2 does not know may be another account's.
             let gone = told().known().is_some_and(|(image, _)| !matches!(image.state.as_str(), "pending" | "transient"));
@@ -349,7 +362,7 @@ impl Cluster {
                 mistake(level, flaw.cause, flaw.message, flaw.fix, flaw.field)
             })
             .collect();
-        let mut names: Vec<&str> = self.cluster.classes().map(|facts| &facts.class).filter(|c| c.is_ec2()).map(NodeClass::name).collect();
+        let mut names: Vec<&str> = self.state.classes().map(|facts| &facts.class).filter(|c| c.is_ec2()).map(NodeClass::name).collect();
         let name = reference.name.as_str();
         // Without any class here they are somewhere else.
         if !names.is_empty() && !names.contains(&name) && !userdata::has_expansion(name) {
@@ -366,7 +379,7 @@ impl Cluster {
     }
 
     fn of_aws_auth(&self) -> Vec<Mistake> {
-        let Some(auth) = self.cluster.aws_auth() else { return Vec::new() };
+        let Some(auth) = self.state.aws_auth() else { return Vec::new() };
         let of_roles = auth.read.defects.iter().filter(|defect| defect.key == readers::aws_auth::DataKey::MapRoles);
         of_roles
             .take(MOST)
