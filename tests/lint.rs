@@ -292,6 +292,32 @@ fn a_node_pool_that_names_no_class_among_several() {
 }
 
 #[test]
+fn a_comment_silences_what_it_names_and_says_why() {
+    let flags = |above: &str, beside: &str| {
+        let text = format!(
+            "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags:\n{above}    - --node-labels=kubernetes.io/x=y{beside}\n"
+        );
+        shown(&found_in("f", &class("AL2023", &text)))
+    };
+    let finding = "Error KubeletRefusesLabels f:13:25";
+    assert_eq!(flags("", " # nodewhy: ignore[KubeletRefusesLabels] our own kubelet"), [""; 0]);
+    assert_eq!(flags("    # nodewhy: ignore[KubeletRefusesLabels, UnknownFlag] our own\n", ""), ["Warning UnusedIgnore f:13:9"]);
+    assert_eq!(flags("", " # nodewhy: ignore[KubeletRefusesLabels]"), ["Warning IgnoreWithoutReason f:13:43"]);
+    // Another cause, another line, and what is no such comment.
+    let other = flags("", " # nodewhy: ignore[UnknownFlag] why");
+    assert_eq!(other, [finding, "Warning UnusedIgnore f:13:43"]);
+    let far = flags("    # nodewhy: ignore[KubeletRefusesLabels] why\n\n", "");
+    assert_eq!(far, ["Warning UnusedIgnore f:13:9", "Error KubeletRefusesLabels f:15:25"]);
+    assert_eq!(flags("", " # nodewhy: ignore KubeletRefusesLabels"), [finding]);
+    let yaml = |comment: &str| shown(&found_in("f", &pool(&format!("{{key: kubernetes.io/os, operator: In, values: [Linux]}}{comment}"))));
+    assert_eq!(yaml(" # nodewhy: ignore[UnknownValue] a test"), [""; 0]);
+    let script = "#!/bin/bash\n# nodewhy: ignore[BootstrapBeforeKarpenter] not for Karpenter\n/etc/eks/bootstrap.sh shop\n";
+    assert_eq!(shown(&found_in("boot.sh", script)), [""; 0]);
+    let all = run(&["-f", "-"], &pool("{key: kubernetes.io/os, operator: In, values: [Linux]} # nodewhy: ignore[UnknownValue] a test"));
+    assert_eq!((all.code, all.out.as_str()), (0, ""));
+}
+
+#[test]
 fn objects_of_one_name_are_those_of_several_clusters() {
     let folder = tempfile::tempdir().unwrap();
     for (cluster, label) in [("a", "kubernetes.io/x"), ("b", "shop/x"), ("c", "k8s.io/x")] {

@@ -4,6 +4,7 @@
 //! each node class, NodePool and image ([`machine`]), and what they blame on an object of the files is a finding. What the readers of
 //! user data and of aws-auth find wrong in a text is one as well.
 
+mod ignore;
 mod machine;
 mod place;
 mod requirements;
@@ -174,16 +175,22 @@ const USER_DATA: &str = "UserData";
 #[must_use]
 pub fn lint(files: Files, family: Option<Family>) -> Report {
     let mut report = Report { looked_at: files.user_data.len(), templates: files.templates, ..Report::default() };
+    let mut ignores = ignore::Ignores::default();
     for (file, text) in &files.user_data {
+        ignores.read(file, text, 1, &Blame::object("", USER_DATA, file));
         user_data_file(file, text, family, &mut report);
     }
     for mut cluster in clusters(files.objects) {
         for answer in &files.aws {
             cluster.state.apply(Object::AwsObservation(answer.clone()), DateTime::UNIX_EPOCH);
         }
+        for ((kind, name), piece) in &cluster.pieces {
+            ignores.read(&piece.file, piece.text(), piece.line(), &Blame::object("", kind, name));
+        }
         cluster.kubernetes = files.kubernetes;
         cluster.lint(&mut report);
     }
+    ignores.apply(&mut report.findings);
     report.findings.sort_by(|a, b| (&a.file, a.line, a.column, &a.cause).cmp(&(&b.file, b.line, b.column, &b.cause)));
     report.findings.dedup_by(|a, b| (&a.file, a.line, a.column, &a.cause, &a.blame) == (&b.file, b.line, b.column, &b.cause, &b.blame));
     report

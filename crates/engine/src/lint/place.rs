@@ -35,6 +35,15 @@ impl From<ObjectText<'_>> for Piece {
 }
 
 impl Piece {
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The line on which it begins.
+    pub const fn line(&self) -> usize {
+        self.line
+    }
+
     /// The place of a field, such as `spec.userData`, and of a line and column in its text. A field that is not written stands
     /// where the nearest one around it does.
     pub fn place(&self, field: Option<&str>, within: Option<(u32, u32)>) -> Place {
