@@ -505,6 +505,43 @@ fn exit_codes_and_formats() {
     assert_eq!(out.lines().count(), 1, "{out}");
 }
 
+/// What GitHub's code scanning wants of each result: <https://docs.github.com/en/code-security/code-scanning/integrating-with-code-scanning/sarif-support-for-code-scanning>
+#[test]
+fn sarif_has_what_code_scanning_needs() {
+    let text = class(
+        "Custom",
+        "#!/bin/bash\nbootstrap.sh shop --kubelet-extra-args='--v=2' --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n",
+    );
+    let Answer { code, out, .. } = run(&["-f", "-", "-o", "sarif"], &text);
+    assert_eq!(code, 1);
+    let log: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(log["version"], "2.1.0");
+    let run_of = &log["runs"][0];
+    let rules = run_of["tool"]["driver"]["rules"].as_array().expect("rules");
+    let results = run_of["results"].as_array().expect("results");
+    let shown: Vec<String> = results
+        .iter()
+        .map(|result| {
+            let rule = &rules[usize::try_from(result["ruleIndex"].as_u64().expect("an index")).unwrap()];
+            assert_eq!(rule["id"], result["ruleId"]);
+            for described in ["shortDescription", "fullDescription", "help"] {
+                assert!(rule[described]["text"].as_str().is_some_and(|text| !text.is_empty()), "{rule}");
+            }
+            let place = &result["locations"][0]["physicalLocation"];
+            let region = &place["region"];
+            assert_eq!(place["artifactLocation"]["uri"], "standard%20input");
+            assert!(result["message"]["text"].as_str().is_some_and(|text| !text.is_empty()));
+            format!("{} {} {}:{}", result["level"], result["ruleId"], region["startLine"], region["startColumn"])
+        })
+        .collect();
+    assert_eq!(shown, ["\"warning\" \"OptionWithEquals\" 9:23", "\"error\" \"KubeletRefusesLabels\" 9:88"]);
+    let help = rules.iter().find(|rule| rule["id"] == "KubeletRefusesLabels").and_then(|rule| rule["help"]["markdown"].as_str());
+    assert!(help.is_some_and(|help| help.starts_with("# KubeletRefusesLabels") && !help.contains("## Example")), "{help:?}");
+    let fine = run(&["-f", "-", "-o", "sarif"], &class("AL2023", "#!/bin/bash\ntrue\n"));
+    let log: serde_json::Value = serde_json::from_str(&fine.out).expect("JSON");
+    assert_eq!((fine.code, &log["runs"][0]["results"]), (0, &serde_json::json!([])), "an empty run closes old alerts");
+}
+
 #[test]
 fn what_cannot_be_read_is_named_and_the_rest_is_linted() {
     let wrong = class("Custom", "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n");

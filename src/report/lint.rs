@@ -1,4 +1,6 @@
-//! How findings of `nodewhy lint` are shown: as a compiler does, as JSON, and as annotations of a GitHub workflow.
+//! How findings of `nodewhy lint` are shown: as a compiler does, as JSON, as SARIF, and as annotations of a GitHub workflow.
+
+mod sarif;
 
 use super::WIDTH;
 use super::snippet;
@@ -18,9 +20,11 @@ pub enum LintFormat {
     Json,
     /// Annotations of a GitHub workflow.
     Github,
+    /// SARIF 2.1.0, for code scanning.
+    Sarif,
 }
 
-/// The findings in the given format; nothing, but for JSON, where there is none. `unknown` objects are of kinds that no rule reads.
+/// The findings in the given format; nothing, but for JSON and SARIF, where there is none. `unknown` objects are of kinds that no rule reads.
 pub fn render(report: &Report, unknown: usize, format: LintFormat, color: bool) -> Result<String, serde_json::Error> {
     let findings = &report.findings;
     Ok(match format {
@@ -29,6 +33,7 @@ pub fn render(report: &Report, unknown: usize, format: LintFormat, color: bool) 
             let list = json!({"apiVersion": "nodewhy.dev/v1alpha1", "kind": "LintFindingList", "checked": report.looked_at, "notKnown": unknown, "items": findings});
             serde_json::to_string_pretty(&list)? + "\n"
         }
+        LintFormat::Sarif => serde_json::to_string_pretty(&sarif::log(findings))? + "\n",
         LintFormat::Github => findings.iter().map(annotation).collect(),
     })
 }
