@@ -543,6 +543,17 @@ fn sarif_has_what_code_scanning_needs() {
 }
 
 #[test]
+fn junit_is_read_back() {
+    let report = |text: &str| quick_junit::Report::deserialize_from_str(&run(&["-f", "-", "-o", "junit"], text).out).expect("JUnit");
+    let wrong = report(&class("Custom", "#!/bin/bash\nbootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n"));
+    assert_eq!((wrong.tests, wrong.failures), (1, 1));
+    let case = &wrong.test_suites[0].test_cases[0];
+    assert_eq!((case.name.as_str(), case.classname.as_deref()), ("KubeletRefusesLabels 9:59", Some("standard input")));
+    let fine = report(&class("AL2023", "#!/bin/bash\ntrue\n"));
+    assert_eq!((fine.tests, fine.failures), (1, 0));
+}
+
+#[test]
 fn what_cannot_be_read_is_named_and_the_rest_is_linted() {
     let wrong = class("Custom", "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n");
     let Answer { code, out, err } = run(&["-f", "-"], &format!("kind: [unclosed\nx: y\n---\n{wrong}---\nreplicas: 3\n"));

@@ -1,5 +1,6 @@
-//! How findings of `nodewhy lint` are shown: as a compiler does, as JSON, as SARIF, and as annotations of a GitHub workflow.
+//! How findings of `nodewhy lint` are shown: as a compiler does, as JSON, SARIF and JUnit, and as annotations of a GitHub workflow.
 
+mod junit;
 mod sarif;
 
 use super::WIDTH;
@@ -22,10 +23,21 @@ pub enum LintFormat {
     Github,
     /// SARIF 2.1.0, for code scanning.
     Sarif,
+    /// JUnit XML: each finding is a test that failed.
+    Junit,
 }
 
-/// The findings in the given format; nothing, but for JSON and SARIF, where there is none. `unknown` objects are of kinds that no rule reads.
-pub fn render(report: &Report, unknown: usize, format: LintFormat, color: bool) -> Result<String, serde_json::Error> {
+/// What could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Junit(#[from] quick_junit::SerializeError),
+}
+
+/// The findings in the given format; nothing, but for JSON, SARIF and JUnit, where there is none. `unknown` objects are of kinds that no rule reads.
+pub fn render(report: &Report, unknown: usize, format: LintFormat, color: bool) -> Result<String, Error> {
     let findings = &report.findings;
     Ok(match format {
         LintFormat::Text => findings.iter().map(|finding| text(finding, color)).collect::<Vec<_>>().join("\n"),
@@ -34,6 +46,7 @@ pub fn render(report: &Report, unknown: usize, format: LintFormat, color: bool) 
             serde_json::to_string_pretty(&list)? + "\n"
         }
         LintFormat::Sarif => serde_json::to_string_pretty(&sarif::log(findings))? + "\n",
+        LintFormat::Junit => junit::report(findings)?,
         LintFormat::Github => findings.iter().map(annotation).collect(),
     })
 }

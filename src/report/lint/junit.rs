@@ -1,0 +1,34 @@
+//! Findings of `nodewhy lint` as JUnit XML: each a test that failed, in a suite of its file.
+
+use engine::lint::Finding;
+use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
+
+/// The report; where nothing was found, one test that passed, for an empty report fails in some CI systems.
+pub fn report(findings: &[Finding]) -> Result<String, SerializeError> {
+    let mut report = Report::new("nodewhy lint");
+    for of_file in findings.chunk_by(|a, b| a.file == b.file) {
+        let Some(first) = of_file.first() else { continue };
+        let mut suite = TestSuite::new(first.file.as_str());
+        suite.add_test_cases(of_file.iter().map(case));
+        report.add_test_suite(suite);
+    }
+    if findings.is_empty() {
+        let mut suite = TestSuite::new("nodewhy lint");
+        suite.add_test_case(TestCase::new("nothing found", TestCaseStatus::success()));
+        report.add_test_suite(suite);
+    }
+    report.to_string()
+}
+
+fn case(finding: &Finding) -> TestCase {
+    let Finding { file, line, column, cause, message, fix, documentation, .. } = finding;
+    let place = format!("{file}:{line}:{column}");
+    let more = [Some(place.as_str()), Some(message.as_str()), fix.as_deref(), documentation.as_deref()];
+    let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+    status.set_type(super::level(finding.level));
+    status.set_message(message.as_str());
+    status.set_description(more.into_iter().flatten().collect::<Vec<_>>().join("\n"));
+    let mut case = TestCase::new(format!("{cause} {line}:{column}"), status);
+    case.set_classname(file.as_str());
+    case
+}
