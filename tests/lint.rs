@@ -4,14 +4,14 @@ use assert_cmd::Command;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
-use engine::lint::{Files, Finding, lint};
+use engine::lint::{Files, LintFinding, lint};
 use engine::rules;
 use nodewhy::ingest::dump::{self, Summary, load_from};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use testkit::objects::{case_folders, examples, over_cluster};
 
-fn found_in(file: &str, text: &str) -> Vec<Finding> {
+fn found_in(file: &str, text: &str) -> Vec<LintFinding> {
     let (mut files, mut summary) = (Files::default(), Summary::default());
     load_from(file, text.as_bytes(), &mut files, &mut summary);
     assert_eq!(summary.complaints, [], "{text}");
@@ -19,7 +19,7 @@ fn found_in(file: &str, text: &str) -> Vec<Finding> {
 }
 
 /// `level cause file:line:column`, a `~` before a place that is not exact.
-fn shown(findings: &[Finding]) -> Vec<String> {
+fn shown(findings: &[LintFinding]) -> Vec<String> {
     let sign = |exact: bool| if exact { "" } else { "~" };
     findings.iter().map(|f| format!("{:?} {} {}{}:{}:{}", f.level, f.cause, sign(f.exact), f.file, f.line, f.column)).collect()
 }

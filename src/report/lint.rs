@@ -7,7 +7,7 @@ use super::WIDTH;
 use super::snippet;
 use super::text::wrap;
 use clap::ValueEnum;
-use engine::lint::{Finding, Level, Report};
+use engine::lint::{Level, LintFinding, Report};
 use serde_json::json;
 use std::fmt::Write;
 
@@ -58,8 +58,8 @@ const fn level(level: Level) -> &'static str {
     }
 }
 
-fn text(finding: &Finding, color: bool) -> String {
-    let Finding { file, line, column, exact, cause, blame, .. } = finding;
+fn text(finding: &LintFinding, color: bool) -> String {
+    let LintFinding { file, line, column, exact, cause, blame, .. } = finding;
     let mut out = String::new();
     let head = format!("{}[{cause}]", level(finding.level));
     let code = if finding.level == Level::Error { "1;31" } else { "1;33" };
@@ -99,8 +99,8 @@ fn paragraph(first: &str, hang: usize, text: &str) -> String {
 }
 
 /// actions/toolkit `packages/core/src/command.ts`: `::error file=…,line=…,col=…,title=…::message`.
-fn annotation(finding: &Finding) -> String {
-    let Finding { file, line, column, cause, message, fix, .. } = finding;
+fn annotation(finding: &LintFinding) -> String {
+    let LintFinding { file, line, column, cause, message, fix, .. } = finding;
     let fix = fix.as_deref().map_or_else(String::new, |fix| format!("\n{fix}"));
     format!(
         "::{} file={},line={line},col={column},title={}::{}\n",

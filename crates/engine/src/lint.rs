@@ -39,7 +39,7 @@ pub enum Level {
 /// Something to mend, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Finding {
+pub struct LintFinding {
     pub file: String,
     pub line: usize,
     pub column: usize,
@@ -60,7 +60,7 @@ pub struct Finding {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
     /// In the order of the files.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<LintFinding>,
     /// What could not be told, and why.
     pub notes: Vec<String>,
     /// Of each file that could not be read: that it is a template, and how to render it.
@@ -442,8 +442,8 @@ impl Mistake {
         place(rule) == place(own) && columns(own).contains(columns(rule).start()) && columns(own).contains(columns(rule).end())
     }
 
-    fn at(self, file: &str, place: Place) -> Finding {
-        Finding {
+    fn at(self, file: &str, place: Place) -> LintFinding {
+        LintFinding {
             file: file.strip_prefix("./").unwrap_or(file).to_owned(),
             line: place.line,
             column: place.column,

@@ -1,10 +1,10 @@
 //! Findings of `nodewhy lint` as JUnit XML: each a test that failed, in a suite of its file.
 
-use engine::lint::Finding;
+use engine::lint::LintFinding;
 use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
 
 /// The report; where nothing was found, one test that passed, for an empty report fails in some CI systems.
-pub fn report(findings: &[Finding]) -> Result<String, SerializeError> {
+pub fn report(findings: &[LintFinding]) -> Result<String, SerializeError> {
     let mut report = Report::new("nodewhy lint");
     for of_file in findings.chunk_by(|a, b| a.file == b.file) {
         let Some(first) = of_file.first() else { continue };
@@ -20,8 +20,8 @@ pub fn report(findings: &[Finding]) -> Result<String, SerializeError> {
     report.to_string()
 }
 
-fn case(finding: &Finding) -> TestCase {
-    let Finding { file, line, column, cause, message, fix, documentation, .. } = finding;
+fn case(finding: &LintFinding) -> TestCase {
+    let LintFinding { file, line, column, cause, message, fix, documentation, .. } = finding;
     let place = format!("{file}:{line}:{column}");
     let more = [Some(place.as_str()), Some(message.as_str()), fix.as_deref(), documentation.as_deref()];
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);

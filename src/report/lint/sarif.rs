@@ -3,14 +3,14 @@
 //! <https://docs.github.com/en/code-security/code-scanning/integrating-with-code-scanning/sarif-support-for-code-scanning>
 
 use super::level;
-use engine::lint::Finding;
+use engine::lint::LintFinding;
 use engine::rules;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// One run, with a rule for each cause that was found.
-pub fn log(findings: &[Finding]) -> Value {
+pub fn log(findings: &[LintFinding]) -> Value {
     let causes: BTreeSet<&str> = findings.iter().map(|finding| finding.cause.as_str()).collect();
     let index = |cause: &str| causes.iter().position(|known| *known == cause);
     let results: Vec<Value> = findings

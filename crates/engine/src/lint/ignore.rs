@@ -3,7 +3,7 @@
 //! They count in YAML and in user data alike: both have `#`, and a finding stands on a line of the file.
 
 use super::place::Place;
-use super::{Finding, Level, Mistake};
+use super::{Level, LintFinding, Mistake};
 use crate::api::Blame;
 
 const BEGINS: &str = "# nodewhy: ignore[";
@@ -54,7 +54,7 @@ impl Ignores {
     }
 
     /// Takes out the findings that a comment silences, and adds what is wrong with the comments.
-    pub fn apply(mut self, findings: &mut Vec<Finding>) {
+    pub fn apply(mut self, findings: &mut Vec<LintFinding>) {
         findings.retain(|finding| {
             let about = |ignore: &&mut Ignore| ignore.file == finding.file && ignore.line + usize::from(ignore.alone) == finding.line;
             let causes = self.0.iter_mut().filter(about).flat_map(|ignore| &mut ignore.causes);
@@ -77,7 +77,7 @@ impl Ignores {
 }
 
 impl Ignore {
-    fn finding(&self, cause: &str, message: String, fix: &str) -> Finding {
+    fn finding(&self, cause: &str, message: String, fix: &str) -> LintFinding {
         let place = Place { line: self.line, column: self.column, exact: true };
         let mistake = Mistake {
             level: Level::Warning,
