@@ -185,7 +185,11 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         alternatives,
         fix: Some(Fix { summary: finding.fix, steps: finding.steps, documentation: rules::documentation(cause) }),
         first_observed_at: case.wait.since,
-        terminates_at: case.claim.and_then(|c| stage::terminates_at(c, case.karpenter())),
+        // Who does not run deletes nothing.
+        terminates_at: case
+            .claim
+            .filter(|_| case.karpenter().is_none_or(|k| k.stopped.is_none()))
+            .and_then(|c| stage::terminates_at(c, case.karpenter())),
         ended_at: None,
         outcome: None,
         recurrences: finding.recurrences,

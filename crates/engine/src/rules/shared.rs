@@ -6,6 +6,7 @@ pub mod aws_auth_role;
 pub mod change;
 pub mod cloud_controller_traces;
 pub mod cni_permissions;
+pub(crate) mod commands;
 pub mod contrast;
 pub mod custom_networking;
 pub mod image_drift;

@@ -4,6 +4,7 @@ use crate::api::{Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::objects::{Node, NodeClaim, NodePool};
+use crate::rules::shared::commands;
 use crate::rules::shared::instance_questions::ask_the_instance;
 
 pub const CAUSE: &str = "Unknown";
@@ -32,17 +33,11 @@ pub fn finding(case: &Case) -> Finding {
     let finding = Finding::new(Confidence::Possible, summary, case.wait.evidence.clone());
     let finding = match case.stage() {
         Stage::Join => ask_the_instance(case, finding),
-        Stage::Launch => {
-            finding.unknown("Does Karpenter run, and is it the leader?", "kubectl get pods,lease -A | grep karpenter").unknown(
-                "What does Karpenter log about it?",
-                format!("kubectl logs -A -l app.kubernetes.io/name=karpenter --tail=-1 | grep {}", name(case)),
-            )
-        }
+        Stage::Launch => finding
+            .unknown("Does Karpenter run, and is it the leader?", "kubectl get pods,lease -A | grep karpenter")
+            .unknown("What does Karpenter log about it?", format!("{} | grep {}", commands::karpenter_log(case), name(case))),
         Stage::Register => finding
-            .unknown(
-                "What does Karpenter log about it?",
-                format!("kubectl logs -A -l app.kubernetes.io/name=karpenter --tail=-1 | grep {}", name(case)),
-            )
+            .unknown("What does Karpenter log about it?", format!("{} | grep {}", commands::karpenter_log(case), name(case)))
             .unknown(
                 "Does an admission webhook refuse changes to Nodes?",
                 "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml",

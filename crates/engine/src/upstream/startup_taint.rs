@@ -105,7 +105,7 @@ const OWNERS: &[TaintOwner] = &[
         fix: "Get the Datadog agent Ready on this Node; the Datadog Operator then removes the taint.",
         ready: Some((
             "Turn on the untaint controller of the Datadog Operator: without it nobody removes the taint.",
-            "kubectl logs -A -l app.kubernetes.io/name=datadog-operator --tail=-1 | grep -i untaint",
+            "kubectl logs -n DATADOG_NAMESPACE -l app.kubernetes.io/name=datadog-operator --tail=-1 | grep -i untaint",
         )),
     },
     // uswitch/nidhogg pkg/nidhogg/handler.go: the rest of the key is NAMESPACE.DAEMONSET.

@@ -6,6 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::aws_auth_role;
+use crate::rules::shared::commands;
 use readers::aws_auth::{Miss, Verdict};
 
 pub static RULE: Rule = Rule {
@@ -43,6 +44,8 @@ fn check(case: &Case) -> Opinion {
         Verdict::NearMiss { entry, miss } => (entry, miss),
         _ => return Opinion::ruled_out(format!("the ARN of {role} in aws-auth has the form that matches")),
     };
+    let like = Some(entry.role_arn.as_str()).filter(|_| !matches!(miss, Miss::OtherAccount | Miss::OtherPartition));
+    let arn = commands::role_arn(if question.profile_only { "NODE_ROLE" } else { role }, like);
     let why = match miss {
         Miss::PathInArn => "has an IAM path in it, and STS reports the role without its path".to_owned(),
         Miss::InstanceProfileArn => "is an instance profile's, and callers have the ARN of the role".to_owned(),
@@ -70,7 +73,11 @@ fn check(case: &Case) -> Opinion {
             .field("data.mapRoles")
             .at(&question.auth.map_roles, entry.arn_span),
     )
-    .fix("Write the ARN as arn:aws:iam::ACCOUNT:role/NAME, without a path, also where the role has one.")
-    .step(Risk::Mutating, "Correct the ARN", Some("kubectl edit configmap -n kube-system aws-auth".to_owned()))
+    .fix(format!("Write the ARN as {arn}, without a path, also where the role has one."))
+    .step(
+        Risk::Mutating,
+        format!("Correct the entry in mapRoles to: {}", commands::map_role(&arn)),
+        Some(commands::EDIT_AWS_AUTH.to_owned()),
+    )
     .into()
 }

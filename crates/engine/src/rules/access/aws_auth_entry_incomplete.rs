@@ -7,6 +7,7 @@ use crate::objects::ReviewStatus;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::aws_auth_role;
+use crate::rules::shared::commands;
 use readers::aws_auth::identity::Identity;
 use readers::aws_auth::{BOOTSTRAPPERS_GROUP, NODES_GROUP, RoleMapping, UsernameFlaw, Verdict, WINDOWS_GROUP};
 
@@ -75,6 +76,10 @@ fn check(case: &Case) -> Opinion {
         }
         Verdict::NearMiss { .. } | Verdict::Broken(_) | Verdict::Unmapped => return Opinion::Silent,
     };
+    let arn = commands::role_arn(
+        if question.profile_only { "NODE_ROLE" } else { role },
+        question.auth.read.roles.first().map(|entry| entry.role_arn.as_str()),
+    );
     let mut finding = Finding::new(
         question.confidence(),
         format!("The entry of the node role {role} in ConfigMap aws-auth {why}, so its kubelets cannot register Nodes."),
@@ -121,6 +126,10 @@ fn check(case: &Case) -> Opinion {
     finding
         .blaming(Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles").at(text, span))
         .fix("Give the entry the username system:node:{{EC2PrivateDNSName}} and the groups system:bootstrappers and system:nodes.")
-        .step(Risk::Mutating, "Complete the entry", Some("kubectl edit configmap -n kube-system aws-auth".to_owned()))
+        .step(
+            Risk::Mutating,
+            format!("Let the entry of the role in mapRoles, and only one, read: {}", commands::map_role(&arn)),
+            Some(commands::EDIT_AWS_AUTH.to_owned()),
+        )
         .into()
 }

@@ -8,6 +8,7 @@ use crate::objects::Node;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::aws_auth_role;
+use crate::rules::shared::commands;
 use chrono::{DateTime, TimeDelta, Utc};
 use readers::aws_auth::NODES_GROUP;
 
@@ -69,6 +70,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     let mapped = read.roles.iter().map(|r| r.role_arn.rsplit('/').next().unwrap_or(&r.role_arn)).collect::<Vec<_>>().join(", ");
+    let arn = commands::role_arn("NODE_ROLE", read.roles.first().map(|entry| entry.role_arn.as_str()));
     Finding::new(
         Confidence::Likely,
         format!(
@@ -85,7 +87,7 @@ fn check(case: &Case) -> Opinion {
     ))
     .blaming(Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles"))
     .fix("Put the node roles back, with username system:node:{{EC2PrivateDNSName}} and groups system:bootstrappers and system:nodes; the kubelets come back by themselves. Then find out what writes the ConfigMap as a whole.")
-    .step(Risk::Mutating, "Add the entries", Some("kubectl edit configmap -n kube-system aws-auth".to_owned()))
+    .step(Risk::Mutating, format!("Add such a line to mapRoles for each node role: {}", commands::map_role(&arn)), Some(commands::EDIT_AWS_AUTH.to_owned()))
     .ask_aws(
         "Do access entries exist for the node roles? Then the Nodes share another reason, such as the network.",
         format!("aws eks list-access-entries --cluster-name {} --output text", case.karpenter().and_then(|k| k.cluster_name.as_deref()).unwrap_or("CLUSTER")),

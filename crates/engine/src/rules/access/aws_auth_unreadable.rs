@@ -6,6 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::aws_auth_role;
+use crate::rules::shared::commands;
 use readers::aws_auth::Verdict;
 use readers::source_text;
 
@@ -53,7 +54,7 @@ fn check(case: &Case) -> Opinion {
         ),
     )
     .blaming(Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles").at(text, broken.span))
-    .fix("Correct the text; the mappings are back within seconds.")
-    .step(Risk::Mutating, "Correct it", Some("kubectl edit configmap -n kube-system aws-auth".to_owned()))
+    .fix("Correct mapRoles of ConfigMap aws-auth; the mappings are back within seconds.")
+    .step(Risk::Mutating, format!("Correct line {} of mapRoles", place.line), Some(commands::EDIT_AWS_AUTH.to_owned()))
     .into()
 }

@@ -7,6 +7,7 @@ use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::access_entry::{self, Entrance};
 use crate::rules::shared::aws_auth_role;
+use crate::rules::shared::commands;
 use crate::rules::shared::told_by_aws::or_ask;
 use readers::aws_auth::{Miss, NODES_GROUP, Verdict};
 
@@ -77,11 +78,19 @@ fn check(case: &Case) -> Opinion {
         ),
     };
     let class = case.class_object().unwrap_or_default();
+    let cluster = case.cluster_name().unwrap_or("CLUSTER");
+    let like = node_entries.first().copied().or(auth.roles.first()).map(|entry| entry.role_arn.as_str());
+    let (arn, type_) = (commands::role_arn(role, like), access_entry::type_for(case));
     let finding = Finding::new(confidence, summary, Evidence::new("ConfigMap/aws-auth", "data.mapRoles", format!("node roles: {mapped}"), format!("{role} is not among them")))
         .with(Evidence::new(class, "spec.role", role, "the machines have this role"))
-        .fix("Map the node role, with username system:node:{{EC2PrivateDNSName}} and groups system:bootstrappers and system:nodes, or create an access entry of type EC2_LINUX for it.")
-        .step(Risk::Mutating, "Add the entry", Some("kubectl edit configmap -n kube-system aws-auth".to_owned()));
-    let cluster = case.cluster_name().unwrap_or("CLUSTER");
+        .fix(format!("Map the node role {role} in aws-auth, with username system:node:{{{{EC2PrivateDNSName}}}} and groups system:bootstrappers and system:nodes, or create an access entry of type {type_} for it."))
+        .step(Risk::Mutating, format!("Add this line to mapRoles: {}", commands::map_role(&arn)), Some(commands::EDIT_AWS_AUTH.to_owned()));
+    let finding = if matches!(access_entry::of(case, role), Entrance::NotRead) {
+        finding
+    } else {
+        let command = format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {type_}");
+        finding.step(Risk::Mutating, "Or let the role in by an access entry, where the cluster reads them", Some(command))
+    };
     let finding = match access_entry::of(case, role) {
         Entrance::Missing { at, .. } => finding.with(
             Evidence::new(

@@ -7,6 +7,7 @@ use crate::cluster_state::memo::Memo;
 use crate::objects::NodeClass;
 use crate::objects::input::Input;
 use crate::rules::Rule;
+use crate::rules::shared::commands;
 use crate::rules::shared::image_drift::{self, Replacement, is_of};
 use crate::rules::shared::told_by_aws::or_ask;
 use std::collections::BTreeSet;
@@ -62,9 +63,9 @@ fn check(case: &Case) -> Opinion {
     .with(Evidence::new(&object, "status.amis", named, "the first entry that fits is what new machines get"))
     .with(Evidence::new(case.subject(), r#"status.conditions[?(@.type=="Launched")]"#, launched.shown(), "the replacement's fate"))
     .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms"))
-    .fix("Select the image that works by its id or exact version until the new one is proven.")
+    .fix(format!("Select the image {} that works by its id until the new one is proven.", old.status.image_id))
     .step(Risk::Inspect, "See the state of the new image", Some(format!("aws ec2 describe-images --image-ids {new} --include-deprecated --query 'Images[].[ImageId,State,StateReason.Message,DeprecationTime]'")))
-    .step(Risk::Mutating, "Pin the old image", Some(format!("kubectl edit ec2nodeclass {}", class.name())));
+    .step(Risk::Mutating, "Pin the old image", Some(commands::pin(class, &old.status.image_id)));
     finding = or_ask(
         finding,
         case.cluster.aws().image(new),

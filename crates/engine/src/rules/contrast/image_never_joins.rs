@@ -5,6 +5,7 @@ use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::objects::input::Input;
 use crate::rules::Rule;
+use crate::rules::shared::commands;
 use crate::rules::shared::contrast;
 use crate::rules::shared::image_drift;
 
@@ -40,7 +41,7 @@ fn check(case: &Case) -> Opinion {
     contrast::finding(case, &split, confidence, summary)
         .with(Evidence::new(object, "status.amis", named(split.value), "the first entry that fits is what new machines get"))
         .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms"))
-        .fix("Pin the image that works, by its id or the exact version of the alias, until the new one is mended.")
-        .step(Risk::Mutating, "Pin the old image", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())))
+        .fix(format!("Pin the image {} that works until the new one does.", split.elsewhere))
+        .step(Risk::Mutating, "Pin the old image", Some(commands::pin(class, split.elsewhere)))
         .into()
 }

@@ -53,7 +53,7 @@ fn check(case: &Case) -> Opinion {
         )
         .step(
             Risk::Mutating,
-            "Leave the subnet out until it is mended",
+            "Leave the subnet out until machines in it join",
             Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())),
         )
         .into()

@@ -7,6 +7,7 @@ use crate::case::stage::Symptom;
 use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
+use crate::rules::shared::commands;
 use crate::rules::shared::repair;
 use crate::rules::shared::requested_resources::missing;
 
@@ -71,7 +72,7 @@ fn check(case: &Case) -> Opinion {
         evidence,
     )
     .blaming(Blame::object("v1", "Node", name).field("status.conditions"))
-    .fix("Replace the machine: pods on its accelerator fail, and no restart of theirs mends it.")
+    .fix("Replace the machine: pods on its accelerator fail, and no restart of theirs helps.")
     .step(
         Risk::Inspect,
         "See the agent's events",
@@ -110,6 +111,7 @@ fn no_dcgm(case: &Case, name: &str, evidence: Evidence) -> Finding {
                         .field("spec.template.spec.tolerations"),
                 )
                 .fix("Let dcgm-server tolerate the Node's taints (the add-on's setting dcgmAgent.tolerations).")
+                .step(Risk::Mutating, "Add the toleration; the add-on may undo it at its next update", Some(commands::tolerate(set, taint)))
         }
         None if failing.is_some() || !replaced => unreachable_server(&head, failing, evidence),
         None => replaced_for_nothing(case, &head, name, evidence),
@@ -126,10 +128,20 @@ fn unreachable_server(head: &str, failing: Option<(&Pod, (&str, String))>, evide
             evidence,
         )
         .blaming(Blame::object("v1", "Pod", &pod.metadata.name).namespace(pod.metadata.namespace.as_deref().unwrap_or_default()))
-        .fix("Mend dcgm-server's pod; then restart the monitoring agent's pod on the Node, which does not take its word back by itself."),
+        .fix("Get dcgm-server's pod running; then restart the monitoring agent's pod on the Node, which does not take its word back by itself.")
+        .step(
+            Risk::Inspect,
+            "See why it fails",
+            Some(format!(
+                "kubectl describe pod -n {} {}",
+                pod.metadata.namespace.as_deref().unwrap_or("default"),
+                pod.metadata.name
+            )),
+        ),
         None => Finding::new(Confidence::Likely, format!("{head}; the GPU itself may be well."), evidence)
             .blaming(server)
-            .fix("Get dcgm-server running on the Node, and only one DCGM: the GPU operator brings its own. Replace the machine if the driver does not answer either."),
+            .fix("Get dcgm-server running on the Node, and only one DCGM: the GPU operator brings its own. Replace the machine if the driver does not answer either.")
+            .step(Risk::Inspect, "See DCGM's DaemonSet", Some(format!("kubectl describe daemonset -n kube-system {SERVER}"))),
     }
 }
 

@@ -5,8 +5,9 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
-use crate::objects::{DaemonSet, Node, Requirement};
+use crate::objects::{DaemonSet, Node, Requirement, Taint};
 use crate::rules::Rule;
+use crate::rules::shared::commands;
 use crate::rules::shared::placement;
 use crate::rules::shared::pull;
 use crate::rules::shared::requested_resources::{is_zero, missing};
@@ -125,6 +126,32 @@ const ADVERTISERS: &[Advertiser] = &[
     },
 ];
 
+/// Why the resource is not there, and what helps against just that.
+struct Explained {
+    confidence: Confidence,
+    why: String,
+    blame: Blame,
+    /// Else the advertiser's own.
+    fix: Option<String>,
+    step: Option<(Risk, &'static str, String)>,
+}
+
+impl Explained {
+    fn new(confidence: Confidence, why: impl Into<String>, blame: Blame) -> Self {
+        Self { confidence, why: why.into(), blame, fix: None, step: None }
+    }
+
+    fn fix(mut self, fix: impl Into<String>) -> Self {
+        self.fix = Some(fix.into());
+        self
+    }
+
+    fn step(mut self, risk: Risk, text: &'static str, command: String) -> Self {
+        self.step = Some((risk, text, command));
+        self
+    }
+}
+
 fn check(case: &Case) -> Opinion {
     let (Some(node), Some(claim)) = (case.node, case.claim) else { return Opinion::Silent };
     let missing = missing(claim, node);
@@ -137,7 +164,7 @@ fn check(case: &Case) -> Opinion {
     }
     let list = missing.join(", ");
     let advertiser = ADVERTISERS.iter().find(|s| s.resource == first);
-    let (confidence, why, blame) = explain(case, node, first, advertiser);
+    let Explained { confidence, why, blame, fix, step } = explain(case, node, first, advertiser);
     let summary = format!(
         "{list} {} requested, but Node {} has offered none since {}: {why}.",
         if missing.len() == 1 { "was" } else { "were" },
@@ -162,18 +189,23 @@ fn check(case: &Case) -> Opinion {
         "Karpenter waits for this resource without end",
     ))
     .blaming(blame)
-    .fix(advertiser.map_or("Install what advertises the resource on the Node, or stop requesting it.", |s| s.fix))
+    .fix(fix.unwrap_or_else(|| {
+        advertiser.map_or("Install what advertises the resource on the Node, or stop requesting it.", |s| s.fix).to_owned()
+    }))
     .step(
         Risk::Inspect,
         "See what the Node offers",
         Some(format!("kubectl get node {} -o jsonpath='{{.status.allocatable}}'", node.name())),
     );
-    finding.into()
+    match step {
+        Some((risk, text, command)) => finding.step(risk, text, Some(command)).into(),
+        None => finding.into(),
+    }
 }
 
 /// The VPC CNI only asks for a trunk interface where it is told to.
 /// Source: amazon-vpc-cni-k8s v1.20.4 README.md `ENABLE_POD_ENI` (default false).
-fn pod_eni_off(case: &Case, resource: &str) -> Option<(Confidence, String, Blame)> {
+fn pod_eni_off(case: &Case, resource: &str) -> Option<Explained> {
     let set =
         case.cluster.daemon_sets().find(|d| d.metadata.name == vpc_cni::AWS_NODE).filter(|_| resource == "vpc.amazonaws.com/pod-eni")?;
     let off = !set.env("ENABLE_POD_ENI").is_some_and(|v| v.eq_ignore_ascii_case("true"));
@@ -181,7 +213,10 @@ fn pod_eni_off(case: &Case, resource: &str) -> Option<(Confidence, String, Blame
         .namespace(set.metadata.namespace.as_deref().unwrap_or_default())
         .field("spec.template.spec.containers[0].env");
     off.then(|| {
-        (Confidence::Certain, "security groups for pods are off: DaemonSet aws-node does not set ENABLE_POD_ENI=true".to_owned(), blame)
+        let why = "security groups for pods are off: DaemonSet aws-node does not set ENABLE_POD_ENI=true";
+        let namespace = set.metadata.namespace.as_deref().unwrap_or("kube-system");
+        let command = format!("kubectl set env -n {namespace} daemonset/{} ENABLE_POD_ENI=true", set.metadata.name);
+        Explained::new(Confidence::Certain, why, blame).step(Risk::Mutating, "Turn them on; the DaemonSet's pods restart", command)
     })
 }
 
@@ -189,51 +224,69 @@ fn pod_eni_off(case: &Case, resource: &str) -> Option<(Confidence, String, Blame
 static OFFERING: Memo<Option<String>> = Memo::new("a Node that offers the resource");
 
 /// Nothing is called as the device plugin is: absent, under another name, or part of the image.
-fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Advertiser) -> (Confidence, String, Blame) {
+fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Advertiser) -> Explained {
     let blame = Blame::object("v1", "Node", node.name()).field("status.allocatable");
     let offers = |n: &&Node| n.status.allocatable.get(resource).is_some_and(|q| !is_zero(q));
     let offering = case.cluster.once(&OFFERING, resource, || case.cluster.nodes().find(offers).map(|n| n.name().to_owned()));
     if let Some(other) = offering.as_ref() {
-        return (Confidence::Possible, format!("Node {other} does offer it, so something advertises it, but not here"), blame);
+        let why = format!("Node {other} does offer it, so something advertises it, but not here");
+        return Explained::new(Confidence::Possible, why, blame)
+            .fix(format!("See what advertises it on Node {other}, and let that run here too."))
+            .step(
+                Risk::Inspect,
+                "See what runs where it is offered",
+                format!("kubectl get pods -A -o wide --field-selector spec.nodeName={other}"),
+            );
     }
     // Bottlerocket's NVIDIA variants start the device plugin as a service of the image.
     // Source: bottlerocket-core-kit packages/nvidia-k8s-device-plugin.
     if node.status.node_info.os_image.starts_with("Bottlerocket") {
-        return (Confidence::Likely, format!("on Bottlerocket {} is part of the image's accelerated variant", advertiser.who), blame);
+        let why = format!("on Bottlerocket {} is part of the image's accelerated variant", advertiser.who);
+        let explained = Explained::new(Confidence::Likely, why, blame)
+            .fix("Select Bottlerocket's accelerated variant: by alias, which chooses the variant by the machine.");
+        return match case.class() {
+            Some(class) => explained.step(Risk::Mutating, "Select by alias", commands::edit(class)),
+            None => explained,
+        };
     }
     if case.cluster.missing(Input::DaemonSets).is_some() {
-        return (Confidence::Possible, format!("{} advertises it, and whether it is installed could not be read", advertiser.who), blame);
+        return Explained::new(
+            Confidence::Possible,
+            format!("{} advertises it, and whether it is installed could not be read", advertiser.who),
+            blame,
+        );
     }
-    (Confidence::Likely, format!("no DaemonSet of {} is in the cluster", advertiser.who), blame)
+    Explained::new(Confidence::Likely, format!("no DaemonSet of {} is in the cluster", advertiser.who), blame)
 }
 
-fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Advertiser>) -> (Confidence, String, Blame) {
+fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Advertiser>) -> Explained {
     let node_blame = || Blame::object("v1", "Node", node.name()).field("status.allocatable");
     if let Some((renamed, _)) =
         node.status.allocatable.iter().find(|(k, _)| k.strip_prefix(resource).is_some_and(|rest| rest.starts_with(".shared")))
     {
-        return (
-            Confidence::Certain,
-            format!("the device plugin offers it as {renamed} (time-slicing or MPS with renameByDefault)"),
-            renaming_setting(case).unwrap_or_else(node_blame),
-        );
+        let why = format!("the device plugin offers it as {renamed} (time-slicing or MPS with renameByDefault)");
+        return Explained::new(Confidence::Certain, why, renaming_setting(case).unwrap_or_else(node_blame)).fix(format!(
+            "Let the pods request {renamed}, or turn off renameByDefault (Bottlerocket: rename-by-default) where the sharing is configured."
+        ));
     }
     // mig.strategy=mixed. Source: NVIDIA/k8s-device-plugin v0.17 internal/rm/device_map.go.
     if let Some(slice) =
         node.status.allocatable.iter().find(|(k, v)| resource == "nvidia.com/gpu" && k.starts_with("nvidia.com/mig-") && !is_zero(v))
     {
-        return (Confidence::Certain, format!("the device plugin offers slices instead ({}; mig.strategy=mixed)", slice.0), node_blame());
+        let why = format!("the device plugin offers slices instead ({}; mig.strategy=mixed)", slice.0);
+        return Explained::new(Confidence::Certain, why, node_blame())
+            .fix(format!("Let the pods request {}, or set mig.strategy=single on the device plugin.", slice.0));
     }
     let Some(advertiser) = advertiser else {
         let why =
             "nothing on the Node advertises it, and nodewhy does not know what should (a NodeOverlay may promise what no machine has)";
-        return (Confidence::Possible, why.to_owned(), node_blame());
+        return Explained::new(Confidence::Possible, why, node_blame());
     };
     if let Some(found) = pod_eni_off(case, resource) {
         return found;
     }
     if advertiser.daemon_sets.is_empty() {
-        return (Confidence::Likely, format!("{} has not provided it", advertiser.who), node_blame());
+        return Explained::new(Confidence::Likely, format!("{} has not provided it", advertiser.who), node_blame());
     }
     // The chart of the device plugin names its feature discovery after itself.
     let is_advertiser = |name: &str| advertiser.daemon_sets.iter().any(|part| name.contains(part)) && !name.contains("feature-discovery");
@@ -245,20 +298,28 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         if let Some(found) = image_without_driver(case, advertiser).filter(|_| starts) {
             return found;
         }
-        let blame = Blame::object("v1", "Pod", &pod.metadata.name).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
-        return match pod.trouble() {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        let blame = Blame::object("v1", "Pod", &pod.metadata.name).namespace(namespace);
+        let who = advertiser.who;
+        let explained = match pod.trouble() {
             Some((container, why)) => {
                 // A device plugin may crash until the driver is there.
                 let confidence = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
-                (confidence, format!("{} fails on the Node (container {container}: {why})", advertiser.who), blame)
+                let fix = pull::explain(&why).map_or_else(
+                    || format!("Read the log of pod {}: it names why {who} fails.", pod.metadata.name),
+                    |pull| pull.fix.to_owned(),
+                );
+                Explained::new(confidence, format!("{who} fails on the Node (container {container}: {why})"), blame).fix(fix)
             }
-            None if pod.is_ready() => (
-                Confidence::Likely,
-                format!("{} runs there and finds no device; the image may lack the driver", advertiser.who),
-                node_blame(),
-            ),
-            None => (Confidence::Likely, format!("{} is not Ready on the Node", advertiser.who), blame),
+            None if pod.is_ready() => {
+                let why = format!("{who} runs there and finds no device; the image may lack the driver");
+                Explained::new(Confidence::Likely, why, node_blame())
+                    .fix("Read its log for the device that it looks for, and select an image and an instance type that have it.")
+            }
+            None => Explained::new(Confidence::Likely, format!("{who} is not Ready on the Node"), blame)
+                .fix(format!("See why pod {} is not Ready.", pod.metadata.name)),
         };
+        return explained.step(Risk::Inspect, "See what its pod says", describe_pod(namespace, &pod.metadata.name));
     }
     let sets: Vec<&DaemonSet> = case.cluster.daemon_sets().filter(|d| is_advertiser(&d.metadata.name)).collect();
     let Some(set) = sets.first() else { return without_daemon_set(case, node, resource, advertiser) };
@@ -273,13 +334,36 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         }
         // The GPU operator labels a Node some minutes after it joined, once the driver is there.
         let confidence = if case.is_overdue() || !refusal.may_change { Confidence::Certain } else { Confidence::Likely };
-        return (confidence, refusal.why, blame.field(refusal.field));
+        let untolerated = node.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t));
+        let explained = Explained::new(confidence, refusal.why, blame.field(refusal.field));
+        return match untolerated {
+            Some(taint) => tolerating(explained, set, taint),
+            None => explained
+                .fix(format!("Let the Node have the label that DaemonSet {name} asks for, or let the DaemonSet select this Node."))
+                .step(Risk::Inspect, "See what it selects", describe_set(set)),
+        };
     }
-    (Confidence::Likely, format!("DaemonSet {name} has no pod on the Node"), blame)
+    Explained::new(Confidence::Likely, format!("DaemonSet {name} has no pod on the Node"), blame)
+        .fix(format!("Find out why DaemonSet {name} makes no pod there: a quota, an admission policy, no room."))
+        .step(Risk::Inspect, "See the DaemonSet's events", describe_set(set))
+}
+
+fn tolerating(explained: Explained, set: &DaemonSet, taint: &Taint) -> Explained {
+    explained
+        .fix(format!("Let DaemonSet {} tolerate {taint}; keep it in the chart's values, or the next release undoes it.", set.metadata.name))
+        .step(Risk::Mutating, "Add the toleration; the DaemonSet's pods restart", commands::tolerate(set, taint))
+}
+
+fn describe_set(set: &DaemonSet) -> String {
+    format!("kubectl describe daemonset -n {} {}", set.metadata.namespace.as_deref().unwrap_or("default"), set.metadata.name)
+}
+
+fn describe_pod(namespace: &str, name: &str) -> String {
+    format!("kubectl describe pod -n {namespace} {name}")
 }
 
 /// The device plugin waits for labels of Node Feature Discovery, and its worker may not run here.
-fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requirement]) -> Option<(Confidence, String, Blame)> {
+fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requirement]) -> Option<Explained> {
     // node-feature-discovery pkg/apis/nfd/v1alpha1 `FeatureLabelNs`
     let label = unmet.iter().find(|r| r.key.starts_with("feature.node.kubernetes.io/"))?;
     let is_worker = |d: &&DaemonSet| d.metadata.name.ends_with("node-feature-discovery-worker") || d.metadata.name == "nfd-worker";
@@ -291,19 +375,17 @@ fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requiremen
     }
     let name = &worker.metadata.name;
     let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(worker.metadata.namespace.as_deref().unwrap_or_default());
-    Some((
-        Confidence::Certain,
-        format!(
-            "DaemonSet {plugin} runs only on Nodes with {}, and DaemonSet {name}, which sets that label, does not tolerate the Node's taint {taint}",
-            label.shown()
-        ),
-        blame.field("spec.template.spec.tolerations"),
-    ))
+    let why = format!(
+        "DaemonSet {plugin} runs only on Nodes with {}, and DaemonSet {name}, which sets that label, does not tolerate the Node's taint {taint}",
+        label.shown()
+    );
+    let explained = Explained::new(Confidence::Certain, why, blame.field("spec.template.spec.tolerations"));
+    Some(tolerating(explained, worker, &taint))
 }
 
 /// The image is one of AWS's own without the driver, and nothing in the cluster installs one.
 /// Source: awslabs/amazon-eks-ami v20260114 doc/usage (image names); AL2's GPU image is called amazon-eks-gpu-node.
-fn image_without_driver(case: &Case, advertiser: &Advertiser) -> Option<(Confidence, String, Blame)> {
+fn image_without_driver(case: &Case, advertiser: &Advertiser) -> Option<Explained> {
     const STANDARD: [&str; 3] = ["amazon-eks-node-al2023-", "amazon-eks-node-1.", "amazon-eks-arm64-node-"];
     let needed = match advertiser.resource {
         "nvidia.com/gpu" => "nvidia",
@@ -323,21 +405,24 @@ fn image_without_driver(case: &Case, advertiser: &Advertiser) -> Option<(Confide
         "the image {name} has no {} driver, and nothing in the cluster installs one",
         if needed == "nvidia" { "NVIDIA" } else { "Neuron" }
     );
-    Some((Confidence::Likely, why, blame))
+    let fix = "Select the accelerated image: by alias, which chooses the variant by the machine.";
+    Some(Explained::new(Confidence::Likely, why, blame).fix(fix).step(Risk::Mutating, "Select it", commands::edit(class)))
 }
 
 /// The device plugin only waits: what loads the driver fails.
-fn failing_driver(case: &Case, advertiser: &Advertiser) -> Option<(Confidence, String, Blame)> {
+fn failing_driver(case: &Case, advertiser: &Advertiser) -> Option<Explained> {
     let driver = |set: &str| advertiser.drivers.iter().any(|part| set.contains(part));
     let (set, pod) = case.pods().find_map(|p| p.daemon_set().filter(|d| driver(d)).filter(|_| p.trouble().is_some()).map(|d| (d, p)))?;
     let (container, why) = pod.trouble()?;
     let confidence = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
     let blame = Blame::object("apps/v1", "DaemonSet", set).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
-    Some((
-        confidence,
-        format!("{} waits for the driver, and DaemonSet {set} fails on the Node (container {container}: {why})", advertiser.who),
-        blame,
-    ))
+    let fix = pull::explain(&why).map_or_else(
+        || format!("Read the log of pod {}: it names why the driver does not load.", pod.metadata.name),
+        |pull| format!("Get the driver's pod {} running first. {}", pod.metadata.name, pull.fix),
+    );
+    let why = format!("{} waits for the driver, and DaemonSet {set} fails on the Node (container {container}: {why})", advertiser.who);
+    let command = describe_pod(pod.metadata.namespace.as_deref().unwrap_or("default"), &pod.metadata.name);
+    Some(Explained::new(confidence, why, blame).fix(fix).step(Risk::Inspect, "See what the driver's pod says", command))
 }
 
 /// Where Bottlerocket's settings turn on the sharing that renames the resource.

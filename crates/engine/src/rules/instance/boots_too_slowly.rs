@@ -1,6 +1,6 @@
 //! The machine would join, but boots for longer than Karpenter waits.
 
-use crate::api::{Blame, Confidence, Evidence, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, duration};
 use crate::cluster_state::memo::Memo;
@@ -73,7 +73,7 @@ fn like_its_siblings(case: &Case) -> Opinion {
         "a machine of the same class that did join",
     );
     let field = if class.spec.user_data.is_some() { "spec.userData" } else { "spec.amiSelectorTerms" };
-    let finding = advise(Finding::new(Confidence::Likely, summary, evidence))
+    let finding = advise(case, Finding::new(Confidence::Likely, summary, evidence))
         .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field(field));
     ask_the_instance(case, finding).into()
 }
@@ -95,13 +95,14 @@ fn too_late(case: &Case, node: &Node) -> Opinion {
     )
     .with(Evidence::new(format!("Node/{name}"), "metadata.labels['karpenter.sh/nodepool']", pool, "Karpenter launched this machine"))
     .blaming(Blame::object("v1", "Node", name));
-    let finding = advise(finding).unknown(
+    let finding = advise(case, finding).unknown(
         "Was the NodeClaim deleted by the timeout, or by somebody?",
         format!("kubectl get events -A --field-selector involvedObject.kind=NodeClaim | grep {pool}-"),
     );
     ask_the_instance(case, finding).into()
 }
 
-fn advise(finding: Finding) -> Finding {
-    finding.fix("Shorten the boot: bake drivers, hardening and large images into the AMI instead of doing it in user data; there is no setting for the 15 minutes.")
+fn advise(case: &Case, finding: Finding) -> Finding {
+    let console = |id| format!("aws ec2 get-console-output --latest --output text --instance-id {id}");
+    finding.step(Risk::Inspect, "See what takes so long", case.instance_id().map(console)).fix("Shorten the boot: bake drivers, hardening and large images into the AMI instead of doing it in user data; there is no setting for the 15 minutes.")
 }

@@ -34,7 +34,7 @@ fn check(case: &Case) -> Opinion {
     let Some(first) = evidence.next() else { return Opinion::Silent };
     let finding = Finding::new(confidence, format!("{} failed on {id} before a kubelet could start: {}", line.program, line.text), first)
         .with_all(evidence)
-        .fix("Mend what the line names: user data, the image, or the way to the EC2 and EKS endpoints.")
+        .fix("Correct what the line names: user data, the image, or the way to the EC2 and EKS endpoints.")
         .step(
             Risk::Inspect,
             "Read the whole console",

@@ -39,6 +39,7 @@ fn check(case: &Case) -> Opinion {
     let name = case.claim.map_or_else(|| case.subject(), |c| format!("NodeClaim {}", NodeClaim::name(c)));
     let Some(id) = case.instance_id() else { return Opinion::Silent };
     if let Some(gone) = gone(case) {
+        let object = case.subject().to_ascii_lowercase();
         return Finding::new(
             Confidence::Certain,
             format!(
@@ -53,7 +54,8 @@ fn check(case: &Case) -> Opinion {
             .told_by_aws(gone.seen),
         )
         .fix("Delete the object that was left behind.")
-        .step(Risk::Inspect, "See what holds it", Some(format!("kubectl get {} -o yaml", case.subject().to_ascii_lowercase())))
+        .step(Risk::Inspect, "See what holds it", Some(format!("kubectl get {object} -o yaml")))
+        .step(Risk::Destructive, "Delete it", Some(format!("kubectl delete {object}")))
         .into();
     }
     let Some(ended) = ended(case) else {

@@ -39,7 +39,7 @@ fn check(case: &Case) -> Opinion {
         Evidence::new(format!("ec2:DescribeInstances {}", ended.id), "StateReason", format!("{}: {message}", ended.code), "an instance whose volume cannot be decrypted ends at once; Kubernetes is not told")
             .told_by_aws(ended.seen),
     )
-    .fix("Let EC2 use the key: a key policy or a grant for Karpenter's role, and for AWSServiceRoleForEC2Spot where the instance is Spot; enable the key where it is disabled; mend kmsKeyID where it names another.")
+    .fix("Let EC2 use the key: a key policy or a grant for Karpenter's role, and for AWSServiceRoleForEC2Spot where the instance is Spot; enable the key where it is disabled; correct kmsKeyID where it names another.")
     .step(Risk::Inspect, "See the key's state and policy", Some(format!("aws kms describe-key --key-id {0} && aws kms get-key-policy --key-id {0} --policy-name default --output text", key.unwrap_or("KEY"))));
     let Some(class) = class.filter(|_| encrypted.is_some()) else { return finding.into() };
     let object = format!("{}/{}", class.kind, class.name());

@@ -7,6 +7,7 @@ use crate::cluster_state::aws::Told;
 use crate::objects::input::Input;
 use crate::objects::{Image, NodeClaim};
 use crate::rules::Rule;
+use crate::rules::shared::commands;
 use crate::rules::shared::image_selection::selected_by;
 use crate::rules::shared::machine_image;
 
@@ -76,9 +77,14 @@ fn check(case: &Case) -> Opinion {
             },
         ));
     }
+    let works = case.image_drifted_siblings().map(|claim| claim.status.image_id.as_str()).find(|image| !image.is_empty() && *image != id);
+    let (pin_text, pin) = match works {
+        Some(image) => ("Pin the image that the running machines have", commands::pin(class, image)),
+        None => ("Select another image", commands::edit(class)),
+    };
     finding
         .step(Risk::Inspect, "Follow the image's state", Some(format!("aws ec2 describe-images --image-ids {id} --include-deprecated --include-disabled --query 'Images[].[ImageId,State,StateReason.Message]'")))
-        .step(Risk::Mutating, "Pin the image that works by its id", Some(format!("kubectl edit ec2nodeclass {}", class.name())))
+        .step(Risk::Mutating, pin_text, Some(pin))
         .into()
 }
 

@@ -89,7 +89,11 @@ fn check(case: &Case) -> Opinion {
             |r| r.fix,
         ));
     finding = match refusal.and_then(|r| r.command) {
-        Some(command) => finding.step(Risk::Inspect, "See what the account has", Some(command.to_owned())),
+        Some(command) => finding.step(Risk::Inspect, "See what the account has", Some(command.to_owned())).step(
+            Risk::Mutating,
+            "Or change what the NodePool asks for",
+            Some(format!("kubectl edit nodepool {pool}")),
+        ),
         None => finding
             .step(
                 Risk::Inspect,

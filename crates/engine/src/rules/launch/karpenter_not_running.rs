@@ -51,7 +51,10 @@ fn check(case: &Case) -> Opinion {
     .blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace).field("status.availableReplicas"));
     if stopped.wanted == 0 {
         let command = format!("kubectl scale deployment -n {namespace} {name} --replicas=2");
-        return finding.fix("Scale the Deployment up again.").step(Risk::Mutating, "Scale it up", Some(command)).into();
+        return finding
+            .fix(format!("Scale Deployment {} up again.", karpenter.deployment))
+            .step(Risk::Mutating, "Scale it up", Some(command))
+            .into();
     }
     finding
         .fix("Bring Karpenter back. Its last log says why it ends: no AWS credentials (IRSA, Pod Identity), CRDs of another version, a cluster name or endpoint that is wrong, memory; or its pods are Pending, because it was left to run on Nodes of its own.")

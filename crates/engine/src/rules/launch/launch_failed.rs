@@ -6,6 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{Condition, NodeClass};
 use crate::rules::Rule;
+use crate::rules::shared::commands;
 use crate::rules::shared::launch_error::{self, FaultIn};
 use readers::source_text;
 use readers::userdata::{Consequence, Defect};
@@ -58,11 +59,9 @@ fn check(case: &Case) -> Opinion {
         launched.shown(),
         "Karpenter tries again until its launch timeout",
     );
-    let finding = Finding::new(confidence, summary, evidence).fix(known.map_or("Mend what the message names.", |e| e.fix)).step(
-        Risk::Inspect,
-        "See the whole error",
-        Some(format!("kubectl logs -A -l app.kubernetes.io/name=karpenter --tail=-1 | grep {name}")),
-    );
+    let finding = Finding::new(confidence, summary, evidence)
+        .fix(known.map_or("Change what the message names: it is AWS's own.", |e| e.fix))
+        .step(Risk::Inspect, "See the whole error", Some(format!("{} | grep {name}", commands::karpenter_log(case))));
     let finding = match known.and_then(|e| e.command) {
         Some(command) => finding.step(Risk::Inspect, "See what AWS says", Some(command.to_owned())),
         None => finding,
@@ -79,15 +78,22 @@ fn check(case: &Case) -> Opinion {
     };
     if let Some((class, text, defect)) = unreadable {
         let blame = Blame::object(&class.api_version, &class.kind, class.name()).field("spec.userData").at(text, defect.span);
-        return finding.fix("Correct userData at this place.").blaming(blame).into();
+        let place = source_text::position(text, defect.span.start);
+        return finding
+            .fix(format!("Correct line {} of userData in {} {}.", place.line, class.kind, class.name()))
+            .step(Risk::Mutating, "Correct it; Karpenter tries again by itself", Some(commands::edit(class)))
+            .blaming(blame)
+            .into();
     }
     match (known.map(|e| e.fault), case.class(), claim.node_pool()) {
-        (Some(FaultIn::Class(field)), Some(class), _) => {
-            finding.blaming(Blame::object(&class.api_version, &class.kind, class.name()).field(field)).into()
-        }
-        (Some(FaultIn::Requirements | FaultIn::Nowhere), _, Some(pool)) if known.is_some_and(|e| e.exact) => {
-            finding.blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements")).into()
-        }
+        (Some(FaultIn::Class(field)), Some(class), _) => finding
+            .step(Risk::Mutating, format!("Change {field} of {} {}", class.kind, class.name()), Some(commands::edit(class)))
+            .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field(field))
+            .into(),
+        (Some(FaultIn::Requirements | FaultIn::Nowhere), _, Some(pool)) if known.is_some_and(|e| e.exact) => finding
+            .step(Risk::Mutating, "Allow more in the NodePool", Some(format!("kubectl edit nodepool {pool}")))
+            .blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"))
+            .into(),
         _ => finding.into(),
     }
 }

@@ -6,6 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{AmiTerm, Condition, NodeClass, SelectorTerm};
 use crate::rules::Rule;
+use crate::rules::shared::commands;
 use crate::rules::shared::launch_error;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ pub static RULE: Rule = Rule {
     cause: "NodeClassNotReady",
     summary: "The EC2NodeClass is not Ready, so nothing can be launched from it",
     stages: &[Stage::Launch],
-    reads: &[Input::NodeClasses, Input::ServiceAccounts],
+    reads: &[Input::NodeClasses, Input::Deployments, Input::ServiceAccounts],
     lint: true,
     versions: "all",
     page: include_str!("../../../pages/NodeClassNotReady.md"),
@@ -55,7 +56,7 @@ fn check(case: &Case) -> Opinion {
             Some(role) => format!("{} Karpenter's role is {role}.", advice.fix),
             None => advice.fix.to_owned(),
         },
-        (None, _) => "Mend what the condition names.".to_owned(),
+        (None, _) => format!("Change what the condition of {} {name} names.", class.kind),
     };
     finding = finding.fix(fix);
     let selects = |type_: &str| failing.iter().any(|c| c.type_ == type_ && c.is_false());
@@ -75,7 +76,7 @@ fn check(case: &Case) -> Opinion {
     if !certain {
         finding = finding.unknown(
             "Which AWS call fails? Karpenter writes it to its log only.",
-            format!("kubectl logs -A -l app.kubernetes.io/name=karpenter --tail=-1 | grep -i -e nodeclass -e {name}"),
+            format!("{} | grep -i -e nodeclass -e {name}", commands::karpenter_log(case)),
         );
     }
     finding.step(Risk::Inspect, "See all conditions", Some(format!("kubectl describe {} {name}", class.kind.to_ascii_lowercase()))).into()

@@ -54,5 +54,6 @@ fn check(case: &Case) -> Opinion {
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field(field))
     .fix(fix)
     .step(Risk::Inspect, "See the NodePool's conditions", Some(format!("kubectl describe nodepool {name}")))
+    .step(Risk::Mutating, "Correct the NodePool", Some(format!("kubectl edit nodepool {name}")))
     .into()
 }

@@ -46,6 +46,7 @@ fn check(case: &Case) -> Opinion {
     .blaming(blame)
     .fix(fix)
     .step(Risk::Inspect, "See with which role aws-node runs", Some("kubectl get serviceaccount -n kube-system aws-node -o yaml".to_owned()))
+    .step(Risk::Inspect, "See which role the machine has, and what the Node says", Some(format!("kubectl describe node {}", node.name())))
     .into()
 }
 

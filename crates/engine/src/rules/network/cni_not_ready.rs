@@ -6,6 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Node, Pod};
 use crate::rules::Rule;
+use crate::rules::shared::commands;
 use crate::rules::shared::custom_networking::custom_networking;
 use crate::rules::shared::network_plugin::{is_windows, plugin, rank};
 use crate::rules::shared::pull;
@@ -114,7 +115,7 @@ fn with_pod(case: &Case, node: &Node, pod: &Pod, evidence: crate::api::Evidence)
         .fix(match (pull, pod.daemon_set()) {
             (Some(pull), _) => pull.fix,
             (None, Some(vpc_cni::AWS_NODE)) => AWS_NODE_FIX,
-            (None, _) => "Mend the network plugin's pod: its log names the reason.",
+            (None, _) => "Read the log of the network plugin's pod: it names the reason.",
         })
         .step(Risk::Inspect, "Read its log", Some(format!("kubectl logs -n {namespace} {name} --all-containers --tail=50")));
     let finding = match (pod.spec.containers.first(), node.metadata.label("node.kubernetes.io/instance-type")) {
@@ -177,7 +178,7 @@ fn without_pod(case: &Case, node: &Node, set: &DaemonSet, evidence: crate::api::
         ))
         .blaming(blame.field("spec.template.spec.tolerations"))
         .fix("Let the network plugin tolerate every taint (operator: Exists), as its own manifests do.")
-        .step(Risk::Mutating, "Add the toleration", Some(format!("kubectl edit daemonset -n {namespace} {name}"))),
+        .step(Risk::Mutating, "Add the toleration; the DaemonSet's pods restart", Some(commands::tolerate(set, taint))),
         None => Finding::new(Confidence::Likely, format!("{head} DaemonSet {name}, its network plugin, has no pod on it."), evidence)
             .blaming(blame)
             .fix("Find out why the DaemonSet makes no pod there: a quota, an admission policy, its node affinity.")

@@ -90,6 +90,19 @@ fn check(case: &Case) -> Opinion {
         "See the ENIConfigs and the Nodes' zones",
         Some("kubectl get eniconfigs; kubectl get nodes -L topology.kubernetes.io/zone".to_owned()),
     );
+    let finding =
+        finding.step(Risk::Inspect, "See the Node's own labels and annotations", Some(format!("kubectl get node {} -o yaml", node.name())));
+    let finding = match from {
+        Some(_) => finding,
+        None => finding.step(
+            Risk::Mutating,
+            "Let the zone name the ENIConfig; the DaemonSet's pods restart",
+            Some(format!(
+                "kubectl set env -n {namespace} daemonset/{} ENI_CONFIG_LABEL_DEF=topology.kubernetes.io/zone",
+                set.metadata.name
+            )),
+        ),
+    };
     if unread.is_some() {
         finding.unknown("Is there an ENIConfig of the name default?", Input::EniConfigs.command()).into()
     } else {

@@ -6,6 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{Node, Pod};
 use crate::rules::Rule;
+use crate::rules::shared::commands;
 use crate::rules::shared::pull;
 use crate::upstream::vpc_cni;
 
@@ -45,7 +46,11 @@ fn check(case: &Case) -> Opinion {
         Evidence::new(format!("Pod/{name}"), "status.containerStatuses", format!("{container}: {why}"), BECAUSE),
     )
     .blaming(Blame::object("apps/v1", "DaemonSet", KUBE_PROXY).namespace(namespace))
-    .fix(pull.map_or("Mend kube-proxy first (its image and version fit the cluster's); the network plugin follows by itself.", |p| p.fix))
+    .fix(
+        pull.map_or("Get kube-proxy running first, with an image of the cluster's version; the network plugin follows by itself.", |p| {
+            p.fix
+        }),
+    )
     .step(Risk::Inspect, "See why it fails", Some(format!("kubectl describe pod -n {namespace} {name}")))
     .into()
 }
@@ -77,5 +82,6 @@ fn without_pod(case: &Case, node: &Node) -> Opinion {
     .with(Evidence::new(format!("Pod/{}", pod.metadata.name), "status.phase", pod.status.phase.clone(), BECAUSE))
     .blaming(Blame::object("apps/v1", "DaemonSet", KUBE_PROXY).namespace(namespace).field("spec.template.spec.tolerations"))
     .fix("Let kube-proxy tolerate every taint (operator: Exists), as its own manifests do.")
+    .step(Risk::Mutating, "Add the toleration; the DaemonSet's pods restart", Some(commands::tolerate(set, taint)))
     .into()
 }

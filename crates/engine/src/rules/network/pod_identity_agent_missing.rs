@@ -6,6 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
+use crate::rules::shared::commands;
 use crate::upstream::credentials::Credentials;
 use crate::upstream::vpc_cni;
 
@@ -45,7 +46,7 @@ fn check(case: &Case) -> Opinion {
                 overdue,
                 format!("its pod {} fails there ({trouble})", agent.metadata.name),
                 blame,
-                "Mend the agent's pod; the VPC CNI follows.",
+                "Get the agent's pod running on the Node; the VPC CNI follows.",
             )
         }
         (None, Some(_), Some(taint)) => (
@@ -65,7 +66,8 @@ fn check(case: &Case) -> Opinion {
             "Install the add-on eks-pod-identity-agent before the Nodes (Terraform: before_compute = true), or give aws-node its role by IRSA.",
         ),
     };
-    Finding::new(
+    let tolerate = set.zip(refused).filter(|_| agent.is_none()).map(|(set, taint)| commands::tolerate(set, taint));
+    let finding = Finding::new(
         confidence,
         format!(
             "Node {} has been NotReady since {}: the VPC CNI gets its permissions from the Pod Identity agent, and {why}.",
@@ -85,6 +87,9 @@ fn check(case: &Case) -> Opinion {
         Risk::Inspect,
         "See the agent",
         Some(format!("kubectl get daemonset,pods -n kube-system -o wide -l app.kubernetes.io/name={AGENT}")),
-    )
-    .into()
+    );
+    match tolerate {
+        Some(command) => finding.step(Risk::Mutating, "Add the toleration; the DaemonSet's pods restart", Some(command)).into(),
+        None => finding.into(),
+    }
 }

@@ -61,5 +61,6 @@ fn check(case: &Case) -> Opinion {
         "See which pods wait for it",
         Some("kubectl get events -A --field-selector reason=FailedCreatePodSandBox".to_owned()),
     )
+    .step(Risk::Inspect, "See what waits on the Node", Some(format!("kubectl describe node {}", node.name())))
     .into()
 }

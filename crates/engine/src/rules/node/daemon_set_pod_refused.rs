@@ -44,7 +44,7 @@ fn check(case: &Case) -> Opinion {
     } else if said.contains("webhook") {
         "Leave the DaemonSet's namespace out of the webhook, or get its service running: where it only runs on Nodes that wait for it, nothing ever starts."
     } else {
-        "Mend what the message names."
+        "Let the admission that the message names admit the DaemonSet's pods."
     };
     Finding::new(
         Confidence::Certain,

@@ -1,6 +1,6 @@
 //! The kubelet itself says why its Node is not Ready, and it is not the network.
 
-use crate::api::{Blame, Confidence, Evidence, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::Node;
@@ -75,7 +75,9 @@ fn check(case: &Case) -> Opinion {
         Evidence::new(format!("Node/{}", node.name()), format!(r#"status.conditions[?(@.type=="{type_}")]"#), "True", *what)
     }))
     .blaming(Blame::object("v1", "Node", node.name()))
-    .fix(report.map_or("Mend what the kubelet names.", |(.., fix)| fix));
+    .fix(report.map_or("Look at the instance for what the kubelet names; replace it if that does not pass.", |(.., fix)| fix))
+    .step(Risk::Inspect, "See the Node's conditions and events", Some(format!("kubectl describe node {}", node.name())));
+    let finding = repair::or_replace(case, finding);
     repair::who_replaces(case, ask_the_instance(case, finding)).into()
 }
 

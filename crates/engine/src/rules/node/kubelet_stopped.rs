@@ -77,7 +77,9 @@ fn check(case: &Case) -> Opinion {
         None if orphan => finding.fix("Find out whether an instance of that private DNS name still runs. Delete the Node where none does."),
         None => finding.fix("Look at the instance: out of memory, disk or network are the usual reasons. Replace it if it does not come back."),
     };
-    repair::who_replaces(case, ask_the_instance(case, finding)).into()
+    let finding =
+        finding.step(Risk::Inspect, "See the Node's conditions and events", Some(format!("kubectl describe node {}", node.name())));
+    repair::who_replaces(case, ask_the_instance(case, repair::or_replace(case, finding))).into()
 }
 
 fn without_provider_id(name: &str, finding: Finding) -> Finding {

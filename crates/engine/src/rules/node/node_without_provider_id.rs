@@ -67,6 +67,7 @@ fn check(case: &Case) -> Opinion {
     .blaming(Blame::object("v1", "Node", name).field("spec.providerID"))
     .fix("Let the Node's name be the instance's private DNS name (DHCP options, hostname override), so that the cloud controller finds the instance.")
     .step(Risk::Inspect, "Compare the Node's name with the instance's private DNS name", instance.map(|id| format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].PrivateDnsName'")));
+    finding = finding.step(Risk::Inspect, "See the Node's name and addresses", Some(format!("kubectl get node {name} -o yaml")));
     if node.taint(UNINITIALIZED_TAINT).is_some() {
         finding =
             finding.with(Evidence::new(object, "spec.taints", UNINITIALIZED_TAINT, "the cloud controller has not initialized this Node"));

@@ -6,6 +6,7 @@ use crate::case::{Case, timestamp};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Node, NodeClaim, Pod};
 use crate::rules::Rule;
+use crate::rules::shared::commands;
 use crate::upstream::karpenter;
 use chrono::TimeDelta;
 
@@ -13,7 +14,7 @@ pub static RULE: Rule = Rule {
     cause: "TerminationStuck",
     summary: "The NodeClaim was deleted, nothing evicts pods any more, and yet the machine does not go",
     stages: &[Stage::Terminate],
-    reads: &[Input::Nodes, Input::Events, Input::Pods],
+    reads: &[Input::Nodes, Input::Events, Input::Pods, Input::Deployments],
     lint: false,
     versions: "all; Karpenter 1.6 and later say Drained and VolumesDetached",
     page: include_str!("../../../pages/TerminationStuck.md"),
@@ -31,7 +32,7 @@ fn check(case: &Case) -> Opinion {
     let found = match case.node {
         // Source: core pkg/controllers/node/termination/controller.go `reconcile`, nodeclaim/lifecycle/controller.go `finalize` (v1.14.3).
         _ if claim.is_true("InstanceTerminating") => {
-            Some(instance(claim, "Karpenter has asked EC2 to terminate it, and EC2 still shows it"))
+            Some(instance(case, claim, "Karpenter has asked EC2 to terminate it, and EC2 still shows it"))
         }
         Some(node) => foreign_finalizer(claim, node)
             .or_else(|| volumes(case, claim, condition("VolumesDetached")?))
@@ -39,11 +40,11 @@ fn check(case: &Case) -> Opinion {
             .or_else(|| {
                 let past = condition("VolumesDetached").is_some_and(|c| c.is_true() || c.is_false());
                 (claim.is_true("Drained") && past)
-                    .then(|| instance(claim, "the Node is drained, and Karpenter has not got the instance terminated"))
+                    .then(|| instance(case, claim, "the Node is drained, and Karpenter has not got the instance terminated"))
             }),
         // A claim that still says "Draining" has a Node that was not given.
         None if case.cluster.missing(Input::Nodes).is_none() && condition("Drained").is_none_or(Condition::is_true) => {
-            Some(instance(claim, "its Node is gone, and Karpenter has not got the instance terminated"))
+            Some(instance(case, claim, "its Node is gone, and Karpenter has not got the instance terminated"))
         }
         None => None,
     };
@@ -55,7 +56,7 @@ fn head(claim: &NodeClaim) -> String {
     format!("NodeClaim {} was deleted{deleted} and does not go", claim.name())
 }
 
-fn instance(claim: &NodeClaim, why: &str) -> Finding {
+fn instance(case: &Case, claim: &NodeClaim, why: &str) -> Finding {
     let id = claim.instance_id().unwrap_or("INSTANCE");
     let state = |type_: &str| claim.condition(type_).map_or_else(|| "absent".to_owned(), Condition::shown);
     Finding::new(
@@ -70,7 +71,7 @@ fn instance(claim: &NodeClaim, why: &str) -> Finding {
     )
     .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", claim.name()).field("status.conditions"))
     .fix("See why EC2 keeps the instance: ec2:TerminateInstances denied to Karpenter (policy, permission boundary, SCP), termination protection, or an instance that hangs in shutting-down.")
-    .step(Risk::Inspect, "See what Karpenter logs", Some(format!("kubectl logs -A -l app.kubernetes.io/name=karpenter --tail=-1 | grep {}", claim.name())))
+    .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {}", commands::karpenter_log(case), claim.name())))
     .ask_aws("What state is the instance in?", format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].[State,StateReason]'"))
 }
 
@@ -92,7 +93,17 @@ fn foreign_finalizer(claim: &NodeClaim, node: &Node) -> Option<Finding> {
         )
         .blaming(Blame::object("v1", "Node", node.name()).field("metadata.finalizers"))
         .fix("See whose finalizer it is, and why it does not remove it: a controller that was uninstalled never will.")
-        .step(Risk::Inspect, "See the Node", Some(format!("kubectl get node {} -o yaml", node.name()))),
+        .step(Risk::Inspect, "See the Node", Some(format!("kubectl get node {} -o yaml", node.name())))
+        .step(
+            Risk::Destructive,
+            format!("Take the finalizer off where nobody is left to do it; what {other} guards is then skipped"),
+            held.iter().position(|f| f == other).map(|at| {
+                format!(
+                    "kubectl patch node {} --type=json -p '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{at}\"}}]'",
+                    node.name()
+                )
+            }),
+        ),
     )
 }
 

@@ -80,7 +80,7 @@ const ERRORS: &[LaunchError] = &[
         ],
         FaultIn::Account,
         "Karpenter itself has no valid AWS credentials",
-        "Mend the trust of Karpenter's own role: the role ARN on its ServiceAccount with the cluster's OIDC provider (IRSA), or its Pod Identity association.",
+        "Correct the trust of Karpenter's own role: the role ARN on its ServiceAccount with the cluster's OIDC provider (IRSA), or its Pod Identity association.",
     )
     .see("kubectl get serviceaccounts -A -l app.kubernetes.io/name=karpenter -o yaml"),
     LaunchError::new(

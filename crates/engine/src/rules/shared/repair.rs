@@ -1,6 +1,6 @@
 //! Who replaces a machine that is broken, and why nobody does.
 
-use crate::api::Evidence;
+use crate::api::{Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
 
@@ -29,6 +29,18 @@ pub fn who_replaces(case: &Case, finding: Finding) -> Finding {
             "NodeRepair=true",
             "Karpenter replaces a Node that stays unhealthy for 30 minutes (10 for accelerators), unless more than 20 % of its NodePool are",
         )),
+        None => finding,
+    }
+}
+
+/// The step that replaces the machine; a machine without NodeClaim is its node group's to replace.
+pub(crate) fn or_replace(case: &Case, finding: Finding) -> Finding {
+    match case.claim {
+        Some(claim) => finding.step(
+            Risk::Destructive,
+            "Replace the machine; its pods are drained first",
+            Some(format!("kubectl delete nodeclaim {}", claim.name())),
+        ),
         None => finding,
     }
 }

@@ -1,10 +1,11 @@
 //! Startup taints that are left, and why whoever removes them has not.
 
-use crate::api::{Blame, Confidence};
+use crate::api::{Blame, Confidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::objects::input::Input;
 use crate::objects::{Pod, Taint};
+use crate::rules::shared::commands;
 use crate::rules::shared::taint_writer::naming_last_taint_writer;
 use crate::upstream::startup_taint;
 
@@ -77,4 +78,21 @@ pub(crate) fn ask_remover(case: &Case, finding: Finding, owner: &startup_taint::
     let (Some((fix, command)), Some(node), true) = (owner.ready, case.node, well) else { return finding };
     let remover = owner.remover.unwrap_or(owner.name);
     naming_last_taint_writer(finding.fix(fix), node).unknown(format!("Does {remover} run, and what does it say of this Node?"), command)
+}
+
+/// The step that goes with why the owner's pod does not do its work there.
+pub(crate) fn step_for(case: &Case, finding: Finding, owner: &startup_taint::TaintOwner) -> Finding {
+    if let Some(pod) = pod_of(case, owner) {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
+        let command = format!("kubectl describe pod -n {namespace} {}", pod.metadata.name);
+        return finding.step(Risk::Inspect, "See what the pod says", Some(command));
+    }
+    let Some(set) = case.cluster.daemon_sets().find(|d| owner.is(&d.metadata.name)) else { return finding };
+    let taints = case.node.into_iter().flat_map(|node| &node.spec.taints);
+    if let Some(taint) = taints.into_iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t)) {
+        return finding.step(Risk::Mutating, "Add the toleration; the DaemonSet's pods restart", Some(commands::tolerate(set, taint)));
+    }
+    let namespace = set.metadata.namespace.as_deref().unwrap_or("default");
+    let command = format!("kubectl describe daemonset -n {namespace} {}", set.metadata.name);
+    finding.step(Risk::Inspect, "See why the DaemonSet has no pod there", Some(command))
 }

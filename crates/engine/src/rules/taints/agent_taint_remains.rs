@@ -6,7 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{NodeClaim, Taint};
 use crate::rules::Rule;
-use crate::rules::shared::startup_taints::{ask_remover, explain};
+use crate::rules::shared::startup_taints::{ask_remover, explain, step_for};
 use crate::upstream::startup_taint;
 
 pub static RULE: Rule = Rule {
@@ -45,7 +45,8 @@ fn check(case: &Case) -> Opinion {
         taint.to_string(),
         format!("{} sets this taint for as long as it is not ready on the Node", owner.name),
     );
-    let mut finding = ask_remover(case, Finding::new(confidence, summary, evidence).blaming(blame).fix(owner.fix), owner);
+    let finding = ask_remover(case, Finding::new(confidence, summary, evidence).blaming(blame).fix(owner.fix), owner);
+    let mut finding = step_for(case, finding, owner);
     if !declared {
         let field = "spec.template.spec.startupTaints";
         finding = finding
@@ -60,5 +61,11 @@ fn check(case: &Case) -> Opinion {
             finding = finding.blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field(field));
         }
     }
-    finding.step(Risk::LowRisk, "Free this Node now", Some(format!("kubectl taint node {name} {}:{}-", taint.key, taint.effect))).into()
+    finding
+        .step(
+            Risk::Mutating,
+            "Free this Node now: pods come although the agent may not be ready for them",
+            Some(format!("kubectl taint node {name} {}:{}-", taint.key, taint.effect)),
+        )
+        .into()
 }

@@ -6,7 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{NodeClaim, Pod, Taint};
 use crate::rules::Rule;
-use crate::rules::shared::startup_taints::{ask_remover, explain, pod_of, staying};
+use crate::rules::shared::startup_taints::{ask_remover, explain, pod_of, staying, step_for};
 use crate::upstream::startup_taint;
 
 pub static RULE: Rule = Rule {
@@ -72,8 +72,8 @@ fn unowned(case: &Case, claim: &NodeClaim, taint: &Taint) -> Finding {
         Some(format!("kubectl edit nodepool {pool}")),
     )
     .step(
-        Risk::LowRisk,
-        "Free this Node now",
+        Risk::Mutating,
+        "Free this Node now, where it is certain that the taint guards nothing",
         Some(format!("kubectl taint node {} {}:{}-", claim.status.node_name, taint.key, taint.effect)),
     )
 }
@@ -91,6 +91,11 @@ fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::T
     );
     let pods = || format!("kubectl get pods -A -o wide --field-selector spec.nodeName={node}");
     let finding = Finding::new(confidence, summary, evidence).blaming(blame).fix(owner.fix);
+    let finding = if owner.otherwise.is_some() {
+        finding.step(Risk::Inspect, "See the Node's taints and conditions", Some(format!("kubectl describe node {node}")))
+    } else {
+        finding
+    };
     if owner.otherwise.is_some() && !owner.has_rules() {
         return finding;
     }
@@ -102,7 +107,11 @@ fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::T
                 "kubectl get nodereadinessrules -o yaml".to_owned(),
             );
     }
-    let finding = ask_remover(case, finding, owner).step(Risk::Inspect, format!("See what {} does on the Node", owner.name), Some(pods()));
+    let finding = step_for(case, ask_remover(case, finding, owner), owner).step(
+        Risk::Inspect,
+        format!("See what {} does on the Node", owner.name),
+        Some(pods()),
+    );
     let finding = match case.class() {
         Some(class) if metadata_out_of_reach(case, owner) => finding.unknown(
             format!(

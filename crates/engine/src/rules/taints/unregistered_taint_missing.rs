@@ -75,5 +75,12 @@ fn check(case: &Case) -> Opinion {
                 "kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies -o yaml",
             ),
     };
-    finding.step(Risk::Mutating, "Upgrade Karpenter to 1.0.9, 1.1.4, 1.2.2, 1.3.0 or later", None).into()
+    finding
+        .step(
+            Risk::Destructive,
+            "Then replace the machine: Karpenter does not look at it again",
+            Some(format!("kubectl delete nodeclaim {claim}")),
+        )
+        .step(Risk::Mutating, "Upgrade Karpenter to 1.0.9, 1.1.4, 1.2.2, 1.3.0 or later", None)
+        .into()
 }

@@ -45,7 +45,7 @@ fn check(case: &Case) -> Opinion {
         ),
     )
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, defect.span))
-    .fix("Correct userData at this place.")
+    .fix(format!("Correct line {} of userData in {} {name}.", place.line, class.kind))
     .step(Risk::Mutating, "Correct it; new machines are then right", Some(format!("kubectl edit ec2nodeclass {name}")));
     if confidence == Confidence::Certain { finding.into() } else { ask_the_instance(case, finding).into() }
 }

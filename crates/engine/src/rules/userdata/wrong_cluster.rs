@@ -103,6 +103,7 @@ fn by_settings(case: &Case, deployment: &str, name: Option<&str>, endpoint: Opti
     .with(Evidence::new(witness, if witness == "Nodes" { "metadata.labels['alpha.eksctl.io/cluster-name']" } else { "spec.template.spec.containers[0].env" }, theirs, "this is the cluster that they are in"))
     .blaming(Blame::object("apps/v1", "Deployment", deployment).namespace(namespace).field(format!("env {setting}")))
     .fix("Set settings.clusterName and settings.clusterEndpoint of Karpenter's chart to this cluster's; an empty endpoint is looked up.")
-    .step(Risk::Inspect, "See this cluster's endpoint", Some("kubectl cluster-info".to_owned()));
+    .step(Risk::Inspect, "See this cluster's endpoint", Some("kubectl cluster-info".to_owned()))
+    .step(Risk::Mutating, "Set it; the chart's values must say the same, or the next release undoes it", Some(format!("kubectl set env -n {namespace} deployment/{deployment} {setting}={theirs}")));
     Some(finding)
 }

@@ -1,0 +1,54 @@
+//! Commands and snippets that several fixes hold, with the real names in them.
+
+use crate::case::Case;
+use crate::objects::{DaemonSet, NodeClass, Taint};
+use serde_json::json;
+
+/// Lets a DaemonSet tolerate one taint. `add` at `-` only works on a list that is there.
+pub(crate) fn tolerate(set: &DaemonSet, taint: &Taint) -> String {
+    let toleration = json!({"key": taint.key.as_str(), "operator": "Exists", "effect": taint.effect.as_str()});
+    let list = "/spec/template/spec/tolerations";
+    let patch = if set.spec.template.spec.tolerations.is_empty() {
+        json!([{"op": "add", "path": list, "value": [toleration]}])
+    } else {
+        json!([{"op": "add", "path": format!("{list}/-"), "value": toleration}])
+    };
+    let namespace = set.metadata.namespace.as_deref().unwrap_or("default");
+    format!("kubectl patch daemonset -n {namespace} {} --type=json -p '{patch}'", set.metadata.name)
+}
+
+/// Has new machines of the class start with this image, and with no other.
+pub(crate) fn pin(class: &NodeClass, image: &str) -> String {
+    let patch = json!({"spec": {"amiSelectorTerms": [{"id": image}]}});
+    format!("kubectl patch {} {} --type=merge -p '{patch}'", class.kind.to_ascii_lowercase(), class.name())
+}
+
+pub(crate) fn edit(class: &NodeClass) -> String {
+    format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())
+}
+
+/// `kubectl logs` knows no --all-namespaces.
+pub(crate) fn karpenter_log(case: &Case) -> String {
+    let namespace = case.karpenter().and_then(|k| k.deployment.split_once('/')).map_or("KARPENTER_NAMESPACE", |(namespace, _)| namespace);
+    format!("kubectl logs -n {namespace} -l app.kubernetes.io/name=karpenter --tail=-1")
+}
+
+/// The entry that makes nodes of the role's machines, in one line that YAML takes as it is.
+pub(crate) fn map_role(arn: &str) -> String {
+    format!(
+        "- {{rolearn: \"{arn}\", username: \"system:node:{{{{EC2PrivateDNSName}}}}\", groups: [\"system:bootstrappers\", \"system:nodes\"]}}"
+    )
+}
+
+pub(crate) const EDIT_AWS_AUTH: &str = "kubectl edit configmap -n kube-system aws-auth";
+
+/// The role's ARN as the authenticator compares it, with the account of another ARN.
+pub(crate) fn role_arn(role: &str, like: Option<&str>) -> String {
+    let parts: Vec<&str> = like.into_iter().flat_map(|arn| arn.trim().split(':')).collect();
+    match parts.as_slice() {
+        ["arn", partition, "iam" | "sts", _, account, ..] if account.len() == 12 && account.bytes().all(|b| b.is_ascii_digit()) => {
+            format!("arn:{partition}:iam::{account}:role/{role}")
+        }
+        _ => format!("arn:aws:iam::ACCOUNT:role/{role}"),
+    }
+}

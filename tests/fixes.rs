@@ -1,0 +1,289 @@
+//! The fix of every verdict, over every page's examples and every case: it names what to change, and its commands can be run.
+
+use chrono::{DateTime, Utc};
+use engine::api::{NodeDiagnosis, Risk};
+use engine::case::stage::Thresholds;
+use engine::cluster_state::ClusterState;
+use engine::diagnose::diagnose;
+use engine::rules;
+use nodewhy::ingest::dump::{self, Summary, load_from};
+use std::collections::BTreeSet;
+use testkit::objects::{case_folders, examples, over_cluster};
+
+/// Every page's examples and every case, each with its time.
+fn clusters() -> impl Iterator<Item = (String, ClusterState, DateTime<Utc>)> {
+    let pages = rules::ALL.iter().map(|r| (r.cause, r.page)).chain([(rules::unknown::CAUSE, rules::unknown::PAGE)]);
+    let of_pages = pages.flat_map(|(cause, page)| examples(page).into_iter().map(move |e| (cause, e))).map(|(cause, example)| {
+        let mut state = ClusterState::default();
+        for object in over_cluster(&example.objects) {
+            load_from("page", object.to_string().as_bytes(), &mut state, &mut Summary::default());
+        }
+        (format!("{cause}.md:{}", example.line), state, "2026-01-15T12:00:00Z".parse().expect("a time"))
+    });
+    let of_cases = case_folders().into_iter().map(|folder| {
+        let expect = std::fs::read_to_string(folder.join("expect.json")).expect("expect.json");
+        let expect: serde_json::Value = serde_json::from_str(&expect).expect("an expectation");
+        let mut state = ClusterState::default();
+        dump::load(&[folder.join("cluster.yaml")], &mut state);
+        let name = folder.file_name().unwrap_or_default().display().to_string();
+        (name, state, expect["now"].as_str().and_then(|now| now.parse().ok()).expect("a time"))
+    });
+    of_pages.chain(of_cases)
+}
+
+fn verdicts() -> Vec<(String, NodeDiagnosis)> {
+    let of = |(whence, state, now): (String, ClusterState, DateTime<Utc>)| {
+        diagnose(&state, now, &Thresholds::default()).into_iter().map(move |d| (whence.clone(), d)).collect::<Vec<_>>()
+    };
+    clusters().flat_map(of).collect()
+}
+
+/// What a verdict is about: the blamed object, the machine, its instance and its pool, and what it has seen.
+fn names(diagnosis: &NodeDiagnosis) -> BTreeSet<String> {
+    let (spec, status) = (&diagnosis.spec, diagnosis.status.as_ref().expect("a status"));
+    let machine = spec.node_claim.iter().chain(&spec.node).map(|r| r.name.clone());
+    let class = spec.node_pool.iter().chain(&spec.node_class).map(|r| r.name.clone());
+    let blamed = status.blame.iter().map(|b| b.name.clone());
+    let seen = status.evidence.iter().filter_map(|e| Some(e.object.rsplit(['/', ' ']).next()?.to_owned()));
+    let told = status.summary.split(' ').filter(|word| word.contains('-')).map(|word| word.trim_end_matches([',', '.', ':']).to_owned());
+    let all = machine.chain(class).chain(blamed).chain(seen).chain(told).chain([spec.subject.name.clone()]);
+    all.filter(|name| !name.is_empty()).collect()
+}
+
+#[test]
+fn every_fix_says_what_to_change() {
+    let mut faults = BTreeSet::new();
+    for (whence, diagnosis) in verdicts() {
+        let status = diagnosis.status.as_ref().expect("a status");
+        let mut fault = |what: &str| faults.insert(format!("{whence} {}: {what}", status.cause));
+        let Some(fix) = status.fix.as_ref().filter(|fix| !fix.summary.is_empty()) else {
+            fault("no fix");
+            continue;
+        };
+        for text in fix.steps.iter().map(|s| s.text.to_string()).chain([fix.summary.to_string()]) {
+            if text.starts_with("Mend ") || text.ends_with("mend it.") {
+                fault(&format!("no advice: {text}"));
+            }
+        }
+        let commands: Vec<&String> = fix.steps.iter().filter_map(|s| s.command.as_ref()).collect();
+        let names = names(&diagnosis);
+        // Without a cause there is nothing to change yet: evidence is to be kept.
+        let is_open = status.cause == rules::unknown::CAUSE;
+        let instance = |c: &str| c.split([' ', '=']).any(|word| word.starts_with("i-"));
+        if !is_open && !commands.iter().any(|c| instance(c) || names.iter().any(|name| c.contains(name.as_str()))) {
+            fault(&format!("no command names {names:?}: {commands:?}"));
+        }
+    }
+    assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.into_iter().collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn whoever_does_not_run_deletes_nothing() {
+    for (whence, diagnosis) in verdicts() {
+        let status = diagnosis.status.expect("a status");
+        assert!(status.cause != "KarpenterNotRunning" || status.terminates_at.is_none(), "{whence} announces a deletion");
+    }
+}
+
+/// The words of each command of a line, as a shell splits it: `None` where a quote is left open.
+fn split(line: &str) -> Option<Vec<Vec<String>>> {
+    let (mut commands, mut words, mut word) = (Vec::new(), Vec::new(), None::<String>);
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match chars.next()? {
+                        '\'' => break,
+                        quoted => word.push(quoted),
+                    }
+                }
+            }
+            '"' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match chars.next()? {
+                        '"' => break,
+                        // A shell would run or expand these.
+                        '$' | '`' => return None,
+                        '\\' => word.push(chars.next()?),
+                        quoted => word.push(quoted),
+                    }
+                }
+            }
+            '\\' => word.get_or_insert_default().push(chars.next()?),
+            '$' | '`' | '<' | '(' | ')' | '{' | '}' | '*' => return None,
+            ' ' => words.extend(word.take()),
+            ';' | '|' | '&' => {
+                words.extend(word.take());
+                commands.push(std::mem::take(&mut words));
+                chars.next_if_eq(&c);
+            }
+            '>' => words.extend(word.take().into_iter().chain([">".to_owned()])),
+            other => word.get_or_insert_default().push(other),
+        }
+    }
+    words.extend(word);
+    commands.push(words);
+    commands.iter().all(|words| !words.is_empty()).then_some(commands)
+}
+
+/// Verbs and the flags that fixes use of each. Source: kubectl v1.36.3, `kubectl VERB --help`.
+const KUBECTL: &[(&str, &[&str])] = &[
+    ("get", &["-A", "-n", "-o", "-l", "-L", "--field-selector", "--show-managed-fields"]),
+    ("describe", &["-n", "-l"]),
+    ("logs", &["-n", "-l", "-c", "--tail", "--previous", "--all-containers"]),
+    ("edit", &["-n"]),
+    ("patch", &["-n", "--type", "-p"]),
+    ("delete", &["-n", "-l", "--field-selector", "--force", "--grace-period"]),
+    ("taint", &[]),
+    ("cordon", &[]),
+    ("drain", &["--ignore-daemonsets", "--delete-emptydir-data"]),
+    ("scale", &["-n", "--replicas"]),
+    ("set", &["-n"]),
+    ("create", &["-f", "-o"]),
+    ("auth", &["--as", "--as-group"]),
+    ("cluster-info", &[]),
+];
+
+/// Resources as fixes write them, of Kubernetes and of what it is extended by here.
+const RESOURCES: &[&str] = &[
+    "node",
+    "nodes",
+    "nodeclaim",
+    "nodeclaims",
+    "nodepool",
+    "nodepools",
+    "ec2nodeclass",
+    "ec2nodeclasses",
+    "nodeclass",
+    "configmap",
+    "pod",
+    "pods",
+    "daemonset",
+    "daemonsets",
+    "deployment",
+    "deployments",
+    "event",
+    "events",
+    "csr",
+    "serviceaccount",
+    "serviceaccounts",
+    "eniconfig",
+    "eniconfigs",
+    "lease",
+    "resourceslices",
+    "resourcequotas",
+    "volumeattachment",
+    "volumeattachments",
+    "validatingwebhookconfigurations",
+    "mutatingwebhookconfigurations",
+    "validatingadmissionpolicies",
+    "mutatingadmissionpolicies",
+    "nodereadinessrules",
+];
+
+/// Calls and their options. Source: botocore 1.44.5 service models.
+const AWS: &[(&str, &str, &[&str])] = &[
+    ("ec2", "describe-instances", &["--instance-ids", "--filters"]),
+    ("ec2", "describe-images", &["--image-ids", "--include-deprecated", "--include-disabled"]),
+    ("ec2", "describe-subnets", &["--filters"]),
+    ("ec2", "describe-route-tables", &["--filters"]),
+    ("ec2", "describe-security-groups", &["--filters"]),
+    ("ec2", "describe-security-group-rules", &["--filters"]),
+    ("ec2", "get-console-output", &["--instance-id", "--latest"]),
+    ("eks", "list-access-entries", &["--cluster-name"]),
+    ("eks", "create-access-entry", &["--cluster-name", "--principal-arn", "--type"]),
+    ("eks", "delete-access-entry", &["--cluster-name", "--principal-arn"]),
+    ("eks", "update-cluster-config", &["--name", "--logging"]),
+    ("logs", "filter-log-events", &["--log-group-name", "--log-stream-name-prefix", "--filter-pattern"]),
+    ("ssm", "start-automation-execution", &["--document-name", "--parameters"]),
+    ("cloudtrail", "lookup-events", &["--lookup-attributes"]),
+    ("kms", "describe-key", &["--key-id"]),
+    ("kms", "get-key-policy", &["--key-id", "--policy-name"]),
+    ("iam", "get-role", &["--role-name"]),
+    ("service-quotas", "list-service-quotas", &["--service-code"]),
+    ("sts", "get-caller-identity", &[]),
+    ("sts", "decode-authorization-message", &["--encoded-message"]),
+];
+
+/// Options that every call of aws has.
+const OF_EVERY_CALL: &[&str] = &["--query", "--output"];
+
+fn unknown_flag<'w>(words: &'w [String], known: &[&str]) -> Option<&'w str> {
+    let flags = words.iter().filter(|w| w.starts_with('-') && w.len() > 1).map(|w| w.split('=').next().unwrap_or(w));
+    flags.into_iter().find(|flag| !known.contains(flag))
+}
+
+/// Why one command cannot be run.
+fn refused(words: &[String]) -> Option<String> {
+    let rest = |n: usize| words.get(n..).unwrap_or_default();
+    match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["kubectl", verb, ..] => {
+            let Some((_, flags)) = KUBECTL.iter().find(|(known, _)| known == verb) else { return Some(format!("no verb {verb}")) };
+            if let Some(flag) = unknown_flag(rest(2), flags) {
+                return Some(format!("kubectl {verb} knows no {flag}"));
+            }
+            if let Some(patch) = words.iter().position(|w| w == "-p").and_then(|at| words.get(at + 1))
+                && let Err(error) = serde_json::from_str::<serde_json::Value>(patch)
+            {
+                return Some(format!("the patch is no JSON: {error}"));
+            }
+            let of_resources = ["get", "describe", "edit", "patch", "delete", "scale"].contains(verb);
+            let kinds = words.get(2).filter(|_| of_resources)?.split('/').next()?;
+            kinds.split(',').find(|kind| !RESOURCES.contains(kind)).map(|kind| format!("no resource {kind}"))
+        }
+        ["aws", service, call, ..] => {
+            let Some((.., options)) = AWS.iter().find(|(s, c, _)| (s, c) == (service, call)) else {
+                return Some(format!("no call {service} {call}"));
+            };
+            unknown_flag(rest(3), &[*options, OF_EVERY_CALL].concat()).map(|option| format!("aws {service} {call} knows no {option}"))
+        }
+        ["grep", ..] | ["nodewhy", "collect", ..] => None,
+        _ => Some(format!("no program: {words:?}")),
+    }
+}
+
+#[test]
+fn every_command_can_be_run() {
+    let mut faults = BTreeSet::new();
+    for (whence, diagnosis) in verdicts() {
+        let status = diagnosis.status.expect("a status");
+        let of_steps = status.fix.iter().flat_map(|fix| &fix.steps).filter_map(|step| step.command.clone());
+        for command in of_steps.chain(status.unknowns.iter().map(|u| u.command.to_string())) {
+            let Some(parts) = split(&command) else {
+                faults.insert(format!("{whence}: a shell reads more in it than words: {command}"));
+                continue;
+            };
+            for why in parts.iter().filter_map(|words| refused(words)) {
+                faults.insert(format!("{whence}: {why}: {command}"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.into_iter().collect::<Vec<_>>().join("\n"));
+}
+
+/// What a command can do, by its verb; the risk that a step names is no less.
+fn least_risk(command: &str) -> Risk {
+    let words: Vec<&str> = command.split(' ').take(3).collect();
+    match words.as_slice() {
+        ["kubectl", "delete", "node" | "nodeclaim"] | ["kubectl", "drain", _] => Risk::Destructive,
+        ["kubectl", "edit" | "patch" | "scale" | "set", _] | ["aws", "eks", "create-access-entry" | "delete-access-entry"] => {
+            Risk::Mutating
+        }
+        ["kubectl", "taint" | "cordon" | "delete", _] => Risk::LowRisk,
+        _ => Risk::Inspect,
+    }
+}
+
+#[test]
+fn no_step_is_called_safer_than_its_command() {
+    let rank = |risk: Risk| [Risk::Inspect, Risk::LowRisk, Risk::Mutating, Risk::Destructive].iter().position(|r| *r == risk);
+    for (whence, diagnosis) in verdicts() {
+        for step in diagnosis.status.into_iter().filter_map(|s| s.fix).flat_map(|fix| fix.steps) {
+            let Some(command) = &step.command else { continue };
+            assert!(rank(step.risk) >= rank(least_risk(command)), "{whence}: {command} is called {:?}", step.risk);
+        }
+    }
+}
