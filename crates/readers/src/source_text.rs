@@ -266,6 +266,12 @@ fn url_password(text: &str) -> Option<Span> {
     (start < at).then(|| Span::new(3 + start, 3 + at))
 }
 
+/// One word of a shell, for commands that people paste: the text is a stranger's.
+pub fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || ":._/@-".contains(c);
+    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

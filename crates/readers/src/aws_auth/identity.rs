@@ -1,6 +1,7 @@
 //! The user and groups that aws-auth gives a kubelet, and whether they may create Nodes.
 
 use crate::aws_auth::{NODES_GROUP, RoleMapping};
+use crate::source_text::shell_word;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -62,8 +63,8 @@ impl Identity {
     #[must_use]
     pub fn command(&self) -> String {
         let user = if self.user.is_empty() { ANY } else { &self.user };
-        let groups: Vec<_> = self.groups.iter().map(|group| format!(" --as-group={}", word(group))).collect();
-        format!("kubectl auth can-i create nodes --as={}{}", word(user), groups.concat())
+        let groups: Vec<_> = self.groups.iter().map(|group| format!(" --as-group={}", shell_word(group))).collect();
+        format!("kubectl auth can-i create nodes --as={}{}", shell_word(user), groups.concat())
     }
 }
 
@@ -77,12 +78,6 @@ impl fmt::Display for Identity {
         }
         if self.groups.is_empty() { f.write_str(" without groups") } else { Ok(()) }
     }
-}
-
-/// One word of a shell: the text is a stranger's.
-fn word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || ":._/@-".contains(c);
-    if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::objects::NodeClass;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use readers::source_text;
+use readers::source_text::shell_word;
 use readers::userdata::{Located, same_endpoint};
 
 pub static RULE: Rule = Rule {
@@ -104,6 +105,6 @@ fn by_settings(case: &Case, deployment: &str, name: Option<&str>, endpoint: Opti
     .blaming(Blame::object("apps/v1", "Deployment", deployment).namespace(namespace).field(format!("env {setting}")))
     .fix("Set settings.clusterName and settings.clusterEndpoint of Karpenter's chart to this cluster's; an empty endpoint is looked up.")
     .step(Risk::Inspect, "See this cluster's endpoint", Some("kubectl cluster-info".to_owned()))
-    .step(Risk::Mutating, "Set it; the chart's values must say the same, or the next release undoes it", Some(format!("kubectl set env -n {namespace} deployment/{deployment} {setting}={theirs}")));
+    .step(Risk::Mutating, "Set it; the chart's values must say the same, or the next release undoes it", Some(format!("kubectl set env -n {namespace} deployment/{deployment} {setting}={}", shell_word(theirs))));
     Some(finding)
 }
