@@ -1,6 +1,7 @@
 //! How long 16 KiB of user data takes to read, the largest that EC2 gives to a machine: plain, and made to be slow.
 //!
-//! `cargo bench --bench userdata`. `bash -n`, which only parses, stands beside for comparison; half of its time is starting a process.
+//! `cargo bench --bench userdata`. `bash -n`, which only parses, stands beside for comparison; half of its time is
+//! starting a process.
 
 use divan::Bencher;
 use engine::effective::{ClusterIdentity, Machine, resolve};
@@ -11,8 +12,7 @@ use std::process::{Command, Stdio};
 
 const SIZE: usize = 16 * 1024;
 
-const CALL: &str =
-    "/etc/eks/bootstrap.sh \"$CLUSTER\" --kubelet-extra-args \"--node-labels=team=payments --register-with-taints=a=b:NoSchedule\"\n";
+const CALL: &str = "/etc/eks/bootstrap.sh \"$CLUSTER\" --kubelet-extra-args \"--node-labels=team=payments --register-with-taints=a=b:NoSchedule\"\n";
 
 fn main() {
     divan::main();
@@ -24,7 +24,12 @@ fn filled(head: &str, piece: &str) -> String {
 
 /// Each a shape at which a careless reader takes the square of its length, with the family that reads it the furthest.
 const SHAPES: &[(&str, Family, &str, &str)] = &[
-    ("script", Family::Al2, "#!/bin/bash\nCLUSTER=shop\n", "if [ -e /opt/x ]; then echo \"$CLUSTER: ${HOME}\" >> /var/log/x; fi\n"),
+    (
+        "script",
+        Family::Al2,
+        "#!/bin/bash\nCLUSTER=shop\n",
+        "if [ -e /opt/x ]; then echo \"$CLUSTER: ${HOME}\" >> /var/log/x; fi\n",
+    ),
     ("calls", Family::Al2, "#!/bin/bash\nCLUSTER=shop\n", CALL),
     ("here_documents", Family::Al2, "#!/bin/bash\n", "cat <<E\n"),
     ("doubling_variables", Family::Al2, "#!/bin/bash\nA=xxxxxxxxxxxxxxxx\n", "A=$A$A\n"),
@@ -55,8 +60,14 @@ fn analysed(bencher: Bencher, shape: &str) {
     let Some((_, family, head, piece)) = SHAPES.iter().find(|(name, ..)| *name == shape) else { return };
     let mut class = NodeClass::default();
     class.spec.user_data = Some(filled(head, piece));
-    let machine =
-        Machine { class: &class, family: *family, pool: None, karpenter: None, kubernetes: None, cluster: ClusterIdentity::default() };
+    let machine = Machine {
+        class: &class,
+        family: *family,
+        pool: None,
+        karpenter: None,
+        kubernetes: None,
+        cluster: ClusterIdentity::default(),
+    };
     bencher.bench(|| resolve(divan::black_box(&machine)));
 }
 
@@ -77,7 +88,9 @@ fn text(shape: &str) -> String {
 }
 
 fn parse_with_bash(text: &str) -> bool {
-    let Ok(mut bash) = Command::new("bash").arg("-n").stdin(Stdio::piped()).stderr(Stdio::null()).spawn() else { return false };
+    let Ok(mut bash) = Command::new("bash").arg("-n").stdin(Stdio::piped()).stderr(Stdio::null()).spawn() else {
+        return false;
+    };
     if let Some(mut stdin) = bash.stdin.take() {
         let _ = stdin.write_all(text.as_bytes());
     }

@@ -42,7 +42,8 @@ enum Command {
     /// Find stuck machines and name the root cause, from a dump (-f) or a live cluster
     #[command(after_help = diagnose::EXIT_CODES)]
     Diagnose(diagnose::Diagnose),
-    /// Find in EC2NodeClasses, NodePools, user data and aws-auth what would keep machines from joining, before any is launched
+    /// Find in EC2NodeClasses, NodePools, user data and aws-auth what would keep machines from joining, before any is
+    /// launched
     #[command(after_help = lint::EXIT_CODES)]
     Lint(lint::Lint),
     /// Show what the machines of a node class will really run: user data, Karpenter's part and the image's, merged
@@ -132,7 +133,12 @@ fn fail(error: &dyn std::fmt::Display, code: u8) -> ExitCode {
 }
 
 /// Asks AWS what is open, where the user wants that; gives the answers.
-fn ask_aws(flags: &AwsFlags, state: &mut ClusterState, now: DateTime<Utc>, thresholds: &Thresholds) -> Result<Vec<AwsObservation>, String> {
+fn ask_aws(
+    flags: &AwsFlags,
+    state: &mut ClusterState,
+    now: DateTime<Utc>,
+    thresholds: &Thresholds,
+) -> Result<Vec<AwsObservation>, String> {
     let Some(options) = flags.options() else { return Ok(Vec::new()) };
     let mut aws = aws::Client::new(&options, state).map_err(|error| error.to_string())?;
     let answers = block_on(aws::ask(&mut aws, state, now, thresholds)).map_err(|error| error.to_string())?;

@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use tower_http::timeout::TimeoutBody;
 
-/// A connection that says nothing for so long while an answer is awaited is dead, however open it looks. No watch lasts as long.
+/// A connection that says nothing for so long while an answer is awaited is dead, however open it looks. No watch lasts
+/// as long.
 const SILENCE: Duration = Duration::from_secs(90);
 /// An answer begins within this time; kube itself waits for ever.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -57,7 +58,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Whether the cluster answers; the error says why not, and what to do. While it is silent `waits` is told once what for.
+    /// Whether the cluster answers; the error says why not, and what to do. While it is silent `waits` is told once
+    /// what for.
     pub async fn greet(&self, waits: impl FnOnce(&str)) -> Result<(), Error> {
         let mut answer = pin!(self.client.apiserver_version());
         let mut in_time = timeout(PATIENCE, &mut answer).await;
@@ -74,7 +76,8 @@ impl Connection {
 }
 
 impl ClusterFlags {
-    /// A connection to this cluster on which an answer is waited for so long. Nothing is asked of it yet; its credentials are.
+    /// A connection to this cluster on which an answer is waited for so long. Nothing is asked of it yet; its
+    /// credentials are.
     pub async fn connect(&self, within: Duration) -> Result<Connection, Error> {
         let mut config = self.config().await?;
         config.connect_timeout = Some(within);
@@ -89,8 +92,8 @@ impl ClusterFlags {
         Ok(Connection { client, target })
     }
 
-    /// A client for one who stays: it gives up on an answer that does not come, leaves it to the caller to try again, and tells the
-    /// clock what the API server's says.
+    /// A client for one who stays: it gives up on an answer that does not come, leaves it to the caller to try again,
+    /// and tells the clock what the API server's says.
     pub async fn lasting_client(&self, clock: Arc<Clock>) -> Result<Client, Error> {
         let mut config = self.config().await?;
         // kube's own retries wait for minutes, and meanwhile nobody is told.
@@ -101,10 +104,12 @@ impl ClusterFlags {
             let (client, clock) = (client.clone(), Arc::clone(&clock));
             async move {
                 let asked = Instant::now();
-                let answer =
-                    timeout(ANSWER, client.send(request)).await.map_err(|_| kube::Error::Service("no answer in time".into()))??;
+                let answer = timeout(ANSWER, client.send(request))
+                    .await
+                    .map_err(|_| kube::Error::Service("no answer in time".into()))??;
                 clock.observe(answer.headers(), asked);
-                // Not `read_timeout`: hyper-timeout wakes the thread once more for all that is read, a tenth of what a quiet watch costs.
+                // Not `read_timeout`: hyper-timeout wakes the thread once more for all that is read, a tenth of what a
+                // quiet watch costs.
                 Ok::<_, kube::Error>(answer.map(|body| TimeoutBody::new(SILENCE, body)))
             }
         });
@@ -125,7 +130,6 @@ impl ClusterFlags {
 pub const PAGE: u32 = 500;
 
 /// The kind as kube's client names it.
-#[must_use]
 pub fn resource_of(source: &ApiSource) -> ApiResource {
     let gvk = kube::api::GroupVersionKind::gvk(source.group, source.version, source.kind);
     ApiResource::from_gvk_with_plural(&gvk, source.plural)

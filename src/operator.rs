@@ -1,4 +1,5 @@
-//! `nodewhy run`: the operator. One task owns the state and decides; watches feed it, the publisher writes what it orders.
+//! `nodewhy run`: the operator. One task owns the state and decides; watches feed it, the publisher writes what it
+//! orders.
 
 mod ask_aws;
 mod aws_asker;
@@ -101,7 +102,8 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signals)?;
     let clock = Arc::new(Clock::default());
     let client = options.cluster.lasting_client(Arc::clone(&clock)).await?;
-    let listener = server::bind(options.listen).await.map_err(|error| Error::Listen { address: options.listen, error })?;
+    let listener =
+        server::bind(options.listen).await.map_err(|error| Error::Listen { address: options.listen, error })?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), listen = %options.listen, "nodewhy starts");
 
     let metrics = Arc::new(Metrics::default());
@@ -116,7 +118,8 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
     let (mut candidate, leads) = Candidate::new(client.clone(), election);
     let (changes, changed) = mpsc::channel(CHANGES);
     let remedies = Remedies::start(client.clone(), &identity, leads.clone(), options.remediation, Arc::clone(&metrics));
-    let (tasks, mut publisher) = publish::start(client.clone(), identity, leads.clone(), Arc::clone(&metrics), changes.downgrade());
+    let (tasks, mut publisher) =
+        publish::start(client.clone(), identity, leads.clone(), Arc::clone(&metrics), changes.downgrade());
     let aws = options.aws.clone().map(|aws| ask_aws::AskAws::new(aws, changes.clone()));
     let operator = Operator {
         aws,
@@ -158,9 +161,12 @@ async fn finish(server: JoinHandle<std::io::Result<()>>) {
 fn log(format: LogFormat) {
     use tracing_subscriber::EnvFilter;
     // kube logs each request that fails; we say it once ourselves.
-    let filter =
-        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube_runtime=error,kube_client::client::builder=off"));
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new("info,kube_runtime=error,kube_client::client::builder=off"));
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
     // Somebody else's subscriber, as in a test, stays.
     let _ = match format {
         LogFormat::Text => lines.try_init(),
@@ -197,7 +203,8 @@ impl Operator<'_> {
         let mut counted = None;
         let mut alarm = pin!(tokio::time::sleep(Duration::ZERO));
         loop {
-            // One that rings in vain is cheaper than one that is set anew for each change: that wakes the thread which waits for events.
+            // One that rings in vain is cheaper than one that is set anew for each change: that wakes the thread which
+            // waits for events.
             let wake = tokio::time::Instant::now() + self.wait(started);
             if alarm.is_elapsed() || wake + MOMENT < alarm.deadline() {
                 alarm.as_mut().reset(wake);
@@ -305,7 +312,9 @@ impl Operator<'_> {
                     (SourceState::Failed(why), Watched::Diagnoses) => {
                         tracing::warn!(%why, "cannot read NodeDiagnoses; is the CustomResourceDefinition installed?");
                     }
-                    (SourceState::Failed(why), _) => tracing::warn!(input = name, %why, "an input cannot be read; the rest works on"),
+                    (SourceState::Failed(why), _) => {
+                        tracing::warn!(input = name, %why, "an input cannot be read; the rest works on");
+                    }
                     (SourceState::Read, _) => tracing::info!(input = name, "an input is read"),
                     (SourceState::Pending, _) => {}
                 }
@@ -316,7 +325,12 @@ impl Operator<'_> {
             }
             Change::Unreadable { what, object, error } => {
                 self.metrics.unreadable(what.name());
-                tracing::warn!(input = what.name(), object, error, "an object cannot be read; its last readable state stays");
+                tracing::warn!(
+                    input = what.name(),
+                    object,
+                    error,
+                    "an object cannot be read; its last readable state stays"
+                );
             }
             Change::Applied(object) => {
                 if let Object::NodePool(pool) = &**object {

@@ -33,8 +33,8 @@ fn claim(name: &str, instance: &str) -> Value {
     })
 }
 
-/// What `kubectl get nodeclaims,nodepools,ec2nodeclasses` prints of a quiet cluster: two machines that wait since 11:50:05, and nothing
-/// newer. The class gives the kubelet a label that it may not set.
+/// What `kubectl get nodeclaims,nodepools,ec2nodeclasses` prints of a quiet cluster: two machines that wait since
+/// 11:50:05, and nothing newer. The class gives the kubelet a label that it may not set.
 fn quiet() -> Vec<Value> {
     let user_data = "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n";
     vec![
@@ -61,7 +61,11 @@ struct Dump {
 impl Dump {
     /// A file of these objects, written at this time.
     fn of(objects: &[Value], written: &str) -> Self {
-        let text: String = objects.iter().map(|object| serde_saphyr::to_string(object).expect("YAML")).collect::<Vec<_>>().join("---\n");
+        let text: String = objects
+            .iter()
+            .map(|object| serde_saphyr::to_string(object).expect("YAML"))
+            .collect::<Vec<_>>()
+            .join("---\n");
         Self::text(&text, written)
     }
 
@@ -69,7 +73,11 @@ impl Dump {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("dump.yaml");
         std::fs::write(&file, text).expect("a file");
-        File::options().write(true).open(&file).and_then(|file| file.set_modified(at(written).into())).expect("its time can be set");
+        File::options()
+            .write(true)
+            .open(&file)
+            .and_then(|file| file.set_modified(at(written).into()))
+            .expect("its time can be set");
         Self { _folder: folder, file }
     }
 
@@ -102,7 +110,8 @@ impl Answer {
 }
 
 fn run(args: &[&str], stdin: &str) -> Answer {
-    let output = Command::new(env!("CARGO_BIN_EXE_nodewhy")).args(args).write_stdin(stdin).output().expect("the command runs");
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_nodewhy")).args(args).write_stdin(stdin).output().expect("the command runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
     Answer { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
@@ -138,16 +147,23 @@ fn of_an_old_copy_both_times_are_told_and_fail_on_takes_the_worse() {
 fn kubelets_that_report_settle_the_time() {
     let objects: Vec<Value> = quiet().into_iter().chain([reporting("2026-01-15T11:51:00Z")]).collect();
     let answer = Dump::of(&objects, "2026-01-16T12:00:00Z").diagnose(&["--fail-on", "possible"]);
-    answer.says(&["Judged 2 NodeClaims, 1 Node at 2026-01-15T11:51:00Z (the newest time in the dump): nothing is stuck; 2 wait"]);
+    answer.says(&[
+        "Judged 2 NodeClaims, 1 Node at 2026-01-15T11:51:00Z (the newest time in the dump): nothing is stuck; 2 wait",
+    ]);
     assert!(!answer.out.contains("--now sets the time"), "{}", answer.out);
     assert_eq!(answer.code, Some(0));
-    Dump::of(&objects, "2026-01-15T11:56:00Z").diagnose(&[]).says(&["at 2026-01-15T11:56:00Z (when the dump was written): 2 are stuck"]);
+    Dump::of(&objects, "2026-01-15T11:56:00Z")
+        .diagnose(&[])
+        .says(&["at 2026-01-15T11:56:00Z (when the dump was written): 2 are stuck"]);
 }
 
 #[test]
 fn what_is_piped_is_of_now_where_that_is_plausible() {
     let just_now = (Utc::now() - TimeDelta::minutes(20)).to_rfc3339();
-    let yaml = serde_saphyr::to_string(&quiet()[2]).expect("YAML").replace(LAUNCHED, &just_now).replace("2026-01-15T11:50:00Z", &just_now);
+    let yaml = serde_saphyr::to_string(&quiet()[2])
+        .expect("YAML")
+        .replace(LAUNCHED, &just_now)
+        .replace("2026-01-15T11:50:00Z", &just_now);
     run(&["diagnose", "-f", "-"], &yaml).says(&["(when the dump was written): 1 is stuck"]);
 }
 
@@ -189,7 +205,13 @@ fn an_all_clear_says_what_it_is_about_in_every_format() {
 fn a_pool_and_a_class_list_their_machines_by_cause_and_themselves_where_they_are_to_blame() {
     let dump = Dump::of(&quiet(), "2026-01-15T12:00:00Z");
     let pool = "NodePool general has 2 NodeClaims; stuck: 2 KubeletRefusesLabels.";
-    dump.diagnose(&["general"]).says(&["NodeClaim general-a and 1 more", "Judged NodePool general at", "2 are stuck", pool, "evidence"]);
+    dump.diagnose(&["general"]).says(&[
+        "NodeClaim general-a and 1 more",
+        "Judged NodePool general at",
+        "2 are stuck",
+        pool,
+        "evidence",
+    ]);
     let class = "EC2NodeClass default has 2 NodeClaims; stuck: 2 KubeletRefusesLabels; it is to blame for 2.";
     dump.diagnose(&["nodepool-general"]).says(&[pool]);
     for name in ["default", "ec2nodeclass/default", "EC2NodeClasses/default", "ec2nodeclass-default"] {
@@ -242,7 +264,9 @@ fn a_file_that_may_be_cut_off_is_suspected() {
     let status = text.rfind("status:\n").expect("the last claim has a status");
     let cut = Dump::text(&text[..status], "2026-01-15T12:00:00Z").diagnose(&[]);
     assert!(
-        cut.err.contains("document 4: the file ends with NodeClaim general-b, whose status is missing: it may be cut off here"),
+        cut.err.contains(
+            "document 4: the file ends with NodeClaim general-b, whose status is missing: it may be cut off here"
+        ),
         "{}",
         cut.err
     );
@@ -253,7 +277,8 @@ fn a_file_that_may_be_cut_off_is_suspected() {
 
 #[test]
 fn lint_says_how_much_it_checked() {
-    let objects = quiet().into_iter().take(2).chain([json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})]);
+    let objects =
+        quiet().into_iter().take(2).chain([json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})]);
     let dump = Dump::of(&objects.collect::<Vec<_>>(), "2026-01-15T12:00:00Z");
     let file = dump.file.to_str().expect("a path");
     let answer = run(&["lint", "-f", file], "");
@@ -267,7 +292,8 @@ fn cases() -> impl Iterator<Item = (PathBuf, Survey)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
     let folders = std::fs::read_dir(folder).expect("the cases").map(|entry| entry.expect("an entry").path());
     folders.filter(|path| path.is_dir()).map(|path| {
-        let expect: Value = serde_json::from_reader(File::open(path.join("expect.json")).expect("a file")).expect("JSON");
+        let expect: Value =
+            serde_json::from_reader(File::open(path.join("expect.json")).expect("a file")).expect("JSON");
         let mut state = ClusterState::default();
         dump::load(&[path.join("cluster.yaml")], &mut state);
         let now = at(expect["now"].as_str().expect("a time"));
@@ -287,7 +313,8 @@ fn one_cause_takes_fourteen_lines_at_most_and_no_line_is_wider_than_the_terminal
     for (path, survey) in cases() {
         let text = shown(&survey, report::WIDTH, false);
         let begins = |line: &&str| !line.is_empty() && !line.starts_with(' ');
-        let causes: Vec<usize> = text.lines().enumerate().filter(|(_, line)| begins(line)).map(|(number, _)| number).collect();
+        let causes: Vec<usize> =
+            text.lines().enumerate().filter(|(_, line)| begins(line)).map(|(number, _)| number).collect();
         for pair in causes.windows(2) {
             // Without the blank line between two of them.
             let lines = pair[1] - pair[0] - 1;
@@ -297,7 +324,8 @@ fn one_cause_takes_fourteen_lines_at_most_and_no_line_is_wider_than_the_terminal
         for width in [60, report::WIDTH] {
             let text = shown(&survey, width, false);
             // Commands, names and the user's own words are not broken, so that they can be copied.
-            let is_whole = |line: &str| !line.trim().contains(' ') || line.trim().starts_with('$') || line.contains(" | ");
+            let is_whole =
+                |line: &str| !line.trim().contains(' ') || line.trim().starts_with('$') || line.contains(" | ");
             let wide = text.lines().find(|line| line.chars().count() > width && !is_whole(line));
             assert_eq!(wide, None, "{}", path.display());
         }

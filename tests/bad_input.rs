@@ -72,15 +72,17 @@ impl Dump {
 
 fn run(args: &[&str], stdin: &str) -> Answer {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nodewhy"));
-    let output = command.args(["diagnose", "--now", NOW]).args(args).write_stdin(stdin).output().expect("the command runs");
+    let output =
+        command.args(["diagnose", "--now", NOW]).args(args).write_stdin(stdin).output().expect("the command runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
     Answer { code: output.status.code().expect("no signal"), out: text(output.stdout), err: text(output.stderr) }
 }
 
 #[test]
 fn an_unparsable_document_in_the_middle() {
-    let text =
-        format!("apiVersion: v1\nkind: Node\nmetadata: {{name: a}}\n---\nkind: Node\nmetadata:\n  name: b\n bad: [unclosed\n---\n{STUCK}");
+    let text = format!(
+        "apiVersion: v1\nkind: Node\nmetadata: {{name: a}}\n---\nkind: Node\nmetadata:\n  name: b\n bad: [unclosed\n---\n{STUCK}"
+    );
     let answer = Dump::judge(&text);
     answer.complains(&["dump.yaml:8:", "document 2", "this is no YAML"]).judges_the_rest();
 }
@@ -177,8 +179,9 @@ fn standard_input() {
 
 #[test]
 fn sixteen_kilobytes_of_noise_as_user_data() {
-    let noise: String =
-        (0..16_384_u32).map(|i| char::from(b' ' + u8::try_from(i.wrapping_mul(2_654_435_761) >> 16 & 0x5f).unwrap_or(0).min(94))).collect();
+    let noise: String = (0..16_384_u32)
+        .map(|i| char::from(b' ' + u8::try_from(i.wrapping_mul(2_654_435_761) >> 16 & 0x5f).unwrap_or(0).min(94)))
+        .collect();
     for family in ["AL2", "AL2023", "Bottlerocket", "Windows2022", "Custom"] {
         let class = serde_json::json!({"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "default"}, "spec": {"amiFamily": family, "userData": noise}});
         let answer = run(&["-f", "-"], &format!("{class}\n{STUCK_JSON}"));
@@ -209,10 +212,16 @@ fn a_json_list_with_one_bad_item() {
 
 #[test]
 fn a_list_that_is_cut_off_is_judged_as_far_as_it_goes() {
-    let cut_off = format!("{{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n{STUCK_JSON},\n{{\"apiVersion\": \"v1\", \"ki");
-    Dump::judge_as("dump.json", cut_off).complains(&["dump.json:4: document 1, item 2: this is no JSON: EOF"]).judges_the_rest();
+    let cut_off = format!(
+        "{{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n{STUCK_JSON},\n{{\"apiVersion\": \"v1\", \"ki"
+    );
+    Dump::judge_as("dump.json", cut_off)
+        .complains(&["dump.json:4: document 1, item 2: this is no JSON: EOF"])
+        .judges_the_rest();
     let cut_off = format!("apiVersion: v1\nitems:\n- {}", STUCK.trim_end().replace('\n', "\n  "));
-    Dump::judge(cut_off).complains(&["dump.yaml:3: document 1: this list does not say its kind", "cut off"]).judges_the_rest();
+    Dump::judge(cut_off)
+        .complains(&["dump.yaml:3: document 1: this list does not say its kind", "cut off"])
+        .judges_the_rest();
 }
 
 #[test]
@@ -261,14 +270,19 @@ fn what_kubectl_prints_without_o_yaml_is_recognized() {
 fn of_another_kind_of_file_not_every_line_is_named() {
     let log = r#"{"level": "info", "message": "launched nodeclaim"}"#;
     let answer = Dump::judge_as("karpenter.json", format!("{}{STUCK_JSON}", format!("{log}\n").repeat(2_000)));
-    answer.complains(&["karpenter.json:100: document 100: this is no Kubernetes object", "karpenter.json: 1900 more"]).judges_the_rest();
+    answer
+        .complains(&["karpenter.json:100: document 100: this is no Kubernetes object", "karpenter.json: 1900 more"])
+        .judges_the_rest();
     assert!(!answer.err.contains("document 101"));
 }
 
 #[test]
 fn windows_line_ends_and_byte_order_marks() {
-    for text in [STUCK.replace('\n', "\r\n"), format!("\u{feff}{STUCK}"), format!("\u{feff}---\r\n{}---\r\n", STUCK.replace('\n', "\r\n"))]
-    {
+    for text in [
+        STUCK.replace('\n', "\r\n"),
+        format!("\u{feff}{STUCK}"),
+        format!("\u{feff}---\r\n{}---\r\n", STUCK.replace('\n', "\r\n")),
+    ] {
         let answer = Dump::judge(&text);
         assert_eq!(answer.code, 0, "{}", answer.err);
         answer.judges_the_rest();
@@ -282,7 +296,9 @@ fn deep_nesting_and_alias_bombs_end_soon() {
     Dump::judge_as("dump.json", format!("{STUCK_JSON}\n{{\"kind\": \"Node\", \"status\": {nested}}}"))
         .complains(&["dump.json:3: document 2"])
         .judges_the_rest();
-    Dump::judge_as("dump.json", format!("{nested}\n{STUCK_JSON}")).complains(&["dump.json:1: document 1"]).judges_the_rest();
+    Dump::judge_as("dump.json", format!("{nested}\n{STUCK_JSON}"))
+        .complains(&["dump.json:1: document 1"])
+        .judges_the_rest();
     let mut bomb = "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
     for i in 1..12 {
         let _ = writeln!(bomb, "a{i}: &a{i} [{}]", vec![format!("*a{}", i - 1); 9].join(", "));

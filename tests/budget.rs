@@ -112,7 +112,8 @@ fn a_dump() {
         let times = 48 * MIB / item.len();
         let before = ALLOCATOR.stats();
         let held_before = before.bytes_allocated - before.bytes_deallocated;
-        let mut text = Endless { begin: Cursor::new(begin), item: Cursor::new(item), times, end: Cursor::new(end), most: 0 };
+        let mut text =
+            Endless { begin: Cursor::new(begin), item: Cursor::new(item), times, end: Cursor::new(end), most: 0 };
         let (mut state, mut summary) = (ClusterState::default(), Summary::default());
         load_from("dump", &mut text, &mut state, &mut summary);
         assert_eq!((summary.objects, summary.complaints), (times, vec![]));

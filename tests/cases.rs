@@ -34,7 +34,8 @@ fn names(diagnosis: &NodeDiagnosis) -> Vec<String> {
 }
 
 fn expectation(folder: &Path) -> Expect {
-    serde_json::from_str(&std::fs::read_to_string(folder.join("expect.json")).expect("expect.json")).expect("an expectation")
+    serde_json::from_str(&std::fs::read_to_string(folder.join("expect.json")).expect("expect.json"))
+        .expect("an expectation")
 }
 
 /// What is wrong with the answer to one case.
@@ -56,11 +57,19 @@ fn faults(folder: &Path) -> Vec<String> {
         }
         let stated = format!("{} {}", status.cause, status.summary).to_lowercase();
         let fix = status.fix.as_ref().map_or_else(String::new, |f| {
-            f.steps.iter().fold(f.summary.to_string(), |all, s| format!("{all} {} {}", s.text, s.command.as_deref().unwrap_or_default()))
+            f.steps.iter().fold(f.summary.to_string(), |all, s| {
+                format!("{all} {} {}", s.text, s.command.as_deref().unwrap_or_default())
+            })
         });
         let all = format!("{stated} {}", fix.to_lowercase());
         if expect.observable == "full" {
-            faults.extend(expect.must_mention.iter().filter(|m| !all.contains(*m)).map(|m| format!("{m:?} is not mentioned in: {all}")));
+            faults.extend(
+                expect
+                    .must_mention
+                    .iter()
+                    .filter(|m| !all.contains(*m))
+                    .map(|m| format!("{m:?} is not mentioned in: {all}")),
+            );
             let blamed = status.blame.as_ref().map_or("none", |b| b.object.as_str());
             if blamed != expect.object_to_fix {
                 faults.push(format!("{blamed} is blamed, {} is to be changed", expect.object_to_fix));
@@ -69,7 +78,9 @@ fn faults(folder: &Path) -> Vec<String> {
         if expect.observable == "none" && status.confidence == Confidence::Certain {
             faults.push(format!("the objects cannot tell, and this is called certain: {stated}"));
         }
-        faults.extend(expect.must_not_blame.iter().filter(|m| stated.contains(*m)).map(|m| format!("{m:?} is blamed: {stated}")));
+        faults.extend(
+            expect.must_not_blame.iter().filter(|m| stated.contains(*m)).map(|m| format!("{m:?} is blamed: {stated}")),
+        );
     }
     faults
 }
@@ -86,7 +97,8 @@ fn what_is_collected_of_a_real_case_gives_the_same_verdict_to_the_byte() {
         dump::load_from("the dump", dump.as_bytes(), &mut offline, &mut summary);
         assert_eq!((summary.complaints, summary.objects), (Vec::new(), objects.0.len()), "{}", folder.display());
         let now = expectation(&folder).now;
-        let judged = |state: &ClusterState| serde_json::to_string(&diagnose(state, now, &Thresholds::default())).expect("JSON");
+        let judged =
+            |state: &ClusterState| serde_json::to_string(&diagnose(state, now, &Thresholds::default())).expect("JSON");
         assert_eq!(judged(&live), judged(&offline), "{}", folder.display());
     }
 }

@@ -1,5 +1,5 @@
-//! What the chart says of itself is true: its README is made of its values, and it knows the flags of the program. tests/cluster/packaging.rs
-//! renders it.
+//! What the chart says of itself is true: its README is made of its values, and it knows the flags of the program.
+//! tests/cluster/packaging.rs renders it.
 
 use clap::CommandFactory;
 use nodewhy::cli::Cli;
@@ -115,7 +115,8 @@ fn the_thresholds_are_those_of_the_program() {
 fn what_the_chart_links_to_is_in_this_tree() {
     let chart: Value = serde_saphyr::from_str(&read("Chart.yaml")).expect("YAML");
     let icon = chart["icon"].as_str().expect("an icon");
-    let links: Vec<Value> = serde_saphyr::from_str(chart["annotations"]["artifacthub.io/links"].as_str().expect("links")).expect("YAML");
+    let links: Vec<Value> =
+        serde_saphyr::from_str(chart["annotations"]["artifacthub.io/links"].as_str().expect("links")).expect("YAML");
     let links = links.iter().map(|link| link["url"].as_str().expect("an address"));
     let paths: Vec<_> = links
         .map(|url| url.strip_prefix("https://github.com/nodewhy/nodewhy/blob/main/").expect("a page of this tree"))
@@ -125,7 +126,8 @@ fn what_the_chart_links_to_is_in_this_tree() {
     for path in paths {
         assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(path).is_file(), "{path}");
     }
-    let images: Value = serde_saphyr::from_str(chart["annotations"]["artifacthub.io/images"].as_str().expect("images")).expect("YAML");
+    let images: Value =
+        serde_saphyr::from_str(chart["annotations"]["artifacthub.io/images"].as_str().expect("images")).expect("YAML");
     let image = format!("{}:{}", values()["image"]["repository"].as_str().expect("a name"), env!("CARGO_PKG_VERSION"));
     assert_eq!(images[0]["image"], image);
 }

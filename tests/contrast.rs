@@ -1,4 +1,5 @@
-//! What separates the machines that fail from those that joined, and what was changed in between, stands in the evidence.
+//! What separates the machines that fail from those that joined, and what was changed in between, stands in the
+//! evidence.
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use engine::api::{Evidence, NodeDiagnosis};
@@ -50,7 +51,12 @@ fn class_written(minutes: i64, subresource: &str) -> String {
 
 fn evidence(objects: &str) -> Vec<Evidence> {
     let diagnoses: Vec<NodeDiagnosis> = diagnose(&cluster(objects), now(), &Thresholds::default());
-    diagnoses.into_iter().find(|d| d.spec.subject.name == "sick1").and_then(|d| d.status).expect("sick1 is diagnosed").evidence
+    diagnoses
+        .into_iter()
+        .find(|d| d.spec.subject.name == "sick1")
+        .and_then(|d| d.status)
+        .expect("sick1 is diagnosed")
+        .evidence
 }
 
 fn splits<'e>(evidence: &'e [Evidence], field: &str) -> Option<(&'e str, &'e str)> {
@@ -91,7 +97,8 @@ fn an_instance_family_that_never_joined_is_named() {
 
 #[test]
 fn one_machine_is_no_pattern() {
-    let one = [machine("well1", "ami-old", "m6i.large", 60, true), machine("sick1", "ami-new", "m6i.large", 12, false)].concat();
+    let one = [machine("well1", "ami-old", "m6i.large", 60, true), machine("sick1", "ami-new", "m6i.large", 12, false)]
+        .concat();
     assert_eq!(splits(&evidence(&one), "imageID"), None);
 }
 
@@ -102,5 +109,8 @@ fn a_change_between_the_last_success_and_the_first_failure_is_named() {
     for (minutes, why) in [(5, "after the first failure"), (55, "before the last success")] {
         assert!(changed(&evidence(&(sick.clone() + &class_written(minutes, "")))).is_empty(), "{why}");
     }
-    assert!(changed(&evidence(&(sick + &class_written(30, "status")))).is_empty(), "a write of the status changes nothing");
+    assert!(
+        changed(&evidence(&(sick + &class_written(30, "status")))).is_empty(),
+        "a write of the status changes nothing"
+    );
 }

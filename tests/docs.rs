@@ -15,7 +15,8 @@ fn read(path: &Path) -> String {
 
 fn markdown_in(folder: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join(folder)).expect("a folder").map(|entry| entry.expect("an entry").path());
-    let mut pages: Vec<_> = entries.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
+    let mut pages: Vec<_> =
+        entries.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
     pages.sort();
     pages
 }
@@ -53,7 +54,10 @@ fn blocks<'t>(text: &'t str, fence: &str) -> Vec<&'t str> {
 
 /// The anchors of a document, as GitHub makes them of headings.
 fn anchors(text: &str) -> BTreeSet<String> {
-    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim().to_lowercase());
+    let headings = text
+        .lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|line| line.trim_start_matches('#').trim().to_lowercase());
     let kept = |c: &char| c.is_alphanumeric() || "-_ ".contains(*c);
     headings.map(|heading| heading.chars().filter(kept).collect::<String>().replace(' ', "-")).collect()
 }
@@ -82,7 +86,8 @@ fn every_link_into_this_tree_leads_somewhere() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
-/// Whether a span of code names a file or folder of this tree: it begins with one of the tree's folders, or says what it is by its end.
+/// Whether a span of code names a file or folder of this tree: it begins with one of the tree's folders, or says what
+/// it is by its end.
 fn names_a_path(span: &str, tree: &BTreeSet<String>) -> bool {
     let plain = !span.is_empty() && span.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
     let (first, more) = span.split_once('/').map_or((span, false), |(first, _)| (first, true));
@@ -95,7 +100,9 @@ fn names_a_path(span: &str, tree: &BTreeSet<String>) -> bool {
 /// A path is said from the root, from the document's folder, or from a folder that the document has named before.
 #[test]
 fn every_path_that_a_document_names_exists() {
-    let entries = fs::read_dir(root()).expect("the root").map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
+    let entries = fs::read_dir(root())
+        .expect("the root")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
     let tree: BTreeSet<String> = entries.filter(|name| !matches!(name.as_str(), "target" | ".git")).collect();
     let (mut missing, mut checked) = (Vec::new(), 0);
     for page in documents() {
@@ -117,7 +124,8 @@ fn every_path_that_a_document_names_exists() {
 fn no_page_of_a_cause_waits_to_be_filled_in() {
     let waiting = |page: &PathBuf| {
         let text = read(page);
-        let lines: Vec<_> = text.lines().enumerate().filter(|(_, line)| line.contains("TODO")).map(|(n, _)| n + 1).collect();
+        let lines: Vec<_> =
+            text.lines().enumerate().filter(|(_, line)| line.contains("TODO")).map(|(n, _)| n + 1).collect();
         (!lines.is_empty()).then(|| format!("{}: lines {lines:?}", page.display()))
     };
     let waiting: Vec<_> = markdown_in("docs/causes").iter().filter_map(waiting).collect();
@@ -141,7 +149,8 @@ fn every_decision_has_its_parts_and_its_line_in_the_list() {
 }
 
 fn output(folder: &Path, arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_nodewhy")).current_dir(folder).args(arguments).output().expect("it runs");
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_nodewhy")).current_dir(folder).args(arguments).output().expect("it runs");
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 

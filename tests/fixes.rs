@@ -1,4 +1,5 @@
-//! The fix of every verdict, over every page's examples and every case: it names what to change, and its commands can be run.
+//! The fix of every verdict, over every page's examples and every case: it names what to change, and its commands can
+//! be run.
 
 use chrono::{DateTime, Utc};
 use engine::api::{NodeDiagnosis, Risk};
@@ -13,13 +14,14 @@ use testkit::objects::{case_folders, examples, over_cluster};
 /// Every page's examples and every case, each with its time.
 fn clusters() -> impl Iterator<Item = (String, ClusterState, DateTime<Utc>)> {
     let pages = rules::ALL.iter().map(|r| (r.cause, r.page)).chain([(rules::unknown::CAUSE, rules::unknown::PAGE)]);
-    let of_pages = pages.flat_map(|(cause, page)| examples(page).into_iter().map(move |e| (cause, e))).map(|(cause, example)| {
-        let mut state = ClusterState::default();
-        for object in over_cluster(&example.objects) {
-            load_from("page", object.to_string().as_bytes(), &mut state, &mut Summary::default());
-        }
-        (format!("{cause}.md:{}", example.line), state, "2026-01-15T12:00:00Z".parse().expect("a time"))
-    });
+    let of_pages =
+        pages.flat_map(|(cause, page)| examples(page).into_iter().map(move |e| (cause, e))).map(|(cause, example)| {
+            let mut state = ClusterState::default();
+            for object in over_cluster(&example.objects) {
+                load_from("page", object.to_string().as_bytes(), &mut state, &mut Summary::default());
+            }
+            (format!("{cause}.md:{}", example.line), state, "2026-01-15T12:00:00Z".parse().expect("a time"))
+        });
     let of_cases = case_folders().into_iter().map(|folder| {
         let expect = std::fs::read_to_string(folder.join("expect.json")).expect("expect.json");
         let expect: serde_json::Value = serde_json::from_str(&expect).expect("an expectation");
@@ -45,7 +47,11 @@ fn names(diagnosis: &NodeDiagnosis) -> BTreeSet<String> {
     let class = spec.node_pool.iter().chain(&spec.node_class).map(|r| r.name.clone());
     let blamed = status.blame.iter().map(|b| b.name.clone());
     let seen = status.evidence.iter().filter_map(|e| Some(e.object.rsplit(['/', ' ']).next()?.to_owned()));
-    let told = status.summary.split(' ').filter(|word| word.contains('-')).map(|word| word.trim_end_matches([',', '.', ':']).to_owned());
+    let told = status
+        .summary
+        .split(' ')
+        .filter(|word| word.contains('-'))
+        .map(|word| word.trim_end_matches([',', '.', ':']).to_owned());
     let all = machine.chain(class).chain(blamed).chain(seen).chain(told).chain([spec.subject.name.clone()]);
     all.filter(|name| !name.is_empty()).collect()
 }
@@ -81,7 +87,10 @@ fn every_fix_says_what_to_change() {
 fn whoever_does_not_run_deletes_nothing() {
     for (whence, diagnosis) in verdicts() {
         let status = diagnosis.status.expect("a status");
-        assert!(status.cause != "KarpenterNotRunning" || status.terminates_at.is_none(), "{whence} announces a deletion");
+        assert!(
+            status.cause != "KarpenterNotRunning" || status.terminates_at.is_none(),
+            "{whence} announces a deletion"
+        );
     }
 }
 
@@ -221,7 +230,9 @@ fn refused(words: &[String]) -> Option<String> {
     let rest = |n: usize| words.get(n..).unwrap_or_default();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["kubectl", verb, ..] => {
-            let Some((_, flags)) = KUBECTL.iter().find(|(known, _)| known == verb) else { return Some(format!("no verb {verb}")) };
+            let Some((_, flags)) = KUBECTL.iter().find(|(known, _)| known == verb) else {
+                return Some(format!("no verb {verb}"));
+            };
             if let Some(flag) = unknown_flag(rest(2), flags) {
                 return Some(format!("kubectl {verb} knows no {flag}"));
             }
@@ -238,7 +249,8 @@ fn refused(words: &[String]) -> Option<String> {
             let Some((.., options)) = AWS.iter().find(|(s, c, _)| (s, c) == (service, call)) else {
                 return Some(format!("no call {service} {call}"));
             };
-            unknown_flag(rest(3), &[*options, OF_EVERY_CALL].concat()).map(|option| format!("aws {service} {call} knows no {option}"))
+            unknown_flag(rest(3), &[*options, OF_EVERY_CALL].concat())
+                .map(|option| format!("aws {service} {call} knows no {option}"))
         }
         ["grep", ..] | ["nodewhy", "collect", ..] => None,
         _ => Some(format!("no program: {words:?}")),
@@ -269,9 +281,8 @@ fn least_risk(command: &str) -> Risk {
     let words: Vec<&str> = command.split(' ').take(3).collect();
     match words.as_slice() {
         ["kubectl", "delete", "node" | "nodeclaim"] | ["kubectl", "drain", _] => Risk::Destructive,
-        ["kubectl", "edit" | "patch" | "scale" | "set", _] | ["aws", "eks", "create-access-entry" | "delete-access-entry"] => {
-            Risk::Mutating
-        }
+        ["kubectl", "edit" | "patch" | "scale" | "set", _]
+        | ["aws", "eks", "create-access-entry" | "delete-access-entry"] => Risk::Mutating,
         ["kubectl", "taint" | "cordon" | "delete", _] => Risk::LowRisk,
         _ => Risk::Inspect,
     }
@@ -279,7 +290,8 @@ fn least_risk(command: &str) -> Risk {
 
 #[test]
 fn no_step_is_called_safer_than_its_command() {
-    let rank = |risk: Risk| [Risk::Inspect, Risk::LowRisk, Risk::Mutating, Risk::Destructive].iter().position(|r| *r == risk);
+    let rank =
+        |risk: Risk| [Risk::Inspect, Risk::LowRisk, Risk::Mutating, Risk::Destructive].iter().position(|r| *r == risk);
     for (whence, diagnosis) in verdicts() {
         for step in diagnosis.status.into_iter().filter_map(|s| s.fix).flat_map(|fix| fix.steps) {
             let Some(command) = &step.command else { continue };

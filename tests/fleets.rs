@@ -1,7 +1,8 @@
 //! Healthy clusters, judged at every age: nothing may be found, whatever conditions, taints and events they carry.
 //!
-//! A fleet is a function of time: it shows what `kubectl get` would show so many seconds after its story began, and each machine in
-//! it passes its stages at the times that it is given. tests/fleets/settled.yaml holds Nodes that only age.
+//! A fleet is a function of time: it shows what `kubectl get` would show so many seconds after its story began, and
+//! each machine in it passes its stages at the times that it is given. tests/fleets/settled.yaml holds Nodes that only
+//! age.
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use engine::case::stage::Thresholds;
@@ -17,8 +18,8 @@ const SETTLED: &str = include_str!("fleets/settled.yaml");
 
 /// Seconds since the story began.
 const AGES: [i64; 26] = [
-    0, 15, 30, 45, 60, 90, 119, 120, 121, 150, 180, 240, 299, 300, 301, 360, 420, 480, 540, 600, 1_200, 3_600, 7_200, 21_600, 86_400,
-    259_200,
+    0, 15, 30, 45, 60, 90, 119, 120, 121, 150, 180, 240, 299, 300, 301, 360, 420, 480, 540, 600, 1_200, 3_600, 7_200,
+    21_600, 86_400, 259_200,
 ];
 
 const MINUTE: i64 = 60;
@@ -112,7 +113,8 @@ impl Machine {
             }
         };
         let waits = ("AwaitingReconciliation", "object is awaiting reconciliation");
-        let registered = if now >= self.launched { ("NodeNotFound", "Node not registered with cluster") } else { waits };
+        let registered =
+            if now >= self.launched { ("NodeNotFound", "Node not registered with cluster") } else { waits };
         let initialized = match now {
             _ if now < self.registered => registered,
             _ if now < self.ready => ("NodeNotReady", "Node status is NotReady"),
@@ -144,7 +146,10 @@ impl Machine {
             },
         });
         if now >= self.launched {
-            json_patch::merge(&mut claim, &json!({"status": {"providerID": self.provider_id(), "imageID": "ami-0aaa0000000000001"}}));
+            json_patch::merge(
+                &mut claim,
+                &json!({"status": {"providerID": self.provider_id(), "imageID": "ami-0aaa0000000000001"}}),
+            );
         }
         if now >= self.registered {
             json_patch::merge(&mut claim, &json!({"status": {"nodeName": self.node_name()}}));
@@ -231,7 +236,8 @@ fn found(objects: Vec<Value>, now: i64) -> Vec<String> {
     }
     assert!(summary.complaints.iter().all(|c| c.message.contains("is not judged")), "{:?}", summary.complaints);
     let diagnoses = diagnose(&state, at(now), &Thresholds::default());
-    let stuck = diagnoses.iter().map(|d| format!("{}: {}", d.spec.subject.name, d.status.as_ref().expect("a status").summary));
+    let stuck =
+        diagnoses.iter().map(|d| format!("{}: {}", d.spec.subject.name, d.status.as_ref().expect("a status").summary));
     // Where access entries let the machines in, aws-auth may hold anything: files alone do not tell.
     let linted = lint(files, None)
         .findings
@@ -373,7 +379,9 @@ fn a_gpu_appears_after_eight_minutes() {
     });
     // The GPU operator's node selector waits for a label that the operator sets once the driver is in place.
     let operator = json!({"tolerations": [{"operator": "Exists"}], "nodeSelector": {"nvidia.com/gpu.deploy.device-plugin": "true"}});
-    is_healthy(|now| driven(now).into_iter().chain([daemon_set("nvidia-device-plugin-daemonset", &operator)]).collect());
+    is_healthy(|now| {
+        driven(now).into_iter().chain([daemon_set("nvidia-device-plugin-daemonset", &operator)]).collect()
+    });
 }
 
 #[test]
@@ -397,7 +405,8 @@ fn cilium_takes_its_startup_taint_away_after_four_minutes() {
 
 #[test]
 fn node_readiness_taints_pass_in_time() {
-    let startup: &[(&str, i64)] = &[("readiness.k8s.io/network-ready", 3 * MINUTE), ("readiness.k8s.io/storage-ready", 4 * MINUTE)];
+    let startup: &[(&str, i64)] =
+        &[("readiness.k8s.io/network-ready", 3 * MINUTE), ("readiness.k8s.io/storage-ready", 4 * MINUTE)];
     let awaits = ("StartupTaintsExist", r#"StartupTaint "readiness.k8s.io/storage-ready:NoExecute" still exists"#);
     let machine = Machine { startup, awaits, initialized: 4 * MINUTE + 5, ..Machine::new("general-e", 0) };
     is_healthy(|now| machine.objects(now));
@@ -419,7 +428,8 @@ fn drift_replaces_a_machine_by_one_that_works() {
         "imageID": "ami-0aaa0000000000000"}});
     let old = Machine { deleted: 80, gone: 20 * MINUTE, claim: drifted, ..Machine::old("general-f") };
     is_healthy(|now| {
-        let launching = event("NodeClaim", "general-f", "DisruptionLaunching", "Launching NodeClaim: Drifted/Replace", 0);
+        let launching =
+            event("NodeClaim", "general-f", "DisruptionLaunching", "Launching NodeClaim: Drifted/Replace", 0);
         [old.objects(now), Machine::new("general-f2", 0).objects(now), vec![launching]].concat()
     });
 }
@@ -431,8 +441,15 @@ fn consolidation_drains_for_half_an_hour() {
         claim: json!({"metadata": {"finalizers": ["karpenter.sh/termination"]}}),
         ..Machine::old("general-h")
     };
-    let failed =
-        |now| event("Node", &draining.node_name(), "FailedDraining", "Failed to drain node, 3 pods are waiting to be evicted", now);
+    let failed = |now| {
+        event(
+            "Node",
+            &draining.node_name(),
+            "FailedDraining",
+            "Failed to drain node, 3 pods are waiting to be evicted",
+            now,
+        )
+    };
     is_healthy(|now| [draining.objects(now), vec![failed(now)]].concat());
 }
 
@@ -475,10 +492,13 @@ fn one_refusal_for_lack_of_capacity_and_a_launch_after_it_is_everyday_life() {
     // Nothing comes after it: the pod has gone elsewhere.
     is_healthy(|_| vec![event("NodeClaim", "general-k1", "InsufficientCapacityError", message, 0)]);
     // One refusal now, one long ago, and a machine between them that has already gone.
-    is_healthy(|_| [-3_000, 0].map(|age| event("NodeClaim", "general-k1", "InsufficientCapacityError", message, age)).to_vec());
+    is_healthy(|_| {
+        [-3_000, 0].map(|age| event("NodeClaim", "general-k1", "InsufficientCapacityError", message, age)).to_vec()
+    });
     // Two pods, two refusals in one second, and both launched elsewhere after a minute.
     is_healthy(|now| {
-        let events = ["general-k3", "general-k4"].map(|name| event("NodeClaim", name, "InsufficientCapacityError", message, 0));
+        let events =
+            ["general-k3", "general-k4"].map(|name| event("NodeClaim", name, "InsufficientCapacityError", message, 0));
         [Machine::new("general-k5", 60).objects(now), events.to_vec()].concat()
     });
 }
@@ -531,9 +551,11 @@ fn a_managed_node_group_is_upgraded() {
 #[test]
 fn a_node_of_the_cluster_autoscaler_is_removed() {
     is_healthy(|_| {
-        vec![json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "ca", "creationTimestamp": stamp(-86_400)},
+        vec![
+            json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "ca", "creationTimestamp": stamp(-86_400)},
             "spec": {"providerID": "aws:///eu-west-1a/i-0ca", "taints": [{"key": "ToBeDeletedByClusterAutoscaler", "value": "1768478400", "effect": "NoSchedule"}]},
-            "status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "lastTransitionTime": stamp(-30)}]}})]
+            "status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "lastTransitionTime": stamp(-30)}]}}),
+        ]
     });
 }
 
@@ -569,9 +591,14 @@ fn machines_come_by_access_entries_alone() {
     for roles in ["", leftover] {
         let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "aws-auth", "namespace": "kube-system"}, "data": {"mapRoles": roles}});
         // A machine of the role runs already.
-        is_healthy(|now| [vec![config_map.clone()], Machine::old("general-n1").objects(now), slow("general-n2", 0).objects(now)].concat());
+        is_healthy(|now| {
+            [vec![config_map.clone()], Machine::old("general-n1").objects(now), slow("general-n2", 0).objects(now)]
+                .concat()
+        });
         // The first one of the role, where other Nodes are known to have come by access entries.
-        is_healthy(|now| [vec![config_map.clone(), csr("csr-1", &entries)], slow("general-n3", 0).objects(now)].concat());
+        is_healthy(|now| {
+            [vec![config_map.clone(), csr("csr-1", &entries)], slow("general-n3", 0).objects(now)].concat()
+        });
     }
 }
 
@@ -585,7 +612,13 @@ fn static_capacity_is_launched_at_once() {
     is_healthy(|now| {
         let mut pool = pool("fixed", &json!({"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}));
         json_patch::merge(&mut pool, &json!({"spec": {"replicas": 3}, "status": {"nodes": 3}}));
-        [vec![pool], fixed("fixed-1", 0).objects(now), fixed("fixed-2", 1).objects(now), fixed("fixed-3", 1).objects(now)].concat()
+        [
+            vec![pool],
+            fixed("fixed-1", 0).objects(now),
+            fixed("fixed-2", 1).objects(now),
+            fixed("fixed-3", 1).objects(now),
+        ]
+        .concat()
     });
 }
 
@@ -622,13 +655,15 @@ fn a_machine_is_noisy() {
             "NodeNotReady",
             "Rebooted",
         ];
-        let events =
-            reasons.iter().flat_map(|r| [event("NodeClaim", "general-q", r, r, now), event("Node", &noisy.node_name(), r, r, now)]);
+        let events = reasons
+            .iter()
+            .flat_map(|r| [event("NodeClaim", "general-q", r, r, now), event("Node", &noisy.node_name(), r, r, now)]);
         noisy.objects(now).into_iter().chain(events).collect()
     });
 }
 
-/// The node monitoring agent reads logs: one line at boot may set its condition for good (aws/eks-node-monitoring-agent#215).
+/// The node monitoring agent reads logs: one line at boot may set its condition for good
+/// (aws/eks-node-monitoring-agent#215).
 #[test]
 fn conditions_that_an_agent_never_takes_back_are_no_sickness() {
     let stale = |type_: &str, reason: &str| json!({"type": type_, "status": "False", "reason": reason, "lastTransitionTime": stamp(72)});
@@ -640,7 +675,8 @@ fn conditions_that_an_agent_never_takes_back_are_no_sickness() {
     ] {
         is_healthy(|now| {
             let mut objects = Machine::new("general-r", 0).objects(now);
-            if let Some(conditions) = objects.get_mut(1).and_then(|node| node["status"]["conditions"].as_array_mut()).filter(|_| now >= 72)
+            if let Some(conditions) =
+                objects.get_mut(1).and_then(|node| node["status"]["conditions"].as_array_mut()).filter(|_| now >= 72)
             {
                 conditions.push(stale(type_, reason));
             }
@@ -682,8 +718,10 @@ fn the_vpc_cni_takes_two_attempts() {
         );
         let denied = "Unauthorized operation: failed to call ec2:DescribeNetworkInterfaces due to missing permissions.";
         let denied = event("Pod", "aws-node-general-t", "MissingIAMPermissions", denied, 50);
-        let set =
-            daemon_set("aws-node", &json!({"tolerations": [{"operator": "Exists"}], "containers": [{"name": "aws-node", "env": env}]}));
+        let set = daemon_set(
+            "aws-node",
+            &json!({"tolerations": [{"operator": "Exists"}], "containers": [{"name": "aws-node", "env": env}]}),
+        );
         let config = json!({"apiVersion": "crd.k8s.amazonaws.com/v1alpha1", "kind": "ENIConfig", "metadata": {"name": "eu-west-1a"}, "spec": {"subnet": "subnet-1"}});
         let there = (now >= machine.joined).then_some([pod, denied]).into_iter().flatten();
         machine.objects(now).into_iter().chain([set, config]).chain(there).collect()
@@ -708,7 +746,13 @@ fn a_drain_takes_days_where_a_pod_wants_it() {
     is_healthy(|now| {
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "batch", "namespace": "jobs", "annotations": {"karpenter.sh/do-not-disrupt": "true"}},
             "spec": {"nodeName": draining.node_name()}, "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
-        let failed = event("Node", &draining.node_name(), "FailedDraining", "Failed to drain node, 1 pods are waiting to be evicted", now);
+        let failed = event(
+            "Node",
+            &draining.node_name(),
+            "FailedDraining",
+            "Failed to drain node, 1 pods are waiting to be evicted",
+            now,
+        );
         draining.objects(now).into_iter().chain([pod, failed]).collect()
     });
 }
@@ -719,7 +763,8 @@ fn a_node_goes_before_its_claim() {
     let machine = Machine { gone: 4 * MINUTE, ..Machine::old("general-v") };
     is_healthy(|now| {
         let message = format!("Deleting node {} because it does not exist in the cloud provider", machine.node_name());
-        let deleting = (60..3_660).contains(&now).then(|| event("Node", &machine.node_name(), "DeletingNode", &message, 60));
+        let deleting =
+            (60..3_660).contains(&now).then(|| event("Node", &machine.node_name(), "DeletingNode", &message, 60));
         let objects = machine.objects(now).into_iter().filter(|o| now < 60 || o["kind"] != "Node");
         objects.chain(deleting).collect()
     });
@@ -737,8 +782,12 @@ fn bare_metal_takes_its_time_to_go() {
         gone("VolumesDetached", 22),
         gone("InstanceTerminating", 25)
     ]);
-    let leaving =
-        Machine { deleted: 0, gone: 35 * MINUTE, claim: json!({"status": {"conditions": conditions}}), ..Machine::old("general-x") };
+    let leaving = Machine {
+        deleted: 0,
+        gone: 35 * MINUTE,
+        claim: json!({"status": {"conditions": conditions}}),
+        ..Machine::old("general-x")
+    };
     is_healthy(|now| leaving.objects(now));
 }
 
@@ -747,8 +796,11 @@ fn what_holds_up_many_machines_at_once_is_named_on_each_of_them_and_on_no_other(
     for incident in &incident::ALL {
         let state = incident.fleet(60);
         let found = diagnose(&state, fleet::now(), &Thresholds::default());
-        let told = found.iter().filter_map(|d| Some((d.spec.node_claim.as_ref()?.name.clone(), d.status.as_ref()?.cause.to_string())));
-        let stuck = (0..60).filter(|n| incident.is_stuck(*n)).map(|n| (fleet::claim_name(n), incident.cause.to_owned()));
+        let told = found
+            .iter()
+            .filter_map(|d| Some((d.spec.node_claim.as_ref()?.name.clone(), d.status.as_ref()?.cause.to_string())));
+        let stuck =
+            (0..60).filter(|n| incident.is_stuck(*n)).map(|n| (fleet::claim_name(n), incident.cause.to_owned()));
         assert_eq!(told.collect::<Vec<_>>(), stuck.collect::<Vec<_>>(), "{}", incident.what);
     }
 }

@@ -1,4 +1,5 @@
-//! `nodewhy lint`: what it finds stands at its very line and column, it agrees with `diagnose`, and it is silent about what is fine.
+//! `nodewhy lint`: what it finds stands at its very line and column, it agrees with `diagnose`, and it is silent about
+//! what is fine.
 
 use assert_cmd::Command;
 use engine::case::stage::Thresholds;
@@ -21,7 +22,10 @@ fn found_in(file: &str, text: &str) -> Vec<LintFinding> {
 /// `level cause file:line:column`, a `~` before a place that is not exact.
 fn shown(findings: &[LintFinding]) -> Vec<String> {
     let sign = |exact: bool| if exact { "" } else { "~" };
-    findings.iter().map(|f| format!("{:?} {} {}{}:{}:{}", f.level, f.cause, sign(f.exact), f.file, f.line, f.column)).collect()
+    findings
+        .iter()
+        .map(|f| format!("{:?} {} {}{}:{}:{}", f.level, f.cause, sign(f.exact), f.file, f.line, f.column))
+        .collect()
 }
 
 /// An EC2NodeClass with this user data as a literal block: its first line is line 8 of the file, four columns in.
@@ -35,11 +39,14 @@ fn class(family: &str, user_data: &str) -> String {
     out
 }
 
-const MIME: &str = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\nContent-Type: text/x-shellscript\n\n";
+const MIME: &str =
+    "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\nContent-Type: text/x-shellscript\n\n";
 
-/// Family, user data with a mark before each place, what is found in that order, and the same user data as it should be.
+/// Family, user data with a mark before each place, what is found in that order, and the same user data as it should
+/// be.
 fn mistakes() -> Vec<(&'static str, String, Vec<&'static str>, String)> {
-    let node_config = |kubelet: &str| format!("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n{kubelet}");
+    let node_config =
+        |kubelet: &str| format!("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n{kubelet}");
     let unregistered = "--register-with-taints=karpenter.sh/unregistered:NoExecute";
     let custom = |extra: &str| format!("#!/bin/bash\n/etc/eks/bootstrap.sh shop{extra}\n");
     vec![
@@ -80,10 +87,16 @@ fn mistakes() -> Vec<(&'static str, String, Vec<&'static str>, String)> {
             vec!["Error TomlInvalid"],
             "[settings.kubernetes]\nmax-pods = 5\n".to_owned(),
         ),
-        ("Windows2022", "Write-Host hi\n@exit 0\n".to_owned(), vec!["Error UserDataStopsKubelet"], "Write-Host hi\n".to_owned()),
+        (
+            "Windows2022",
+            "Write-Host hi\n@exit 0\n".to_owned(),
+            vec!["Error UserDataStopsKubelet"],
+            "Write-Host hi\n".to_owned(),
+        ),
         (
             "Custom",
-            custom(&format!(" --kubelet-extra-args @'{unregistered}' --kubelet-extra-args '--node-labels=a=b'")).replace("@'", "'@"),
+            custom(&format!(" --kubelet-extra-args @'{unregistered}' --kubelet-extra-args '--node-labels=a=b'"))
+                .replace("@'", "'@"),
             vec!["Warning RepeatedOption"],
             custom(&format!(" --kubelet-extra-args '{unregistered} --node-labels=a=b'")),
         ),
@@ -114,7 +127,8 @@ fn each_mistake_stands_at_its_line_and_column_and_its_fine_twin_is_silent() {
     for (family, marked, causes, fine) in mistakes() {
         let (line, before) = marked.lines().enumerate().find_map(|(n, l)| Some((n, l.find('@')?))).expect("a mark");
         let text = marked.replacen('@', "", 1);
-        let wanted: Vec<String> = causes.iter().map(|cause| format!("{cause} f.yaml:{}:{}", line + 8, before + 5)).collect();
+        let wanted: Vec<String> =
+            causes.iter().map(|cause| format!("{cause} f.yaml:{}:{}", line + 8, before + 5)).collect();
         let found = shown(&found_in("f.yaml", &class(family, &text)));
         if found != wanted {
             let _ = writeln!(faults, "{family}: {text}\n    wanted {wanted:?}\n    found  {found:?}");
@@ -130,9 +144,15 @@ fn each_mistake_stands_at_its_line_and_column_and_its_fine_twin_is_silent() {
 #[test]
 fn the_same_user_data_in_a_file_of_its_own() {
     let text = "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n";
-    assert_eq!(shown(&found_in("./boot.sh", text)), ["Warning BootstrapBeforeKarpenter boot.sh:2:1", "Error RefusedLabel boot.sh:2:64"]);
+    assert_eq!(
+        shown(&found_in("./boot.sh", text)),
+        ["Warning BootstrapBeforeKarpenter boot.sh:2:1", "Error RefusedLabel boot.sh:2:64"]
+    );
     assert_eq!(shown(&found_in("boot", &text.replace('\n', "\r\n"))).len(), 2, "known by its first line");
-    assert_eq!(shown(&found_in("x.toml", "[settings.kubernetes]\nmax-pods = = 5\n")), ["Error TomlInvalid x.toml:2:12"]);
+    assert_eq!(
+        shown(&found_in("x.toml", "[settings.kubernetes]\nmax-pods = = 5\n")),
+        ["Error TomlInvalid x.toml:2:12"]
+    );
     assert_eq!(
         shown(&found_in(
             "nodeconfig.yaml",
@@ -153,7 +173,10 @@ fn places_in_every_form_of_file() {
     finds(&one.replace('\n', "\r\n"), "f:9:68");
     finds(&format!("\u{feff}{one}"), "f:9:68");
     // An indicator that says what the first line would have said, with chomping.
-    finds(&one.replace("userData: |", "userData: |4-").replace("    /etc", "        /etc").replace("    #!", "      #!"), "f:9:72");
+    finds(
+        &one.replace("userData: |", "userData: |4-").replace("    /etc", "        /etc").replace("    #!", "      #!"),
+        "f:9:72",
+    );
     finds(&one.replace("    #!", "         #!").replace("    /etc", "         /etc"), "f:9:73");
     finds(&format!("# first\napiVersion: v1\nkind: Secret\n---\n# second\n---\n{one}---\nkind: X\n"), "f:15:68");
     // kubectl's List, one whose items are indented, and lists in lists.
@@ -162,7 +185,10 @@ fn places_in_every_form_of_file() {
     finds(&format!("apiVersion: v1\nkind: List\nitems:\n{}", item("- ", "  ")), "f:12:70");
     finds(&format!("apiVersion: v1\nkind: List\nitems:\n  {}", item("- ", "    ")), "f:12:72");
     finds(
-        &format!("apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: List\n  items:\n  - kind: X\n  {}", item("- ", "    ")),
+        &format!(
+            "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: List\n  items:\n  - kind: X\n  {}",
+            item("- ", "    ")
+        ),
         "f:16:72",
     );
     // JSON, and YAML in quotes: where the text begins.
@@ -183,7 +209,10 @@ fn places_in_every_form_of_file() {
 #[test]
 fn a_placeholder_hides_no_finding_beside_it() {
     let found = |call: &str| shown(&found_in("f", &class("Custom", &format!("#!/bin/bash\nbootstrap.sh {call}\n"))));
-    assert_eq!(found("\"${CLUSTER_NAME}\" --kubelet-extra-args '--node-labels=kubernetes.io/x=y'"), ["Error KubeletRefusesLabels f:9:72"]);
+    assert_eq!(
+        found("\"${CLUSTER_NAME}\" --kubelet-extra-args '--node-labels=kubernetes.io/x=y'"),
+        ["Error KubeletRefusesLabels f:9:72"]
+    );
     assert_eq!(
         found("{{ .Values.name }} --kubelet-extra-args \"--node-labels=a=${A},kubernetes.io/x=y\""),
         ["Error KubeletRefusesLabels f:9:80"]
@@ -193,7 +222,9 @@ fn a_placeholder_hides_no_finding_beside_it() {
 
 #[test]
 fn aws_auth_is_linted_by_itself_and_with_the_classes() {
-    let auth = |entry: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: aws-auth}}\ndata:\n  mapRoles: |\n{entry}");
+    let auth = |entry: &str| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: aws-auth}}\ndata:\n  mapRoles: |\n{entry}")
+    };
     let fine = "    - rolearn: arn:aws:iam::111122223333:role/KarpenterNodeRole-shop\n      username: system:node:{{EC2PrivateDNSName}}\n      groups: [system:bootstrappers, system:nodes]\n";
     assert_eq!(shown(&found_in("f", &auth(fine))), [""; 0]);
     assert_eq!(shown(&found_in("f", &auth(&fine.replace("groups:", "group:")))), ["Warning FieldIgnored f:8:7"]);
@@ -201,16 +232,21 @@ fn aws_auth_is_linted_by_itself_and_with_the_classes() {
     let class = class("AL2023", "#!/bin/bash\ntrue\n");
     let both = |entry: &str| format!("{}---\n{class}", auth(entry));
     assert_eq!(shown(&found_in("f", &both(fine))), [""; 0]);
-    assert_eq!(shown(&found_in("f", &both(&fine.replace(", system:nodes", "")))), ["Warning AwsAuthEntryIncomplete f:8:15"]);
-    assert_eq!(shown(&found_in("f", &both(&fine.replace("role/", "role/team/")))), ["Warning AwsAuthArnNeverMatches f:6:16"]);
+    assert_eq!(
+        shown(&found_in("f", &both(&fine.replace(", system:nodes", "")))),
+        ["Warning AwsAuthEntryIncomplete f:8:15"]
+    );
+    assert_eq!(
+        shown(&found_in("f", &both(&fine.replace("role/", "role/team/")))),
+        ["Warning AwsAuthArnNeverMatches f:6:16"]
+    );
     // An access entry may let in a role that is not mapped.
     assert_eq!(shown(&found_in("f", &both(&fine.replace("KarpenterNodeRole-shop", "other")))), [""; 0]);
 }
 
 #[test]
 fn a_taint_that_the_node_pool_counts_on() {
-    let flag =
-        "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: ['--register-with-taints=a=b:NoSchedule']\n";
+    let flag = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: ['--register-with-taints=a=b:NoSchedule']\n";
     let pool = |taints: &str| {
         format!(
             "---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: general}}\nspec: {{template: {{spec: {{nodeClassRef: {{kind: EC2NodeClass, name: default}}, taints: [{taints}]}}}}}}\n"
@@ -245,12 +281,21 @@ fn pool(requirement: &str) -> String {
 fn requirements_that_no_machine_meets() {
     let found = |requirement: &str| shown(&found_in("f", &pool(requirement)));
     assert_eq!(found("{key: kubernetes.io/arch, operator: In, values: [aarch64]}"), ["Error UnknownValue f:9:58"]);
-    assert_eq!(found("{key: beta.kubernetes.io/arch, operator: In, values: [amd64, aarch64]}"), ["Warning UnknownValue f:9:70"]);
+    assert_eq!(
+        found("{key: beta.kubernetes.io/arch, operator: In, values: [amd64, aarch64]}"),
+        ["Warning UnknownValue f:9:70"]
+    );
     assert_eq!(found("{key: karpenter.sh/capacity-type, operator: In, values: [spott, on_demand]}").len(), 2);
-    assert_eq!(found("{key: karpenter.sh/capacity-type, operator: NotIn, values: [spott]}"), ["Warning UnknownValue f:9:69"]);
+    assert_eq!(
+        found("{key: karpenter.sh/capacity-type, operator: NotIn, values: [spott]}"),
+        ["Warning UnknownValue f:9:69"]
+    );
     assert_eq!(found("{key: kubernetes.io/os, operator: In, values: [Linux]}"), ["Error UnknownValue f:9:56"]);
     assert_eq!(found("{key: kubernetes.io/os, operator: in, values: [linux]}"), ["Error UnknownOperator f:9:33"]);
-    assert_eq!(found("{key: karpenter.k8s.aws/instance-famly, operator: In, values: [m7i]}"), ["Error RefusedRequirementKey f:9:10"]);
+    assert_eq!(
+        found("{key: karpenter.k8s.aws/instance-famly, operator: In, values: [m7i]}"),
+        ["Error RefusedRequirementKey f:9:10"]
+    );
     assert_eq!(found("{key: karpenter.sh/nodepool, operator: Exists}"), ["Error RefusedRequirementKey f:9:10"]);
     for fine in [
         "{key: kubernetes.io/arch, operator: In, values: [arm64, amd64]}",
@@ -265,9 +310,11 @@ fn requirements_that_no_machine_meets() {
         assert_eq!(found(fine), [""; 0], "{fine}");
     }
     // Another provider has other labels.
-    let azure = pool("{key: kubernetes.io/arch, operator: In, values: [aarch64]}").replace("EC2NodeClass", "AKSNodeClass");
+    let azure =
+        pool("{key: kubernetes.io/arch, operator: In, values: [aarch64]}").replace("EC2NodeClass", "AKSNodeClass");
     assert_eq!(shown(&found_in("f", &azure)), [""; 0]);
-    let fixes = |requirement: &str| found_in("f", &pool(requirement)).into_iter().filter_map(|f| f.fix).collect::<Vec<_>>();
+    let fixes =
+        |requirement: &str| found_in("f", &pool(requirement)).into_iter().filter_map(|f| f.fix).collect::<Vec<_>>();
     assert_eq!(fixes("{key: kubernetes.io/arch, operator: In, values: [aarch64]}"), ["Did you mean arm64?"]);
     assert_eq!(
         fixes("{key: karpenter.sh/capacity-type, operator: In, values: [spott, on_demand]}"),
@@ -301,7 +348,10 @@ fn a_comment_silences_what_it_names_and_says_why() {
     };
     let finding = "Error KubeletRefusesLabels f:13:25";
     assert_eq!(flags("", " # nodewhy: ignore[KubeletRefusesLabels] our own kubelet"), [""; 0]);
-    assert_eq!(flags("    # nodewhy: ignore[KubeletRefusesLabels, UnknownFlag] our own\n", ""), ["Warning UnusedIgnore f:13:9"]);
+    assert_eq!(
+        flags("    # nodewhy: ignore[KubeletRefusesLabels, UnknownFlag] our own\n", ""),
+        ["Warning UnusedIgnore f:13:9"]
+    );
     assert_eq!(flags("", " # nodewhy: ignore[KubeletRefusesLabels]"), ["Warning IgnoreWithoutReason f:13:43"]);
     // Another cause, another line, and what is no such comment.
     let other = flags("", " # nodewhy: ignore[UnknownFlag] why");
@@ -309,11 +359,17 @@ fn a_comment_silences_what_it_names_and_says_why() {
     let far = flags("    # nodewhy: ignore[KubeletRefusesLabels] why\n\n", "");
     assert_eq!(far, ["Warning UnusedIgnore f:13:9", "Error KubeletRefusesLabels f:15:25"]);
     assert_eq!(flags("", " # nodewhy: ignore KubeletRefusesLabels"), [finding]);
-    let yaml = |comment: &str| shown(&found_in("f", &pool(&format!("{{key: kubernetes.io/os, operator: In, values: [Linux]}}{comment}"))));
+    let yaml = |comment: &str| {
+        shown(&found_in("f", &pool(&format!("{{key: kubernetes.io/os, operator: In, values: [Linux]}}{comment}"))))
+    };
     assert_eq!(yaml(" # nodewhy: ignore[UnknownValue] a test"), [""; 0]);
-    let script = "#!/bin/bash\n# nodewhy: ignore[BootstrapBeforeKarpenter] not for Karpenter\n/etc/eks/bootstrap.sh shop\n";
+    let script =
+        "#!/bin/bash\n# nodewhy: ignore[BootstrapBeforeKarpenter] not for Karpenter\n/etc/eks/bootstrap.sh shop\n";
     assert_eq!(shown(&found_in("boot.sh", script)), [""; 0]);
-    let all = run(&["-f", "-"], &pool("{key: kubernetes.io/os, operator: In, values: [Linux]} # nodewhy: ignore[UnknownValue] a test"));
+    let all = run(
+        &["-f", "-"],
+        &pool("{key: kubernetes.io/os, operator: In, values: [Linux]} # nodewhy: ignore[UnknownValue] a test"),
+    );
     assert_eq!((all.code, all.out.as_str()), (0, ""));
 }
 
@@ -322,13 +378,17 @@ fn objects_of_one_name_are_those_of_several_clusters() {
     let folder = tempfile::tempdir().unwrap();
     for (cluster, label) in [("a", "kubernetes.io/x"), ("b", "shop/x"), ("c", "k8s.io/x")] {
         std::fs::create_dir(folder.path().join(cluster)).unwrap();
-        let text = class("Custom", &format!("#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels={label}=y'\n"));
+        let text = class(
+            "Custom",
+            &format!("#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels={label}=y'\n"),
+        );
         std::fs::write(folder.path().join(cluster).join("class.yaml"), text).unwrap();
     }
     let mut files = Files::default();
     let summary = dump::load(&[folder.path().to_owned()], &mut files);
     assert_eq!(summary.complaints, []);
-    let found: Vec<String> = lint(files, None).findings.iter().map(|f| f.file.rsplit('/').nth(1).unwrap_or_default().to_owned()).collect();
+    let found: Vec<String> =
+        lint(files, None).findings.iter().map(|f| f.file.rsplit('/').nth(1).unwrap_or_default().to_owned()).collect();
     assert_eq!(found, ["a", "c"]);
 }
 
@@ -361,19 +421,22 @@ fn real_cases_have_the_cause_under_lint_that_they_have_under_diagnose() {
     let mut agreed = 0;
     for folder in case_folders() {
         let name = folder.file_name().unwrap_or_default().display().to_string();
-        let expect: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(folder.join("expect.json")).unwrap()).unwrap();
+        let expect: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(folder.join("expect.json")).unwrap()).unwrap();
         let (mut state, mut files) = (ClusterState::default(), Files::default());
         dump::load(&[folder.join("cluster.yaml")], &mut state);
         dump::load(&[folder.join("cluster.yaml")], &mut files);
         let now = serde_json::from_value(expect["now"].clone()).expect("a time");
-        let blamed = |blame: &engine::api::Blame| matches!(blame.kind.as_str(), "EC2NodeClass" | "NodePool" | "ConfigMap");
+        let blamed =
+            |blame: &engine::api::Blame| matches!(blame.kind.as_str(), "EC2NodeClass" | "NodePool" | "ConfigMap");
         let diagnosed: BTreeSet<(String, String)> = diagnose(&state, now, &Thresholds::default())
             .into_iter()
             .filter_map(|d| d.status)
             .filter_map(|s| s.blame.filter(|b| blamed(b)).map(|blame| (s.cause.into_owned(), blame.object)))
             .filter(|(_, object)| *object == expect["object_to_fix"])
             .collect();
-        let mut linted: BTreeSet<(String, String)> = lint(files, None).findings.into_iter().map(|f| (f.cause, f.blame.object)).collect();
+        let mut linted: BTreeSet<(String, String)> =
+            lint(files, None).findings.into_iter().map(|f| (f.cause, f.blame.object)).collect();
         for (_, next) in NEXT_MISTAKE.iter().filter(|(case, _)| *case == name) {
             let before = linted.len();
             linted.retain(|(cause, _)| cause != next);
@@ -391,15 +454,16 @@ fn real_cases_have_the_cause_under_lint_that_they_have_under_diagnose() {
     assert!(agreed >= 6, "only {agreed} cases show anything");
 }
 
-/// Examples that change the amiFamily and leave the images of the cluster that they start from, which machines without image hide.
+/// Examples that change the amiFamily and leave the images of the cluster that they start from, which machines without
+/// image hide.
 const OF_THE_CLUSTER: &[&str] = &[
     "Example: a call of bootstrap.sh under amiFamily AL2",
     "Example: an AL2 alias after the upgrade to 1.33",
     "Example: Bottlerocket settings that are no TOML",
 ];
 
-/// Every example of a page, hit or near miss: a cause that the text shows is found under lint where `diagnose` finds it in an object
-/// that people write, and nowhere else.
+/// Every example of a page, hit or near miss: a cause that the text shows is found under lint where `diagnose` finds it
+/// in an object that people write, and nowhere else.
 #[test]
 fn pages_have_the_cause_under_lint_that_they_have_under_diagnose() {
     let now = "2026-01-15T12:00:00Z".parse().expect("a time");
@@ -411,7 +475,8 @@ fn pages_have_the_cause_under_lint_that_they_have_under_diagnose() {
             let text = over_cluster(&example.objects).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
             let mut state = ClusterState::default();
             load_from("page", text.as_bytes(), &mut state, &mut Summary::default());
-            let written = |blame: &engine::api::Blame| matches!(blame.kind.as_str(), "EC2NodeClass" | "NodePool" | "ConfigMap");
+            let written =
+                |blame: &engine::api::Blame| matches!(blame.kind.as_str(), "EC2NodeClass" | "NodePool" | "ConfigMap");
             let diagnosed: BTreeSet<String> = diagnose(&state, now, &Thresholds::default())
                 .into_iter()
                 .filter_map(|d| d.status)
@@ -419,20 +484,25 @@ fn pages_have_the_cause_under_lint_that_they_have_under_diagnose() {
                 .map(|s| s.cause.into_owned())
                 .filter(by_text)
                 .collect();
-            let mut linted: BTreeSet<String> = found_in("page", &text).into_iter().map(|f| f.cause).filter(by_text).collect();
+            let mut linted: BTreeSet<String> =
+                found_in("page", &text).into_iter().map(|f| f.cause).filter(by_text).collect();
             if OF_THE_CLUSTER.contains(&example.title.as_str()) {
                 assert!(linted.remove("AmiFamilyMismatch"), "{} is listed for nothing", example.title);
             }
             if linted == diagnosed {
                 agreed.extend(linted);
             } else {
-                let _ =
-                    writeln!(faults, "{}.md:{} {}: lint finds {linted:?}, diagnose {diagnosed:?}", rule.cause, example.line, example.title);
+                let _ = writeln!(
+                    faults,
+                    "{}.md:{} {}: lint finds {linted:?}, diagnose {diagnosed:?}",
+                    rule.cause, example.line, example.title
+                );
             }
         }
     }
     assert!(faults.is_empty(), "\n{faults}");
-    let by_text: BTreeSet<String> = rules::ALL.iter().filter(|rule| rule.lint).map(|rule| rule.cause.to_owned()).collect();
+    let by_text: BTreeSet<String> =
+        rules::ALL.iter().filter(|rule| rule.lint).map(|rule| rule.cause.to_owned()).collect();
     assert_eq!(agreed, by_text, "of each a page has an example that lint finds");
 }
 
@@ -443,7 +513,12 @@ struct Answer {
 }
 
 fn run(args: &[&str], stdin: &str) -> Answer {
-    let output = Command::new(env!("CARGO_BIN_EXE_nodewhy")).arg("lint").args(args).write_stdin(stdin).output().expect("the command runs");
+    let output = Command::new(env!("CARGO_BIN_EXE_nodewhy"))
+        .arg("lint")
+        .args(args)
+        .write_stdin(stdin)
+        .output()
+        .expect("the command runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
     Answer { code: output.status.code().expect("no signal"), out: text(output.stdout), err: text(output.stderr) }
 }
@@ -453,7 +528,9 @@ fn what_a_version_of_kubernetes_takes_away() {
     let found = |kubernetes: &str, text: &str| {
         let Answer { out, err, .. } = run(&["-f", "-", "-o", "github", "--kubernetes", kubernetes], text);
         assert!(err.ends_with("checked, 0 not known\n"), "{err}");
-        let title = |line: &str| line.split_once("title=").and_then(|(_, rest)| rest.split_once("::")).map(|(title, _)| title.to_owned());
+        let title = |line: &str| {
+            line.split_once("title=").and_then(|(_, rest)| rest.split_once("::")).map(|(title, _)| title.to_owned())
+        };
         out.lines().filter_map(title).collect::<Vec<_>>()
     };
     let of = |family: &str, terms: &str, data: &str| {
@@ -465,7 +542,8 @@ fn what_a_version_of_kubernetes_takes_away() {
     assert_eq!(found("v1.34.1", &alias), [""; 0]);
     assert_eq!(run(&["-f", "-"], &alias).code, 0, "the version is not known");
     // The image has the kubelet that it has.
-    let parameter = "{ssmParameter: /aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/recommended/image_id}";
+    let parameter =
+        "{ssmParameter: /aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/recommended/image_id}";
     assert_eq!(found("1.35", &of("AL2023", parameter, flag)), [""; 0]);
     assert_eq!(found("1.34", &of("AL2023", &parameter.replace("1.34", "1.35"), flag)), ["KubeletFlagRemoved"]);
     assert_eq!(found("1.35", &of("AL2023", "{id: ami-0aaa0000000000001}", flag)), [""; 0]);
@@ -480,32 +558,49 @@ fn what_a_version_of_kubernetes_takes_away() {
 fn exit_codes_and_formats() {
     let fine = class("AL2023", "#!/bin/bash\ntrue\n");
     let Answer { code, out, err } = run(&["-f", "-"], &fine);
-    assert_eq!((code, out.as_str(), err.as_str()), (0, "", "nodewhy: 1 object checked, 0 not known\n"), "of what is fine only the number");
+    assert_eq!(
+        (code, out.as_str(), err.as_str()),
+        (0, "", "nodewhy: 1 object checked, 0 not known\n"),
+        "of what is fine only the number"
+    );
     let warned = class("AL2", "#!/bin/bash\n/etc/eks/bootstrap.sh shop\n");
     assert_eq!(run(&["-f", "-"], &warned).code, 1);
     assert_eq!(run(&["-f", "-", "--fail-on", "certain"], &warned).code, 0);
-    let wrong = class("Custom", "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n");
+    let wrong = class(
+        "Custom",
+        "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n",
+    );
     let Answer { code, out, .. } = run(&["-", "--fail-on", "certain"], &wrong);
     assert_eq!(code, 1);
     assert!(out.starts_with("error[KubeletRefusesLabels]: userData of EC2NodeClass default, line 2,"), "{out}");
     assert!(out.contains("\n  --> standard input:9:68 (EC2NodeClass/default spec.userData)\n"), "{out}");
     let caret = out.lines().find(|l| l.contains("^^^")).and_then(|l| l.find('^')).expect("a caret");
-    assert_eq!(out.lines().find(|l| l.contains("bootstrap.sh")).and_then(|l| l.find("kubernetes.io/x")), Some(caret), "{out}");
+    assert_eq!(
+        out.lines().find(|l| l.contains("bootstrap.sh")).and_then(|l| l.find("kubernetes.io/x")),
+        Some(caret),
+        "{out}"
+    );
     let Answer { out, .. } = run(&["-f", "-", "-o", "json"], &wrong);
     let list: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(list["kind"], "LintFindingList");
-    assert_eq!((&list["items"][0]["line"], &list["items"][0]["level"]), (&serde_json::json!(9), &serde_json::json!("error")));
+    assert_eq!(
+        (&list["items"][0]["line"], &list["items"][0]["level"]),
+        (&serde_json::json!(9), &serde_json::json!("error"))
+    );
     let empty: serde_json::Value = serde_json::from_str(&run(&["-f", "-", "-o", "json"], &fine).out).expect("JSON");
     assert_eq!(empty["items"], serde_json::json!([]));
     let Answer { out, .. } = run(&["-f", "-", "-o", "github"], &wrong);
     assert!(
-        out.starts_with("::error file=standard input,line=9,col=68,title=KubeletRefusesLabels::userData of EC2NodeClass default"),
+        out.starts_with(
+            "::error file=standard input,line=9,col=68,title=KubeletRefusesLabels::userData of EC2NodeClass default"
+        ),
         "{out}"
     );
     assert_eq!(out.lines().count(), 1, "{out}");
 }
 
-/// What GitHub's code scanning wants of each result: <https://docs.github.com/en/code-security/code-scanning/integrating-with-code-scanning/sarif-support-for-code-scanning>
+/// What GitHub's code scanning wants of each result:
+/// <https://docs.github.com/en/code-security/code-scanning/integrating-with-code-scanning/sarif-support-for-code-scanning>
 #[test]
 fn sarif_has_what_code_scanning_needs() {
     let text = class(
@@ -535,8 +630,14 @@ fn sarif_has_what_code_scanning_needs() {
         })
         .collect();
     assert_eq!(shown, ["\"warning\" \"OptionWithEquals\" 9:23", "\"error\" \"KubeletRefusesLabels\" 9:88"]);
-    let help = rules.iter().find(|rule| rule["id"] == "KubeletRefusesLabels").and_then(|rule| rule["help"]["markdown"].as_str());
-    assert!(help.is_some_and(|help| help.starts_with("# KubeletRefusesLabels") && !help.contains("## Example")), "{help:?}");
+    let help = rules
+        .iter()
+        .find(|rule| rule["id"] == "KubeletRefusesLabels")
+        .and_then(|rule| rule["help"]["markdown"].as_str());
+    assert!(
+        help.is_some_and(|help| help.starts_with("# KubeletRefusesLabels") && !help.contains("## Example")),
+        "{help:?}"
+    );
     let fine = run(&["-f", "-", "-o", "sarif"], &class("AL2023", "#!/bin/bash\ntrue\n"));
     let log: serde_json::Value = serde_json::from_str(&fine.out).expect("JSON");
     assert_eq!((fine.code, &log["runs"][0]["results"]), (0, &serde_json::json!([])), "an empty run closes old alerts");
@@ -544,8 +645,13 @@ fn sarif_has_what_code_scanning_needs() {
 
 #[test]
 fn junit_is_read_back() {
-    let report = |text: &str| quick_junit::Report::deserialize_from_str(&run(&["-f", "-", "-o", "junit"], text).out).expect("JUnit");
-    let wrong = report(&class("Custom", "#!/bin/bash\nbootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n"));
+    let report = |text: &str| {
+        quick_junit::Report::deserialize_from_str(&run(&["-f", "-", "-o", "junit"], text).out).expect("JUnit")
+    };
+    let wrong = report(&class(
+        "Custom",
+        "#!/bin/bash\nbootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n",
+    ));
     assert_eq!((wrong.tests, wrong.failures), (1, 1));
     let case = &wrong.test_suites[0].test_cases[0];
     assert_eq!((case.name.as_str(), case.classname.as_deref()), ("KubeletRefusesLabels 9:59", Some("standard input")));
@@ -555,8 +661,12 @@ fn junit_is_read_back() {
 
 #[test]
 fn what_cannot_be_read_is_named_and_the_rest_is_linted() {
-    let wrong = class("Custom", "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n");
-    let Answer { code, out, err } = run(&["-f", "-"], &format!("kind: [unclosed\nx: y\n---\n{wrong}---\nreplicas: 3\n"));
+    let wrong = class(
+        "Custom",
+        "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--node-labels=kubernetes.io/x=y'\n",
+    );
+    let Answer { code, out, err } =
+        run(&["-f", "-"], &format!("kind: [unclosed\nx: y\n---\n{wrong}---\nreplicas: 3\n"));
     assert_eq!(code, 2, "{err}");
     assert!(err.contains("standard input:2: document 1: this is no YAML"), "{err}");
     assert!(out.contains("standard input:12:68"), "{out}");
@@ -576,14 +686,15 @@ fn a_template_is_named_in_one_sentence_and_counted() {
     let folder = tempfile::tempdir().unwrap();
     let templates = folder.path().join("shop/templates");
     std::fs::create_dir_all(&templates).unwrap();
-    let template =
-        "{{- range .Values.pools }}\n---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata:\n  name: {{ .name }}\n{{- end }}\n";
+    let template = "{{- range .Values.pools }}\n---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata:\n  name: {{ .name }}\n{{- end }}\n";
     std::fs::write(templates.join("pool.yaml"), template).unwrap();
     std::fs::write(templates.join("class.yaml"), class("AL2023", "#!/bin/bash\nx {{ .Values.x }}\n")).unwrap();
     let Answer { code, err, .. } = run(&["-f", &folder.path().display().to_string()], "");
     assert_eq!(code, 2, "{err}");
     let chart = folder.path().join("shop").display().to_string();
-    let wanted = format!("{chart}/templates/pool.yaml is a template; render it first: helm template {chart} | nodewhy lint -f -");
+    let wanted = format!(
+        "{chart}/templates/pool.yaml is a template; render it first: helm template {chart} | nodewhy lint -f -"
+    );
     assert_eq!(err.lines().next().map(|line| line.trim_start_matches("nodewhy: ")), Some(wanted.as_str()));
     assert_eq!(err.lines().last(), Some("nodewhy: 1 object checked, 0 not known, 1 template not read"));
     assert_eq!(err.lines().count(), 2, "{err}");

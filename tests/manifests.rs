@@ -28,7 +28,12 @@ fn components() -> Vec<String> {
 fn objects_in(folder: &str) -> Vec<Value> {
     let read = |name: &str| std::fs::read_to_string(manifests().join(folder).join(name)).unwrap();
     let kustomization: Value = serde_saphyr::from_str(&read("kustomization.yaml")).unwrap();
-    let named = kustomization["resources"].as_array().unwrap().iter().filter_map(Value::as_str).filter(|name| !name.starts_with("../"));
+    let named = kustomization["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(|name| !name.starts_with("../"));
     named.flat_map(|name| serde_saphyr::from_multiple::<Value>(&read(name)).unwrap()).collect()
 }
 
@@ -43,7 +48,10 @@ fn texts(value: &Value) -> Vec<String> {
 /// The roles of Kubernetes that take this one in: then it is for people.
 fn taken_in_by(role: &Value) -> BTreeSet<String> {
     let labels = role["metadata"]["labels"].as_object().into_iter().flatten().filter(|(_, value)| *value == "true");
-    labels.filter_map(|(name, _)| name.strip_prefix("rbac.authorization.k8s.io/aggregate-to-")).map(str::to_owned).collect()
+    labels
+        .filter_map(|(name, _)| name.strip_prefix("rbac.authorization.k8s.io/aggregate-to-"))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The roles of nodewhy itself.
@@ -61,7 +69,8 @@ fn granted_by<'o>(roles: impl Iterator<Item = &'o Value>) -> BTreeSet<Right> {
         let namespace = role["metadata"]["namespace"].as_str().map(str::to_owned);
         for rule in role["rules"].as_array().unwrap() {
             let named = texts(&rule["resourceNames"]);
-            let names: Vec<Option<String>> = if named.is_empty() { vec![None] } else { named.into_iter().map(Some).collect() };
+            let names: Vec<Option<String>> =
+                if named.is_empty() { vec![None] } else { named.into_iter().map(Some).collect() };
             for group in texts(&rule["apiGroups"]) {
                 for resource in texts(&rule["resources"]) {
                     for name in &names {
@@ -97,23 +106,33 @@ fn more_than_one_replica_needs_their_lease_and_no_more() {
 fn no_other_component_gives_a_right() {
     let components = components();
     assert!(components.len() > 1, "{components:?}");
-    for component in components.iter().filter(|name| !["components/ha", "components/remediation"].contains(&name.as_str())) {
+    for component in
+        components.iter().filter(|name| !["components/ha", "components/remediation"].contains(&name.as_str()))
+    {
         let objects = objects_in(component);
-        let rbac =
-            objects.iter().filter(|object| object["apiVersion"].as_str().is_some_and(|v| v.starts_with("rbac.authorization.k8s.io/")));
+        let rbac = objects.iter().filter(|object| {
+            object["apiVersion"].as_str().is_some_and(|v| v.starts_with("rbac.authorization.k8s.io/"))
+        });
         assert_eq!(rbac.count(), 0, "{component}");
     }
 }
 
-/// Who may view the cluster sees verdicts, who may edit it clears them away, and nobody writes one by hand. nodewhy has these rights from
-/// its own role or not at all.
+/// Who may view the cluster sees verdicts, who may edit it clears them away, and nobody writes one by hand. nodewhy has
+/// these rights from its own role or not at all.
 #[test]
 fn people_may_see_verdicts_and_clear_them_away_and_no_more() {
-    let all: Vec<_> = [objects()].into_iter().chain(components().iter().map(|name| objects_in(name))).flatten().collect();
-    let for_people: Vec<_> =
-        of_kind(&all, "ClusterRole").into_iter().chain(of_kind(&all, "Role")).filter(|role| !taken_in_by(role).is_empty()).collect();
+    let all: Vec<_> =
+        [objects()].into_iter().chain(components().iter().map(|name| objects_in(name))).flatten().collect();
+    let for_people: Vec<_> = of_kind(&all, "ClusterRole")
+        .into_iter()
+        .chain(of_kind(&all, "Role"))
+        .filter(|role| !taken_in_by(role).is_empty())
+        .collect();
     let verdicts = |verbs: &[&str]| -> BTreeSet<Right> {
-        verbs.iter().map(|verb| (None, "nodewhy.dev".to_owned(), "nodediagnoses".to_owned(), None, (*verb).to_owned())).collect()
+        verbs
+            .iter()
+            .map(|verb| (None, "nodewhy.dev".to_owned(), "nodediagnoses".to_owned(), None, (*verb).to_owned()))
+            .collect()
     };
     let see = ["get", "list", "watch"];
     let see_and_clear = ["get", "list", "watch", "delete", "deletecollection"];
@@ -158,7 +177,10 @@ fn the_pod_is_restricted() {
         assert_eq!(texts(&context["capabilities"]["drop"]), ["ALL"]);
         assert!(context["capabilities"]["add"].is_null());
     }
-    assert_eq!(of_kind(&objects, "Namespace")[0]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
+    assert_eq!(
+        of_kind(&objects, "Namespace")[0]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"],
+        "restricted"
+    );
 }
 
 /// What it may talk to and who may talk to it; the port is the one that it serves on.
@@ -195,7 +217,8 @@ fn it_never_runs_on_a_machine_of_karpenter() {
 #[test]
 fn the_image_has_the_version_of_the_crate() {
     let objects = objects();
-    let image = of_kind(&objects, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap();
+    let image =
+        of_kind(&objects, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap();
     assert_eq!(image.rsplit_once(':').unwrap().1, env!("CARGO_PKG_VERSION"));
 }
 

@@ -40,7 +40,8 @@ fn no_two_types_have_one_name() {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for file in files {
         let text = std::fs::read_to_string(&file).expect("a source in UTF-8");
-        for (number, name) in text.lines().enumerate().filter_map(|(number, line)| Some((number + 1, type_made(line)?))) {
+        for (number, name) in text.lines().enumerate().filter_map(|(number, line)| Some((number + 1, type_made(line)?)))
+        {
             let file = file.strip_prefix(root).expect("below the root").display();
             places.entry(name.to_owned()).or_default().push(format!("{file}:{number}"));
         }

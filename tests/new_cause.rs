@@ -1,5 +1,5 @@
-//! `cargo xtask new-cause` on a copy of the tree. What it writes is an honest beginning: a rule that compiles and says nothing, and a
-//! page that fails until it is filled in.
+//! `cargo xtask new-cause` on a copy of the tree. What it writes is an honest beginning: a rule that compiles and says
+//! nothing, and a page that fails until it is filled in.
 
 /// The skeleton of a rule, compiled as it is.
 #[path = "../crates/xtask/skeleton/src/rules/category/new_cause.rs"]
@@ -77,7 +77,10 @@ fn a_new_cause_has_a_page_a_rule_and_its_lines() {
     assert_eq!(contents(tree.path()).len(), before + 2);
     assert!(text(&tree, "docs/causes/KubeletNapsAtNoon.md").starts_with("# KubeletNapsAtNoon\n\n> "));
     let rule = text(&tree, "crates/engine/src/rules/node/kubelet_naps_at_noon.rs");
-    assert!(rule.contains(r#"cause: "KubeletNapsAtNoon""#) && rule.contains(r#"include_str!("../../../pages/KubeletNapsAtNoon.md")"#));
+    assert!(
+        rule.contains(r#"cause: "KubeletNapsAtNoon""#)
+            && rule.contains(r#"include_str!("../../../pages/KubeletNapsAtNoon.md")"#)
+    );
     let modules = text(&tree, "crates/engine/src/rules/node.rs");
     let modules: Vec<&str> = modules.lines().filter(|line| line.starts_with("pub mod ")).collect();
     assert!(modules.contains(&"pub mod kubelet_naps_at_noon;") && modules.is_sorted(), "{modules:?}");
@@ -141,7 +144,9 @@ fn a_rule_that_is_not_filled_in_says_nothing() {
 #[test]
 fn a_page_that_is_not_filled_in_fails() {
     let examples = objects::examples(skeleton::RULE.page);
-    let names_it = |example: &&objects::Example| example.expect.iter().any(|e| e.get("cause").is_some_and(|c| c == skeleton::RULE.cause));
+    let names_it = |example: &&objects::Example| {
+        example.expect.iter().any(|e| e.get("cause").is_some_and(|c| c == skeleton::RULE.cause))
+    };
     assert!(examples.iter().any(|e| names_it(&e)) && examples.iter().any(|e| !names_it(&e)), "a hit and a near miss");
     let now = NOW.parse().expect("a time");
     for example in examples {

@@ -44,12 +44,13 @@ fn shown(diagnosis: &NodeDiagnosis) -> BTreeMap<String, String> {
     shown
 }
 
-/// Every finding is expected, every expectation found; an expectation names as many fields as it cares for, `summary` in part.
+/// Every finding is expected, every expectation found; an expectation names as many fields as it cares for, `summary`
+/// in part.
 fn differences(found: &[BTreeMap<String, String>], expect: &[BTreeMap<String, String>]) -> Vec<String> {
     let fits = |found: &BTreeMap<String, String>, expect: &BTreeMap<String, String>| {
-        expect
-            .iter()
-            .all(|(key, want)| found.get(key).is_some_and(|have| if key == "summary" { have.contains(want) } else { have == want }))
+        expect.iter().all(|(key, want)| {
+            found.get(key).is_some_and(|have| if key == "summary" { have.contains(want) } else { have == want })
+        })
     };
     let missed = expect.iter().filter(|e| !found.iter().any(|f| fits(f, e))).map(|e| format!("not found: {e:?}"));
     let extra = found.iter().filter(|f| !expect.iter().any(|e| fits(f, e))).map(|f| format!("found: {f:?}"));
@@ -66,9 +67,11 @@ fn every_example_gives_what_its_page_says() {
     let mut failures = String::new();
     for (cause, page) in pages() {
         for example in examples(page) {
-            let found: Vec<_> = diagnose(&world_of(&example.objects), now, &Thresholds::default()).iter().map(shown).collect();
+            let found: Vec<_> =
+                diagnose(&world_of(&example.objects), now, &Thresholds::default()).iter().map(shown).collect();
             for difference in differences(&found, &example.expect) {
-                let _ = writeln!(failures, "docs/causes/{cause}.md:{} {}\n    {difference}", example.line, example.title);
+                let _ =
+                    writeln!(failures, "docs/causes/{cause}.md:{} {}\n    {difference}", example.line, example.title);
             }
         }
     }
@@ -78,14 +81,19 @@ fn every_example_gives_what_its_page_says() {
 #[test]
 fn what_is_collected_of_an_example_gives_the_same_verdict_to_the_byte() {
     let now = NOW.parse().expect("a time");
-    let judged = |state: &ClusterState| serde_json::to_string(&diagnose(state, now, &Thresholds::default())).expect("JSON");
+    let judged =
+        |state: &ClusterState| serde_json::to_string(&diagnose(state, now, &Thresholds::default())).expect("JSON");
     let mut failures = String::new();
     for (cause, page) in pages() {
         for example in examples(page) {
             let dump = collected(&over_cluster(&example.objects));
             let (live, offline) = (judged(&world_of(&example.objects)), judged(&read(std::iter::once(dump))));
             if live != offline {
-                let _ = writeln!(failures, "docs/causes/{cause}.md:{} {}\n    {live}\n    {offline}", example.line, example.title);
+                let _ = writeln!(
+                    failures,
+                    "docs/causes/{cause}.md:{} {}\n    {live}\n    {offline}",
+                    example.line, example.title
+                );
             }
         }
     }
@@ -117,7 +125,11 @@ fn every_page_links_the_reports_it_rests_on_or_says_that_there_is_none() {
         for link in reports.trim_end_matches('.').split(",\n") {
             let parts = link.strip_prefix('[').and_then(|l| l.strip_suffix(')')).and_then(|l| l.split_once("]("));
             let (label, address) = parts.unwrap_or_else(|| panic!("{cause}: {link} is no link"));
-            assert_eq!(address, format!("https://github.com/{}", label.replace('#', "/issues/")), "{cause}: the link goes elsewhere");
+            assert_eq!(
+                address,
+                format!("https://github.com/{}", label.replace('#', "/issues/")),
+                "{cause}: the link goes elsewhere"
+            );
         }
     }
 }
@@ -125,7 +137,9 @@ fn every_page_links_the_reports_it_rests_on_or_says_that_there_is_none() {
 #[test]
 fn every_page_in_the_folder_belongs_to_a_rule() {
     let known = pages();
-    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/causes")).expect("the folder of pages") {
+    for entry in
+        std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/causes")).expect("the folder of pages")
+    {
         let name = entry.expect("an entry").file_name().into_string().expect("a name");
         if let Some(cause) = name.strip_suffix(".md").filter(|c| !matches!(*c, "README" | "not-visible")) {
             assert!(known.iter().any(|(k, _)| *k == cause), "docs/causes/{name} is no rule's page");

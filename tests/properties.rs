@@ -71,7 +71,8 @@ fn judged<'o>(objects: impl IntoIterator<Item = &'o Value>, now: DateTime<Utc>) 
 /// Machines that are not called stuck yet, though they wait.
 fn waiting(objects: &[Value], now: DateTime<Utc>) -> BTreeSet<String> {
     let state = world_of(objects);
-    let waits = |subject: &Subject| matches!(judge(&state, subject, now, &Thresholds::default()), Judgement::Waiting(_));
+    let waits =
+        |subject: &Subject| matches!(judge(&state, subject, now, &Thresholds::default()), Judgement::Waiting(_));
     let name = |subject| match subject {
         Subject::Claim(name) => format!("NodeClaim/{name}"),
         Subject::Node(name) => format!("Node/{name}"),
@@ -105,7 +106,12 @@ fn there_are_scenes() {
 #[test]
 fn judging_twice_gives_equal_bytes() {
     for scene in SCENES.iter() {
-        assert_eq!(bytes(&judged(&scene.objects, scene.now)), bytes(&judged(&scene.objects, scene.now)), "{}", scene.name);
+        assert_eq!(
+            bytes(&judged(&scene.objects, scene.now)),
+            bytes(&judged(&scene.objects, scene.now)),
+            "{}",
+            scene.name
+        );
     }
 }
 
@@ -130,9 +136,12 @@ fn what_cannot_be_read_never_makes_a_verdict_surer_nor_another_machine_sick() {
             let kept = scene.objects.iter().filter(|o| o["kind"] != kind || reason.is_some_and(|r| o["reason"] != r));
             for (subject, (cause, confidence)) in verdicts(&judged(kept, scene.now)) {
                 match whole.get(&subject) {
-                    // It waits longer than is normal, and what was taken away had asked for patience: a pod that has just come up.
-                    None if waiting(&scene.objects, scene.now).contains(&subject) && confidence < Confidence::Certain => {}
-                    // What the API server's answer clears is the best explanation without it, and the verdict says what was not asked.
+                    // It waits longer than is normal, and what was taken away had asked for patience: a pod that has
+                    // just come up.
+                    None if waiting(&scene.objects, scene.now).contains(&subject)
+                        && confidence < Confidence::Certain => {}
+                    // What the API server's answer clears is the best explanation without it, and the verdict says what
+                    // was not asked.
                     Some(_) if kind == "SubjectAccessReview" && confidence < Confidence::Certain => {}
                     None => violations.push(format!("{}: without {kind}, {subject} becomes sick: {cause}", scene.name)),
                     Some((before, sure)) if confidence > *sure => violations.push(format!(
@@ -206,8 +215,12 @@ proptest! {
 fn pointers(value: &Value, at: &str, out: &mut Vec<String>) {
     let escape = |key: &str| key.replace('~', "~0").replace('/', "~1");
     match value {
-        Value::Object(map) => map.iter().for_each(|(key, child)| pointers(child, &format!("{at}/{}", escape(key)), out)),
-        Value::Array(items) => items.iter().enumerate().for_each(|(i, child)| pointers(child, &format!("{at}/{i}"), out)),
+        Value::Object(map) => {
+            map.iter().for_each(|(key, child)| pointers(child, &format!("{at}/{}", escape(key)), out));
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(i, child)| pointers(child, &format!("{at}/{i}"), out));
+        }
         _ => {}
     }
     if !at.is_empty() {

@@ -1,6 +1,7 @@
 //! What a rule declares under `reads` is what it reads, over every example of every page and every real case.
 //!
-//! The cluster notes each input that is asked for, also by what rules share and by answers that were kept for a rule before.
+//! The cluster notes each input that is asked for, also by what rules share and by answers that were kept for a rule
+//! before.
 
 use chrono::{DateTime, Utc};
 use engine::case::Case;
@@ -46,7 +47,9 @@ fn every_rule_declares_what_it_reads_and_nothing_else() {
     for rule in rules::ALL {
         let declared: BTreeSet<Input> = rule.reads.iter().copied().collect();
         let read = read.get(rule.cause).cloned().unwrap_or_default();
-        faults.extend(read.difference(&declared).map(|input| format!("{} reads {input:?} and does not say so", rule.cause)));
+        faults.extend(
+            read.difference(&declared).map(|input| format!("{} reads {input:?} and does not say so", rule.cause)),
+        );
         faults.extend(declared.difference(&read).map(|input| format!("{} never reads {input:?}", rule.cause)));
     }
     assert!(faults.is_empty(), "{faults:#?}");

@@ -61,7 +61,11 @@ fn effective(objects: &[Value]) -> String {
     let mut all = String::new();
     for format in ["text", "json"] {
         let args = ["userdata", "-f", "-", "-o", format];
-        let output = Command::new(env!("CARGO_BIN_EXE_nodewhy")).args(args).write_stdin(input.clone()).output().expect("the command runs");
+        let output = Command::new(env!("CARGO_BIN_EXE_nodewhy"))
+            .args(args)
+            .write_stdin(input.clone())
+            .output()
+            .expect("the command runs");
         all.push_str(&String::from_utf8_lossy(&output.stdout));
         all.push_str(&String::from_utf8_lossy(&output.stderr));
     }
@@ -73,7 +77,11 @@ fn outputs(objects: &[Value]) -> String {
     let mut all = String::new();
     for format in ["text", "wide", "json", "yaml"] {
         let args = ["diagnose", "-f", "-", "--now", "2026-01-15T12:00:00Z", "--details", "-o", format];
-        let output = Command::new(env!("CARGO_BIN_EXE_nodewhy")).args(args).write_stdin(input.clone()).output().expect("the command runs");
+        let output = Command::new(env!("CARGO_BIN_EXE_nodewhy"))
+            .args(args)
+            .write_stdin(input.clone())
+            .output()
+            .expect("the command runs");
         all.push_str(&String::from_utf8_lossy(&output.stdout));
         all.push_str(&String::from_utf8_lossy(&output.stderr));
     }
@@ -95,17 +103,32 @@ fn user_data(line: &str) -> Vec<(&'static str, String)> {
     let flag = "--register-with-taints=a=b:NoSchedule";
     vec![
         ("AL2", format!("#!/bin/bash\n{line}\n/etc/eks/bootstrap.sh other --kubelet-extra-args '{flag}'\n")),
-        ("AL2", format!("#!/bin/bash\n{line}; /etc/eks/bootstrap.sh shop --kubelet-extra-args='--node-labels=kubernetes.io/x=y'\n")),
+        (
+            "AL2",
+            format!(
+                "#!/bin/bash\n{line}; /etc/eks/bootstrap.sh shop --kubelet-extra-args='--node-labels=kubernetes.io/x=y'\n"
+            ),
+        ),
         ("AL2", format!("#!/bin/bash\n/etc/eks/bootstrap.sh other --kubelet-extra-args '{flag}'; {line}\n")),
-        ("Custom", format!("#!/bin/bash\n{line} && /etc/eks/bootstrap.sh other --kubelet-extra-args={flag} # {line}\n")),
+        (
+            "Custom",
+            format!("#!/bin/bash\n{line} && /etc/eks/bootstrap.sh other --kubelet-extra-args={flag} # {line}\n"),
+        ),
         ("Custom", line.to_owned()),
         ("AL2023", format!("#!/bin/bash\n{line}\nexit 1\n")),
         (
             "AL2023",
-            format!("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: ['{flag}']\n  {line}\n  {line}\n"),
+            format!(
+                "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: ['{flag}']\n  {line}\n  {line}\n"
+            ),
         ),
         ("AL2023", format!("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet: {line}\n")),
-        ("AL2023", format!("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\n{line}\n\n{line}\n--C\n{line}\n")),
+        (
+            "AL2023",
+            format!(
+                "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\n{line}\n\n{line}\n--C\n{line}\n"
+            ),
+        ),
         ("Bottlerocket", format!("[settings.kubernetes]\ncluster-name = \"other\"\n{line}\n")),
         ("Bottlerocket", format!("[settings.host-containers.admin]\nuser-data = \"x\" {line}\n")),
         ("Windows2022", format!("<powershell>\n{line}\nthrow \"{line}\"\nexit 1\n")),
@@ -174,7 +197,9 @@ fn no_finding_about_aws_auth_shows_a_planted_secret() {
 #[test]
 fn no_value_under_a_secret_name_is_listed() {
     const SECRET: &str = "hunter2-value";
-    let config = |kubelet: &str| format!("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    {kubelet}\n");
+    let config = |kubelet: &str| {
+        format!("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    {kubelet}\n")
+    };
     for (family, text) in [
         (
             "AL2",
@@ -182,10 +207,17 @@ fn no_value_under_a_secret_name_is_listed() {
                 "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args '--storage-driver-password={SECRET} --node-labels=db-password={SECRET}'\n"
             ),
         ),
-        ("AL2", format!("#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args='--storage-driver-password {SECRET}'\n")),
+        (
+            "AL2",
+            format!(
+                "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args='--storage-driver-password {SECRET}'\n"
+            ),
+        ),
         (
             "Custom",
-            format!("#!/bin/bash\nTOKEN={SECRET}\n/etc/eks/bootstrap.sh shop --kubelet-extra-args \"--storage-driver-password=$TOKEN\"\n"),
+            format!(
+                "#!/bin/bash\nTOKEN={SECRET}\n/etc/eks/bootstrap.sh shop --kubelet-extra-args \"--storage-driver-password=$TOKEN\"\n"
+            ),
         ),
         ("AL2023", config(&format!("flags: ['--storage-driver-password={SECRET}', '--register-token={SECRET}']"))),
         ("AL2023", config(&format!("config: {{apiToken: {SECRET}, credentials: {{secretKey: {SECRET}}}}}"))),
@@ -241,14 +273,17 @@ const READ_WHOLE: [&str; 6] = ["labels", "nodeSelector", "allocatable", "request
 /// What people and programs write as they like.
 const TEXTS: [&str; 7] = ["message", "note", "evaluationError", "userData", "stateReason", "text", "why"];
 
-/// Puts a secret into each field that nodewhy does not read, into the environment and the settings of programs, and behind each text.
+/// Puts a secret into each field that nodewhy does not read, into the environment and the settings of programs, and
+/// behind each text.
 fn plant(value: &mut Value, name: &str, (line, secret): (&str, &str)) {
     match value {
         Value::Object(fields) => {
             fields.iter_mut().for_each(|(name, value)| plant(value, name, (line, secret)));
             match name {
                 "kubelet" => drop(fields.insert("dbPassword".to_owned(), json!({ "token": [secret] }))),
-                "annotations" => drop(fields.insert("kubectl.kubernetes.io/last-applied-configuration".to_owned(), json!(line))),
+                "annotations" => {
+                    drop(fields.insert("kubectl.kubernetes.io/last-applied-configuration".to_owned(), json!(line)));
+                }
                 "containers" | "initContainers" => {
                     fields.insert("args".to_owned(), json!([line]));
                     fields.insert("command".to_owned(), json!([line]));
@@ -283,7 +318,10 @@ fn workloads() -> Vec<Value> {
 fn what_is_collected_holds_no_secret_of_any_field_of_any_kind() {
     let of_cases = case_folders().into_iter().map(|folder| {
         let documents = documents(&std::fs::read_to_string(folder.join("cluster.yaml")).expect("a case"));
-        documents.into_iter().flat_map(|d| d["items"].as_array().cloned().unwrap_or_else(|| vec![d])).collect::<Vec<_>>()
+        documents
+            .into_iter()
+            .flat_map(|d| d["items"].as_array().cloned().unwrap_or_else(|| vec![d]))
+            .collect::<Vec<_>>()
     });
     let of_pages = rules::ALL.iter().flat_map(|rule| examples(rule.page)).map(|example| over_cluster(&example.objects));
     let mut kinds = BTreeSet::new();
@@ -297,8 +335,10 @@ fn what_is_collected_holds_no_secret_of_any_field_of_any_kind() {
             }
         }
         let dump = collected(&planted);
-        let found =
-            dump.find(secret).or(dump.find("planted")).map(|at| dump[at.saturating_sub(300)..].chars().take(400).collect::<String>());
+        let found = dump
+            .find(secret)
+            .or(dump.find("planted"))
+            .map(|at| dump[at.saturating_sub(300)..].chars().take(400).collect::<String>());
         assert_eq!(found, None, "{line}");
     }
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), Input::ALL);

@@ -1,5 +1,5 @@
-//! The program that is shipped is the one that is tested: `cargo build` leaves out what only the tests depend on, and with it every
-//! feature of a crate that only they switch on.
+//! The program that is shipped is the one that is tested: `cargo build` leaves out what only the tests depend on, and
+//! with it every feature of a crate that only they switch on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -7,7 +7,16 @@ use std::process::Command;
 /// The crates on these edges of the program's tree, each with the features that are on.
 fn features(edges: &str) -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(env!("CARGO"))
-        .args(["tree", "--locked", "--offline", "--package=nodewhy", "--prefix=none", "--format={p}|{f}", "--edges", edges])
+        .args([
+            "tree",
+            "--locked",
+            "--offline",
+            "--package=nodewhy",
+            "--prefix=none",
+            "--format={p}|{f}",
+            "--edges",
+            edges,
+        ])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .expect("cargo runs");

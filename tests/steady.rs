@@ -1,5 +1,5 @@
-//! Nothing is written because time went by: every example of the pages, looked at again and again while kubelets and controllers repeat
-//! what they have said.
+//! Nothing is written because time went by: every example of the pages, looked at again and again while kubelets and
+//! controllers repeat what they have said.
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use engine::api::{Confidence, NodeDiagnosis, Outcome, Stage};
@@ -60,8 +60,10 @@ fn written(triage: &mut Triage, objects: &[Value], now: DateTime<Utc>) -> Vec<No
                     written.push((*write.diagnosis).clone());
                 }
                 Order::ListPods(node) => {
-                    let on_node = objects.iter().filter(|o| o["kind"] == "Pod" && o["spec"]["nodeName"] == node.as_str());
-                    let pods = on_node.map(|pod| Object::from_value(Input::Pods, pod.clone()).expect("a pod")).collect();
+                    let on_node =
+                        objects.iter().filter(|o| o["kind"] == "Pod" && o["spec"]["nodeName"] == node.as_str());
+                    let pods =
+                        on_node.map(|pod| Object::from_value(Input::Pods, pod.clone()).expect("a pod")).collect();
                     triage.take(Change::Pods { node, pods: Ok(pods) }, now);
                 }
                 Order::Delete(_) | Order::Summarize(_) | Order::ReviewAccess(_) => {}
@@ -84,11 +86,13 @@ fn goes_on(object: &Value) -> bool {
 fn repeat(object: &mut Value, minute: u32) {
     if object["kind"] == "Event" {
         object["count"] = json!(object["count"].as_u64().unwrap_or(1) + 7);
-        object["lastTimestamp"] = json!((noon() + TimeDelta::minutes(minute.into())).to_rfc3339_opts(SecondsFormat::Secs, true));
+        object["lastTimestamp"] =
+            json!((noon() + TimeDelta::minutes(minute.into())).to_rfc3339_opts(SecondsFormat::Secs, true));
     }
     for condition in object["status"]["conditions"].as_array_mut().into_iter().flatten() {
         let message = condition["message"].as_str().and_then(|message| message.split_once("last seen active "));
-        if let Some((before, (_, after))) = message.and_then(|(before, rest)| Some((before, rest.split_once(" ago")?))) {
+        if let Some((before, (_, after))) = message.and_then(|(before, rest)| Some((before, rest.split_once(" ago")?)))
+        {
             condition["message"] = json!(format!("{before}last seen active {minute}m1.5s ago{after}"));
         }
     }
@@ -100,7 +104,8 @@ fn no_verdict_is_written_because_somebody_repeats_himself_or_the_operator_starts
     let (mut verdicts, mut repeated) = (0, 0);
     for (page, example) in rules::ALL.iter().flat_map(|rule| examples(rule.page).into_iter().map(|e| (rule.cause, e))) {
         let mut objects = over_cluster(&example.objects);
-        let speaks: Vec<usize> = (0..objects.len()).filter(|n| goes_on(&objects[*n]) || objects[*n]["kind"] == "Node").collect();
+        let speaks: Vec<usize> =
+            (0..objects.len()).filter(|n| goes_on(&objects[*n]) || objects[*n]["kind"] == "Node").collect();
         repeated += speaks.iter().filter(|n| objects[**n]["kind"] == "Event").count();
         let mut triage = operator(&objects, &BTreeMap::new(), noon());
         let mut known: BTreeMap<String, NodeDiagnosis> = BTreeMap::new();
@@ -117,7 +122,11 @@ fn no_verdict_is_written_because_somebody_repeats_himself_or_the_operator_starts
                     if let Some(before) = known.get(&name).filter(|before| verdict(before) == verdict(&diagnosis)) {
                         let shown = |d: &NodeDiagnosis| serde_json::to_string(&d.status).expect("a status");
                         let (before, after) = (shown(before), shown(&diagnosis));
-                        let _ = writeln!(faults, "{page}, {}: {name} after {minute} minutes\n{before}\n{after}", example.title);
+                        let _ = writeln!(
+                            faults,
+                            "{page}, {}: {name} after {minute} minutes\n{before}\n{after}",
+                            example.title
+                        );
                     }
                     verdicts += usize::from(known.insert(name, diagnosis).is_none());
                 }

@@ -42,7 +42,10 @@ fn every_shell_takes_its_script() {
         ("bash", &["bash", "-n"]),
         ("zsh", &["zsh", "-n"]),
         ("fish", &["fish", "--no-execute"]),
-        ("powershell", &["pwsh", "-NoProfile", "-Command", "[scriptblock]::Create([Console]::In.ReadToEnd()) | Out-Null"]),
+        (
+            "powershell",
+            &["pwsh", "-NoProfile", "-Command", "[scriptblock]::Create([Console]::In.ReadToEnd()) | Out-Null"],
+        ),
     ];
     for (name, command) in read_only {
         let script = answer(&["completion", name]);
@@ -50,7 +53,11 @@ fn every_shell_takes_its_script() {
             assert!(script.contains(&subcommand), "{name} does not know {subcommand}");
         }
         if let Some(output) = shell(command, &script) {
-            assert!(output.status.success() && output.stderr.is_empty(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+            assert!(
+                output.status.success() && output.stderr.is_empty(),
+                "{name}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
     }
 }
@@ -66,7 +73,12 @@ fn bash_completes_commands_and_flags() {
             words[words.len() - 1]
         );
         let output = shell(&["bash", "--norc"], &format!("{script}\n{press_tab}")).expect("bash is installed");
-        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), completed, "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout).trim(),
+            completed,
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 }
 
@@ -90,7 +102,8 @@ fn the_man_page_names_every_command_and_each_has_its_own() {
         }
         expected.insert(format!("{name}.1"));
     }
-    let written = fs::read_dir(&out).expect("pages").map(|page| page.expect("a page").file_name().into_string().expect("a name"));
+    let written =
+        fs::read_dir(&out).expect("pages").map(|page| page.expect("a page").file_name().into_string().expect("a name"));
     assert_eq!(written.collect::<BTreeSet<_>>(), expected);
 }
 
@@ -101,7 +114,10 @@ fn the_version_is_there_for_people_and_for_programs() {
     assert_eq!(json["api"], "nodewhy.dev/v1alpha1");
     let text = answer(&["version"]);
     for (key, value) in json.as_object().expect("fields") {
-        assert!(text.lines().any(|line| line.starts_with(key) && line.ends_with(value.as_str().expect("text"))), "{key}: {text}");
+        assert!(
+            text.lines().any(|line| line.starts_with(key) && line.ends_with(value.as_str().expect("text"))),
+            "{key}: {text}"
+        );
     }
     assert!(json["target"].as_str().is_some_and(|target| target.starts_with(std::env::consts::ARCH)), "{json}");
 }
@@ -120,8 +136,8 @@ fn what_cannot_be_written_is_an_error() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("the pages cannot be written"));
 }
 
-/// Of k9s v0.50.18: internal/config/plugin.go has the fields, internal/config/json/schemas/plugins.json those that must be there, and
-/// internal/view/exec.go skips a pipe of one word.
+/// Of k9s v0.50.18: internal/config/plugin.go has the fields, internal/config/json/schemas/plugins.json those that must
+/// be there, and internal/view/exec.go skips a pipe of one word.
 #[test]
 fn k9s_takes_the_plugins_and_nodewhy_their_commands() {
     const FIELDS: [&str; 12] = [
@@ -152,13 +168,17 @@ fn k9s_takes_the_plugins_and_nodewhy_their_commands() {
             assert!(plugin.contains_key(required), "{name} lacks {required}");
         }
         for scope in plugin["scopes"].as_array().expect("scopes") {
-            assert!(keys.insert((plugin["shortCut"].clone().to_string(), scope.to_string())), "{name}: the key is taken in {scope}");
+            assert!(
+                keys.insert((plugin["shortCut"].clone().to_string(), scope.to_string())),
+                "{name}: the key is taken in {scope}"
+            );
         }
         for pipe in plugin["pipes"].as_array().expect("pipes") {
             assert!(pipe.as_str().is_some_and(|pipe| pipe.contains(' ')), "{name}: k9s skips {pipe}");
         }
         assert_eq!(plugin["command"], "nodewhy");
-        let arguments = plugin["args"].as_array().expect("arguments").iter().map(|argument| argument.as_str().expect("text"));
+        let arguments =
+            plugin["args"].as_array().expect("arguments").iter().map(|argument| argument.as_str().expect("text"));
         let line: Vec<_> = ["nodewhy"].into_iter().chain(arguments).collect();
         if let Err(error) = Cli::try_parse_from(&line) {
             panic!("{name}: {error}");

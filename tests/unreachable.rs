@@ -72,8 +72,11 @@ fn a_session_that_has_ended() {
 fn what_a_plugin_says_is_shown_without_its_secrets() {
     let script = "echo 'refused: AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY' >&2; exit 1";
     let config = Kubeconfig::of("https://127.0.0.1:1", &exec("/bin/sh", script));
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_nodewhy")).args(["diagnose", "--kubeconfig"]).arg(&config.file).output().expect("it runs");
+    let output = Command::new(env!("CARGO_BIN_EXE_nodewhy"))
+        .args(["diagnose", "--kubeconfig"])
+        .arg(&config.file)
+        .output()
+        .expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("refused") && !said.contains("wJalrXUtnFEMI"), "{said}");
 }
@@ -87,7 +90,11 @@ fn a_server_that_refuses() {
 
 #[test]
 fn a_name_that_nobody_knows() {
-    Kubeconfig::of("https://cluster.invalid", "{token: t}").says(&["https://cluster.invalid", "is not known here", "VPN"]);
+    Kubeconfig::of("https://cluster.invalid", "{token: t}").says(&[
+        "https://cluster.invalid",
+        "is not known here",
+        "VPN",
+    ]);
 }
 
 #[test]
@@ -98,11 +105,21 @@ fn a_server_that_is_silent() {
     let config = Kubeconfig::of(&server, "{token: t}");
     let began = Instant::now();
     let mut process = Command::new(env!("CARGO_BIN_EXE_nodewhy"));
-    let output = process.args(["diagnose", "--request-timeout", "4s", "--kubeconfig"]).arg(&config.file).output().expect("it runs");
+    let output = process
+        .args(["diagnose", "--request-timeout", "4s", "--kubeconfig"])
+        .arg(&config.file)
+        .output()
+        .expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines.first(), Some(&format!("nodewhy: waiting for {server}").as_str()), "{said}");
-    assert!(lines[1].contains(&server) && lines[1].contains("did not answer within 4s (--request-timeout permits more)"), "{said}");
-    assert!(began.elapsed() < Duration::from_mins(1), "it ends, long before the 90 seconds of silence that a connection is given");
+    assert!(
+        lines[1].contains(&server) && lines[1].contains("did not answer within 4s (--request-timeout permits more)"),
+        "{said}"
+    );
+    assert!(
+        began.elapsed() < Duration::from_mins(1),
+        "it ends, long before the 90 seconds of silence that a connection is given"
+    );
 }

@@ -1,5 +1,5 @@
-//! The crates that judge cannot do IO: their dependencies are few, and none of them reaches a file, a socket or a runtime.
-//! What the standard library offers of it, clippy forbids there (`clippy.toml` of each crate).
+//! The crates that judge cannot do IO: their dependencies are few, and none of them reaches a file, a socket or a
+//! runtime. What the standard library offers of it, clippy forbids there (`clippy.toml` of each crate).
 //!
 //! Between the crates cargo keeps the order. Within the engine the tests below do, by reading its source.
 
@@ -54,13 +54,28 @@ const ENGINE: [&str; 12] = [
 fn dependencies(package: &str, depth: Option<u8>) -> BTreeSet<String> {
     let depth = depth.map_or_else(|| "--depth=1000".to_owned(), |depth| format!("--depth={depth}"));
     let output = Command::new(env!("CARGO"))
-        .args(["tree", "--locked", "--offline", "--edges=normal", "--prefix=none", "--format={p}", "--package", package, &depth])
+        .args([
+            "tree",
+            "--locked",
+            "--offline",
+            "--edges=normal",
+            "--prefix=none",
+            "--format={p}",
+            "--package",
+            package,
+            &depth,
+        ])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let listed = String::from_utf8(output.stdout).expect("cargo prints UTF-8");
-    listed.lines().filter_map(|line| line.split(' ').next()).filter(|name| *name != package).map(str::to_owned).collect()
+    listed
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .filter(|name| *name != package)
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -134,7 +149,11 @@ impl Source {
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
         let mut named = Vec::new();
         for (at, _) in self.code.match_indices("crate::").filter(|(at, _)| !self.code[..*at].ends_with(is_part)) {
-            assert!(!self.code[at..].starts_with("crate::{"), "{:?}: one use a module, which this test can read", self.module);
+            assert!(
+                !self.code[at..].starts_with("crate::{"),
+                "{:?}: one use a module, which this test can read",
+                self.module
+            );
             tree(&self.code[at + "crate::".len()..], &[], &mut named);
         }
         named
@@ -204,7 +223,8 @@ fn rules_know_what_is_shared_and_no_other_rule() {
 
 #[test]
 fn what_rules_share_goes_in_no_circle() {
-    let shared = engine().into_iter().filter(|source| source.module.len() == 3 && source.module[..2] == ["rules", "shared"]);
+    let shared =
+        engine().into_iter().filter(|source| source.module.len() == 3 && source.module[..2] == ["rules", "shared"]);
     let mut needs: BTreeMap<String, BTreeSet<String>> = shared
         .map(|source| {
             let named = source.names().into_iter().filter(|path| path.len() > 2 && path[..2] == ["rules", "shared"]);

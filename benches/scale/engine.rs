@@ -27,15 +27,21 @@ pub fn judge(n: usize) -> Vec<Row> {
             if fate(machine) == Fate::Healthy {
                 state.apply(Object::from_value(Input::Nodes, node(machine)).expect("a Node"), now());
             }
-            state.apply(Object::from_value(Input::NodeClaims, claim(machine, fate(machine))).expect("a NodeClaim"), now());
+            state.apply(
+                Object::from_value(Input::NodeClaims, claim(machine, fate(machine))).expect("a NodeClaim"),
+                now(),
+            );
         }
-        let found = timed(&format!("engine: judge {} {what}", 10 * n), &mut rows, || diagnose(&state, now(), &Thresholds::default()));
+        let found = timed(&format!("engine: judge {} {what}", 10 * n), &mut rows, || {
+            diagnose(&state, now(), &Thresholds::default())
+        });
         assert_eq!(found.len(), (0..10 * n).filter(|machine| fate(*machine) == Fate::Stuck).count());
     }
     rows
 }
 
-/// Incidents of so many machines and of twice as many: the second takes twice as long where no machine is compared with all others.
+/// Incidents of so many machines and of twice as many: the second takes twice as long where no machine is compared with
+/// all others.
 pub fn incidents(n: usize) -> Vec<Row> {
     let mut rows = Vec::new();
     for incident in &incident::ALL {
@@ -48,13 +54,16 @@ pub fn incidents(n: usize) -> Vec<Row> {
     rows
 }
 
-/// Reports of kubelets, from their text to the end of the look, in fleets of different sizes: such as say nothing new, and such as do.
+/// Reports of kubelets, from their text to the end of the look, in fleets of different sizes: such as say nothing new,
+/// and such as do.
 pub fn reports(n: usize) -> Vec<Row> {
     const EVENTS: usize = 20_000;
     let mut rows = Vec::new();
     for n in [n / 10, n, 10 * n] {
         let mut triage = Triage::new(Thresholds::default(), Keep::default());
-        let read = |input, value: &Value| Change::Applied(Box::new(Object::from_value(input, value.clone()).expect("an object")));
+        let read = |input, value: &Value| {
+            Change::Applied(Box::new(Object::from_value(input, value.clone()).expect("an object")))
+        };
         for machine in 0..n {
             triage.take(read(Input::Nodes, &node(machine)), now());
             triage.take(read(Input::NodeClaims, &claim(machine, Fate::Healthy)), now());
@@ -73,7 +82,8 @@ pub fn reports(n: usize) -> Vec<Row> {
         for (texts, what) in [(heartbeats, "heartbeats"), (news, "other messages of a condition")] {
             timed(&format!("engine: {EVENTS} {what} of {n} Nodes, one look each"), &mut rows, || {
                 for text in texts.iter().cycle().take(EVENTS) {
-                    let node = Object::read(Input::Nodes, &mut serde_json::Deserializer::from_str(text)).expect("a Node");
+                    let node =
+                        Object::read(Input::Nodes, &mut serde_json::Deserializer::from_str(text)).expect("a Node");
                     triage.take(Change::Applied(Box::new(node)), now());
                     assert_eq!(triage.look(now()), []);
                 }

@@ -1,4 +1,5 @@
-//! One cause holds up thousands of machines at once: when that is known, when each is written, and what others feel of it.
+//! One cause holds up thousands of machines at once: when that is known, when each is written, and what others feel of
+//! it.
 
 use crate::machines::{AT_ONCE, claims, diagnoses, refuse};
 use crate::measure::{Row, percentile};
@@ -17,7 +18,8 @@ pub async fn incident(client: &kube::Client, sick: &[usize], port: u16) -> Vec<R
     stream::iter(sick).for_each_concurrent(AT_ONCE, async |machine| drop(refuse(&claims, *machine).await)).await;
     let begun = Instant::now();
     let mut rows = Vec::new();
-    let mut seen = |what: &str| rows.push(Row::delay(format!("{n} machines are stuck by one cause, {what}"), begun.elapsed()));
+    let mut seen =
+        |what: &str| rows.push(Row::delay(format!("{n} machines are stuck by one cause, {what}"), begun.elapsed()));
     until(Duration::from_millis(20), async || counted(port) >= n).await;
     seen("until the metric counts them all");
     until(Duration::from_millis(20), async || told(client).await >= n / 2).await;
@@ -72,10 +74,16 @@ async fn told(client: &kube::Client) -> usize {
     let events: Api<Event> = Api::all(client.clone());
     let about_pools = ListParams::default().fields("regarding.kind=NodePool");
     let events = events.list(&about_pools).await.expect("Events");
-    events.items.iter().filter_map(|event| event.note.as_ref()?.split(' ').next()?.parse().ok()).max().unwrap_or_default()
+    events
+        .items
+        .iter()
+        .filter_map(|event| event.note.as_ref()?.split(' ').next()?.parse().ok())
+        .max()
+        .unwrap_or_default()
 }
 
 async fn written(client: &kube::Client) -> usize {
     let first = diagnoses(client).list_metadata(&ListParams::default().limit(1)).await.expect("NodeDiagnoses");
-    first.items.len() + usize::try_from(first.metadata.remaining_item_count.unwrap_or_default()).expect("a few thousand")
+    first.items.len()
+        + usize::try_from(first.metadata.remaining_item_count.unwrap_or_default()).expect("a few thousand")
 }

@@ -9,7 +9,8 @@ use testkit::control_plane::recipes::ec2_nodepool;
 use testkit::control_plane::{ControlPlane, binaries};
 
 pub fn cluster(n: usize) -> Vec<Row> {
-    // What the API server holds of 40,000 Nodes and NodeClaims takes 9 GB. Without its cache it reads them from etcd each time.
+    // What the API server holds of 40,000 Nodes and NodeClaims takes 9 GB. Without its cache it reads them from etcd
+    // each time.
     let flags: &[&str] = if n <= PEERS_UP_TO { &[] } else { &["--watch-cache=false"] };
     let control_plane = ControlPlane::start_with(flags);
     control_plane.karpenter_crds("1.14.1");
@@ -53,15 +54,18 @@ pub fn cluster(n: usize) -> Vec<Row> {
     rows
 }
 
-/// Reads a list and gives its length. Without its cache the API server does not come to the end of a long one within its minute.
+/// Reads a list and gives its length. Without its cache the API server does not come to the end of a long one within
+/// its minute.
 async fn read(client: &kube::Client, path: &str, n: usize) -> usize {
     let limit = if n <= PEERS_UP_TO { 0 } else { 10_000 };
     let (mut length, mut next) = (0, Some(String::new()));
     while let Some(token) = next {
-        let request = http::Request::get(format!("{path}?limit={limit}&continue={token}")).body(Vec::new()).expect("a path");
+        let request =
+            http::Request::get(format!("{path}?limit={limit}&continue={token}")).body(Vec::new()).expect("a path");
         let text = client.request_text(request).await.expect("an answer");
         length += text.len();
-        // The token stands in the list's metadata: before all items, or after them where a CustomResourceDefinition describes them.
+        // The token stands in the list's metadata: before all items, or after them where a CustomResourceDefinition
+        // describes them.
         let (first, last) = text
             .split_once(r#""items":"#)
             .map_or(("", ""), |(before, items)| (before, items.rsplit_once(']').map_or("", |(_, after)| after)));

@@ -1,7 +1,8 @@
-//! A large cluster on a real control plane: what nodewhy takes for it, beside what a user would take instead, in one run and one table.
+//! A large cluster on a real control plane: what nodewhy takes for it, beside what a user would take instead, in one
+//! run and one table.
 //!
-//! `cargo bench --bench scale`, with `NODEWHY_NODES=10000` Nodes and as many NodeClaims unless told otherwise; `NODEWHY_ONLY` is `engine`,
-//! `offline` or `live`. Five of every thousand machines are stuck.
+//! `cargo bench --bench scale`, with `NODEWHY_NODES=10000` Nodes and as many NodeClaims unless told otherwise;
+//! `NODEWHY_ONLY` is `engine`, `offline` or `live`. Five of every thousand machines are stuck.
 
 mod engine;
 mod incident;

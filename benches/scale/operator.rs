@@ -17,7 +17,13 @@ use tokio::runtime::Runtime;
 /// Machines that turn sick one by one.
 const ONE_BY_ONE: usize = 200;
 
-pub fn rows(control_plane: &ControlPlane, rights: &Path, runtime: &Runtime, client: &kube::Client, n: usize) -> Vec<Row> {
+pub fn rows(
+    control_plane: &ControlPlane,
+    rights: &Path,
+    runtime: &Runtime,
+    client: &kube::Client,
+    n: usize,
+) -> Vec<Row> {
     let begun = Instant::now();
     let Nodewhy { process, port } = control_plane.nodewhy(rights, &[]);
     let spent = || cpu(process.id(), OWN);
@@ -27,13 +33,25 @@ pub fn rows(control_plane: &ControlPlane, rights: &Path, runtime: &Runtime, clie
     }
     let (started, spent_then) = (begun.elapsed(), spent());
     sleep(Duration::from_secs(30));
-    let mut rows = vec![Row { time: started, ..Row::of("nodewhy run, until its first verdicts", begun, spent_then, process.id()) }];
+    let mut rows = vec![Row {
+        time: started,
+        ..Row::of("nodewhy run, until its first verdicts", begun, spent_then, process.id())
+    }];
 
     let kubelets = runtime.spawn(heartbeats(client.clone(), n));
     let (written, spent_before, begun) = (runtime.block_on(newest_write(client)), spent(), Instant::now());
     sleep(Duration::from_mins(1));
-    rows.push(Row::of("nodewhy run, a minute in which only kubelets report", begun, spent() - spent_before, process.id()));
-    assert_eq!(runtime.block_on(newest_write(client)), written, "a NodeDiagnosis was written though nothing had changed");
+    rows.push(Row::of(
+        "nodewhy run, a minute in which only kubelets report",
+        begun,
+        spent() - spent_before,
+        process.id(),
+    ));
+    assert_eq!(
+        runtime.block_on(newest_write(client)),
+        written,
+        "a NodeDiagnosis was written though nothing had changed"
+    );
     if n <= PEERS_UP_TO {
         let (_, peer) = peers::kube_state_metrics(control_plane, n);
         let (spent_before, begun) = (cpu(peer.id(), OWN), Instant::now());
@@ -50,7 +68,12 @@ pub fn rows(control_plane: &ControlPlane, rights: &Path, runtime: &Runtime, clie
     let sick: Vec<usize> = healthy(n).skip(ONE_BY_ONE).take((n / 2).min(5_000)).collect();
     let (spent_before, begun) = (spent(), Instant::now());
     rows.extend(runtime.block_on(incident(client, &sick, port)));
-    rows.push(Row::of("nodewhy run, from the first of these to the last write", begun, spent() - spent_before, process.id()));
+    rows.push(Row::of(
+        "nodewhy run, from the first of these to the last write",
+        begun,
+        spent() - spent_before,
+        process.id(),
+    ));
     kubelets.abort();
     rows
 }
@@ -77,7 +100,13 @@ async fn newest_write(client: &kube::Client) -> Option<u64> {
 /// Karpenter refuses one machine after the other: how long after each its NodeDiagnosis was there.
 async fn turn_sick(client: &kube::Client, n: usize) -> Vec<Duration> {
     let (claims, watched) = (claims(client), diagnoses(client));
-    let from = watched.list(&ListParams::default().limit(1)).await.expect("NodeDiagnoses").metadata.resource_version.unwrap_or_default();
+    let from = watched
+        .list(&ListParams::default().limit(1))
+        .await
+        .expect("NodeDiagnoses")
+        .metadata
+        .resource_version
+        .unwrap_or_default();
     let mut written = watched.watch(&WatchParams::default(), &from).await.expect("a watch").boxed();
     let mut delays = Vec::new();
     for machine in healthy(n).take(ONE_BY_ONE) {

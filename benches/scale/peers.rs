@@ -17,7 +17,12 @@ fn program(name: &str) -> PathBuf {
 /// Looks at Nodes only, and at nothing of Karpenter's.
 pub fn popeye(kubeconfig: &Path) -> Row {
     let mut command = Command::new(program("popeye"));
-    command.arg("--kubeconfig").arg(kubeconfig).args(["--all-namespaces", "--sections=nodes", "--out=json", "--force-exit-zero"]);
+    command.arg("--kubeconfig").arg(kubeconfig).args([
+        "--all-namespaces",
+        "--sections=nodes",
+        "--out=json",
+        "--force-exit-zero",
+    ]);
     whole("popeye 0.22.1, Nodes only", &[0], &mut command)
 }
 

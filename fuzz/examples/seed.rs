@@ -7,12 +7,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-const READERS_OF_USER_DATA: [&str; 7] = ["bottlerocket", "kubelet_flags", "mime", "nodeconfig", "shell", "systemd", "userdata"];
+const READERS_OF_USER_DATA: [&str; 7] =
+    ["bottlerocket", "kubelet_flags", "mime", "nodeconfig", "shell", "systemd", "userdata"];
 
 fn main() -> io::Result<()> {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut files: Vec<PathBuf> =
-        fs::read_dir(project.join("docs/causes"))?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    let mut files: Vec<PathBuf> = fs::read_dir(project.join("docs/causes"))?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()?;
     for case in fs::read_dir(project.join("tests/cases"))? {
         files.push(case?.path().join("cluster.yaml"));
     }
@@ -41,9 +43,13 @@ fn blocks<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = String> + 'a 
         let mut lines = text[at..].lines().skip(1).peekable();
         let indent = lines.peek()?.find(|c| c != ' ')?;
         let block: Vec<&str> = lines
-            .map_while(
-                |line| if line.trim().is_empty() { Some("") } else { line.get(indent..).filter(|_| line[..indent].trim().is_empty()) },
-            )
+            .map_while(|line| {
+                if line.trim().is_empty() {
+                    Some("")
+                } else {
+                    line.get(indent..).filter(|_| line[..indent].trim().is_empty())
+                }
+            })
             .collect();
         text[at + key.len()..].starts_with(['|', '>']).then(|| block.join("\n") + "\n")
     })

@@ -1,8 +1,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use readers::aws_auth;
 use nodewhy_fuzz::lies_in;
+use readers::aws_auth;
 
 /// A `ConfigMap` may be larger, but slow readers show here too.
 const LIMIT: usize = 64 * 1024;

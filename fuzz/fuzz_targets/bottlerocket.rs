@@ -1,8 +1,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use readers::userdata::bottlerocket;
 use nodewhy_fuzz::{USER_DATA_LIMIT, lies_in};
+use readers::userdata::bottlerocket;
 
 fuzz_target!(|text: &str| {
     if text.len() > USER_DATA_LIMIT {

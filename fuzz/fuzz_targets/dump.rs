@@ -1,7 +1,7 @@
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use engine::cluster_state::ClusterState;
+use libfuzzer_sys::fuzz_target;
 use nodewhy::ingest::dump;
 
 const LIMIT: usize = 64 * 1024;

@@ -1,9 +1,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use nodewhy_fuzz::{USER_DATA_LIMIT, lies_in};
 use readers::userdata::kubelet_flags::{command_line, invalid_label, parse_labels, parse_taints, refused_labels};
 use readers::userdata::traced::Traced;
-use nodewhy_fuzz::{USER_DATA_LIMIT, lies_in};
 
 fuzz_target!(|text: &str| {
     if text.len() > USER_DATA_LIMIT {

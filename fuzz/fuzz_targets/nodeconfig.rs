@@ -2,9 +2,9 @@
 //! nodeadm's `NodeConfig`, and with it the YAML below.
 
 use libfuzzer_sys::fuzz_target;
+use nodewhy_fuzz::{USER_DATA_LIMIT, lies_in};
 use readers::source_text::Span;
 use readers::userdata::nodeconfig;
-use nodewhy_fuzz::{USER_DATA_LIMIT, lies_in};
 
 fuzz_target!(|text: &str| {
     if text.len() > USER_DATA_LIMIT {

@@ -1,11 +1,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use nodewhy_fuzz::{USER_DATA_LIMIT, lies_in};
 use readers::userdata::{
     systemd::{Generation, environment, environment_file, words},
     traced::Traced,
 };
-use nodewhy_fuzz::{USER_DATA_LIMIT, lies_in};
 
 fuzz_target!(|text: &str| {
     if text.len() > USER_DATA_LIMIT {

@@ -2,8 +2,8 @@
 //! The whole way of the text, for every family of images.
 
 use libfuzzer_sys::fuzz_target;
-use readers::userdata::{Family, read};
 use nodewhy_fuzz::{USER_DATA_LIMIT, lies_in};
+use readers::userdata::{Family, read};
 
 const FAMILIES: [Family; 5] = [Family::Al2, Family::Al2023, Family::Bottlerocket, Family::Windows, Family::Custom];
 

@@ -13,16 +13,15 @@ use engine::diagnose::survey::Survey;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-pub const EXIT_CODES: &str =
-    "Exit codes: 0 judged; 1 something is stuck (with --fail-on); 2 bad usage or input; 3 the cluster could not be read.";
+pub const EXIT_CODES: &str = "Exit codes: 0 judged; 1 something is stuck (with --fail-on); 2 bad usage or input; 3 the cluster could not be read.";
 
 #[derive(Debug, Args)]
 pub struct Diagnose {
     /// Only this NodeClaim, Node, instance id, providerID, NodePool or node class, in full
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// What `kubectl get … -o yaml` (or json) printed: a file, a directory, or - for standard input; may be given several times. Needs no
-    /// cluster
+    /// What `kubectl get … -o yaml` (or json) printed: a file, a directory, or - for standard input; may be given
+    /// several times. Needs no cluster
     #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -32,8 +31,8 @@ pub struct Diagnose {
     /// Also show evidence, exclusions and open questions, as for a single name
     #[arg(long)]
     details: bool,
-    /// The time to judge at, for example 2026-01-31T12:00:00Z [default: now for a cluster; for a dump the time that `collect` wrote into
-    /// it, else as near as its kubelets' reports and its file tell]
+    /// The time to judge at, for example 2026-01-31T12:00:00Z [default: now for a cluster; for a dump the time that
+    /// `collect` wrote into it, else as near as its kubelets' reports and its file tell]
     #[arg(long)]
     now: Option<DateTime<Utc>>,
     /// Exit with 1 if something is stuck and the verdict is at least this sure
@@ -51,7 +50,9 @@ pub fn run(args: &Diagnose) -> ExitCode {
     // `-f a.yaml b.yaml`, as a shell makes of `-f *.yaml`: kubectl does not take that either.
     if let Some(file) = args.names.iter().find(|name| Path::new(name).is_file()) {
         return fail(
-            &format!("{file} is a file, and a name is expected here: give each file its own -f, as in -f a.yaml -f b.yaml"),
+            &format!(
+                "{file} is a file, and a name is expected here: give each file its own -f, as in -f a.yaml -f b.yaml"
+            ),
             BAD_INPUT,
         );
     }
@@ -124,7 +125,12 @@ fn conclude(args: &Diagnose, state: &ClusterState, survey: Survey) -> ExitCode {
         None => survey,
         Some(name) => match survey.of_name(state, name) {
             Some(survey) => survey,
-            None => return fail(&format!("no NodeClaim, Node, NodePool, node class or instance is called {name}"), BAD_INPUT),
+            None => {
+                return fail(
+                    &format!("no NodeClaim, Node, NodePool, node class or instance is called {name}"),
+                    BAD_INPUT,
+                );
+            }
         },
     };
     let failed = args.fail_on.is_some_and(|least| survey.surest() >= Some(least.into()));

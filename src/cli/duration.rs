@@ -18,7 +18,9 @@ mod tests {
 
     #[test]
     fn durations_are_read_as_people_and_charts_write_them() {
-        for (text, read) in [("300", 300), ("5m", 300), ("90s", 90), ("1h30m", 5_400), ("24h", 86_400), ("0", 0), ("2m 30s", 150)] {
+        for (text, read) in
+            [("300", 300), ("5m", 300), ("90s", 90), ("1h30m", 5_400), ("24h", 86_400), ("0", 0), ("2m 30s", 150)]
+        {
             assert_eq!(seconds(text), Ok(read), "{text}");
         }
         for text in ["", "-5m", "5 bananas", "1.5s", "99999999999"] {

@@ -62,7 +62,10 @@ mod tests {
             assert!(rest.starts_with(&format!("# {}\n", rule.cause)), "{versions}");
             let said = versions.strip_prefix("Versions: ").expect("the versions");
             assert!(
-                !said.trim().is_empty() && !said.ends_with('.') && !said.contains('\n') && versions.chars().count() < 140,
+                !said.trim().is_empty()
+                    && !said.ends_with('.')
+                    && !said.contains('\n')
+                    && versions.chars().count() < 140,
                 "{versions}"
             );
         }

@@ -70,7 +70,8 @@ pub struct LiveFlags {
 #[command(next_help_heading = "AWS")]
 #[group(id = "aws")]
 pub struct AwsFlags {
-    /// Ask AWS, read-only, what the cluster cannot tell about machines whose cause is open (docs/aws.md has the IAM policy)
+    /// Ask AWS, read-only, what the cluster cannot tell about machines whose cause is open (docs/aws.md has the IAM
+    /// policy)
     #[arg(long = "aws", env = "NODEWHY_AWS")]
     ask: bool,
     /// Region of the cluster [default: that of its Nodes, else $AWS_REGION, $AWS_DEFAULT_REGION]
@@ -80,7 +81,12 @@ pub struct AwsFlags {
     #[arg(long = "aws-endpoint-url", env = "AWS_ENDPOINT_URL", value_name = "URL")]
     endpoint: Option<Uri>,
     /// Maximum number of AWS calls per minute
-    #[arg(long = "aws-calls-per-minute", env = "NODEWHY_AWS_CALLS_PER_MINUTE", value_name = "COUNT", default_value_t = 60)]
+    #[arg(
+        long = "aws-calls-per-minute",
+        env = "NODEWHY_AWS_CALLS_PER_MINUTE",
+        value_name = "COUNT",
+        default_value_t = 60
+    )]
     calls_per_minute: usize,
 }
 
@@ -144,7 +150,12 @@ pub struct RemediationFlags {
     #[arg(long = "remediation-window", env = "NODEWHY_REMEDIATION_WINDOW", value_name = "DURATION", default_value = "1h", value_parser = seconds)]
     window: u32,
     /// Removals in that time at most
-    #[arg(long = "remediation-budget", env = "NODEWHY_REMEDIATION_BUDGET", value_name = "REMOVALS", default_value_t = 5)]
+    #[arg(
+        long = "remediation-budget",
+        env = "NODEWHY_REMEDIATION_BUDGET",
+        value_name = "REMOVALS",
+        default_value_t = 5
+    )]
     budget: u16,
     /// Removals in that time at most, as a share of all Nodes; at least one
     #[arg(long = "remediation-share", env = "NODEWHY_REMEDIATION_SHARE", value_name = "PERCENT", default_value_t = 5)]
@@ -157,6 +168,15 @@ pub struct RemediationFlags {
 impl From<&RemediationFlags> for Limits {
     fn from(flags: &RemediationFlags) -> Self {
         let RemediationFlags { stale, uninitialized, wait, wait_uninitialized, window, budget, share, many } = *flags;
-        Self { stale: stale.into(), uninitialized: uninitialized.into(), wait, wait_uninitialized, window, budget, share, many }
+        Self {
+            stale: stale.into(),
+            uninitialized: uninitialized.into(),
+            wait,
+            wait_uninitialized,
+            window,
+            budget,
+            share,
+            many,
+        }
     }
 }

@@ -18,7 +18,8 @@ pub const EXIT_CODES: &str = "Exit codes: 0 nothing found; 1 something found (se
 
 #[derive(Debug, Args)]
 pub struct Lint {
-    /// Kubernetes manifests or user data: files, directories (every .yaml, .yml and .json below them), or - for standard input
+    /// Kubernetes manifests or user data: files, directories (every .yaml, .yml and .json below them), or - for
+    /// standard input
     #[arg(value_name = "FILE", required_unless_present = "files")]
     more: Vec<PathBuf>,
     /// The same; may be given several times
@@ -27,7 +28,8 @@ pub struct Lint {
     /// The AMI family of files that are themselves user data [default: judged by how they begin]
     #[arg(long, value_parser = family)]
     ami_family: Option<Family>,
-    /// The version of Kubernetes that the cluster has or will have, such as 1.33 [default: that of the images, where they name it]
+    /// The version of Kubernetes that the cluster has or will have, such as 1.33 [default: that of the images, where
+    /// they name it]
     #[arg(long, value_parser = minor)]
     kubernetes: Option<u32>,
     #[arg(short, long, value_enum, default_value_t)]
@@ -42,7 +44,8 @@ pub struct Lint {
 }
 
 fn family(name: &str) -> Result<Family, String> {
-    Family::from_name(name).ok_or_else(|| "expected AL2, AL2023, Bottlerocket, Windows2019, Windows2022, Windows2025 or Custom".to_owned())
+    Family::from_name(name)
+        .ok_or_else(|| "expected AL2, AL2023, Bottlerocket, Windows2019, Windows2022, Windows2025 or Custom".to_owned())
 }
 
 /// 33 of 1.33, v1.33 or 1.33.2.
@@ -70,23 +73,32 @@ pub fn run(args: &Lint) -> ExitCode {
         complain(note);
     }
     if report.looked_at == 0 {
-        return fail(&"nothing to lint: no EC2NodeClass, NodePool, ConfigMap kube-system/aws-auth or user data could be read", BAD_INPUT);
+        return fail(
+            &"nothing to lint: no EC2NodeClass, NodePool, ConfigMap kube-system/aws-auth or user data could be read",
+            BAD_INPUT,
+        );
     }
     let mut counts = format!("{} checked, {} not known", counted_as(report.looked_at, "object"), summary.ignored);
     if !report.templates.is_empty() {
         counts = format!("{counts}, {} not read", counted_as(report.templates.len(), "template"));
     }
     complain(&counts);
-    let text = report::lint::render(&report, summary.ignored, args.output, color(args.color)).map_err(|error| error.to_string());
+    let text = report::lint::render(&report, summary.ignored, args.output, color(args.color))
+        .map_err(|error| error.to_string());
     if let Err(error) = text.and_then(|text| print(&text)) {
         return fail(&error, BAD_INPUT);
     }
     let least = if args.fail_on == FailOn::Certain { lint::Level::Error } else { lint::Level::Warning };
     let failed = report.findings.iter().any(|finding| finding.level >= least);
-    ExitCode::from(if summary.complaints.is_empty() && report.templates.is_empty() { u8::from(failed) } else { BAD_INPUT })
+    ExitCode::from(if summary.complaints.is_empty() && report.templates.is_empty() {
+        u8::from(failed)
+    } else {
+        BAD_INPUT
+    })
 }
 
-/// Asks EC2 about the images that the classes of the files select; what it shows counts as the class's status where that is not here.
+/// Asks EC2 about the images that the classes of the files select; what it shows counts as the class's status where
+/// that is not here.
 fn ask_aws_about_images(flags: &AwsFlags, files: &mut lint::Files) -> Result<(), String> {
     let Some(options) = flags.options() else { return Ok(()) };
     let mut aws = aws::Client::new(&options, &ClusterState::default()).map_err(|error| error.to_string())?;

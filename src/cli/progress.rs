@@ -22,7 +22,8 @@ pub struct Progress {
 impl Progress {
     pub fn start() -> Self {
         let shown = std::io::stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+            let style =
+                ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
             ProgressBar::no_length().with_style(style)
         });
         Self { shown, objects: AtomicUsize::new(0), began: Instant::now() }

@@ -46,8 +46,8 @@ pub struct Run {
     thresholds: ThresholdFlags,
 }
 
-/// The operator waits far more than it computes, and a second thread is mostly woken to find the work done: a fifth of its processor
-/// time (docs/adr/0007-one-thread-for-the-operator.md).
+/// The operator waits far more than it computes, and a second thread is mostly woken to find the work done: a fifth of
+/// its processor time (docs/adr/0007-one-thread-for-the-operator.md).
 const THREADS: usize = 1;
 
 pub fn run(args: &Run) -> ExitCode {

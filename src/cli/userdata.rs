@@ -16,14 +16,14 @@ use readers::userdata::{Consequence, Family};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-pub const EXIT_CODES: &str =
-    "Exit codes: 0 read; 1 something is lost or stops the machine (with --fail-on); 2 bad usage or input; 3 the cluster could not be read.";
+pub const EXIT_CODES: &str = "Exit codes: 0 read; 1 something is lost or stops the machine (with --fail-on); 2 bad usage or input; 3 the cluster could not be read.";
 
 #[derive(Debug, Args)]
 pub struct UserDataArgs {
     /// One node class only; with neither a name nor a file, all node classes of the cluster
     name: Option<String>,
-    /// EC2NodeClasses with or without NodePools, as for `diagnose`; with --ami-family bare user data; may be repeated. Needs no cluster
+    /// EC2NodeClasses with or without NodePools, as for `diagnose`; with --ami-family bare user data; may be repeated.
+    /// Needs no cluster
     #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     files: Vec<PathBuf>,
     /// Take the files for bare user data of this amiFamily: AL2, AL2023, Bottlerocket, Windows2022, Custom
@@ -75,7 +75,9 @@ pub fn run(args: &UserDataArgs) -> ExitCode {
     if let Some(family) = &args.ami_family {
         if Family::from_name(family).is_none() {
             return fail(
-                &format!("no amiFamily is called {family}: AL2, AL2023, Bottlerocket, Windows2019, Windows2022, Windows2025, Custom"),
+                &format!(
+                    "no amiFamily is called {family}: AL2, AL2023, Bottlerocket, Windows2019, Windows2022, Windows2025, Custom"
+                ),
                 BAD_INPUT,
             );
         }
@@ -113,7 +115,11 @@ pub fn run(args: &UserDataArgs) -> ExitCode {
         let machine = machine(class, family, None);
         pages.push(Page { machine, effective: effective::resolve(&machine), source: source.clone() });
     }
-    for class in state.classes().map(|facts| &facts.class).filter(|class| args.name.as_deref().is_none_or(|name| name == class.name())) {
+    for class in state
+        .classes()
+        .map(|facts| &facts.class)
+        .filter(|class| args.name.as_deref().is_none_or(|name| name == class.name()))
+    {
         let Some(family) = class.family() else {
             complain(&format!("{} {} has neither an amiFamily nor an alias that is known", class.kind, class.name()));
             continue;
@@ -168,7 +174,9 @@ fn nothing(args: &UserDataArgs) -> String {
 
 /// `1.34`, `v1.14.1`.
 fn versions(text: Option<&str>) -> Result<Option<Version>, String> {
-    let parse = |text: &str| Version::parse(text).ok_or_else(|| format!("{text} is no version; expected one like 1.34 or 1.14.1"));
+    let parse = |text: &str| {
+        Version::parse(text).ok_or_else(|| format!("{text} is no version; expected one like 1.34 or 1.14.1"))
+    };
     text.map(parse).transpose()
 }
 
@@ -192,5 +200,7 @@ fn load(cluster: &LiveFlags, state: &mut ClusterState) -> Result<(), String> {
         Ok(list::load_only(&connection.client, state, Utc::now(), &INPUTS).await)
     });
     loaded.map_err(|error| error.to_string()).flatten()?.iter().for_each(|complaint: &String| complain(complaint));
-    state.missing(Input::NodeClasses).map_or(Ok(()), |why| Err(format!("nothing to read: EC2NodeClasses cannot be read ({why})")))
+    state
+        .missing(Input::NodeClasses)
+        .map_or(Ok(()), |why| Err(format!("nothing to read: EC2NodeClasses cannot be read ({why})")))
 }

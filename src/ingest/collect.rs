@@ -1,7 +1,8 @@
 //! `nodewhy collect`: the dump that `nodewhy diagnose -f` reads, of what nodewhy reads and no more.
 //!
-//! An object is written as its view is (`engine::objects`), so a field that no view has stays in the cluster, and what is read of the dump
-//! is what was read of the cluster. Of annotations, which views keep whole, only those are written that rules ask for.
+//! An object is written as its view is (`engine::objects`), so a field that no view has stays in the cluster, and what
+//! is read of the dump is what was read of the cluster. Of annotations, which views keep whole, only those are written
+//! that rules ask for.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use engine::objects::input::Object;
@@ -22,7 +23,9 @@ pub fn list(objects: &[Object], at: DateTime<Utc>) -> serde_json::Result<String>
     let annotations: BTreeSet<&str> = annotations::READ.into_iter().chain(told).collect();
     let items: Vec<Value> = objects.iter().map(|object| disclosed(object, &annotations)).collect::<Result<_, _>>()?;
     let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
-    Ok(json!({"apiVersion": "v1", "kind": "List", "metadata": {"annotations": {COLLECTED_AT: at}}, "items": items}).to_string() + "\n")
+    Ok(json!({"apiVersion": "v1", "kind": "List", "metadata": {"annotations": {COLLECTED_AT: at}}, "items": items})
+        .to_string()
+        + "\n")
 }
 
 fn disclosed(object: &Object, annotations: &BTreeSet<&str>) -> serde_json::Result<Value> {
@@ -61,11 +64,20 @@ mod tests {
         let read = |input, value| Object::from_value(input, value).unwrap();
         let env = json!([{"name": "ENI_CONFIG_ANNOTATION_DEF", "value": "acme.io/eni"}]);
         let objects = [
-            read(Input::Nodes, json!({"metadata": {"name": "n", "annotations": {"acme.io/eni": "a", "acme.io/note": "hunter2"}}})),
-            read(Input::DaemonSets, json!({"metadata": {"name": "d"}, "spec": {"template": {"spec": {"containers": [{"env": env}]}}}})),
+            read(
+                Input::Nodes,
+                json!({"metadata": {"name": "n", "annotations": {"acme.io/eni": "a", "acme.io/note": "hunter2"}}}),
+            ),
+            read(
+                Input::DaemonSets,
+                json!({"metadata": {"name": "d"}, "spec": {"template": {"spec": {"containers": [{"env": env}]}}}}),
+            ),
         ];
         let dump: Value = serde_json::from_str(&list(&objects, DateTime::UNIX_EPOCH).unwrap()).unwrap();
         assert_eq!(dump["items"][0]["metadata"]["annotations"], json!({"acme.io/eni": "a"}));
-        assert_eq!((&dump["items"][0]["apiVersion"], &dump["items"][1]["apiVersion"]), (&json!("v1"), &json!("apps/v1")));
+        assert_eq!(
+            (&dump["items"][0]["apiVersion"], &dump["items"][1]["apiVersion"]),
+            (&json!("v1"), &json!("apps/v1"))
+        );
     }
 }

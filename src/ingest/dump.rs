@@ -1,7 +1,7 @@
 //! One way in: what `kubectl get … -o yaml` or `-o json` printed, in files, directories or on standard input.
 //!
-//! Each document, and each item of a `List`, is read on its own: what cannot be read is reported with file, document and line,
-//! and never hides its neighbours. A list is read block by block, so it may be larger than the memory.
+//! Each document, and each item of a `List`, is read on its own: what cannot be read is reported with file, document
+//! and line, and never hides its neighbours. A list is read block by block, so it may be larger than the memory.
 
 mod abreast;
 mod json;
@@ -150,7 +150,9 @@ fn load_in_blocks(block: usize, file: &str, mut from: impl Read, sink: &mut dyn 
             reader.suspect_the_end(&text);
         }
         if reader.document == 0 {
-            reader.complain_of_file("the file is empty, but for comments at most; expected what kubectl get -o yaml or -o json prints");
+            reader.complain_of_file(
+                "the file is empty, but for comments at most; expected what kubectl get -o yaml or -o json prints",
+            );
         }
     }
     if let Some(error) = text.error() {
@@ -166,7 +168,9 @@ fn no_text(head: &[u8]) -> Option<&'static str> {
     if head.starts_with(&[0x1f, 0x8b]) {
         Some("this is gzip; unpack it first, for example with zcat FILE | nodewhy diagnose -f -")
     } else if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
-        Some("this is UTF-16, as PowerShell's > writes it; save it as UTF-8, for example with | Out-File -Encoding utf8")
+        Some(
+            "this is UTF-16, as PowerShell's > writes it; save it as UTF-8, for example with | Out-File -Encoding utf8",
+        )
     } else if head.contains(&0) {
         Some("this is no text; expected what kubectl get -o yaml or -o json prints")
     } else {
@@ -221,12 +225,19 @@ impl Reader<'_> {
         let message = if let Some(object) = self.without_status.take() {
             format!("the file ends with {object}, whose status is missing: it may be cut off here")
         } else if !text.ends_a_line() && self.sink.expects_only_objects() {
-            "the last line does not end, as the last one that kubectl prints does: the file may be cut off here".to_owned()
+            "the last line does not end, as the last one that kubectl prints does: the file may be cut off here"
+                .to_owned()
         } else {
             return;
         };
         let Self { document, .. } = *self;
-        self.summary.suspicions.push(Complaint { file: self.file.to_owned(), document, item: 0, line: text.last_line(), message });
+        self.summary.suspicions.push(Complaint {
+            file: self.file.to_owned(),
+            document,
+            item: 0,
+            line: text.last_line(),
+            message,
+        });
     }
 
     fn take(&mut self, piece: Piece, source: ObjectText<'_>) {
@@ -240,7 +251,9 @@ impl Reader<'_> {
             Piece::Ignored => self.summary.ignored += 1,
             Piece::Untyped | Piece::NoObject if !self.sink.expects_only_objects() => self.summary.ignored += 1,
             Piece::Untyped => self.complain(source.line, format!("{NO_OBJECT}: it has no kind")),
-            Piece::NoObject => self.complain(source.line, format!("{NO_OBJECT}: expected what kubectl get -o yaml or -o json prints")),
+            Piece::NoObject => {
+                self.complain(source.line, format!("{NO_OBJECT}: expected what kubectl get -o yaml or -o json prints"));
+            }
             Piece::Bad(lines, message) => self.complain(source.line + lines, message),
             Piece::List(list) => self.nested_list(list, source, &mut Vec::new()),
         }
@@ -282,9 +295,10 @@ fn read(type_: &TypeMeta, read: impl FnOnce(Input) -> Result<Object, String>) ->
     let kind = || told(&type_.kind);
     match type_.reading() {
         Reading::Ignored => Piece::Ignored,
-        Reading::Outdated { served } => {
-            Piece::Bad(0, format!("{} of {} is not judged; ask the cluster for {served}", kind(), told(&type_.api_version)))
-        }
+        Reading::Outdated { served } => Piece::Bad(
+            0,
+            format!("{} of {} is not judged; ask the cluster for {served}", kind(), told(&type_.api_version)),
+        ),
         Reading::As(input) => match read(input) {
             Ok(object) if object.meta().name.is_empty() && input != Input::AccessReviews => {
                 Piece::Bad(0, format!("this {} has no metadata.name", kind()))
@@ -292,7 +306,14 @@ fn read(type_: &TypeMeta, read: impl FnOnce(Input) -> Result<Object, String>) ->
             Ok(object) => Piece::Object(Box::new(object)),
             Err(error) => {
                 let expected = input.command();
-                Piece::Bad(0, format!("this {} cannot be read: {}; expected what {expected} prints", kind(), without_place(&error)))
+                Piece::Bad(
+                    0,
+                    format!(
+                        "this {} cannot be read: {}; expected what {expected} prints",
+                        kind(),
+                        without_place(&error)
+                    ),
+                )
             }
         },
     }
@@ -312,20 +333,24 @@ fn without_status(object: &Object) -> Option<String> {
 
 /// `NodeList` holds Nodes that do not say so themselves.
 fn type_of_items(list: &TypeMeta) -> TypeMeta {
-    TypeMeta { api_version: list.api_version.clone(), kind: list.kind.strip_suffix("List").unwrap_or(&list.kind).to_owned() }
+    TypeMeta {
+        api_version: list.api_version.clone(),
+        kind: list.kind.strip_suffix("List").unwrap_or(&list.kind).to_owned(),
+    }
 }
 
 const NO_OBJECT: &str = "this is no Kubernetes object";
 
-/// A parser's message without the line and column, which it counts from the start of its own piece of the file, and without the
-/// value that it stumbled over, which may be a secret.
+/// A parser's message without the line and column, which it counts from the start of its own piece of the file, and
+/// without the value that it stumbled over, which may be a secret.
 fn without_place(message: &str) -> String {
     /// More tells nobody more: names of fields and variants may be a stranger's too.
     const LONGEST: usize = 300;
     let first = message.lines().next().unwrap_or_default();
     let said = first.split_once(" at line ").map_or(first, |(said, _)| said);
-    let variant =
-        said.strip_prefix("unknown variant `").map(|rest| rest.rsplit_once("`, expected ").map_or("one", |(_, expected)| expected));
+    let variant = said
+        .strip_prefix("unknown variant `")
+        .map(|rest| rest.rsplit_once("`, expected ").map_or("one", |(_, expected)| expected));
     let said = match (variant, said.split_once("string \""), said.rsplit_once('"')) {
         (Some(expected), ..) => format!("unknown variant, expected {expected}"),
         (_, Some((before, _)), Some((_, after))) => format!("{before}string{after}"),

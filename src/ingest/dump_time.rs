@@ -1,7 +1,7 @@
 //! When a dump was made, as far as it can be told.
 //!
-//! Kubernetes puts no time on what it prints. `nodewhy collect` does; else the kubelets' reports bound it, and where a dump has none, the
-//! file's own time and the newest time in it are two guesses, and both are judged.
+//! Kubernetes puts no time on what it prints. `nodewhy collect` does; else the kubelets' reports bound it, and where a
+//! dump has none, the file's own time and the newest time in it are two guesses, and both are judged.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use engine::api::judged::JudgedBy;
@@ -29,7 +29,6 @@ const PLAUSIBLE: TimeDelta = TimeDelta::hours(24);
 pub type TimeAndSource = (DateTime<Utc>, JudgedBy);
 
 /// The time to judge at, and the other one that is as plausible. `None` where nothing carries a time.
-#[must_use]
 pub fn of(known: DumpTimes) -> Option<(TimeAndSource, Option<TimeAndSource>)> {
     let DumpTimes { collected, newest, heartbeat, written } = known;
     if let Some(collected) = collected {
@@ -60,13 +59,19 @@ mod tests {
 
     #[test]
     fn what_collect_wrote_counts() {
-        let known = DumpTimes { collected: Some(at(60)), newest: Some(at(10)), heartbeat: None, written: Some(at(9_000)) };
+        let known =
+            DumpTimes { collected: Some(at(60)), newest: Some(at(10)), heartbeat: None, written: Some(at(9_000)) };
         assert_eq!(of(known), Some(((at(60), JudgedBy::Collected), None)));
     }
 
     #[test]
     fn kubelets_that_report_bound_the_time() {
-        let known = |written| DumpTimes { collected: None, newest: Some(at(100)), heartbeat: Some(at(98)), written: Some(at(written)) };
+        let known = |written| DumpTimes {
+            collected: None,
+            newest: Some(at(100)),
+            heartbeat: Some(at(98)),
+            written: Some(at(written)),
+        };
         assert_eq!(of(known(104)), Some(((at(104), JudgedBy::Written), None)), "just written");
         assert_eq!(of(known(200)), Some(((at(100), JudgedBy::Newest), None)), "a copy of an older dump");
         assert_eq!(of(known(50)), Some(((at(100), JudgedBy::Newest), None)), "checked out with the time of its commit");
@@ -74,7 +79,8 @@ mod tests {
 
     #[test]
     fn without_reports_both_times_are_judged() {
-        let known = |written| DumpTimes { collected: None, newest: Some(at(100)), heartbeat: None, written: Some(at(written)) };
+        let known =
+            |written| DumpTimes { collected: None, newest: Some(at(100)), heartbeat: None, written: Some(at(written)) };
         let (newest, later) = ((at(100), JudgedBy::Newest), |minutes| (at(minutes), JudgedBy::Written));
         assert_eq!(of(known(120)), Some((later(120), Some(newest))));
         assert_eq!(of(known(100_000)), Some((newest, Some(later(100_000)))));
@@ -85,7 +91,10 @@ mod tests {
 
     #[test]
     fn a_dump_without_any_time_was_made_when_it_was_written() {
-        assert_eq!(of(DumpTimes { written: Some(at(7)), ..DumpTimes::default() }), Some(((at(7), JudgedBy::Written), None)));
+        assert_eq!(
+            of(DumpTimes { written: Some(at(7)), ..DumpTimes::default() }),
+            Some(((at(7), JudgedBy::Written), None))
+        );
         assert_eq!(of(DumpTimes::default()), None);
     }
 }

@@ -1,4 +1,5 @@
-//! The live way in for the command: every source listed once, then the pods of the machines that are stuck, and what their kubelets may do.
+//! The live way in for the command: every source listed once, then the pods of the machines that are stuck, and what
+//! their kubelets may do.
 
 use crate::kube_client::access_review::review;
 use crate::kube_client::raw::Raw;
@@ -40,7 +41,8 @@ impl Wanted {
             None => Api::all_with(client.clone(), &resource),
         };
         let mut params = ListParams::default().limit(PAGE);
-        params.field_selector = source.only.map(|(_, name)| format!("metadata.name={name}")).or(source.fields.map(str::to_owned));
+        params.field_selector =
+            source.only.map(|(_, name)| format!("metadata.name={name}")).or(source.fields.map(str::to_owned));
         params.label_selector = source.labels.map(str::to_owned);
         Self { input, api, resource, params }
     }
@@ -77,7 +79,8 @@ pub async fn load(
     seen: &mut (dyn FnMut(&Object) + Send),
 ) -> Vec<String> {
     let mut reader = Reader { client, state, now, seen, failures: Vec::new(), complaints: Vec::new() };
-    let sources = Input::ALL.into_iter().flat_map(|input| input.sources().iter().filter(|s| s.watched).map(move |s| (input, s)));
+    let sources =
+        Input::ALL.into_iter().flat_map(|input| input.sources().iter().filter(|s| s.watched).map(move |s| (input, s)));
     reader.take(sources.map(|(input, source)| Wanted::of(client, input, source)).collect()).await;
     reader.other_node_classes().await;
     reader.pods(thresholds).await;
@@ -111,10 +114,12 @@ impl Reader<'_> {
             let reason = match failure {
                 // The words name the kind, which would make each another reason.
                 // Source: k8s.io/apiserver v0.36.3 pkg/endpoints/handlers/responsewriters/errors.go `forbiddenMessage`.
-                ReadFailure::NotPermitted(why) => match why.split_once("User \"").and_then(|(_, rest)| rest.split_once('"')) {
-                    Some((user, _)) => format!("not permitted to {user}; kubectl auth can-i --list shows what is"),
-                    None => failure.to_string(),
-                },
+                ReadFailure::NotPermitted(why) => {
+                    match why.split_once("User \"").and_then(|(_, rest)| rest.split_once('"')) {
+                        Some((user, _)) => format!("not permitted to {user}; kubectl auth can-i --list shows what is"),
+                        None => failure.to_string(),
+                    }
+                }
                 other => other.to_string(),
             };
             match reasons.iter_mut().find(|(known, _)| *known == reason) {
@@ -129,7 +134,8 @@ impl Reader<'_> {
 
     async fn take(&mut self, wanted: Vec<Wanted>) {
         let mut ended = Vec::new();
-        let lists = stream::iter(wanted.into_iter().enumerate()).map(|(n, wanted)| wanted.pages().map(move |page| (n, page)).boxed());
+        let lists = stream::iter(wanted.into_iter().enumerate())
+            .map(|(n, wanted)| wanted.pages().map(move |page| (n, page)).boxed());
         let mut pages = lists.flatten_unordered(LISTS);
         while let Some((n, (input, resource, page))) = pages.next().await {
             match page {
@@ -182,9 +188,17 @@ impl Reader<'_> {
             match found.and_then(|g| g.recommended_kind(&kind).map(|(resource, _)| resource)) {
                 Some(resource) => {
                     let api = Api::all_with(self.client.clone(), &resource);
-                    self.take(vec![Wanted { input: Input::NodeClasses, api, resource, params: ListParams::default().limit(PAGE) }]).await;
+                    self.take(vec![Wanted {
+                        input: Input::NodeClasses,
+                        api,
+                        resource,
+                        params: ListParams::default().limit(PAGE),
+                    }])
+                    .await;
                 }
-                None => self.complaints.push(format!("{kind} of {group}, which a NodePool names, is not installed in the cluster")),
+                None => self
+                    .complaints
+                    .push(format!("{kind} of {group}, which a NodePool names, is not installed in the cluster")),
             }
         }
     }
@@ -193,7 +207,8 @@ impl Reader<'_> {
     async fn pods(&mut self, thresholds: &Thresholds) {
         let wants_pods = |case: &Case| matches!(case.stage(), Stage::Initialize | Stage::Ready | Stage::Terminate);
         let stuck = Case::all(self.state, self.now, thresholds).filter(wants_pods);
-        let nodes: BTreeSet<String> = stuck.filter_map(|case| case.node.map(|n| n.name().to_owned())).take(NODES).collect();
+        let nodes: BTreeSet<String> =
+            stuck.filter_map(|case| case.node.map(|n| n.name().to_owned())).take(NODES).collect();
         self.state.mark(Input::Pods, Availability::Read);
         let client = self.client;
         let of_node = |source, node: &String| {
@@ -201,7 +216,8 @@ impl Reader<'_> {
             wanted.params.field_selector = Some(format!("spec.nodeName={node}"));
             wanted
         };
-        let wanted = Input::Pods.sources().iter().flat_map(|source| nodes.iter().map(move |node| of_node(source, node)));
+        let wanted =
+            Input::Pods.sources().iter().flat_map(|source| nodes.iter().map(move |node| of_node(source, node)));
         self.take(wanted.collect()).await;
     }
 

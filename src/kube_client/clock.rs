@@ -1,7 +1,7 @@
 //! The time by the API server's clock.
 //!
-//! Objects carry its times. Where the clock of nodewhy's own machine goes wrong by minutes, a machine that has just been launched would look
-//! stuck, and a stuck one young.
+//! Objects carry its times. Where the clock of nodewhy's own machine goes wrong by minutes, a machine that has just
+//! been launched would look stuck, and a stuck one young.
 
 use axum::http::HeaderMap;
 use axum::http::header::DATE;
@@ -29,13 +29,11 @@ impl Default for Clock {
 }
 
 impl Clock {
-    #[must_use]
     pub fn now(&self) -> DateTime<Utc> {
         Utc::now() + TimeDelta::seconds(self.ahead())
     }
 
     /// Seconds by which the API server's clock is ahead of ours; 0 where they agree well enough.
-    #[must_use]
     pub fn ahead(&self) -> i64 {
         self.ahead.load(Ordering::Relaxed)
     }

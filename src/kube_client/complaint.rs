@@ -18,7 +18,6 @@ pub struct Target {
 
 impl Target {
     /// A sentence for whoever sits at the terminal.
-    #[must_use]
     pub fn complaint(&self, error: &(dyn Error + 'static)) -> String {
         let server = &self.server;
         let links = || links(error);
@@ -27,7 +26,9 @@ impl Target {
         }
         if let Some(kube::Error::Api(status)) = links().find_map(|link| link.downcast_ref::<kube::Error>()) {
             return match status.code {
-                401 => format!("{server} does not know these credentials (401 Unauthorized): log in again, or check --context"),
+                401 => format!(
+                    "{server} does not know these credentials (401 Unauthorized): log in again, or check --context"
+                ),
                 code => format!("{server} answers {code} {}", status.message),
             };
         }
@@ -53,25 +54,33 @@ impl Target {
     }
 
     /// What is said of a server that accepts a connection and is silent.
-    #[must_use]
     pub fn silence(&self) -> String {
         let Self { server, within, .. } = self;
-        format!("{server} did not answer within {}s (--request-timeout permits more): is it private, and the VPN off?", within.as_secs())
+        format!(
+            "{server} did not answer within {}s (--request-timeout permits more): is it private, and the VPN off?",
+            within.as_secs()
+        )
     }
 
     fn of_credentials(&self, error: &AuthError) -> String {
         let (server, plugin) = (&self.server, self.plugin.as_deref().unwrap_or_default());
         match error {
             AuthError::AuthExecStart(error) => {
-                format!("the kubeconfig's exec plugin {plugin} for {server} cannot be started ({error}): install it, or put it on the PATH")
+                format!(
+                    "the kubeconfig's exec plugin {plugin} for {server} cannot be started ({error}): install it, or put it on the PATH"
+                )
             }
             AuthError::AuthExecRun { out, .. } => {
                 // What it says it has said on this terminal, unless it was told to be quiet. It may hold a token.
-                let said = source_text::mask(String::from_utf8_lossy(&out.stderr).trim().lines().last().unwrap_or_default());
+                let said =
+                    source_text::mask(String::from_utf8_lossy(&out.stderr).trim().lines().last().unwrap_or_default());
                 let said = if said.is_empty() { String::new() } else { format!(" ({said})") };
-                let status = out.status.code().map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"));
+                let status =
+                    out.status.code().map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"));
                 let login = if plugin.ends_with("aws") { ", for example with aws sso login" } else { "" };
-                format!("the kubeconfig's exec plugin {plugin} for {server} ended with {status}{said}: log in again{login}")
+                format!(
+                    "the kubeconfig's exec plugin {plugin} for {server} ended with {status}{said}: log in again{login}"
+                )
             }
             other => format!("no credentials for {server}: {other}"),
         }

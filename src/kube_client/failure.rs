@@ -3,7 +3,6 @@
 use engine::triage::change::ReadFailure;
 
 /// What a failed request means to whoever wanted to read.
-#[must_use]
 pub fn of(error: &kube::Error) -> ReadFailure {
     match error {
         // A group that nobody serves is answered in plain text, without a reason: only the code tells.

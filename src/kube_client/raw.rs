@@ -1,5 +1,6 @@
-//! An object as the API server wrote it. Its text is kept until somebody reads the few fields of it that matter: a tree of all its values,
-//! which `DynamicObject` is, takes ten times the memory and most of the time (docs/adr/0006-objects-stay-text.md).
+//! An object as the API server wrote it. Its text is kept until somebody reads the few fields of it that matter: a tree
+//! of all its values, which `DynamicObject` is, takes ten times the memory and most of the time
+//! (docs/adr/0006-objects-stay-text.md).
 
 use engine::objects::input::{Input, Object};
 use engine::objects::json_fields::fields;
@@ -44,13 +45,11 @@ impl<'de> Deserialize<'de> for Raw {
 }
 
 impl Raw {
-    #[must_use]
     pub fn text(&self) -> &str {
         self.text.get()
     }
 
     /// The name; empty where the object has none.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()
     }
@@ -128,16 +127,21 @@ mod tests {
         assert_eq!(names, ["a", "", "", "b"]);
         let read: Vec<_> = list.items.iter().map(|raw| raw.read(Input::NodeClasses, &node_classes()).is_ok()).collect();
         assert_eq!(read, [true, false, false, false]);
-        let Ok(Object::NodeClass(class)) = list.items[0].read(Input::NodeClasses, &node_classes()) else { panic!("no class") };
+        let Ok(Object::NodeClass(class)) = list.items[0].read(Input::NodeClasses, &node_classes()) else {
+            panic!("no class")
+        };
         assert_eq!((class.api_version.as_str(), class.kind.as_str()), ("karpenter.k8s.aws/v1", "EC2NodeClass"));
         assert_eq!(list.items[0].whole(&node_classes()).unwrap()["kind"], "EC2NodeClass");
     }
 
-    /// The API server writes the type first; only then the object need not be held as a tree before it is known what it is.
+    /// The API server writes the type first; only then the object need not be held as a tree before it is known what it
+    /// is.
     #[test]
     fn a_watch_event_is_read_as_the_api_server_writes_it() {
         let event = r#"{"type":"ADDED","object":{"kind":"Node","metadata":{"name":"n","resourceVersion":"9"}}}"#;
-        let Ok(kube::api::WatchEvent::Added(raw)) = serde_json::from_str::<kube::api::WatchEvent<Raw>>(event) else { panic!("no event") };
+        let Ok(kube::api::WatchEvent::Added(raw)) = serde_json::from_str::<kube::api::WatchEvent<Raw>>(event) else {
+            panic!("no event")
+        };
         assert_eq!((raw.name(), raw.meta().resource_version.as_deref()), ("n", Some("9")));
     }
 }

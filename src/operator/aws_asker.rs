@@ -16,7 +16,6 @@ const QUEUE: usize = 1;
 pub struct Asker(mpsc::Sender<BTreeSet<Question>>);
 
 impl Asker {
-    #[must_use]
     pub fn start(aws: aws::Client, changes: mpsc::Sender<Change>) -> Self {
         let (ask, asked) = mpsc::channel(QUEUE);
         tokio::spawn(answer(aws, asked, changes));

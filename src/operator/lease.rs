@@ -1,7 +1,7 @@
 //! Who of several replicas writes: a Lease, held the way client-go's leader election holds it.
 //!
-//! A replica that cannot renew in time stops by its own clock, well before another may take over by its own. So nothing here
-//! compares the clocks of two machines, and nothing waits for an answer that may never come.
+//! A replica that cannot renew in time stops by its own clock, well before another may take over by its own. So nothing
+//! here compares the clocks of two machines, and nothing waits for an answer that may never come.
 
 mod record;
 
@@ -17,12 +17,12 @@ use tokio::time::{sleep, timeout};
 
 /// The name of the Lease, in the namespace that the operator runs in.
 pub const NAME: &str = "nodewhy";
-/// What the Lease takes beyond `publish::WRITES` where several replicas run: verbs on any, and on the one of that name, in the
-/// operator's own namespace.
+/// What the Lease takes beyond `publish::WRITES` where several replicas run: verbs on any, and on the one of that name,
+/// in the operator's own namespace.
 pub const NEEDS: (&str, &str, &[&str], &[&str]) = ("coordination.k8s.io", "leases", &["create"], &["get", "update"]);
 
-/// As long as the Lease has not changed for so long, its holder may still write.
-/// The three times are those of client-go. Source: kubernetes staging/src/k8s.io/component-base/config/v1alpha1/defaults.go (v1.36).
+/// As long as the Lease has not changed for so long, its holder may still write. The three times are those of
+/// client-go. Source: kubernetes staging/src/k8s.io/component-base/config/v1alpha1/defaults.go (v1.36).
 const DURATION: Duration = Duration::from_secs(15);
 /// A holder that has not renewed it for so long no longer writes.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -41,7 +41,6 @@ pub struct Leadership {
 
 impl Leadership {
     /// How much longer it lasts; `None` where it is over.
-    #[must_use]
     pub fn lasts(&self, now: Instant) -> Option<Duration> {
         self.until.map_or(Some(Duration::MAX), |until| until.checked_duration_since(now)).filter(|left| !left.is_zero())
     }
@@ -68,7 +67,6 @@ pub struct Candidate {
 
 impl Candidate {
     /// Without an election the replica is alone.
-    #[must_use]
     pub fn new(client: Client, election: Option<Election>) -> (Self, Leads) {
         let (says, leads) = watch::channel(None);
         (Self { client, election, says, running: None }, leads)
@@ -163,7 +161,8 @@ impl Holder {
 
     /// Until the deadline a leader without an answer leads on.
     fn lapse(&self) {
-        let is_over = |said: &Option<Leadership>| said.is_some_and(|leadership| leadership.lasts(Instant::now()).is_none());
+        let is_over =
+            |said: &Option<Leadership>| said.is_some_and(|leadership| leadership.lasts(Instant::now()).is_none());
         self.says.send_if_modified(|said| is_over(said) && said.take().is_some());
     }
 
@@ -180,15 +179,24 @@ impl Holder {
 
     async fn release(&mut self) -> kube::Result<bool> {
         let Some(lease) = self.api.get_opt(NAME).await? else { return Ok(false) };
-        let Some(spec) = lease.spec.as_ref().filter(|spec| spec.holder_identity.as_ref() == Some(&self.identity)) else { return Ok(false) };
+        let Some(spec) = lease.spec.as_ref().filter(|spec| spec.holder_identity.as_ref() == Some(&self.identity))
+        else {
+            return Ok(false);
+        };
         let spec = released(spec, Utc::now());
         self.write(Some(&lease), spec).await
     }
 
     /// Writes over exactly the Lease that was read; whoever else wrote meanwhile has won.
-    async fn write(&self, read: Option<&Lease>, spec: k8s_openapi::api::coordination::v1::LeaseSpec) -> kube::Result<bool> {
-        let metadata =
-            read.map_or_else(|| ObjectMeta { name: Some(NAME.to_owned()), ..ObjectMeta::default() }, |lease| lease.metadata.clone());
+    async fn write(
+        &self,
+        read: Option<&Lease>,
+        spec: k8s_openapi::api::coordination::v1::LeaseSpec,
+    ) -> kube::Result<bool> {
+        let metadata = read.map_or_else(
+            || ObjectMeta { name: Some(NAME.to_owned()), ..ObjectMeta::default() },
+            |lease| lease.metadata.clone(),
+        );
         let lease = Lease { metadata, spec: Some(spec) };
         let params = PostParams { field_manager: Some(engine::api::FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let written = match read {

@@ -1,7 +1,8 @@
 //! What Prometheus sees. Gauges are made from the live state when they are scraped, so no series outlives its reason.
 //!
-//! Labels are bounded: causes, stages, outcomes and sources are lists in this code; NodePools are as many as the cluster has, and only
-//! those with stuck machines are there. No metric has the name of a machine. docs/metrics.md says how many series that makes.
+//! Labels are bounded: causes, stages, outcomes and sources are lists in this code; NodePools are as many as the
+//! cluster has, and only those with stuck machines are there. No metric has the name of a machine. docs/metrics.md says
+//! how many series that makes.
 
 mod plain;
 
@@ -11,7 +12,9 @@ use engine::objects::input::Input;
 use engine::remediation;
 use engine::triage::change::{ReadFailure, SourceState, Watched};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric, LabelValueEncoder, text};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric, LabelValueEncoder, text,
+};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -128,13 +131,18 @@ impl Default for Metrics {
         let mut registry = Registry::with_prefix("nodewhy");
         let (diagnosed, outcomes, writes, queue, unreadable) =
             (Family::default(), Family::default(), Family::default(), Gauge::default(), Family::default());
-        let (time_to_diagnosis, leader, clock) = (Histogram::new(SECONDS_TO_DIAGNOSIS), Gauge::default(), Gauge::default());
+        let (time_to_diagnosis, leader, clock) =
+            (Histogram::new(SECONDS_TO_DIAGNOSIS), Gauge::default(), Gauge::default());
         let (relists, last_events) = (Family::default(), Family::default());
         registry.register("diagnosed", "Causes named, each machine once per cause", Family::clone(&diagnosed));
         registry.register("outcomes", "Diagnosed machines by how they ended", Family::clone(&outcomes));
         registry.register("writes", "Writes of a NodeDiagnosis by result", Family::clone(&writes));
         registry.register("queue", "NodeDiagnoses that wait to be written", Gauge::clone(&queue));
-        registry.register("unreadable_objects", "Objects of other kinds that could not be read", Family::clone(&unreadable));
+        registry.register(
+            "unreadable_objects",
+            "Objects of other kinds that could not be read",
+            Family::clone(&unreadable),
+        );
         let help = "Time from the begin of a machine's wait to its diagnosis";
         registry.register_with_unit("time_to_diagnosis", help, Unit::Seconds, Histogram::clone(&time_to_diagnosis));
         registry.register("watch_relists", "Full lists of an input after the first", Family::clone(&relists));
@@ -144,7 +152,11 @@ impl Default for Metrics {
         let help = "How far the API server's clock is ahead of this machine's; 0 within 5 seconds";
         registry.register_with_unit("clock_skew", help, Unit::Seconds, Gauge::clone(&clock));
         let remediations = Family::default();
-        registry.register("remediations", "Cloud-provider taints removed, kept or put back, by reason", Family::clone(&remediations));
+        registry.register(
+            "remediations",
+            "Cloud-provider taints removed, kept or put back, by reason",
+            Family::clone(&remediations),
+        );
         registry.register("build", "The version of nodewhy", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         let live = Arc::new(Live::default());
         registry.register_collector(Box::new(Arc::clone(&live)));
@@ -177,9 +189,10 @@ impl Metrics {
         for result in WriteResult::ALL {
             drop(self.writes.get_or_create(&Written { result }));
         }
-        for (result, reason) in
-            [(remediation::RemovalOutcome::Removed, remediation::REMOVED), (remediation::RemovalOutcome::PutBack, remediation::PUT_BACK)]
-        {
+        for (result, reason) in [
+            (remediation::RemovalOutcome::Removed, remediation::REMOVED),
+            (remediation::RemovalOutcome::PutBack, remediation::PUT_BACK),
+        ] {
             drop(self.remediations.get_or_create(&Remediated { result: result.label(), reason: reason.to_owned() }));
         }
         for what in Input::ALL.into_iter().map(Watched::Input).chain([Watched::Diagnoses]) {
@@ -215,7 +228,6 @@ impl Metrics {
     }
 
     /// Where the watch of a source notes, in Unix time, when it heard of an object.
-    #[must_use]
     pub fn last_event(&self, source: &str) -> Gauge {
         self.last_events.get_or_create_owned(&Read { input: source.to_owned() })
     }
@@ -275,7 +287,8 @@ impl Metrics {
         let mut permitted = BTreeMap::new();
         for (name, state) in states {
             let read = Read { input: name.to_owned() };
-            permitted.insert(read.clone(), i64::from(!matches!(state, SourceState::Failed(ReadFailure::NotPermitted(_)))));
+            permitted
+                .insert(read.clone(), i64::from(!matches!(state, SourceState::Failed(ReadFailure::NotPermitted(_)))));
             up.insert(read, i64::from(*state == SourceState::Read));
         }
         self.live.with(|seen| (seen.watches, seen.permitted) = (up, permitted));
@@ -320,7 +333,13 @@ impl Collector for Live {
         let help = "When Karpenter deletes the first of the machines that are stuck now.";
         gauges(&mut encoder, "soonest_termination_timestamp", help, Some(&Unit::Seconds), &seen.soonest)?;
         gauges(&mut encoder, "watch_up", "1 where the input is read, 0 where it cannot be.", None, &seen.watches)?;
-        gauges(&mut encoder, "watch_permitted", "0 where RBAC does not permit to read the input.", None, &seen.permitted)?;
+        gauges(
+            &mut encoder,
+            "watch_permitted",
+            "0 where RBAC does not permit to read the input.",
+            None,
+            &seen.permitted,
+        )?;
         let help = "Nodes that keep the taint whose removal is asked for, by reason.";
         gauges(&mut encoder, "taints_kept", help, None, &seen.taints_kept)?;
         if let Some(version) = seen.karpenter {
@@ -356,7 +375,12 @@ mod tests {
 
     fn diagnosis(cause: &str, pool: &str, machine: usize) -> NodeDiagnosis {
         let name = format!("{pool}-{machine}");
-        let subject = ObjectRef { api_version: "karpenter.sh/v1".into(), kind: "NodeClaim".into(), name: name.clone(), uid: name.clone() };
+        let subject = ObjectRef {
+            api_version: "karpenter.sh/v1".into(),
+            kind: "NodeClaim".into(),
+            name: name.clone(),
+            uid: name.clone(),
+        };
         let node_pool = Some(Named { name: pool.to_owned() });
         let spec = NodeDiagnosisSpec { subject, node_claim: None, node: None, node_pool, node_class: None };
         let mut diagnosis = NodeDiagnosis::new(&name, spec);
@@ -386,8 +410,9 @@ mod tests {
         let metrics = Metrics::default();
         let pools = ["general", "gpu", "spot"];
         let causes = || rules::ALL.iter().map(|rule| rule.cause);
-        let open: Vec<_> =
-            causes().flat_map(|cause| pools.iter().flat_map(move |pool| (0..100).map(move |n| diagnosis(cause, pool, n)))).collect();
+        let open: Vec<_> = causes()
+            .flat_map(|cause| pools.iter().flat_map(move |pool| (0..100).map(move |n| diagnosis(cause, pool, n))))
+            .collect();
         for diagnosis in &open {
             metrics.diagnosed(diagnosis, true, NOW.parse().unwrap());
         }

@@ -1,8 +1,8 @@
 //! The only part that writes to the cluster.
 //!
-//! The newest diagnosis of a name wins: while one waits or is retried, a later one takes its place. Writes have a rate, a bound on
-//! how many are under way, and a timeout each, because kube has none for reading an answer. Only a replica that leads writes, and only
-//! what was ordered since it leads.
+//! The newest diagnosis of a name wins: while one waits or is retried, a later one takes its place. Writes have a rate,
+//! a bound on how many are under way, and a timeout each, because kube has none for reading an answer. Only a replica
+//! that leads writes, and only what was ordered since it leads.
 
 mod event;
 mod fence;
@@ -69,7 +69,6 @@ impl Work {
 }
 
 /// Starts to publish. It ends when the sender is dropped and everything is written. `told` hears of deletions at once.
-#[must_use]
 pub fn start(
     client: Client,
     instance: String,
@@ -80,8 +79,16 @@ pub fn start(
     let (tasks, received) = mpsc::channel(QUEUE);
     let client = fence::fenced(client, leads.clone());
     let writer = Writer { recorder: Recorder::new(client.clone(), event::reporter(&instance)), client, instance };
-    let publisher =
-        Publisher { writer, leads, metrics, told, started: Instant::now(), term: None, queue: Queue::default(), failing: false };
+    let publisher = Publisher {
+        writer,
+        leads,
+        metrics,
+        told,
+        started: Instant::now(),
+        term: None,
+        queue: Queue::default(),
+        failing: false,
+    };
     (tasks, tokio::spawn(publisher.run(received)))
 }
 
@@ -179,7 +186,8 @@ impl Publisher {
                     tracing::info!("NodeDiagnoses can be written again");
                 }
                 if let (Work::Delete(delete), Some(told)) = (&waiting.task.work, self.told.upgrade()) {
-                    // The watch says the same, unless the object was never there. A full queue only means that the name is kept in mind.
+                    // The watch says the same, unless the object was never there. A full queue only means that the name
+                    // is kept in mind.
                     let _ = told.try_send(Change::DiagnosisGone(delete.name.clone()));
                 }
                 None
@@ -232,9 +240,9 @@ impl Writer {
     async fn carry_out(&self, work: &Work) -> Result<(), WriteFailure> {
         match work {
             Work::Write(write) => self.write(write).await,
-            Work::Delete(delete) => {
-                status::delete(&self.client, delete).await.map_err(|error| WriteFailure::Failed(failure::of(&error).to_string()))
-            }
+            Work::Delete(delete) => status::delete(&self.client, delete)
+                .await
+                .map_err(|error| WriteFailure::Failed(failure::of(&error).to_string())),
             Work::Summarize(summary) => {
                 // An Event is a courtesy and is not tried again.
                 if let Err(error) = event::summarize(&self.client, &self.instance, summary).await {

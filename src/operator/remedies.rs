@@ -29,7 +29,13 @@ impl Remedies {
     }
 
     /// Takes in how a removal went.
-    pub(super) async fn take_answer(&mut self, removal: &Removal, answer: PatchAnswer, triage: &mut Triage, now: DateTime<Utc>) {
+    pub(super) async fn take_answer(
+        &mut self,
+        removal: &Removal,
+        answer: PatchAnswer,
+        triage: &mut Triage,
+        now: DateTime<Utc>,
+    ) {
         if let Some(remark) = self.remediation.done(removal, answer, now) {
             self.say(remark, triage, now).await;
         }

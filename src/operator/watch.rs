@@ -1,7 +1,7 @@
 //! The live way in: one watch per source, told apart into changes of the state.
 //!
-//! A watch never ends. What cannot be read (not installed, not permitted, no answer) is said once and tried again, and when it
-//! appears it is picked up without a restart.
+//! A watch never ends. What cannot be read (not installed, not permitted, no answer) is said once and tried again, and
+//! when it appears it is picked up without a restart.
 
 mod access;
 mod ask;
@@ -32,24 +32,25 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 
-/// The API server ends a watch after so many seconds, and it goes on where it was. One that has not ended a little later is dead, however
-/// open its connection looks: kube's watcher gives it up. Bookmarks do not tell: of a kind that has not changed since the API server
-/// started it sends none.
+/// The API server ends a watch after so many seconds, and it goes on where it was. One that has not ended a little
+/// later is dead, however open its connection looks: kube's watcher gives it up. Bookmarks do not tell: of a kind that
+/// has not changed since the API server started it sends none.
 /// Source: kubernetes staging/src/k8s.io/apiserver/pkg/storage/cacher/cacher.go `dispatchEvents` (v1.36).
 const WATCH: u32 = 60;
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_LAST: Duration = Duration::from_mins(1);
 /// An API server that is away comes back, and machines do not wait meanwhile; kinds are installed once in a while.
 const RETRY_UNANSWERED: Duration = Duration::from_secs(10);
-/// A watch that breaks off is resumed, and nobody notices. After so many failures in a row it is blind, and starts with a new list.
+/// A watch that breaks off is resumed, and nobody notices. After so many failures in a row it is blind, and starts with
+/// a new list.
 const BLIND_AFTER: u32 = 3;
 
 /// What a broken watch means.
 fn failure_of(error: &watcher::Error) -> ReadFailure {
     match error {
-        watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) | watcher::Error::WatchFailed(error) => {
-            failure::of(error)
-        }
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => failure::of(error),
         other => ReadFailure::Unanswered(other.to_string()),
     }
 }
@@ -86,18 +87,28 @@ impl Watches {
 
     /// The sources that are watched from the start, as `Change::Source` names them.
     pub fn sources() -> impl Iterator<Item = (Watched, String)> {
-        let watched = |input: Input| input.sources().iter().filter(|s| s.watched).map(move |s| (Watched::Input(input), source_name(s)));
+        let watched = |input: Input| {
+            input.sources().iter().filter(|s| s.watched).map(move |s| (Watched::Input(input), source_name(s)))
+        };
         Input::ALL.into_iter().flat_map(watched).chain([(Watched::Diagnoses, DIAGNOSES.to_owned())])
     }
 
-    /// Watches the kind of node class that a NodePool names, unless that is done already. Gives the name of the new source.
+    /// Watches the kind of node class that a NodePool names, unless that is done already. Gives the name of the new
+    /// source.
     pub fn node_class(&mut self, group: &str, kind: &str) -> Option<String> {
         if kind.is_empty() || !self.node_classes.insert((group.to_owned(), kind.to_owned())) {
             return None;
         }
         let name = format!("{kind}.{group}");
         let (changes, metrics) = (self.changes.clone(), Arc::clone(&self.metrics));
-        self.tasks.spawn(node_class::run(self.client.clone(), name.clone(), group.to_owned(), kind.to_owned(), changes, metrics));
+        self.tasks.spawn(node_class::run(
+            self.client.clone(),
+            name.clone(),
+            group.to_owned(),
+            kind.to_owned(),
+            changes,
+            metrics,
+        ));
         Some(name)
     }
 
@@ -148,7 +159,8 @@ impl Watch {
         let mut config = config();
         // With this selector a Role that names the object permits list and watch.
         // Source: kubernetes staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go (v1.36).
-        config.field_selector = source.only.map(|(_, name)| format!("metadata.name={name}")).or(source.fields.map(str::to_owned));
+        config.field_selector =
+            source.only.map(|(_, name)| format!("metadata.name={name}")).or(source.fields.map(str::to_owned));
         config.label_selector = source.labels.map(str::to_owned);
         Self { what: Watched::Input(input), name: source_name(source), api, resource, config }
     }
@@ -181,11 +193,16 @@ impl Watch {
                 Err(error) => {
                     failures += 1;
                     let failure = failure_of(&error);
-                    // An API server that starts refuses and misses things for a moment: what was read before is not given up at once.
+                    // An API server that starts refuses and misses things for a moment: what was read before is not
+                    // given up at once.
                     let unanswered = matches!(failure, ReadFailure::Unanswered(_));
                     let at_once = said == SourceState::Pending && !unanswered;
                     // "Not installed" and "not permitted" say more than "no answer", and stay true until there is one.
-                    let less = unanswered && matches!(said, SourceState::Failed(ReadFailure::NotInstalled | ReadFailure::NotPermitted(_)));
+                    let less = unanswered
+                        && matches!(
+                            said,
+                            SourceState::Failed(ReadFailure::NotInstalled | ReadFailure::NotPermitted(_))
+                        );
                     if failures == BLIND_AFTER {
                         events = watcher(self.api.clone(), self.config.clone()).boxed();
                     }
@@ -197,7 +214,8 @@ impl Watch {
                     if send(&changes, told).await.is_err() {
                         return;
                     }
-                    tokio::time::sleep(backoff(failures).min(if unanswered { RETRY_UNANSWERED } else { RETRY_LAST })).await;
+                    tokio::time::sleep(backoff(failures).min(if unanswered { RETRY_UNANSWERED } else { RETRY_LAST }))
+                        .await;
                     continue;
                 }
                 Ok(Some(watcher::Event::Init)) => known.begin(),
@@ -241,9 +259,10 @@ impl Watch {
         let key = key_of(object);
         let read = match self.what {
             Watched::Input(input) => object.read(input, &self.resource).map(|object| Change::Applied(Box::new(object))),
-            Watched::Diagnoses => {
-                object.whole(&self.resource).and_then(serde_json::from_value).map(|diagnosis| Change::Diagnosis(Box::new(diagnosis)))
-            }
+            Watched::Diagnoses => object
+                .whole(&self.resource)
+                .and_then(serde_json::from_value)
+                .map(|diagnosis| Change::Diagnosis(Box::new(diagnosis))),
         };
         match read {
             Ok(change) => {

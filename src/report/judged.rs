@@ -16,8 +16,8 @@ pub fn sentences(judged: &Judged) -> Vec<String> {
     sentences
 }
 
-/// `Judged 3 NodeClaims, 212 Nodes at 2026-01-15T18:00:51Z (the newest time in the dump): nothing is stuck; 2 wait, the longest for
-/// 1m 12s at Join.`
+/// `Judged 3 NodeClaims, 212 Nodes at 2026-01-15T18:00:51Z (the newest time in the dump): nothing is stuck; 2 wait, the
+/// longest for 1m 12s at Join.`
 fn answer(judged: &Judged) -> String {
     let what = if judged.about.is_empty() {
         everything(judged)
@@ -39,7 +39,12 @@ fn answer(judged: &Judged) -> String {
             clock(one.until)
         ),
         [longest, ..] => {
-            format!("; {} wait, the longest for {} at {:?}", judged.waiting.len(), duration(judged.at - longest.since), longest.stage)
+            format!(
+                "; {} wait, the longest for {} at {:?}",
+                judged.waiting.len(),
+                duration(judged.at - longest.since),
+                longest.stage
+            )
         }
     };
     format!("Judged {what} at {} ({}): {stuck}{waiting}.", clock(judged.at), source(judged.clock))
@@ -94,7 +99,12 @@ fn otherwise(otherwise: &Otherwise) -> String {
     if !not_stuck.is_empty() {
         differs.push(format!("not stuck yet: {}", named(not_stuck.clone())));
     }
-    format!("The dump does not say when it was made. At {} ({}), {}. --now sets the time.", clock(*at), source(*by), differs.join("; "))
+    format!(
+        "The dump does not say when it was made. At {} ({}), {}. --now sets the time.",
+        clock(*at),
+        source(*by),
+        differs.join("; ")
+    )
 }
 
 const fn source(clock: JudgedBy) -> &'static str {

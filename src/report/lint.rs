@@ -1,4 +1,5 @@
-//! How findings of `nodewhy lint` are shown: as a compiler does, as JSON, SARIF and JUnit, and as annotations of a GitHub workflow.
+//! How findings of `nodewhy lint` are shown: as a compiler does, as JSON, SARIF and JUnit, and as annotations of a
+//! GitHub workflow.
 
 mod junit;
 mod sarif;
@@ -36,7 +37,8 @@ pub enum Error {
     Junit(#[from] quick_junit::SerializeError),
 }
 
-/// The findings in the given format; nothing, but for JSON, SARIF and JUnit, where there is none. `unknown` objects are of kinds that no rule reads.
+/// The findings in the given format; nothing, but for JSON, SARIF and JUnit, where there is none. `unknown` objects are
+/// of kinds that no rule reads.
 pub fn render(report: &Report, unknown: usize, format: LintFormat, color: bool) -> Result<String, Error> {
     let findings = &report.findings;
     Ok(match format {

@@ -3,14 +3,16 @@
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, renderer::DecorStyle};
 use engine::api::Blame;
 
-/// The excerpt of `blame` as line `line`, drawn as compilers do, two blanks in; cut where the line is wider than `width`.
+/// The excerpt of `blame` as line `line`, drawn as compilers do, two blanks in; cut where the line is wider than
+/// `width`.
 pub fn render(blame: &Blame, excerpt: &str, line: usize, color: bool, width: usize) -> String {
     let mut snippet = Snippet::source(excerpt).line_start(line).fold(false);
     if let Some(span) = blame.caret.and_then(|caret| byte_span(excerpt, caret, blame.length.unwrap_or(1))) {
         snippet = snippet.annotation(AnnotationKind::Primary.span(span));
     }
-    let renderer =
-        if color { Renderer::styled() } else { Renderer::plain() }.decor_style(DecorStyle::Ascii).term_width(width.saturating_sub(2));
+    let renderer = if color { Renderer::styled() } else { Renderer::plain() }
+        .decor_style(DecorStyle::Ascii)
+        .term_width(width.saturating_sub(2));
     let shown = renderer.render(&[Group::with_level(Level::ERROR).element(snippet)]);
     // The renderer's own first line names no file here; the place stands above.
     let lines = shown.lines().filter(|l| !l.trim_start().starts_with("-->"));

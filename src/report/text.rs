@@ -76,7 +76,13 @@ impl Page {
         let Some((first, status)) = group.first() else { return };
         let until = status.ended_at.unwrap_or(self.style.now);
         let waited = duration(until - status.first_observed_at);
-        let head = format!("{} ({:?}): {}, stuck at {:?} for {waited}", status.cause, status.confidence, who(group), status.stage);
+        let head = format!(
+            "{} ({:?}): {}, stuck at {:?} for {waited}",
+            status.cause,
+            status.confidence,
+            who(group),
+            status.stage
+        );
         let from = self.out.len();
         self.line(0, &head);
         let head = self.redden(&self.out[from..], &status.cause);
@@ -128,16 +134,24 @@ impl Page {
         let soonest = group.iter().filter_map(|(d, s)| Some((s.terminates_at?, &d.spec.subject.name))).min();
         if let Some((at, name)) = soonest {
             let text = if at > self.style.now {
-                format!("Karpenter deletes {name} in {} ({}), and the evidence with it.", duration(at - self.style.now), clock(at))
+                format!(
+                    "Karpenter deletes {name} in {} ({}), and the evidence with it.",
+                    duration(at - self.style.now),
+                    clock(at)
+                )
             } else {
-                format!("Karpenter deletes {name} any moment now: its timeout passed {} ago.", duration(self.style.now - at))
+                format!(
+                    "Karpenter deletes {name} any moment now: its timeout passed {} ago.",
+                    duration(self.style.now - at)
+                )
             };
             self.line(2, &text);
         }
     }
 
     fn blame(&mut self, blame: &Blame) {
-        let namespace = blame.namespace.as_deref().filter(|n| !n.is_empty()).map_or_else(String::new, |n| format!(" in {n}"));
+        let namespace =
+            blame.namespace.as_deref().filter(|n| !n.is_empty()).map_or_else(String::new, |n| format!(" in {n}"));
         let field = blame.field.as_deref().map_or_else(String::new, |f| format!(" {f}"));
         let place = format!("{}{namespace}{field}", blame.object);
         let (Some(line), Some(excerpt)) = (blame.line, &blame.excerpt) else {

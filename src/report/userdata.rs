@@ -75,7 +75,9 @@ impl Page<'_> {
     fn value(&self, value: &Value) -> Json {
         let (outcome, by, because) = match &value.outcome {
             MergeOutcome::Effective => ("Effective", None, None),
-            MergeOutcome::Overridden { by, because } => ("Overridden", Some(self.origin(by)), Some((*because).to_owned())),
+            MergeOutcome::Overridden { by, because } => {
+                ("Overridden", Some(self.origin(by)), Some((*because).to_owned()))
+            }
             MergeOutcome::Lost(because) => ("Lost", None, Some(because.clone())),
         };
         json!({
@@ -122,7 +124,9 @@ impl Page<'_> {
         let red = |text: &str| if color { format!("\x1b[1;31m{text}\x1b[0m") } else { text.to_owned() };
         let machine = &self.machine;
         let pool = machine.pool.map_or_else(String::new, |pool| format!(", NodePool {}", pool.name()));
-        let version = |name: &str, version: Option<String>| version.map_or_else(String::new, |version| format!(", {name} {version}"));
+        let version = |name: &str, version: Option<String>| {
+            version.map_or_else(String::new, |version| format!(", {name} {version}"))
+        };
         let karpenter = version("Karpenter", machine.karpenter.map(|v| v.to_string()));
         let kubernetes = version("Kubernetes", machine.kubernetes.map(|minor| format!("1.{minor}")));
         let mut out = format!("{}{pool}: {}{karpenter}{kubernetes}\n", bold(&self.source), machine.family);
@@ -140,12 +144,19 @@ impl Page<'_> {
         }
         if let Some(from) = self.effective.not_followed {
             let at = self.place(from);
-            line(2, &format!("Not analysed from userData:{}:{} on: what stands there may change the kubelet.", at.line, at.column));
+            line(
+                2,
+                &format!(
+                    "Not analysed from userData:{}:{} on: what stands there may change the kubelet.",
+                    at.line, at.column
+                ),
+            );
         }
         for note in &self.effective.notes {
             line(2, &format!("{note}."));
         }
-        let (gets, rest): (Vec<&Value>, Vec<&Value>) = self.effective.values.iter().partition(|v| v.outcome == MergeOutcome::Effective);
+        let (gets, rest): (Vec<&Value>, Vec<&Value>) =
+            self.effective.values.iter().partition(|v| v.outcome == MergeOutcome::Effective);
         self.table(&mut out, &bold("the kubelet gets"), &gets);
         self.table(&mut out, &bold("the kubelet does not get"), &rest);
         for defect in &self.effective.defects {
@@ -153,8 +164,11 @@ impl Page<'_> {
         }
         let bytes = self.user_data().len();
         if machine.class.spec.user_data.is_some() {
-            let _ =
-                writeln!(out, "\n  {bytes} bytes of user data, at least {} once rendered; EC2 takes {LARGEST}", self.effective.rendered);
+            let _ = writeln!(
+                out,
+                "\n  {bytes} bytes of user data, at least {} once rendered; EC2 takes {LARGEST}",
+                self.effective.rendered
+            );
         }
         out
     }
@@ -172,7 +186,11 @@ impl Page<'_> {
         };
         let widths = [width(0), width(1)];
         for (at, [name, value, from, fate]) in rows.iter().enumerate() {
-            let _ = writeln!(out, "    {}", format!("{name:<a$}  {value:<b$}  {from}", a = widths[0], b = widths[1]).trim_end());
+            let _ = writeln!(
+                out,
+                "    {}",
+                format!("{name:<a$}  {value:<b$}  {from}", a = widths[0], b = widths[1]).trim_end()
+            );
             // One reason often holds for several values.
             let shared = rows.get(at + 1).is_some_and(|next| next[3] == *fate);
             for (at, part) in wrap(fate, 102).into_iter().enumerate().filter(|(_, part)| !shared && !part.is_empty()) {

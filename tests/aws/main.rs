@@ -67,7 +67,11 @@ impl<'m> Run<'m> {
     fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nodewhy"));
         let nowhere = self.dump.path().join("none");
-        command.env_clear().env("HOME", self.dump.path()).env("AWS_CONFIG_FILE", &nowhere).env("AWS_SHARED_CREDENTIALS_FILE", &nowhere);
+        command
+            .env_clear()
+            .env("HOME", self.dump.path())
+            .env("AWS_CONFIG_FILE", &nowhere)
+            .env("AWS_SHARED_CREDENTIALS_FILE", &nowhere);
         // Nobody listens there: a machine of the tests may have a metadata service of its own.
         command.env("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:9");
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -92,7 +96,11 @@ impl<'m> Run<'m> {
     #[track_caller]
     fn assert(&self, cause: &str, confidence: &str) -> Value {
         let (status, said) = self.judge();
-        assert_eq!((status["cause"].as_str(), status["confidence"].as_str()), (Some(cause), Some(confidence)), "{status:#}\n{said}");
+        assert_eq!(
+            (status["cause"].as_str(), status["confidence"].as_str()),
+            (Some(cause), Some(confidence)),
+            "{status:#}\n{said}"
+        );
         status
     }
 
@@ -206,10 +214,12 @@ fn a_role_that_is_younger_than_its_entry_is_another_one() {
     running(&moto);
     cluster(&moto, "API");
     entry(&moto, ROLE, "EC2_LINUX");
-    let profile =
-        "---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nstatus: {instanceProfile: shop_1}\n";
+    let profile = "---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nstatus: {instanceProfile: shop_1}\n";
     let run = Run::of(&moto, &(JOINING.to_owned() + profile));
-    moto.tell("profile", &json!({"name": "shop_1", "role": "KarpenterNodeRole-shop", "created": "2025-12-01T09:00:00+00:00"}));
+    moto.tell(
+        "profile",
+        &json!({"name": "shop_1", "role": "KarpenterNodeRole-shop", "created": "2025-12-01T09:00:00+00:00"}),
+    );
     run.assert("AccessEntryOutlivedRole", "Certain");
 }
 
@@ -303,9 +313,15 @@ fn policy_without(actions: &[&str]) -> Value {
         statement["Resource"] = statement["Resource"].as_str().expect("a resource").replace("CLUSTER", "shop").into();
         // moto knows no condition on tags.
         statement.as_object_mut().expect("a statement").remove("Condition");
-        statement["Action"].as_array_mut().expect("actions").retain(|a| !actions.contains(&a.as_str().unwrap_or_default()));
+        statement["Action"]
+            .as_array_mut()
+            .expect("actions")
+            .retain(|a| !actions.contains(&a.as_str().unwrap_or_default()));
     }
-    policy["Statement"].as_array_mut().expect("statements").retain(|s| s["Action"].as_array().is_some_and(|a| !a.is_empty()));
+    policy["Statement"]
+        .as_array_mut()
+        .expect("statements")
+        .retain(|s| s["Action"].as_array().is_some_and(|a| !a.is_empty()));
     policy
 }
 
@@ -315,9 +331,11 @@ fn the_policy_permits_every_call_and_each_denial_is_said_once_by_name() {
     running(&moto);
     cluster(&moto, "API_AND_CONFIG_MAP");
     entry(&moto, ROLE, "EC2_LINUX");
-    moto.tell("profile", &json!({"name": "shop_1", "role": "KarpenterNodeRole-shop", "created": "2025-01-01T09:00:00+00:00"}));
-    let profile =
-        "---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nstatus: {instanceProfile: shop_1}\n";
+    moto.tell(
+        "profile",
+        &json!({"name": "shop_1", "role": "KarpenterNodeRole-shop", "created": "2025-01-01T09:00:00+00:00"}),
+    );
+    let profile = "---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nstatus: {instanceProfile: shop_1}\n";
     let run = Run::of(&moto, &(JOINING.to_owned() + profile));
     moto.tell("policy", &policy_without(&[]));
     let status = run.assert("Unknown", "Possible");
@@ -401,7 +419,13 @@ fn an_ec2_that_talks_nonsense_is_not_believed() {
     let moto = moto();
     running(&moto);
     let run = Run::of(&moto, JOINING);
-    for text in ["", "<html/>", "<DescribeInstancesResponse>", "\u{0}\u{1}", "<DescribeInstancesResponse><reservationSet><item>"] {
+    for text in [
+        "",
+        "<html/>",
+        "<DescribeInstancesResponse>",
+        "\u{0}\u{1}",
+        "<DescribeInstancesResponse><reservationSet><item>",
+    ] {
         moto.tell("fault", &json!({"kind": "body", "action": "ec2:DescribeInstances", "text": text, "times": 1}));
         let status = run.assert("Unknown", "Possible");
         assert!(questions(&status).contains("the answer cannot be read"), "{text:?}: {:#}", status["unknowns"]);
@@ -419,7 +443,8 @@ fn credentials_come_from_the_environment_a_web_identity_or_pod_identity_and_thei
     let wrong = Run::of(&moto, JOINING).with("AWS_SECRET_ACCESS_KEY", "another");
     stays_open(&wrong, &[], "SignatureDoesNotMatch");
     // IAM roles for service accounts.
-    let by_token = without().with("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/nodewhy").with("AWS_REGION", "eu-west-1");
+    let by_token =
+        without().with("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/nodewhy").with("AWS_REGION", "eu-west-1");
     let token = by_token.dump.path().join("token");
     std::fs::write(&token, "a.web.token").expect("the folder is writable");
     let by_token = by_token.with("AWS_WEB_IDENTITY_TOKEN_FILE", token.to_str().expect("UTF-8"));
@@ -445,7 +470,8 @@ fn no_more_calls_than_the_budget_and_things_of_a_kind_in_one() {
     let moto = moto();
     let many: String = (0..250)
         .map(|n| {
-            let machine = JOINING.replace("general-7xk2p", &format!("general-{n:05}")).replace("uid: c1", &format!("uid: u{n}"));
+            let machine =
+                JOINING.replace("general-7xk2p", &format!("general-{n:05}")).replace("uid: c1", &format!("uid: u{n}"));
             machine.replace(MACHINE, &format!("i-0a000000000{n:05}")) + "---"
         })
         .collect();
@@ -464,7 +490,12 @@ fn no_more_calls_than_the_budget_and_things_of_a_kind_in_one() {
 fn lint(run: &Run, class: &str) -> (Value, bool) {
     let file = run.dump.path().join("class.yaml");
     std::fs::write(&file, class).expect("the folder is writable");
-    let output = run.command().args(["lint", "--aws", "--aws-region=eu-west-1", "-o", "json"]).arg(&file).output().expect("nodewhy runs");
+    let output = run
+        .command()
+        .args(["lint", "--aws", "--aws-region=eu-west-1", "-o", "json"])
+        .arg(&file)
+        .output()
+        .expect("nodewhy runs");
     (serde_json::from_slice(&output.stdout).expect("JSON"), output.status.success())
 }
 
@@ -485,7 +516,10 @@ fn lint_tells_of_an_image_that_is_not_available_before_anything_is_launched() {
     assert!(!fine);
     let told = &found["items"][0];
     assert_eq!(told["cause"], "ImageNotAvailable", "{found:#}");
-    assert!(told["message"].as_str().is_some_and(|m| m.contains("ami-0bbb0000000000002") && m.contains("pending")), "{found:#}");
+    assert!(
+        told["message"].as_str().is_some_and(|m| m.contains("ami-0bbb0000000000002") && m.contains("pending")),
+        "{found:#}"
+    );
     assert_eq!(told["line"], 7, "{found:#}");
     // By id, too, and gone.
     let by_id = class.replace("name: shop-golden-*", "id: ami-0ccc0000000000003");
@@ -496,7 +530,8 @@ fn lint_tells_of_an_image_that_is_not_available_before_anything_is_launched() {
 #[test]
 fn the_manual_has_the_policy_of_the_code() {
     let manual = include_str!("../../docs/aws.md");
-    let written = manual.split_once("```json\n").and_then(|(_, rest)| rest.split_once("```")).expect("a block of JSON").0;
+    let written =
+        manual.split_once("```json\n").and_then(|(_, rest)| rest.split_once("```")).expect("a block of JSON").0;
     assert_eq!(serde_json::from_str::<Value>(written).expect("JSON"), questions::policy());
     for call in questions::Call::ALL {
         assert!(manual.matches(call.action()).count() >= 2, "{} is not explained", call.action());

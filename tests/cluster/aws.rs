@@ -39,11 +39,21 @@ fn joining(control_plane: &ControlPlane) {
         "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": { "name": "general-7xk2p", "labels": { "karpenter.sh/nodepool": "general" } },
         "spec": { "nodeClassRef": class, "requirements": [], "expireAfter": "Never" },
     }));
-    let since = (chrono::Utc::now() - chrono::TimeDelta::minutes(10)).to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+    let since =
+        (chrono::Utc::now() - chrono::TimeDelta::minutes(10)).to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
     let condition = |type_: &str, status: &str, reason: &str| json!({ "type": type_, "status": status, "reason": reason, "message": reason, "lastTransitionTime": since });
     let conditions = [condition("Launched", "True", "Launched"), condition("Registered", "Unknown", "NodeNotFound")];
-    let status = json!({ "status": { "providerID": format!("aws:///eu-west-1a/{MACHINE}"), "conditions": conditions } });
-    control_plane.kubectl(&["patch", "nodeclaim", "general-7xk2p", "--subresource=status", "--type=merge", "-p", &status.to_string()]);
+    let status =
+        json!({ "status": { "providerID": format!("aws:///eu-west-1a/{MACHINE}"), "conditions": conditions } });
+    control_plane.kubectl(&[
+        "patch",
+        "nodeclaim",
+        "general-7xk2p",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        &status.to_string(),
+    ]);
     control_plane.kubectl(&[
         "create",
         "deployment",
@@ -52,7 +62,14 @@ fn joining(control_plane: &ControlPlane) {
         "kube-system",
         "--image=public.ecr.aws/karpenter/controller:1.14.1",
     ]);
-    control_plane.kubectl(&["label", "deployment", "karpenter", "-n", "kube-system", "app.kubernetes.io/name=karpenter"]);
+    control_plane.kubectl(&[
+        "label",
+        "deployment",
+        "karpenter",
+        "-n",
+        "kube-system",
+        "app.kubernetes.io/name=karpenter",
+    ]);
     control_plane.kubectl(&["set", "env", "deployment/karpenter", "-n", "kube-system", "CLUSTER_NAME=shop"]);
 }
 

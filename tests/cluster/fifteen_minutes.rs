@@ -1,4 +1,5 @@
-//! The real Karpenter's real timeout, nothing backdated: `cargo test --test cluster fifteen_minutes -- --ignored` takes 16 minutes.
+//! The real Karpenter's real timeout, nothing backdated: `cargo test --test cluster fifteen_minutes -- --ignored` takes
+//! 16 minutes.
 
 use crate::identity::Kubelet;
 use crate::operator::{diagnosis, install};
@@ -27,7 +28,8 @@ fn the_verdict_comes_ten_minutes_before_the_kill_and_the_post_mortem_is_complete
         (condition(&control_plane, "nodeclaim", "late", "Registered")? == "Unknown NodeNotFound").then_some(())
     });
     let created = time(&control_plane.get(&["nodeclaim", "late"]).expect("the claim")["metadata"]["creationTimestamp"]);
-    // A kubelet that is a node, under a name that it may not use. It reports once in five minutes, as client-go lets it.
+    // A kubelet that is a node, under a name that it may not use. It reports once in five minutes, as client-go lets
+    // it.
     let kubelet = Kubelet::new(&control_plane, NAME, "system:node:ip-10-0-0-1.ec2.internal", "system:nodes");
     let mut reported = (0, Utc::now());
     let mut live = None;
@@ -38,22 +40,33 @@ fn the_verdict_comes_ten_minutes_before_the_kill_and_the_post_mortem_is_complete
         }
         std::thread::sleep(Duration::from_secs(2));
         if live.is_none() {
-            live = diagnosis(&control_plane, "late").filter(|d| d["status"]["cause"].is_string()).map(|d| (d, Utc::now()));
+            live =
+                diagnosis(&control_plane, "late").filter(|d| d["status"]["cause"].is_string()).map(|d| (d, Utc::now()));
         }
         control_plane.get(&["nodeclaim", "late"]).is_none().then_some(())
     });
     let gone = Utc::now();
-    let (live, said) = live.unwrap_or_else(|| panic!("nothing was said while the machine lived; {}", nodewhy.process.log()));
+    let (live, said) =
+        live.unwrap_or_else(|| panic!("nothing was said while the machine lived; {}", nodewhy.process.log()));
     assert_eq!(live["status"]["cause"], "NodeNameRefused", "{live:#}");
     assert!(said - created < TimeDelta::minutes(6), "said after {}", said - created);
     assert!(gone - created > TimeDelta::minutes(14), "killed after {}", gone - created);
     let foretold = time(&live["status"]["terminatesAt"]);
     assert!((foretold - gone).abs() < TimeDelta::minutes(1), "{foretold} was foretold, and it went at {gone}");
 
-    let ended = wait_until(Duration::from_secs(30), || diagnosis(&control_plane, "late").filter(|d| d["status"]["outcome"].is_string()));
-    println!("said after {} s, killed after {} s: {ended:#}", (said - created).num_seconds(), (gone - created).num_seconds());
+    let ended = wait_until(Duration::from_secs(30), || {
+        diagnosis(&control_plane, "late").filter(|d| d["status"]["outcome"].is_string())
+    });
+    println!(
+        "said after {} s, killed after {} s: {ended:#}",
+        (said - created).num_seconds(),
+        (gone - created).num_seconds()
+    );
     let status = &ended["status"];
-    assert_eq!((&status["cause"], &status["outcome"], &status["stage"]), (&json!("NodeNameRefused"), &json!("Terminated"), &json!("Join")));
+    assert_eq!(
+        (&status["cause"], &status["outcome"], &status["stage"]),
+        (&json!("NodeNameRefused"), &json!("Terminated"), &json!("Join"))
+    );
     assert!((time(&status["endedAt"]) - gone).abs() < TimeDelta::minutes(1));
     let conditions = status["conditions"].as_array().expect("conditions");
     assert!(conditions.iter().any(|c| c["type"] == "Ended" && c["reason"] == "RegistrationTimeout"), "{ended:#}");

@@ -68,9 +68,17 @@ async fn a_service_account_may_do_what_its_role_says_and_no_more() {
     let control_plane = ControlPlane::start();
     control_plane.kubectl(&["create", "serviceaccount", "reader", "--namespace=kube-system"]);
     control_plane.kubectl(&["create", "clusterrole", "reader", "--verb=list", "--resource=nodes"]);
-    control_plane.kubectl(&["create", "clusterrolebinding", "reader", "--clusterrole=reader", "--serviceaccount=kube-system:reader"]);
+    control_plane.kubectl(&[
+        "create",
+        "clusterrolebinding",
+        "reader",
+        "--clusterrole=reader",
+        "--serviceaccount=kube-system:reader",
+    ]);
     let kubeconfig = control_plane.kubeconfig_for("kube-system", "reader");
-    let as_reader = |arguments: &[&str]| control_plane.try_kubectl(&[arguments, &["--kubeconfig", kubeconfig.to_str().unwrap()]].concat());
+    let as_reader = |arguments: &[&str]| {
+        control_plane.try_kubectl(&[arguments, &["--kubeconfig", kubeconfig.to_str().unwrap()]].concat())
+    };
 
     wait_until(Duration::from_secs(10), || as_reader(&["get", "nodes"]).ok());
     assert!(as_reader(&["get", "pods"]).unwrap_err().contains("Forbidden"));
@@ -85,7 +93,9 @@ fn the_controller_manager_collects_what_its_owner_left_behind() {
     control_plane.kubectl(&["create", "deployment", "left", "--image=example.com/none"]);
     wait_until(Duration::from_secs(30), || control_plane.get(&["replicasets"])?["items"].as_array()?.first().cloned());
     control_plane.kubectl(&["delete", "deployment", "left"]);
-    wait_until(Duration::from_secs(30), || control_plane.get(&["replicasets"])?["items"].as_array()?.is_empty().then_some(()));
+    wait_until(Duration::from_secs(30), || {
+        control_plane.get(&["replicasets"])?["items"].as_array()?.is_empty().then_some(())
+    });
 }
 
 #[test]

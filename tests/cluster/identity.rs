@@ -1,5 +1,6 @@
-//! Who a kubelet is: the Node authorizer, NodeRestriction and RBAC of a real API server answer kubelets with certificates of their own.
-//! No Karpenter and no kubelet runs here: the tests say what they would, under those identities.
+//! Who a kubelet is: the Node authorizer, NodeRestriction and RBAC of a real API server answer kubelets with
+//! certificates of their own. No Karpenter and no kubelet runs here: the tests say what they would, under those
+//! identities.
 
 use crate::operator::{diagnosis, install};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
@@ -14,7 +15,8 @@ use testkit::control_plane::recipes::{mark_ready, wait_until};
 const SOON: Duration = Duration::from_secs(30);
 const CAUSE: &str = "AwsAuthEntryIncomplete";
 /// Machines were launched a minute ago: that is too long here.
-const IMPATIENT: [&str; 4] = ["--join-threshold=10", "--register-threshold=10", "--initialize-threshold=10", "--proven-threshold=2"];
+const IMPATIENT: [&str; 4] =
+    ["--join-threshold=10", "--register-threshold=10", "--initialize-threshold=10", "--proven-threshold=2"];
 
 fn ago(seconds: i64) -> String {
     time(Utc::now() - TimeDelta::seconds(seconds))
@@ -72,15 +74,25 @@ fn status(control_plane: &ControlPlane, claim: &str, status: &Value) {
 
 /// What `nodewhy` prints.
 fn nodewhy(rights: &Path, arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_nodewhy")).args(arguments).env("KUBECONFIG", rights).output().expect("nodewhy runs");
+    let output = Command::new(env!("CARGO_BIN_EXE_nodewhy"))
+        .args(arguments)
+        .env("KUBECONFIG", rights)
+        .output()
+        .expect("nodewhy runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// The verdict of the live command; nothing where the machine is fine.
 fn verdict(rights: &Path, claim: &str) -> Option<Value> {
-    let list: Value = serde_json::from_str(&nodewhy(rights, &[&["diagnose", "-o", "json"], &IMPATIENT[..]].concat())).expect("JSON");
-    list["items"].as_array().expect("a list").iter().find(|d| d["spec"]["subject"]["name"] == claim).map(|d| d["status"].clone())
+    let list: Value =
+        serde_json::from_str(&nodewhy(rights, &[&["diagnose", "-o", "json"], &IMPATIENT[..]].concat())).expect("JSON");
+    list["items"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|d| d["spec"]["subject"]["name"] == claim)
+        .map(|d| d["status"].clone())
 }
 
 fn cause_and_confidence(status: Option<&Value>) -> Option<(&str, &str)> {
@@ -161,7 +173,9 @@ impl<'c> Kubelet<'c> {
 
 /// aws-auth with one entry, for the role of that machine.
 fn aws_auth(control_plane: &ControlPlane, claim: &str, username: &str, group: &str) {
-    let entry = format!("- rolearn: arn:aws:iam::111122223333:role/role-of-{claim}\n  username: {username}\n  groups: [{group}]\n");
+    let entry = format!(
+        "- rolearn: arn:aws:iam::111122223333:role/role-of-{claim}\n  username: {username}\n  groups: [{group}]\n"
+    );
     control_plane.apply(json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "aws-auth", "namespace": "kube-system" }, "data": { "mapRoles": entry },
     }));
@@ -183,7 +197,9 @@ fn what_rbac_gives_a_group_decides_whether_its_entry_is_the_cause() {
     // Nobody has given the group anything.
     assert!(may_join().unwrap_err().contains(r#"cannot create resource "nodes""#));
     let operator = control_plane.nodewhy(&rights, &IMPATIENT);
-    let found = wait_until(SOON, || diagnosis(&control_plane, "custom").map(|d| d["status"].clone()).filter(|s| s["cause"] == CAUSE));
+    let found = wait_until(SOON, || {
+        diagnosis(&control_plane, "custom").map(|d| d["status"].clone()).filter(|s| s["cause"] == CAUSE)
+    });
     assert_eq!(found["confidence"], "Certain", "{found:#}");
     let answer = found["evidence"].as_array().unwrap().iter().find(|e| e["object"] == "SubjectAccessReview").unwrap();
     assert_eq!((&answer["field"], &answer["observed"]), (&json!("status.allowed"), &json!("false")));
@@ -201,13 +217,21 @@ fn what_rbac_gives_a_group_decides_whether_its_entry_is_the_cause() {
 
     // RBAC gives the group what the Node authorizer gives nodes. The running operator hears of it when it asks again.
     control_plane.kubectl(&["create", "clusterrole", "our-nodes", "--verb=create", "--resource=nodes"]);
-    control_plane.kubectl(&["create", "clusterrolebinding", "our-nodes", "--clusterrole=our-nodes", "--group=our-nodes"]);
+    control_plane.kubectl(&[
+        "create",
+        "clusterrolebinding",
+        "our-nodes",
+        "--clusterrole=our-nodes",
+        "--group=our-nodes",
+    ]);
     wait_until(SOON, || may_join().ok());
     assert!(can_i().unwrap().contains("yes"));
     let cleared = verdict(&rights, "custom").unwrap();
     assert_eq!(cleared["cause"], "Unknown", "{cleared:#}");
     assert!(says(&cleared["ruledOut"], r#"allowed by ClusterRoleBinding \"our-nodes\""#), "{cleared:#}");
-    wait_until(Duration::from_mins(1), || diagnosis(&control_plane, "custom").filter(|d| d["status"]["cause"] == "Unknown"));
+    wait_until(Duration::from_mins(1), || {
+        diagnosis(&control_plane, "custom").filter(|d| d["status"]["cause"] == "Unknown")
+    });
     drop(operator);
 
     // nodewhy may not ask: it does not know, and says so.
@@ -219,15 +243,25 @@ fn what_rbac_gives_a_group_decides_whether_its_entry_is_the_cause() {
     control_plane.apply(&role);
     control_plane.kubectl(&["delete", "nodediagnosis", "custom"]);
     let operator = control_plane.nodewhy(&rights, &IMPATIENT);
-    let found = wait_until(SOON, || diagnosis(&control_plane, "custom").map(|d| d["status"].clone()).filter(|s| s["cause"] == CAUSE));
+    let found = wait_until(SOON, || {
+        diagnosis(&control_plane, "custom").map(|d| d["status"].clone()).filter(|s| s["cause"] == CAUSE)
+    });
     assert_eq!(found["confidence"], "Likely", "{found:#}");
     let unknown = found["unknowns"].as_array().unwrap().iter().find(|u| u["command"] == COMMAND).unwrap();
-    assert!(unknown["question"].as_str().unwrap().contains(r#"cannot create resource "subjectaccessreviews""#), "{unknown:#}");
+    assert!(
+        unknown["question"].as_str().unwrap().contains(r#"cannot create resource "subjectaccessreviews""#),
+        "{unknown:#}"
+    );
     assert!(can_i().is_err(), "kubectl says no by its exit code");
     assert_eq!(cause_and_confidence(verdict(&rights, "custom").as_ref()), Some((CAUSE, "Likely")));
     // It is asked again, and said once.
     std::thread::sleep(Duration::from_secs(12));
-    assert_eq!(operator.process.log().matches("what kubelets may do cannot be asked").count(), 1, "{}", operator.process.log());
+    assert_eq!(
+        operator.process.log().matches("what kubelets may do cannot be asked").count(),
+        1,
+        "{}",
+        operator.process.log()
+    );
 
     // Members of system:masters need no right that anybody gives.
     aws_auth(&control_plane, "custom", "test", "system:masters");
@@ -280,11 +314,16 @@ fn what_the_api_server_answers_a_kubelet_is_what_the_verdict_says() {
     let named = said("misnamed");
     assert_eq!(cause_and_confidence(named.as_ref()), Some(("NodeNameRefused", "Likely")), "{named:#?}");
 
-    // Beside it a machine whose entry lacks the group: it may do nothing at all, and the other one's events say nothing about it.
+    // Beside it a machine whose entry lacks the group: it may do nothing at all, and the other one's events say nothing
+    // about it.
     launched(&control_plane, "ungrouped", "");
     aws_auth(&control_plane, "ungrouped", "system:node:{{EC2PrivateDNSName}}", "system:bootstrappers");
     let ungrouped = Kubelet::new(&control_plane, "ip-10-0-0-3", "system:node:ip-10-0-0-3", "system:bootstrappers");
-    for refused in [ungrouped.registers("ungrouped", &json!({})), ungrouped.reports(1), ungrouped.asks_for_its_serving_certificate()] {
+    for refused in [
+        ungrouped.registers("ungrouped", &json!({})),
+        ungrouped.reports(1),
+        ungrouped.asks_for_its_serving_certificate(),
+    ] {
         assert!(refused.as_ref().is_err_and(|error| error.contains("cannot create resource")), "{refused:?}");
     }
     let found = said("ungrouped");

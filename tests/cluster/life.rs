@@ -1,4 +1,5 @@
-//! The life of NodeDiagnoses, and of replicas: incidents, failover, retention, rights. No Karpenter runs here: the tests say what it would.
+//! The life of NodeDiagnoses, and of replicas: incidents, failover, retention, rights. No Karpenter runs here: the
+//! tests say what it would.
 
 use crate::operator::diagnosis;
 use futures::{StreamExt, stream};
@@ -42,7 +43,8 @@ pub(crate) async fn refuse(client: &kube::Client, names: &[String]) {
     let api = claims(client);
     let now = chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
     let condition = |type_: &str, status: &str, reason: &str| json!({ "type": type_, "status": status, "reason": reason, "message": reason, "lastTransitionTime": now });
-    let conditions = [condition("Launched", "True", "Launched"), condition("Registered", "False", "UnregisteredTaintNotFound")];
+    let conditions =
+        [condition("Launched", "True", "Launched"), condition("Registered", "False", "UnregisteredTaintNotFound")];
     stream::iter(names)
         .for_each_concurrent(16, |name| {
             let (api, conditions) = (api.clone(), &conditions);
@@ -86,7 +88,8 @@ pub(crate) fn leads(nodewhy: &Nodewhy) -> bool {
 }
 
 pub(crate) fn replica(control_plane: &ControlPlane, rights: &Path, name: &str) -> Nodewhy {
-    let nodewhy = control_plane.nodewhy(rights, &["--leader-elect", "--lease-namespace=nodewhy", &format!("--identity={name}")]);
+    let nodewhy =
+        control_plane.nodewhy(rights, &["--leader-elect", "--lease-namespace=nodewhy", &format!("--identity={name}")]);
     wait_until(SOON, || is_ready(&nodewhy).then_some(()));
     nodewhy
 }
@@ -94,11 +97,14 @@ pub(crate) fn replica(control_plane: &ControlPlane, rights: &Path, name: &str) -
 /// How often each name was written, by resource and subresource.
 pub(crate) fn writes(control_plane: &ControlPlane) -> BTreeMap<(String, String), usize> {
     let mut counts = BTreeMap::new();
-    for event in
-        control_plane.writes_of(ACCOUNT).iter().filter(|event| event["responseStatus"]["code"].as_i64().is_some_and(|code| code < 300))
+    for event in control_plane
+        .writes_of(ACCOUNT)
+        .iter()
+        .filter(|event| event["responseStatus"]["code"].as_i64().is_some_and(|code| code < 300))
     {
         let of = &event["objectRef"];
-        let resource = [&of["resource"], &of["subresource"]].into_iter().filter_map(Value::as_str).collect::<Vec<_>>().join("/");
+        let resource =
+            [&of["resource"], &of["subresource"]].into_iter().filter_map(Value::as_str).collect::<Vec<_>>().join("/");
         *counts.entry((resource, of["name"].as_str().unwrap_or_default().to_owned())).or_default() += 1;
     }
     counts
@@ -129,16 +135,22 @@ async fn when_the_leader_is_killed_amid_an_incident_the_other_replica_loses_and_
     wait_until(SOON, || leads(&second).then_some(()));
     let taken_over = killed.elapsed();
     wait_until(Duration::from_mins(2), || (diagnosed(&control_plane).len() == CLAIMS).then_some(()));
-    println!("{before} of {CLAIMS} written, leader killed, taken over after {taken_over:.1?}, all written after {:.1?}", killed.elapsed());
+    println!(
+        "{before} of {CLAIMS} written, leader killed, taken over after {taken_over:.1?}, all written after {:.1?}",
+        killed.elapsed()
+    );
     std::thread::sleep(Duration::from_secs(3));
 
     assert_eq!(diagnosed(&control_plane), names.iter().cloned().collect());
     let written = writes(&control_plane);
-    let twice: Vec<_> = names.iter().filter(|name| written[&("nodediagnoses/status".to_owned(), (*name).clone())] != 1).collect();
+    let twice: Vec<_> =
+        names.iter().filter(|name| written[&("nodediagnoses/status".to_owned(), (*name).clone())] != 1).collect();
     assert!(twice.is_empty(), "verdicts written more than once: {twice:?}");
     let events = control_plane.get(&["events", "--namespace=default"]).expect("a list");
     let mut told: BTreeMap<&str, usize> = BTreeMap::new();
-    for event in events["items"].as_array().unwrap().iter().filter(|event| event["involvedObject"]["kind"] == "NodeClaim") {
+    for event in
+        events["items"].as_array().unwrap().iter().filter(|event| event["involvedObject"]["kind"] == "NodeClaim")
+    {
         *told.entry(event["involvedObject"]["name"].as_str().unwrap()).or_default() += 1;
     }
     assert!(told.values().all(|times| *times == 1));
@@ -183,11 +195,15 @@ async fn what_ended_is_kept_up_to_the_limit_and_for_the_retention_time() {
     remove(&client, &names).await;
     let last: BTreeSet<_> = names[4..].iter().cloned().collect();
     wait_until(SOON, || (diagnosed(&control_plane) == last).then_some(()));
-    let post_mortem = wait_until(SOON, || diagnosis(&control_plane, &names[5]).filter(|d| d["status"]["outcome"].is_string()));
+    let post_mortem =
+        wait_until(SOON, || diagnosis(&control_plane, &names[5]).filter(|d| d["status"]["outcome"].is_string()));
     assert_eq!(post_mortem["status"]["recurrences"], 5, "{post_mortem:#}");
     assert_eq!(post_mortem["status"]["outcome"], "Deleted");
     let evidence = post_mortem["status"]["evidence"].as_array().unwrap();
-    assert!(evidence.iter().any(|e| e["observed"].as_str().unwrap().starts_with("False UnregisteredTaintNotFound")), "{post_mortem:#}");
+    assert!(
+        evidence.iter().any(|e| e["observed"].as_str().unwrap().starts_with("False UnregisteredTaintNotFound")),
+        "{post_mortem:#}"
+    );
     wait_until(SOON, || diagnosed(&control_plane).is_empty().then_some(()));
 }
 
@@ -200,11 +216,17 @@ async fn the_cause_is_in_kubectl_describe_and_promtool_likes_the_metrics() {
     let nodewhy = control_plane.nodewhy(&rights, &[]);
     refuse(&control_plane.client().await, &claim_names(1)).await;
     for object in ["nodeclaim/general-000", "node/ip-10-0-0-1", "nodepool/general", "ec2nodeclass/default"] {
-        let described = wait_until(SOON, || Some(control_plane.kubectl(&["describe", object])).filter(|text| text.contains(CAUSE)));
+        let described =
+            wait_until(SOON, || Some(control_plane.kubectl(&["describe", object])).filter(|text| text.contains(CAUSE)));
         let event = described.split("Events:").nth(1).unwrap();
-        assert!(event.contains("Warning") && event.contains("nodewhy") && event.contains("NodeClaim general-000"), "{object}: {described}");
+        assert!(
+            event.contains("Warning") && event.contains("nodewhy") && event.contains("NodeClaim general-000"),
+            "{object}: {described}"
+        );
     }
-    wait_until(SOON, || nodewhy.get("/metrics").contains("nodewhy_soonest_termination_timestamp_seconds{").then_some(()));
+    wait_until(SOON, || {
+        nodewhy.get("/metrics").contains("nodewhy_soonest_termination_timestamp_seconds{").then_some(())
+    });
     let answer = nodewhy.get("/metrics");
     let (_, metrics) = answer.split_once("\r\n\r\n").expect("a body");
     assert!(metrics.contains(&format!(r#"nodewhy_diagnosed_total{{cause="{CAUSE}"}} 1"#)), "{metrics}");
@@ -217,7 +239,10 @@ async fn the_cause_is_in_kubectl_describe_and_promtool_likes_the_metrics() {
         .expect("promtool");
     promtool.stdin.take().expect("stdin").write_all(metrics.as_bytes()).expect("promtool reads");
     let said = promtool.wait_with_output().expect("promtool ends");
-    let said = (said.status.success(), String::from_utf8_lossy(&said.stdout).into_owned() + &String::from_utf8_lossy(&said.stderr));
+    let said = (
+        said.status.success(),
+        String::from_utf8_lossy(&said.stdout).into_owned() + &String::from_utf8_lossy(&said.stderr),
+    );
     assert_eq!(said, (true, String::new()), "{metrics}");
 }
 
@@ -256,8 +281,19 @@ const RESOURCES: &[(&str, &[&str])] = &[
     ("apiextensions.k8s.io", &["customresourcedefinitions"]),
     ("policy", &["poddisruptionbudgets"]),
 ];
-const VERBS: &[&str] =
-    &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "escalate", "bind", "impersonate"];
+const VERBS: &[&str] = &[
+    "get",
+    "list",
+    "watch",
+    "create",
+    "update",
+    "patch",
+    "delete",
+    "deletecollection",
+    "escalate",
+    "bind",
+    "impersonate",
+];
 const NAMESPACES: &[&str] = &["default", "kube-system", "nodewhy", "kube-node-lease"];
 const NAMES: &[&str] = &["", "aws-auth", "nodewhy", "other"];
 
@@ -279,40 +315,49 @@ async fn every_verb_that_the_code_does_not_need_is_refused() {
             // Only these are given by name.
             let names = if ["configmaps", "leases"].contains(resource) { NAMES } else { &[""] };
             questions.extend(
-                NAMESPACES.iter().flat_map(|namespace| names.iter().map(move |name| (*namespace, *group, *resource, *name, *verb))),
+                NAMESPACES
+                    .iter()
+                    .flat_map(|namespace| names.iter().map(move |name| (*namespace, *group, *resource, *name, *verb))),
             );
         }
     }
     let asked = questions.len();
     let reviews: Api<SubjectAccessReview> = Api::all(client);
-    let answers: Vec<_> = stream::iter(questions)
-        .map(|question| {
-            let (namespace, group, resource, name, verb) = question;
-            let (resource, subresource) = resource.split_once('/').map_or((resource, None), |(r, s)| (r, Some(s.to_owned())));
-            let text = |text: &str| Some(text.to_owned());
-            let attributes = ResourceAttributes {
-                namespace: text(namespace),
-                group: text(group),
-                resource: text(resource),
-                subresource,
-                name: text(name),
-                verb: text(verb),
-                ..ResourceAttributes::default()
-            };
-            let spec = SubjectAccessReviewSpec {
-                user: text(ACCOUNT),
-                resource_attributes: Some(attributes),
-                ..SubjectAccessReviewSpec::default()
-            };
-            let (reviews, review) = (reviews.clone(), SubjectAccessReview { spec, ..SubjectAccessReview::default() });
-            async move { (question, reviews.create(&PostParams::default(), &review).await.unwrap().status.unwrap().allowed) }
-        })
-        .buffer_unordered(8)
-        .collect()
-        .await;
+    let answers: Vec<_> =
+        stream::iter(questions)
+            .map(|question| {
+                let (namespace, group, resource, name, verb) = question;
+                let (resource, subresource) =
+                    resource.split_once('/').map_or((resource, None), |(r, s)| (r, Some(s.to_owned())));
+                let text = |text: &str| Some(text.to_owned());
+                let attributes = ResourceAttributes {
+                    namespace: text(namespace),
+                    group: text(group),
+                    resource: text(resource),
+                    subresource,
+                    name: text(name),
+                    verb: text(verb),
+                    ..ResourceAttributes::default()
+                };
+                let spec = SubjectAccessReviewSpec {
+                    user: text(ACCOUNT),
+                    resource_attributes: Some(attributes),
+                    ..SubjectAccessReviewSpec::default()
+                };
+                let (reviews, review) =
+                    (reviews.clone(), SubjectAccessReview { spec, ..SubjectAccessReview::default() });
+                async move {
+                    (question, reviews.create(&PostParams::default(), &review).await.unwrap().status.unwrap().allowed)
+                }
+            })
+            .buffer_unordered(8)
+            .collect()
+            .await;
     let wrong: Vec<_> = answers
         .iter()
-        .filter(|((namespace, group, resource, name, verb), allowed)| *allowed != is_needed(namespace, group, resource, name, verb))
+        .filter(|((namespace, group, resource, name, verb), allowed)| {
+            *allowed != is_needed(namespace, group, resource, name, verb)
+        })
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     let allowed = answers.iter().filter(|(_, allowed)| *allowed).count();

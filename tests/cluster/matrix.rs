@@ -1,6 +1,8 @@
-//! Stuck states that Karpenter itself brings about, one Karpenter after the other, and what nodewhy calls each. A healthy claim stands beside them.
+//! Stuck states that Karpenter itself brings about, one Karpenter after the other, and what nodewhy calls each. A
+//! healthy claim stands beside them.
 //!
-//! docs/karpenter-versions.md is this test's table. `NODEWHY_UPDATE=1 cargo test --test cluster matrix -- --ignored` writes it, with one Karpenter more.
+//! docs/karpenter-versions.md is this test's table. `NODEWHY_UPDATE=1 cargo test --test cluster matrix -- --ignored`
+//! writes it, with one Karpenter more.
 
 use crate::operator::{diagnosis, install};
 use chrono::{SecondsFormat, Utc};
@@ -11,8 +13,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 use testkit::control_plane::recipes::{
-    condition, deny_events_of_karpenter, deny_nodes, deny_status_of_claims, heartbeat, join_without_unregistered_taint, labelled_nodeclaim,
-    mark_ready, nodeclaim, nodeclaim_with, nodepool, nodepool_without_nodes, wait_until,
+    condition, deny_events_of_karpenter, deny_nodes, deny_status_of_claims, heartbeat, join_without_unregistered_taint,
+    labelled_nodeclaim, mark_ready, nodeclaim, nodeclaim_with, nodepool, nodepool_without_nodes, wait_until,
 };
 use testkit::control_plane::{ControlPlane, Nodewhy, Process};
 
@@ -22,8 +24,13 @@ const OLDEST: &str = VERSIONS[0];
 const NEWEST: &str = VERSIONS[2];
 
 /// Short, so that a test need not wait as long as a user would: this is about what is said.
-const SHORT: [&str; 5] =
-    ["--launch-threshold=10", "--join-threshold=15", "--register-threshold=15", "--initialize-threshold=20", "--proven-threshold=2"];
+const SHORT: [&str; 5] = [
+    "--launch-threshold=10",
+    "--join-threshold=15",
+    "--register-threshold=15",
+    "--initialize-threshold=20",
+    "--proven-threshold=2",
+];
 
 const IN_TIME: Duration = Duration::from_secs(90);
 /// Before that the test says itself what is missing.
@@ -92,7 +99,9 @@ const STATES: [State; 12] = [
             nodeclaim(c, "twice", "twice");
         },
         go_on: |c, karpenter| {
-            let Some(id) = c.get(&["nodeclaim", "twice"]).and_then(|claim| claim["status"]["providerID"].as_str().map(str::to_owned))
+            let Some(id) = c
+                .get(&["nodeclaim", "twice"])
+                .and_then(|claim| claim["status"]["providerID"].as_str().map(str::to_owned))
             else {
                 return false;
             };
@@ -129,7 +138,13 @@ const STATES: [State; 12] = [
         },
         go_on: |c, _| {
             let tainted = node_of(c, "cloud-taint").is_some_and(|node| {
-                c.try_kubectl(&["taint", "node", &node, "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule"]).is_ok()
+                c.try_kubectl(&[
+                    "taint",
+                    "node",
+                    &node,
+                    "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule",
+                ])
+                .is_ok()
             });
             tainted && ready(c, "cloud-taint")
         },
@@ -206,7 +221,8 @@ const STATES: [State; 12] = [
     },
 ];
 
-static CSI_TAINT: LazyLock<Value> = LazyLock::new(|| json!({ "key": "ebs.csi.aws.com/agent-not-ready", "effect": "NoExecute" }));
+static CSI_TAINT: LazyLock<Value> =
+    LazyLock::new(|| json!({ "key": "ebs.csi.aws.com/agent-not-ready", "effect": "NoExecute" }));
 
 /// The EBS CSI driver: it removes its taint once, when it starts.
 fn csi_driver(control_plane: &ControlPlane) {
@@ -218,13 +234,14 @@ fn csi_driver(control_plane: &ControlPlane) {
     }));
 }
 
-/// The driver's pod on the Node is Ready: kwok's Node was born without the taint, as if the driver had been faster than Karpenter.
+/// The driver's pod on the Node is Ready: kwok's Node was born without the taint, as if the driver had been faster than
+/// Karpenter.
 fn csi_pod(control_plane: &ControlPlane, claim: &str) -> bool {
     let Some(node) = node_of(control_plane, claim) else { return false };
-    let set = control_plane.get(&["daemonset", "ebs-csi-node", "--namespace=kube-system"]).expect("the driver is installed");
+    let set =
+        control_plane.get(&["daemonset", "ebs-csi-node", "--namespace=kube-system"]).expect("the driver is installed");
     let name = format!("ebs-csi-node-{claim}");
-    let owner =
-        json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "ebs-csi-node", "uid": set["metadata"]["uid"], "controller": true });
+    let owner = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "ebs-csi-node", "uid": set["metadata"]["uid"], "controller": true });
     let template = &set["spec"]["template"];
     control_plane.apply(json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -233,7 +250,15 @@ fn csi_pod(control_plane: &ControlPlane, claim: &str) -> bool {
     }));
     let ready = json!({ "type": "Ready", "status": "True", "lastTransitionTime": Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true) });
     let patch = json!({ "status": { "phase": "Running", "conditions": [ready] } }).to_string();
-    control_plane.kubectl(&["patch", "pod", &name, "--namespace=kube-system", "--subresource=status", "--patch", &patch]);
+    control_plane.kubectl(&[
+        "patch",
+        "pod",
+        &name,
+        "--namespace=kube-system",
+        "--subresource=status",
+        "--patch",
+        &patch,
+    ]);
     true
 }
 
@@ -273,8 +298,8 @@ fn stands(control_plane: &ControlPlane, state: &State) -> Option<String> {
     of(state.name).or_else(|| of(&format!("nodepool-{}", state.name)))
 }
 
-/// Karpenter as it is where somebody wants no Events of it: its own switch leaves out those about conditions, the policy the others.
-/// karpenter v1.14.1 pkg/operator/options/options.go
+/// Karpenter as it is where somebody wants no Events of it: its own switch leaves out those about conditions, the
+/// policy the others. karpenter v1.14.1 pkg/operator/options/options.go
 fn silent_karpenter(control_plane: &ControlPlane) -> Process {
     deny_events_of_karpenter(control_plane);
     control_plane.karpenter_with(NEWEST, &[("DISABLE_CLUSTER_STATE_OBSERVABILITY", "true")])
@@ -297,7 +322,11 @@ fn run(version: &str, start: impl FnOnce(&ControlPlane) -> Process) -> Scene {
     wait_until(IN_TIME, || {
         heartbeat(&control_plane);
         waiting.retain(|state| !(state.go_on)(&control_plane, &karpenter));
-        assert!(begun.elapsed() < ALMOST, "{version}: {:?}", waiting.iter().map(|state| state.name).collect::<Vec<_>>());
+        assert!(
+            begun.elapsed() < ALMOST,
+            "{version}: {:?}",
+            waiting.iter().map(|state| state.name).collect::<Vec<_>>()
+        );
         waiting.is_empty().then_some(())
     });
     let mut said = Column::new();
@@ -367,13 +396,20 @@ fn what_karpenter_brings_about_is_named_under_the_newest() {
 /// How many Events Karpenter has written.
 fn events_of_karpenter(control_plane: &ControlPlane) -> usize {
     let events = control_plane.get(&["events", "--all-namespaces"]).expect("a list");
-    events["items"].as_array().expect("events").iter().filter(|event| event["source"]["component"] == "karpenter").count()
+    events["items"]
+        .as_array()
+        .expect("events")
+        .iter()
+        .filter(|event| event["source"]["component"] == "karpenter")
+        .count()
 }
 
-/// One operator sees the oldest Karpenter, and the newest take its place: kinds, controller and Deployment, and no Events any more.
+/// One operator sees the oldest Karpenter, and the newest take its place: kinds, controller and Deployment, and no
+/// Events any more.
 #[test]
 fn under_the_oldest_too_and_an_upgrade_changes_only_what_it_must() {
-    let Scene { control_plane, karpenter, nodewhy, said } = run(OLDEST, |control_plane| control_plane.karpenter(OLDEST));
+    let Scene { control_plane, karpenter, nodewhy, said } =
+        run(OLDEST, |control_plane| control_plane.karpenter(OLDEST));
     assert!(karpenter.terminate().success());
     control_plane.kubectl(&["delete", "events", "--all", "--namespace=default"]);
     let _karpenter = silent_karpenter(&control_plane);
@@ -390,7 +426,13 @@ fn under_the_oldest_too_and_an_upgrade_changes_only_what_it_must() {
     for state in STATES.iter().filter(|state| said.contains_key(state.name)) {
         let before = said[state.name].as_ref().map(|(cause, _)| cause.as_str());
         let now = stands(&control_plane, state);
-        assert_eq!(now.as_deref(), changed(state.name).or(before), "{}: {}", state.name, shown(&control_plane, &nodewhy));
+        assert_eq!(
+            now.as_deref(),
+            changed(state.name).or(before),
+            "{}: {}",
+            state.name,
+            shown(&control_plane, &nodewhy)
+        );
     }
     assert_eq!(events_of_karpenter(&control_plane), 0);
 }

@@ -1,4 +1,5 @@
-//! What is shipped for Prometheus and Grafana works: alerts fire when they should, link to pages that exist, and no panel is empty.
+//! What is shipped for Prometheus and Grafana works: alerts fire when they should, link to pages that exist, and no
+//! panel is empty.
 
 use crate::operator::{install, one_refused_one_healthy};
 use crate::prometheus::{Prometheus, promtool, shipped};
@@ -24,7 +25,8 @@ fn alerts(spec: &Value) -> Vec<&Value> {
 #[test]
 fn alerts_fire_when_they_should_and_not_before() {
     let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("rules.yaml"), shipped("prometheus-rule.yaml")["spec"].to_string()).expect("a file");
+    std::fs::write(folder.path().join("rules.yaml"), shipped("prometheus-rule.yaml")["spec"].to_string())
+        .expect("a file");
     std::fs::copy(project().join("tests/monitoring/alerts.yaml"), folder.path().join("alerts.yaml")).expect("a file");
     promtool(folder.path(), &["test", "rules", "alerts.yaml"]).unwrap_or_else(|complaint| panic!("{complaint}"));
 }
@@ -33,7 +35,11 @@ fn alerts_fire_when_they_should_and_not_before() {
 fn every_alert_is_tested_and_has_a_page() {
     let tests = std::fs::read_to_string(project().join("tests/monitoring/alerts.yaml")).expect("the tests");
     let tests: Value = serde_saphyr::from_str(&tests).expect("YAML");
-    let cases = tests["tests"].as_array().expect("tests").iter().flat_map(|test| test["alert_rule_test"].as_array().expect("alerts"));
+    let cases = tests["tests"]
+        .as_array()
+        .expect("tests")
+        .iter()
+        .flat_map(|test| test["alert_rule_test"].as_array().expect("alerts"));
     let fired = cases.filter(|case| case["exp_alerts"].is_array()).filter_map(|case| case["alertname"].as_str());
     let fired: BTreeSet<_> = fired.collect();
     let rule = shipped("prometheus-rule.yaml");
@@ -70,13 +76,22 @@ fn impatient(mut spec: Value) -> Value {
     spec
 }
 
-/// Expressions of the dashboard: its panels', and what its variables list; the variables replaced by what Grafana puts in for "All".
+/// Expressions of the dashboard: its panels', and what its variables list; the variables replaced by what Grafana puts
+/// in for "All".
 fn expressions(dashboard: &Value) -> Vec<String> {
-    let panels = dashboard["panels"].as_array().expect("panels").iter().flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+    let panels = dashboard["panels"]
+        .as_array()
+        .expect("panels")
+        .iter()
+        .flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
     let asked = panels.filter_map(|target| target["expr"].as_str()).map(str::to_owned);
     let variables = dashboard["templating"]["list"].as_array().expect("variables").iter();
     let listed = variables.filter_map(|variable| variable["query"]["query"].as_str()).map(|query| {
-        let series = query.strip_prefix("label_values(").and_then(|rest| rest.rsplit_once(',')).expect("label_values(series, label)").0;
+        let series = query
+            .strip_prefix("label_values(")
+            .and_then(|rest| rest.rsplit_once(','))
+            .expect("label_values(series, label)")
+            .0;
         series.to_owned()
     });
     let filled = |text: String| {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 use testkit::control_plane::recipes::{
-    backdate_registration, condition, heartbeat, join_without_unregistered_taint, mark_ready, nodeclaim, nodepool, wait_until,
+    backdate_registration, condition, heartbeat, join_without_unregistered_taint, mark_ready, nodeclaim, nodepool,
+    wait_until,
 };
 use testkit::control_plane::{ControlPlane, Nodewhy};
 
@@ -22,7 +23,12 @@ pub(crate) fn diagnosis(control_plane: &ControlPlane, name: &str) -> Option<Valu
 
 fn diagnoses(control_plane: &ControlPlane) -> Vec<String> {
     let list = control_plane.get(&["nodediagnoses"]).expect("a list");
-    list["items"].as_array().into_iter().flatten().filter_map(|d| d["metadata"]["name"].as_str().map(str::to_owned)).collect()
+    list["items"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|d| d["metadata"]["name"].as_str().map(str::to_owned))
+        .collect()
 }
 
 /// A claim that Karpenter 1.0.5 refuses, and a healthy one beside it.
@@ -34,7 +40,8 @@ pub fn one_refused_one_healthy(control_plane: &ControlPlane) {
     nodeclaim(control_plane, "joined", "healthy");
     wait_until(SOON, || {
         heartbeat(control_plane);
-        (condition(control_plane, "nodeclaim", "stuck", "Registered")? == "False UnregisteredTaintNotFound").then_some(())
+        (condition(control_plane, "nodeclaim", "stuck", "Registered")? == "False UnregisteredTaintNotFound")
+            .then_some(())
     });
     wait_until(SOON, || {
         heartbeat(control_plane);
@@ -95,7 +102,11 @@ fn nothing_is_written_while_nothing_changes_and_a_restart_writes_nothing_anew() 
     let nodewhy = control_plane.nodewhy(&rights, &[]);
     wait_until(SOON, || metric(&nodewhy, "nodewhy_diagnoses{").then_some(()));
     std::thread::sleep(Duration::from_secs(5));
-    assert_eq!(diagnosis(&control_plane, "stuck").map(version), settled, "the restarted operator knows what it has written");
+    assert_eq!(
+        diagnosis(&control_plane, "stuck").map(version),
+        settled,
+        "the restarted operator knows what it has written"
+    );
 }
 
 #[test]
@@ -107,7 +118,9 @@ fn a_cluster_without_karpenter_is_watched_and_says_what_is_missing() {
     // Karpenter comes later, and is seen without a restart.
     let _karpenter = control_plane.karpenter("1.0.5");
     one_refused_one_healthy(&control_plane);
-    wait_until(Duration::from_secs(90), || diagnosis(&control_plane, "stuck").filter(|d| d["status"]["cause"].is_string()));
+    wait_until(Duration::from_secs(90), || {
+        diagnosis(&control_plane, "stuck").filter(|d| d["status"]["cause"].is_string())
+    });
 }
 
 #[test]
@@ -117,8 +130,16 @@ fn the_command_judges_a_live_cluster_and_its_own_dump_alike() {
     let _karpenter = control_plane.karpenter("1.0.5");
     one_refused_one_healthy(&control_plane);
     let run = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_nodewhy")).args(arguments).env("KUBECONFIG", &rights).output().expect("nodewhy");
-        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
+        let output = Command::new(env!("CARGO_BIN_EXE_nodewhy"))
+            .args(arguments)
+            .env("KUBECONFIG", &rights)
+            .output()
+            .expect("nodewhy");
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
     };
     let (code, live, errors) = run(&["diagnose", "-o", "json", "--fail-on", "likely"]);
     assert_eq!(code, Some(1), "{errors}");

@@ -9,8 +9,9 @@ use testkit::control_plane::{ControlPlane, binaries};
 use testkit::go;
 
 /// Everything that the chart can switch on and the base leaves to a component.
-const ALL_ON: &[&str] =
-    &["--set=ha.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true,removeStaleTaints=dry-run"];
+const ALL_ON: &[&str] = &[
+    "--set=ha.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true,removeStaleTaints=dry-run",
+];
 
 /// Kind, namespace and name.
 type Objects = BTreeMap<(String, String, String), Value>;
@@ -31,7 +32,11 @@ fn helm(values: &[&str]) -> Result<String, String> {
 
 fn template(chart: &Path, values: &[&str]) -> Result<String, String> {
     let mut command = Command::new(binaries::helm());
-    command.args(["template", "nodewhy"]).arg(chart).args(["--namespace=nodewhy", "--kube-version=1.36.3"]).args(values);
+    command
+        .args(["template", "nodewhy"])
+        .arg(chart)
+        .args(["--namespace=nodewhy", "--kube-version=1.36.3"])
+        .args(values);
     output(&mut command)
 }
 
@@ -42,12 +47,16 @@ fn kustomize(folder: &Path) -> String {
 /// The base with every component, as docs/install.md shows for one.
 fn kustomize_all() -> String {
     let folder = tempfile::tempdir().expect("a folder");
-    let components: BTreeSet<_> =
-        std::fs::read_dir(project("manifests/components")).expect("components").flatten().map(|entry| entry.path()).collect();
+    let components: BTreeSet<_> = std::fs::read_dir(project("manifests/components"))
+        .expect("components")
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
     // kustomize takes relative paths only.
     let real = folder.path().canonicalize().expect("it exists");
-    let relative =
-        |path: PathBuf| format!("{}{}", "../".repeat(real.components().count() - 1), path.display().to_string().trim_start_matches('/'));
+    let relative = |path: PathBuf| {
+        format!("{}{}", "../".repeat(real.components().count() - 1), path.display().to_string().trim_start_matches('/'))
+    };
     let kustomization = json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
@@ -58,7 +67,8 @@ fn kustomize_all() -> String {
     kustomize(folder.path())
 }
 
-/// The objects without what one of the two tools adds by nature: Helm's labels, and the Namespace, which Helm leaves to --create-namespace.
+/// The objects without what one of the two tools adds by nature: Helm's labels, and the Namespace, which Helm leaves to
+/// --create-namespace.
 fn objects(yaml: &str) -> Objects {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut objects = Objects::new();
@@ -68,7 +78,12 @@ fn objects(yaml: &str) -> Objects {
         }
         let metadata = object["metadata"].as_object_mut().expect("metadata");
         if let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut) {
-            let helms = ["app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/version", "helm.sh/chart"];
+            let helms = [
+                "app.kubernetes.io/instance",
+                "app.kubernetes.io/managed-by",
+                "app.kubernetes.io/version",
+                "helm.sh/chart",
+            ];
             labels.retain(|name, _| !helms.contains(&name.as_str()));
         }
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
@@ -108,24 +123,34 @@ fn values_reach_the_objects_and_wrong_ones_are_refused() {
         ])
         .expect("these values are allowed"),
     );
-    let get = |kind: &str, namespace: &str, name: &str| &rendered[&(kind.to_owned(), namespace.to_owned(), name.to_owned())];
+    let get =
+        |kind: &str, namespace: &str, name: &str| &rendered[&(kind.to_owned(), namespace.to_owned(), name.to_owned())];
     let pod = &get("Deployment", "nodewhy", "why")["spec"]["template"]["spec"];
     assert_eq!(pod["serviceAccountName"], "why");
     assert!(pod["containers"][0]["image"].as_str().is_some_and(|image| image.contains("@sha256:")), "{pod:#}");
-    let args = ["run", "--log-format=json", "--join-threshold=240", "--terminate-threshold=90m", "--listen=0.0.0.0:8080"];
+    let args =
+        ["run", "--log-format=json", "--join-threshold=240", "--terminate-threshold=90m", "--listen=0.0.0.0:8080"];
     assert_eq!(pod["containers"][0]["args"], json!(args));
     // The name of the Lease is a constant of the program, so it stays.
     assert_eq!(get("Role", "nodewhy", "why-lease")["rules"][1]["resourceNames"], json!(["nodewhy"]));
     let role = get("ClusterRole", "", "why");
-    assert!(role["rules"].as_array().expect("rules").iter().any(|rule| rule["resources"] == json!(["kwoknodeclasses"])), "{role:#}");
+    assert!(
+        role["rules"].as_array().expect("rules").iter().any(|rule| rule["resources"] == json!(["kwoknodeclasses"])),
+        "{role:#}"
+    );
     assert_eq!(get("RoleBinding", "kube-system", "why-aws-auth")["roleRef"]["name"], "why-aws-auth");
     assert_eq!(get("RoleBinding", "kube-system", "why-aws-auth")["subjects"][0]["name"], "why");
     assert!(!rendered.keys().any(|(kind, ..)| kind == "CustomResourceDefinition" || kind == "NetworkPolicy"));
 
     // Either opt-in gives the right, and leaves the other off.
-    for (asked, stale, uninitialized) in [("removeStaleTaints=on", "on", "off"), ("removeUninitializedTaints=dry-run", "off", "dry-run")] {
+    for (asked, stale, uninitialized) in
+        [("removeStaleTaints=on", "on", "off"), ("removeUninitializedTaints=dry-run", "off", "dry-run")]
+    {
         let rendered = objects(&helm(&[&format!("--set={asked}")]).expect("these values are allowed"));
-        assert!(rendered.contains_key(&("ClusterRole".to_owned(), String::new(), "nodewhy-remediation".to_owned())), "{asked}");
+        assert!(
+            rendered.contains_key(&("ClusterRole".to_owned(), String::new(), "nodewhy-remediation".to_owned())),
+            "{asked}"
+        );
         let deployment = &rendered[&("Deployment".to_owned(), "nodewhy".to_owned(), "nodewhy".to_owned())];
         let env = json!([
             { "name": "NODEWHY_REMOVE_STALE_TAINTS", "value": stale },
@@ -173,7 +198,8 @@ fn modes_need_no_quotes() {
 #[test]
 fn no_value_has_to_be_there_but_the_image() {
     let values: Value =
-        serde_saphyr::from_str(&std::fs::read_to_string(project("charts/nodewhy/values.yaml")).expect("values")).expect("YAML");
+        serde_saphyr::from_str(&std::fs::read_to_string(project("charts/nodewhy/values.yaml")).expect("values"))
+            .expect("YAML");
     for (name, value) in values.as_object().expect("values") {
         let inner = value.as_object().into_iter().flatten().map(|(key, _)| format!("{name}.{key}=null"));
         // With all switched on that can be, so that nothing is skipped.
@@ -181,7 +207,10 @@ fn no_value_has_to_be_there_but_the_image() {
             let rendered = helm(&[ALL_ON, &["--set=aws.enabled=true", &format!("--set={unset}")]].concat());
             match unset.as_str() {
                 "image=null" | "image.repository=null" => {
-                    assert!(rendered.expect_err("no image").contains("values don't meet the specifications of the schema"), "{unset}");
+                    assert!(
+                        rendered.expect_err("no image").contains("values don't meet the specifications of the schema"),
+                        "{unset}"
+                    );
                 }
                 _ => {
                     let pod = objects(&rendered.unwrap_or_else(|error| panic!("{unset}: {error}")));
@@ -203,14 +232,27 @@ extraEnv: [{name: NODEWHY_RETENTION, value: 48h}]
 serviceAccount: {annotations: {eks.amazonaws.com/role-arn: arn:aws:iam::111122223333:role/nodewhy}}",
     );
     let account = &rendered[&("ServiceAccount".to_owned(), "nodewhy".to_owned(), "nodewhy".to_owned())];
-    assert_eq!(account["metadata"]["annotations"]["eks.amazonaws.com/role-arn"], "arn:aws:iam::111122223333:role/nodewhy");
+    assert_eq!(
+        account["metadata"]["annotations"]["eks.amazonaws.com/role-arn"],
+        "arn:aws:iam::111122223333:role/nodewhy"
+    );
     let container = container(&rendered);
     let args: Vec<_> = container["args"].as_array().expect("arguments").iter().filter_map(Value::as_str).collect();
-    for given in ["--aws", "--aws-region=eu-west-1", "--join-threshold=1000000", "--ready-threshold=1h30m", "--proven-threshold=90"] {
+    for given in [
+        "--aws",
+        "--aws-region=eu-west-1",
+        "--join-threshold=1000000",
+        "--ready-threshold=1h30m",
+        "--proven-threshold=90",
+    ] {
         assert!(args.contains(&given), "{given}: {args:?}");
     }
-    let env: Vec<_> =
-        container["env"].as_array().expect("variables").iter().map(|one| (one["name"].as_str(), one["value"].as_str())).collect();
+    let env: Vec<_> = container["env"]
+        .as_array()
+        .expect("variables")
+        .iter()
+        .map(|one| (one["name"].as_str(), one["value"].as_str()))
+        .collect();
     assert!(env.contains(&(Some("NODEWHY_RETENTION"), Some("48h"))), "{env:?}");
     let run = |more: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nodewhy"));
@@ -238,9 +280,11 @@ fn the_agent_of_pod_identity_is_reached_where_aws_is_asked() {
 
 #[test]
 fn the_chart_passes_helms_lints_and_has_the_version_of_the_crate() {
-    output(Command::new(binaries::helm()).args(["lint", "--strict"]).arg(project("charts/nodewhy"))).expect("no complaint");
+    output(Command::new(binaries::helm()).args(["lint", "--strict"]).arg(project("charts/nodewhy")))
+        .expect("no complaint");
     let chart: Value =
-        serde_saphyr::from_str(&std::fs::read_to_string(project("charts/nodewhy/Chart.yaml")).expect("a chart")).expect("YAML");
+        serde_saphyr::from_str(&std::fs::read_to_string(project("charts/nodewhy/Chart.yaml")).expect("a chart"))
+            .expect("YAML");
     assert_eq!(chart["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
 }
@@ -249,13 +293,20 @@ fn the_chart_passes_helms_lints_and_has_the_version_of_the_crate() {
 #[test]
 fn the_packaged_chart_stands_alone() {
     let folder = tempfile::tempdir().expect("a folder");
-    output(Command::new(binaries::helm()).arg("package").arg(project("charts/nodewhy")).arg("--destination").arg(folder.path()))
-        .expect("a package");
+    output(
+        Command::new(binaries::helm())
+            .arg("package")
+            .arg(project("charts/nodewhy"))
+            .arg("--destination")
+            .arg(folder.path()),
+    )
+    .expect("a package");
     let package = folder.path().join(format!("nodewhy-{}.tgz", env!("CARGO_PKG_VERSION")));
     assert_eq!(template(&package, ALL_ON), helm(ALL_ON));
 }
 
-/// docs/upgrade.md: Helm takes over what kustomize made, upgrades the definition, and leaves it and the verdicts when it goes.
+/// docs/upgrade.md: Helm takes over what kustomize made, upgrades the definition, and leaves it and the verdicts when
+/// it goes.
 #[test]
 fn helm_upgrades_the_definition_and_no_verdict_is_lost() {
     let control_plane = ControlPlane::start();
@@ -275,7 +326,8 @@ fn helm_upgrades_the_definition_and_no_verdict_is_lost() {
     helm(&["upgrade", "--install", "--take-ownership", "nodewhy", &chart]);
 
     let columns = "/spec/versions/0/additionalPrinterColumns";
-    let crd = || control_plane.get(&["crd", "nodediagnoses.nodewhy.dev"]).expect("it is installed").pointer(columns).cloned();
+    let crd =
+        || control_plane.get(&["crd", "nodediagnoses.nodewhy.dev"]).expect("it is installed").pointer(columns).cloned();
     let shipped = crd();
     let older = json!([{ "op": "remove", "path": format!("{columns}/0") }]).to_string();
     control_plane.kubectl(&["patch", "crd", "nodediagnoses.nodewhy.dev", "--type=json", "--patch", &older]);
@@ -295,10 +347,14 @@ fn kubectl_runs_it_as_a_plugin() {
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_nodewhy"), folder.path().join("kubectl-nodewhy")).expect("a link");
     let mut command = Command::new(binaries::control_plane("kubectl"));
     let printed = output(command.args(["nodewhy", "crd"]).env("PATH", folder.path())).expect("kubectl finds it");
-    assert_eq!(printed, std::fs::read_to_string(project("crds/nodewhy.dev_nodediagnoses.yaml")).expect("the definition"));
+    assert_eq!(
+        printed,
+        std::fs::read_to_string(project("crds/nodewhy.dev_nodediagnoses.yaml")).expect("the definition")
+    );
 }
 
-/// What krew-release-bot makes of the template: krew takes a name like the file's, a version with `v`, and a short description of a line.
+/// What krew-release-bot makes of the template: krew takes a name like the file's, a version with `v`, and a short
+/// description of a line.
 #[test]
 fn the_krew_manifest_names_the_files_of_a_release() {
     let template = std::fs::read_to_string(project(".krew.yaml")).expect("a template");
@@ -316,8 +372,15 @@ fn the_krew_manifest_names_the_files_of_a_release() {
     assert_eq!(platforms.len(), 4);
     for platform in platforms {
         let machine = &platform["selector"]["matchLabels"];
-        let file = format!("nodewhy-{}-{}.tar.gz", machine["os"].as_str().expect("os"), machine["arch"].as_str().expect("arch"));
-        assert!(platform["uri"].as_str().is_some_and(|uri| uri.ends_with(&format!("/{version}/{file}"))), "{platform:#}");
+        let file = format!(
+            "nodewhy-{}-{}.tar.gz",
+            machine["os"].as_str().expect("os"),
+            machine["arch"].as_str().expect("arch")
+        );
+        assert!(
+            platform["uri"].as_str().is_some_and(|uri| uri.ends_with(&format!("/{version}/{file}"))),
+            "{platform:#}"
+        );
         assert_eq!(platform["bin"], "nodewhy");
         assert!(release.contains(&file), "docs/release.md does not make {file}");
     }
@@ -329,14 +392,17 @@ fn a_real_api_server_takes_every_object_and_holds_the_pod_to_the_restricted_stan
     let control_plane = ControlPlane::start();
     let operator = go::module_source("github.com/prometheus-operator/prometheus-operator@v0.85.0");
     for kind in ["podmonitors", "prometheusrules"] {
-        control_plane.apply_crds(&operator.join(format!("example/prometheus-operator-crd/monitoring.coreos.com_{kind}.yaml")));
+        control_plane
+            .apply_crds(&operator.join(format!("example/prometheus-operator-crd/monitoring.coreos.com_{kind}.yaml")));
     }
     install(&control_plane);
     control_plane.apply(kustomize_all());
     let versions = || {
         let all = "deployments,poddisruptionbudgets,services,networkpolicies,podmonitors,prometheusrules,configmaps,clusterroles,clusterrolebindings,roles,rolebindings";
-        let list = control_plane.get(&[all, "--all-namespaces", "--selector=app.kubernetes.io/name=nodewhy"]).expect("a list");
-        let generations = list["items"].as_array().expect("items").iter().map(|item| item["metadata"]["generation"].clone());
+        let list =
+            control_plane.get(&[all, "--all-namespaces", "--selector=app.kubernetes.io/name=nodewhy"]).expect("a list");
+        let generations =
+            list["items"].as_array().expect("items").iter().map(|item| item["metadata"]["generation"].clone());
         generations.collect::<Vec<_>>()
     };
     let before = versions();
@@ -351,7 +417,8 @@ fn a_real_api_server_takes_every_object_and_holds_the_pod_to_the_restricted_stan
         "metadata": { "name": "nodewhy", "namespace": "nodewhy", "labels": deployment["spec"]["template"]["metadata"]["labels"] },
         "spec": deployment["spec"]["template"]["spec"],
     });
-    let create = |pod: &Value| control_plane.try_kubectl_with_input(&["create", "--dry-run=server", "--filename=-"], pod);
+    let create =
+        |pod: &Value| control_plane.try_kubectl_with_input(&["create", "--dry-run=server", "--filename=-"], pod);
     create(&pod).expect("the namespace enforces what the pod keeps to");
     pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = json!(true);
     let refused = create(&pod).expect_err("the standard is enforced");
@@ -365,7 +432,13 @@ fn who_may_view_the_cluster_sees_verdicts_and_who_may_edit_it_clears_them_away()
     let _controllers = control_plane.controller_manager();
     install(&control_plane);
     for role in ["view", "edit"] {
-        control_plane.kubectl(&["create", "clusterrolebinding", role, &format!("--clusterrole={role}"), &format!("--user={role}")]);
+        control_plane.kubectl(&[
+            "create",
+            "clusterrolebinding",
+            role,
+            &format!("--clusterrole={role}"),
+            &format!("--user={role}"),
+        ]);
     }
     let may = |user: &str, verb: &str| {
         control_plane

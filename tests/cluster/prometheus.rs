@@ -18,7 +18,10 @@ pub struct Prometheus {
 impl Prometheus {
     /// Scrapes where the PodMonitor says, each second, and evaluates the rules.
     pub fn start(nodewhy: &Nodewhy, rules: &Value) -> Self {
-        let folder = tempfile::Builder::new().prefix("prometheus-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("target is writable");
+        let folder = tempfile::Builder::new()
+            .prefix("prometheus-")
+            .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
+            .expect("target is writable");
         let pod_monitor = shipped("pod-monitor.yaml");
         let config = json!({
             "global": { "scrape_interval": "1s", "evaluation_interval": "1s" },
@@ -41,7 +44,8 @@ impl Prometheus {
             .arg(format!("--storage.tsdb.path={}", in_folder("data")))
             .arg(format!("--web.listen-address=127.0.0.1:{port}"));
         let mut process = Process::spawn(&command, folder.path().join("prometheus.log"));
-        process.wait_until_ready(Duration::from_mins(1), || query(&url, "vector(1)").is_ok_and(|found| !found.is_empty()));
+        process
+            .wait_until_ready(Duration::from_mins(1), || query(&url, "vector(1)").is_ok_and(|found| !found.is_empty()));
         Self { _process: process, url, _folder: folder }
     }
 
@@ -53,7 +57,8 @@ impl Prometheus {
     /// Names of the alerts that fire, in order, each once.
     pub fn firing(&self) -> Vec<String> {
         let firing = self.query(r#"ALERTS{alertstate="firing"}"#);
-        let mut names: Vec<_> = firing.iter().filter_map(|alert| alert["metric"]["alertname"].as_str().map(str::to_owned)).collect();
+        let mut names: Vec<_> =
+            firing.iter().filter_map(|alert| alert["metric"]["alertname"].as_str().map(str::to_owned)).collect();
         names.sort();
         names.dedup();
         names
@@ -67,7 +72,11 @@ fn query(url: &str, expression: &str) -> Result<Vec<Value>, String> {
 
 /// What promtool prints; its complaint when it fails.
 pub fn promtool(folder: &Path, arguments: &[&str]) -> Result<String, String> {
-    let output = Command::new(binaries::prometheus("promtool")).current_dir(folder).args(arguments).output().expect("promtool starts");
+    let output = Command::new(binaries::prometheus("promtool"))
+        .current_dir(folder)
+        .args(arguments)
+        .output()
+        .expect("promtool starts");
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stdout) + &text(&output.stderr)) }
 }

@@ -49,7 +49,15 @@ fn stale_node(control_plane: &ControlPlane, name: &str) {
             "lastHeartbeatTime": now, "lastTransitionTime": now,
         }],
     } });
-    control_plane.kubectl(&["patch", "node", name, "--subresource=status", "--type=merge", "--patch", &status.to_string()]);
+    control_plane.kubectl(&[
+        "patch",
+        "node",
+        name,
+        "--subresource=status",
+        "--type=merge",
+        "--patch",
+        &status.to_string(),
+    ]);
 }
 
 /// A Node that Karpenter has registered and the cloud controller has never seen, an hour old; and its NodeClaim.
@@ -59,7 +67,15 @@ fn never_initialized_node(control_plane: &ControlPlane, name: &str) {
     let fingerprints = ["beta.kubernetes.io/instance-type-", "failure-domain.beta.kubernetes.io/zone-"];
     control_plane.kubectl(&[&["label", "node", name], labels.as_slice(), &fingerprints].concat());
     let addresses = json!({ "status": { "addresses": [{ "type": "InternalIP", "address": "10.0.0.1" }] } });
-    control_plane.kubectl(&["patch", "node", name, "--subresource=status", "--type=merge", "--patch", &addresses.to_string()]);
+    control_plane.kubectl(&[
+        "patch",
+        "node",
+        name,
+        "--subresource=status",
+        "--type=merge",
+        "--patch",
+        &addresses.to_string(),
+    ]);
     control_plane.age_node(name, Duration::from_hours(1));
     control_plane.apply(json!({
         "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
@@ -70,18 +86,31 @@ fn never_initialized_node(control_plane: &ControlPlane, name: &str) {
         },
     }));
     let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
-    let condition =
-        |type_: &str, status: &str| json!({ "type": type_, "status": status, "reason": type_, "message": "", "lastTransitionTime": now });
-    let conditions = [condition("Launched", "True"), condition("Registered", "True"), condition("Initialized", "Unknown")];
+    let condition = |type_: &str, status: &str| json!({ "type": type_, "status": status, "reason": type_, "message": "", "lastTransitionTime": now });
+    let conditions =
+        [condition("Launched", "True"), condition("Registered", "True"), condition("Initialized", "Unknown")];
     let status = json!({ "status": {
         "providerID": format!("aws:///test-zone-a/i-{name}"), "nodeName": name, "conditions": conditions,
     } });
-    control_plane.kubectl(&["patch", "nodeclaim", name, "--subresource=status", "--type=merge", "--patch", &status.to_string()]);
+    control_plane.kubectl(&[
+        "patch",
+        "nodeclaim",
+        name,
+        "--subresource=status",
+        "--type=merge",
+        "--patch",
+        &status.to_string(),
+    ]);
 }
 
 fn taints(control_plane: &ControlPlane, node: &str) -> Vec<String> {
     let node = control_plane.get(&["node", node]).expect("the Node");
-    node["spec"]["taints"].as_array().into_iter().flatten().filter_map(|t| t["key"].as_str().map(str::to_owned)).collect()
+    node["spec"]["taints"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|t| t["key"].as_str().map(str::to_owned))
+        .collect()
 }
 
 fn version(control_plane: &ControlPlane, node: &str) -> Value {
@@ -135,7 +164,8 @@ fn the_taint_goes_only_with_the_role_and_one_that_comes_back_stops_everything() 
     let others: Vec<_> = before.1.iter().filter(|key| *key != UNINITIALIZED).cloned().collect();
     assert!(others.contains(&"dedicated".to_owned()));
     assert_eq!(taints(&control_plane, "stale"), others);
-    let ended = wait_until(SOON, || diagnosis(&control_plane, "stale").filter(|d| d["status"]["outcome"] == "Recovered"));
+    let ended =
+        wait_until(SOON, || diagnosis(&control_plane, "stale").filter(|d| d["status"]["outcome"] == "Recovered"));
     assert!(ended["status"]["conditions"].as_array().is_some_and(|all| all.contains(&removed)), "{ended:#}");
     let note = wait_until(SOON, || event(&control_plane, "stale", "UninitializedTaintRemoved", "Removed"));
     assert!(note.contains("before: dedicated=x:NoExecute") && note.contains("after: dedicated=x:NoExecute"), "{note}");
@@ -143,9 +173,16 @@ fn the_taint_goes_only_with_the_role_and_one_that_comes_back_stops_everything() 
     assert!(metric(&nodewhy, r#"nodewhy_remediations_total{result="removed",reason="Removed"} 1"#));
 
     // Somebody puts it back: he is named, and no other Node is touched any more.
-    let patch =
-        json!([{ "op": "add", "path": "/spec/taints/-", "value": { "key": UNINITIALIZED, "value": "true", "effect": "NoSchedule" } }]);
-    control_plane.kubectl(&["patch", "node", "stale", "--type=json", "--field-manager=node-labeler", "--patch", &patch.to_string()]);
+    let patch = json!([{ "op": "add", "path": "/spec/taints/-", "value": { "key": UNINITIALIZED, "value": "true", "effect": "NoSchedule" } }]);
+    control_plane.kubectl(&[
+        "patch",
+        "node",
+        "stale",
+        "--type=json",
+        "--field-manager=node-labeler",
+        "--patch",
+        &patch.to_string(),
+    ]);
     let put_back = said(&control_plane, &nodewhy, "stale", "PutBack");
     assert!(put_back["message"].as_str().unwrap_or_default().contains("put back by node-labeler"), "{put_back}");
     wait_until(SOON, || event(&control_plane, "stale", "UninitializedTaintPutBack", "PutBack"));
@@ -184,13 +221,17 @@ fn a_node_that_was_never_initialized_is_left_alone_until_that_is_asked_for_and_k
     let nodewhy = control_plane.nodewhy(&rights, &[&["--remove-stale-taints=on"], AT_ONCE.as_slice()].concat());
     let proven = |name: &str| {
         let found = diagnosis(&control_plane, name)?;
-        (found["status"]["cause"] == "CloudControllerNeverInitialized" && found["status"]["confidence"] == "Certain").then_some(found)
+        (found["status"]["cause"] == "CloudControllerNeverInitialized" && found["status"]["confidence"] == "Certain")
+            .then_some(found)
     };
     wait_until(SOON, || proven("vouched").zip(proven("alone")));
     std::thread::sleep(Duration::from_secs(5));
     for name in ["vouched", "alone"] {
         let conditions = proven(name).expect("it stays")["status"]["conditions"].clone();
-        assert!(conditions.as_array().is_some_and(|all| all.iter().all(|c| c["type"] != "Remediated")), "{conditions:#}");
+        assert!(
+            conditions.as_array().is_some_and(|all| all.iter().all(|c| c["type"] != "Remediated")),
+            "{conditions:#}"
+        );
     }
     assert_eq!(taints(&control_plane, "vouched"), before);
     assert!(nodewhy.process.terminate().success());
@@ -207,7 +248,10 @@ fn a_node_that_was_never_initialized_is_left_alone_until_that_is_asked_for_and_k
     assert_eq!(taints(&control_plane, "vouched"), others);
     wait_until(SOON, || event(&control_plane, "vouched", "UninitializedTaintRemoved", "Removed"));
     let refused = said(&control_plane, &nodewhy, "alone", "NotRegistered");
-    assert!(refused["message"].as_str().unwrap_or_default().ends_with("no NodeClaim has the Node's providerID."), "{refused}");
+    assert!(
+        refused["message"].as_str().unwrap_or_default().ends_with("no NodeClaim has the Node's providerID."),
+        "{refused}"
+    );
     assert!(taints(&control_plane, "alone").contains(&UNINITIALIZED.to_owned()));
     wait_until(SOON, || metric(&nodewhy, r#"nodewhy_taints_kept{reason="NotRegistered"} 1"#).then_some(()));
 
@@ -216,8 +260,17 @@ fn a_node_that_was_never_initialized_is_left_alone_until_that_is_asked_for_and_k
     let initialized = json!([{ "op": "replace", "path": "/status/conditions/2", "value": {
         "type": "Initialized", "status": "True", "reason": "Initialized", "message": "", "lastTransitionTime": now,
     } }]);
-    control_plane.kubectl(&["patch", "nodeclaim", "vouched", "--subresource=status", "--type=json", "--patch", &initialized.to_string()]);
-    let ended = wait_until(SOON, || diagnosis(&control_plane, "vouched").filter(|d| d["status"]["outcome"] == "Recovered"));
+    control_plane.kubectl(&[
+        "patch",
+        "nodeclaim",
+        "vouched",
+        "--subresource=status",
+        "--type=json",
+        "--patch",
+        &initialized.to_string(),
+    ]);
+    let ended =
+        wait_until(SOON, || diagnosis(&control_plane, "vouched").filter(|d| d["status"]["outcome"] == "Recovered"));
     assert!(ended["status"]["conditions"].as_array().is_some_and(|all| all.contains(&removed)), "{ended:#}");
 }
 
@@ -228,18 +281,29 @@ fn the_component_gives_the_right_and_a_dry_run_that_writes_nothing_to_the_node()
     let overlay = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     // Kustomize takes no absolute paths.
     let up = "../".repeat(overlay.path().canonicalize().expect("it exists").components().count() - 1);
-    let of = |path: &Path| format!("{up}{}", path.canonicalize().expect("it exists").strip_prefix("/").expect("absolute").display());
+    let of = |path: &Path| {
+        format!("{up}{}", path.canonicalize().expect("it exists").strip_prefix("/").expect("absolute").display())
+    };
     let base = of(&Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests"));
     let kustomization = json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
         "resources": [base], "components": [of(&component())],
     });
     std::fs::write(overlay.path().join("kustomization.yaml"), kustomization.to_string()).expect("a file");
-    control_plane.kubectl(&["apply", "--server-side", "--kustomize", overlay.path().to_str().expect("a path in UTF-8")]);
+    control_plane.kubectl(&[
+        "apply",
+        "--server-side",
+        "--kustomize",
+        overlay.path().to_str().expect("a path in UTF-8"),
+    ]);
     let deployment = control_plane.get(&["deployment", "nodewhy", "--namespace=nodewhy"]).expect("the Deployment");
     let env = |name: &str| {
-        let all = deployment["spec"]["template"]["spec"]["containers"][0]["env"].as_array().expect("the component sets some");
-        all.iter().find(|e| e["name"] == name).expect("the component sets it")["value"].as_str().expect("text").to_owned()
+        let all =
+            deployment["spec"]["template"]["spec"]["containers"][0]["env"].as_array().expect("the component sets some");
+        all.iter().find(|e| e["name"] == name).expect("the component sets it")["value"]
+            .as_str()
+            .expect("text")
+            .to_owned()
     };
     assert_eq!(env("NODEWHY_REMOVE_STALE_TAINTS"), "dry-run");
     assert_eq!(env("NODEWHY_REMOVE_UNINITIALIZED_TAINTS"), "off", "it is asked for by itself");
@@ -282,7 +346,8 @@ fn taint(key: &str) -> Taint {
     Taint { key: key.to_owned(), value: Some("true".to_owned()), effect: "NoSchedule".to_owned(), time_added: None }
 }
 
-/// Adds and removes taints of its own, moves all about, and puts the stale one back whenever it is gone. Counts its own that vanish.
+/// Adds and removes taints of its own, moves all about, and puts the stale one back whenever it is gone. Counts its own
+/// that vanish.
 async fn write(api: Api<Node>, name: String, writes: usize, mut dice: Dice) -> usize {
     let (mut own, mut lost) = (Vec::<String>::new(), 0);
     for n in 0..writes {
@@ -365,7 +430,8 @@ async fn race(control_plane: &ControlPlane, fenced: bool) -> Race {
     let mut all = Race::default();
     for task in tasks {
         let one = task.await.expect("the writer ends");
-        (all.removed, all.conflicts, all.lost) = (all.removed + one.removed, all.conflicts + one.conflicts, all.lost + one.lost);
+        (all.removed, all.conflicts, all.lost) =
+            (all.removed + one.removed, all.conflicts + one.conflicts, all.lost + one.lost);
     }
     all
 }
@@ -386,7 +452,9 @@ async fn in_hundreds_of_races_with_another_writer_none_of_his_taints_is_lost() {
 /// Nodes whose stale taint nodewhy removed so far, as the audit log has it; one that was patched twice is there twice.
 fn removals(control_plane: &ControlPlane) -> Vec<String> {
     let writes = control_plane.writes_of("system:serviceaccount:nodewhy:nodewhy");
-    let done = writes.iter().filter(|event| event["objectRef"]["resource"] == "nodes" && event["responseStatus"]["code"] == 200);
+    let done = writes
+        .iter()
+        .filter(|event| event["objectRef"]["resource"] == "nodes" && event["responseStatus"]["code"] == 200);
     done.filter_map(|event| event["objectRef"]["name"].as_str().map(str::to_owned)).collect()
 }
 
@@ -428,7 +496,9 @@ fn when_the_leader_is_killed_amid_removals_none_is_made_twice_and_the_budget_hol
     assert!(before < BUDGET, "all {before} were made before the leader was killed");
     let said_removed = || {
         let list = control_plane.get(&["nodediagnoses"]).expect("a list");
-        let removed = |d: &&Value| d["status"]["conditions"].as_array().is_some_and(|all| all.iter().any(|c| c["reason"] == "Removed"));
+        let removed = |d: &&Value| {
+            d["status"]["conditions"].as_array().is_some_and(|all| all.iter().any(|c| c["reason"] == "Removed"))
+        };
         list["items"]
             .as_array()
             .into_iter()
@@ -451,7 +521,11 @@ fn when_the_leader_is_killed_amid_removals_none_is_made_twice_and_the_budget_hol
     let all = made.len();
     made.dedup();
     assert_eq!((made.len(), all), (BUDGET, BUDGET), "one patch a Node, and as many as the budget allows");
-    let bare: Vec<_> = names.iter().filter(|name| !taints(&control_plane, name).contains(&UNINITIALIZED.to_owned())).cloned().collect();
+    let bare: Vec<_> = names
+        .iter()
+        .filter(|name| !taints(&control_plane, name).contains(&UNINITIALIZED.to_owned()))
+        .cloned()
+        .collect();
     assert_eq!(bare, made);
     assert_eq!(said_removed(), made, "none is forgotten");
 }

@@ -1,8 +1,8 @@
-//! Objects of every kind that nodewhy reads, made odd at every place that it reads: nothing panics, the neighbours are judged, and each that
-//! cannot be read is named.
+//! Objects of every kind that nodewhy reads, made odd at every place that it reads: nothing panics, the neighbours are
+//! judged, and each that cannot be read is named.
 //!
-//! The places are those of nodewhy's own types and of the objects of real cases. `NODEWHY_SEEDS=1000` tries more, `NODEWHY_SEED=17`
-//! replays one.
+//! The places are those of nodewhy's own types and of the objects of real cases. `NODEWHY_SEEDS=1000` tries more,
+//! `NODEWHY_SEED=17` replays one.
 
 mod mutation;
 mod schema;
@@ -26,7 +26,8 @@ const SEEDS: u64 = 3;
 const ODD: usize = 24;
 
 fn seeds() -> Vec<u64> {
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")));
+    let number =
+        |name: &str| std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")));
     number("NODEWHY_SEED").map_or_else(|| (0..number("NODEWHY_SEEDS").unwrap_or(SEEDS)).collect(), |seed| vec![seed])
 }
 
@@ -49,9 +50,12 @@ fn corpus() -> &'static BTreeMap<Input, Vec<Value>> {
 
 fn read_corpus() -> BTreeMap<Input, Vec<Value>> {
     let pages = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/causes")).expect("the pages").flatten();
-    let pages = pages.filter(|page| page.path().extension().is_some_and(|e| e == "md")).map(|page| std::fs::read_to_string(page.path()));
+    let pages = pages
+        .filter(|page| page.path().extension().is_some_and(|e| e == "md"))
+        .map(|page| std::fs::read_to_string(page.path()));
     let of_pages = pages.flat_map(|page| examples(&page.expect("a page"))).map(|example| example.objects);
-    let of_cases = case_folders().into_iter().map(|folder| std::fs::read_to_string(folder.join("cluster.yaml")).expect("a case"));
+    let of_cases =
+        case_folders().into_iter().map(|folder| std::fs::read_to_string(folder.join("cluster.yaml")).expect("a case"));
     let mut corpus: BTreeMap<Input, Vec<Value>> = BTreeMap::new();
     let texts: Vec<String> = [CLUSTER.to_owned()].into_iter().chain(of_pages).chain(of_cases).collect();
     for object in texts.iter().flat_map(|text| documents(text)) {
@@ -105,20 +109,31 @@ fn every_field_that_is_read_is_known_and_every_kind_has_objects() {
     let corpus = corpus();
     assert_eq!(corpus.keys().copied().collect::<Vec<_>>(), Input::ALL);
     let node = mutation::places(&schema::skeleton(Input::Nodes));
-    for place in ["/metadata/managedFields/0/fieldsV1/f:spec/f:taints", "/spec/taints/0/timeAdded", "/status/nodeInfo/kubeletVersion"] {
+    for place in [
+        "/metadata/managedFields/0/fieldsV1/f:spec/f:taints",
+        "/spec/taints/0/timeAdded",
+        "/status/nodeInfo/kubeletVersion",
+    ] {
         assert!(node.iter().any(|known| known == place), "{place} is not among {node:#?}");
     }
     for (input, objects) in corpus {
-        println!("{}: {} objects, {} places read", input.name(), objects.len(), mutation::places(&schema::skeleton(*input)).len());
+        println!(
+            "{}: {} objects, {} places read",
+            input.name(),
+            objects.len(),
+            mutation::places(&schema::skeleton(*input)).len()
+        );
     }
 }
 
-/// `nodewhy collect` prints views as they are written. A field that is read and not written, or under another name, would be lost.
+/// `nodewhy collect` prints views as they are written. A field that is read and not written, or under another name,
+/// would be lost.
 #[test]
 fn a_view_is_written_as_it_is_read() {
     for (input, objects) in corpus() {
         // An Event that has a field under both of its names is no Event.
-        let read: Vec<_> = objects.iter().filter_map(|object| Object::from_value(*input, object.clone()).ok()).collect();
+        let read: Vec<_> =
+            objects.iter().filter_map(|object| Object::from_value(*input, object.clone()).ok()).collect();
         assert!(!read.is_empty(), "{}", input.name());
         for read in read {
             let written = serde_json::to_value(&read).expect("JSON");
@@ -155,12 +170,17 @@ fn odd_objects_in_a_dump_hide_nothing_and_each_is_accounted_for() {
                 load_from(file, mutation::finish(&text).as_bytes(), &mut state, &mut summary);
                 let said = || format!("seed {seed}, {} in {file}: {done:#?}\n{:#?}", input.name(), summary.complaints);
                 for number in 0..ODD {
-                    assert!(state.claim(&format!("neighbour-{number}")).is_some(), "neighbour-{number} is hidden; {}", said());
+                    assert!(
+                        state.claim(&format!("neighbour-{number}")).is_some(),
+                        "neighbour-{number} is hidden; {}",
+                        said()
+                    );
                 }
                 let accounted = summary.objects + summary.ignored + summary.complaints.len();
                 assert_eq!(accounted, all.len(), "{}", said());
                 for complaint in &summary.complaints {
-                    let place = (complaint.file.as_str(), complaint.line > 0, complaint.document > 0 || complaint.item > 0);
+                    let place =
+                        (complaint.file.as_str(), complaint.line > 0, complaint.document > 0 || complaint.item > 0);
                     assert_eq!(place, (file, true, true), "{complaint}; {}", said());
                     assert!(complaint.message.len() < 500 && !complaint.message.contains('\u{1b}'), "{complaint}");
                 }

@@ -1,5 +1,5 @@
-//! What nodewhy reads of a kind, asked of its own types: a deserializer that answers whatever it is asked for and writes down the question.
-//! So a field that is read tomorrow is mutated tomorrow.
+//! What nodewhy reads of a kind, asked of its own types: a deserializer that answers whatever it is asked for and
+//! writes down the question. So a field that is read tomorrow is mutated tomorrow.
 
 use engine::objects::input::{Input, Object};
 use serde::de::value::{Error, StrDeserializer};
@@ -18,8 +18,13 @@ pub fn skeleton(input: Input) -> Value {
         let mut object = Value::Null;
         match Object::read(input, Ask(&mut object, &asked)) {
             Ok(_) => return object,
-            // Two names of one field: the first will do. And of an enum one that holds nothing: the real objects have the others.
-            Err(error) if ["duplicate field", "invalid type: unit variant"].iter().any(|known| error.to_string().starts_with(known)) => {
+            // Two names of one field: the first will do. And of an enum one that holds nothing: the real objects have
+            // the others.
+            Err(error)
+                if ["duplicate field", "invalid type: unit variant"]
+                    .iter()
+                    .any(|known| error.to_string().starts_with(known)) =>
+            {
                 let Asked { aliases, last } = &mut *asked.borrow_mut();
                 assert!(aliases.insert(last), "{error}");
             }
@@ -73,7 +78,12 @@ impl<'de> Deserializer<'de> for Ask<'_> {
         self.fields(&["key"], visitor)
     }
 
-    fn deserialize_struct<V: Visitor<'de>>(self, _: &'static str, fields: &'static [&'static str], visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
         self.fields(fields, visitor)
     }
 
@@ -82,8 +92,14 @@ impl<'de> Deserializer<'de> for Ask<'_> {
         visitor.visit_unit()
     }
 
-    fn deserialize_enum<V: Visitor<'de>>(self, _: &'static str, variants: &'static [&'static str], visitor: V) -> Result<V::Value, Error> {
-        let variant = variants.iter().find(|variant| !self.1.borrow().aliases.contains(*variant)).copied().unwrap_or_default();
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        let variant =
+            variants.iter().find(|variant| !self.1.borrow().aliases.contains(*variant)).copied().unwrap_or_default();
         self.1.borrow_mut().last = variant;
         *self.0 = Value::from(variant);
         let variant: StrDeserializer<'_, Error> = variant.into_deserializer();

@@ -34,8 +34,10 @@ fn place(source: &ApiSource) -> String {
 impl ApiServer {
     fn answer(&self, address: &http::Uri) -> Answer {
         let plural = address.path().rsplit('/').next().unwrap_or_default();
-        let query: BTreeMap<_, _> = address.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('=')).collect();
-        let fields = query.get("fieldSelector").map(|fields| fields.replace("%3D", "=").replace("%2C", ",")).unwrap_or_default();
+        let query: BTreeMap<_, _> =
+            address.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('=')).collect();
+        let fields =
+            query.get("fieldSelector").map(|fields| fields.replace("%3D", "=").replace("%2C", ",")).unwrap_or_default();
         let fields = if fields.starts_with("involvedObject") { fields } else { String::new() };
         let asked = format!("/{plural}?{fields}");
         let empty = Vec::new();
@@ -48,7 +50,9 @@ impl ApiServer {
             return Answer::from_stream(stream::once(async { chunk }).chain(stream::pending()));
         }
         let items = self.listed.get(&asked).unwrap_or(&empty);
-        let list = json!({ "kind": "List", "apiVersion": "v1", "metadata": { "resourceVersion": "1" }, "items": items }).to_string();
+        let list =
+            json!({ "kind": "List", "apiVersion": "v1", "metadata": { "resourceVersion": "1" }, "items": items })
+                .to_string();
         Answer::from(mutation::finish(&list))
     }
 }
@@ -72,7 +76,9 @@ fn keeps_its_name(done: &[String]) -> bool {
 fn spoken_of(change: &Change) -> Option<(Input, String)> {
     match change {
         Change::Applied(object) => Some((object.input(), object.meta().name.to_string())),
-        Change::Unreadable { what: Watched::Input(input), object, .. } => Some((*input, object.split_once('/')?.1.to_owned())),
+        Change::Unreadable { what: Watched::Input(input), object, .. } => {
+            Some((*input, object.split_once('/')?.1.to_owned()))
+        }
         _ => None,
     }
 }
@@ -84,12 +90,15 @@ async fn odd_objects_of_a_watch_hide_nothing_and_each_is_named() {
         let mut server = ApiServer::default();
         let mut expected: BTreeSet<(Input, String)> = BTreeSet::new();
         let mut done = BTreeMap::new();
-        for (number, (input, objects)) in
-            corpus.iter().enumerate().filter(|(_, (input, _))| input.sources().first().is_some_and(|source| source.watched))
+        for (number, (input, objects)) in corpus
+            .iter()
+            .enumerate()
+            .filter(|(_, (input, _))| input.sources().first().is_some_and(|source| source.watched))
         {
             let mut rng = Rng::with_seed(seed << 8 | number as u64);
             let source = &input.sources()[0];
-            for list in [server.listed.entry(place(source)).or_default(), server.told.entry(place(source)).or_default()] {
+            for list in [server.listed.entry(place(source)).or_default(), server.told.entry(place(source)).or_default()]
+            {
                 while list.len() < 2 * ODD {
                     let name = format!("sound-{}-{}", list.len(), expected.len());
                     list.push(sound(objects, &name));
@@ -118,7 +127,8 @@ async fn odd_objects_of_a_watch_hide_nothing_and_each_is_named() {
         });
         let (changes, mut changed) = mpsc::channel(1024);
         let _watches = Watches::start(Client::new(service, "default"), changes, Arc::new(Metrics::default()));
-        let mut triage = Triage::new(Thresholds::default(), Keep { retention: chrono::TimeDelta::hours(1), history: 10 });
+        let mut triage =
+            Triage::new(Thresholds::default(), Keep { retention: chrono::TimeDelta::hours(1), history: 10 });
         let mut missing = expected.clone();
         // Before the watches end and are begun anew.
         let begun = tokio::time::Instant::now();
@@ -134,7 +144,8 @@ async fn odd_objects_of_a_watch_hide_nothing_and_each_is_named() {
         assert!(missing.is_empty(), "seed {seed}: nothing is said of {missing:#?}");
         triage.start();
         triage.lead();
-        let is_judged = |order: &Order| matches!(order, Order::Write(w) if w.diagnosis.spec.subject.name == "neighbour-0");
+        let is_judged =
+            |order: &Order| matches!(order, Order::Write(w) if w.diagnosis.spec.subject.name == "neighbour-0");
         assert!(triage.look(now()).iter().any(is_judged), "seed {seed}: the neighbour is not judged");
     }
 }
@@ -146,9 +157,11 @@ async fn odd_pods_hide_no_others() {
     for seed in seeds() {
         let mut rng = Rng::with_seed(seed);
         let objects = &corpus[&Input::Pods];
-        let items: Vec<Value> =
-            (0..ODD).flat_map(|number| [sound(objects, &format!("sound-{number}")), odd_object(objects, &mut rng).0]).collect();
-        let server = Arc::new(ApiServer { listed: BTreeMap::from([("/pods?".to_owned(), items)]), ..ApiServer::default() });
+        let items: Vec<Value> = (0..ODD)
+            .flat_map(|number| [sound(objects, &format!("sound-{number}")), odd_object(objects, &mut rng).0])
+            .collect();
+        let server =
+            Arc::new(ApiServer { listed: BTreeMap::from([("/pods?".to_owned(), items)]), ..ApiServer::default() });
         let service = tower::service_fn(move |request: http::Request<Body>| {
             let server = Arc::clone(&server);
             async move { Ok::<_, tower::BoxError>(http::Response::new(server.answer(request.uri()))) }

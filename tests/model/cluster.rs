@@ -1,4 +1,5 @@
-//! A cluster in memory: the objects that nodewhy reads, as watches show them, and an API server for what it writes, with faults.
+//! A cluster in memory: the objects that nodewhy reads, as watches show them, and an API server for what it writes,
+//! with faults.
 
 use chrono::{DateTime, Utc};
 use engine::api::NodeDiagnosis;
@@ -19,7 +20,8 @@ enum Seen {
     Gone(Value),
 }
 
-/// What one watch has still to deliver, and what it has shown: within one watch the order holds, between two it does not.
+/// What one watch has still to deliver, and what it has shown: within one watch the order holds, between two it does
+/// not.
 #[derive(Debug, Default)]
 struct Stream {
     queue: VecDeque<Seen>,
@@ -105,7 +107,9 @@ impl Cluster {
     }
 
     pub fn objects(&self) -> impl Iterator<Item = Object> {
-        self.objects.iter().map(|((input, _), object)| Object::from_value(*input, object.clone()).expect("an object of its kind"))
+        self.objects
+            .iter()
+            .map(|((input, _), object)| Object::from_value(*input, object.clone()).expect("an object of its kind"))
     }
 
     pub fn diagnoses(&self) -> impl Iterator<Item = NodeDiagnosis> {
@@ -135,18 +139,23 @@ impl Cluster {
         (0..=usize::from(twice)).map(|_| said(watch, &seen, true)).collect()
     }
 
-    /// The watch breaks off, loses what it had to deliver, and lists anew. The objects come in any order, then what vanished.
+    /// The watch breaks off, loses what it had to deliver, and lists anew. The objects come in any order, then what
+    /// vanished.
     pub fn relist(&mut self, watch: Watch, loses_removals: bool) -> Vec<Change> {
         let now: BTreeMap<String, Value> = match watch {
-            Some(input) => {
-                self.objects.iter().filter(|((i, _), _)| *i == input).map(|((_, name), object)| (name.clone(), object.clone())).collect()
-            }
+            Some(input) => self
+                .objects
+                .iter()
+                .filter(|((i, _), _)| *i == input)
+                .map(|((_, name), object)| (name.clone(), object.clone()))
+                .collect(),
             None => self.diagnoses.clone(),
         };
         let stream = self.streams.entry(watch).or_default();
         stream.queue.clear();
         let before = std::mem::replace(&mut stream.shown, now.clone());
-        let vanished: Vec<Value> = before.into_iter().filter(|(name, _)| !now.contains_key(name)).map(|(_, object)| object).collect();
+        let vanished: Vec<Value> =
+            before.into_iter().filter(|(name, _)| !now.contains_key(name)).map(|(_, object)| object).collect();
         let mut listed: Vec<Value> = now.into_values().collect();
         self.rng.shuffle(&mut listed);
         let mut changes: Vec<Change> = listed.into_iter().map(|object| said(watch, &Seen::Is(object), true)).collect();
@@ -221,7 +230,9 @@ fn refusal(code: u16, reason: &str, message: &str) -> Value {
 
 fn said(watch: Watch, seen: &Seen, with_last: bool) -> Change {
     match (watch, seen) {
-        (None, Seen::Is(object)) => Change::Diagnosis(serde_json::from_value(object.clone()).expect("as it was written")),
+        (None, Seen::Is(object)) => {
+            Change::Diagnosis(serde_json::from_value(object.clone()).expect("as it was written"))
+        }
         (None, Seen::Gone(object)) => Change::DiagnosisGone(name_of(object)),
         (Some(input), Seen::Is(object)) => {
             Change::Applied(Box::new(Object::from_value(input, object.clone()).expect("an object of its kind")))
@@ -230,7 +241,8 @@ fn said(watch: Watch, seen: &Seen, with_last: bool) -> Change {
             input,
             namespace: object["metadata"]["namespace"].as_str().map(str::to_owned),
             name: name_of(object),
-            last: with_last.then(|| Box::new(Object::from_value(input, object.clone()).expect("an object of its kind"))),
+            last: with_last
+                .then(|| Box::new(Object::from_value(input, object.clone()).expect("an object of its kind"))),
         },
     }
 }

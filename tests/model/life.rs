@@ -17,7 +17,8 @@ fn node_name(n: u8) -> String {
 }
 
 fn set_condition(object: &mut Value, type_: &str, status: &str, reason: &str, at: DateTime<Utc>) {
-    let condition = json!({"type": type_, "status": status, "reason": reason, "message": "", "lastTransitionTime": stamp(at)});
+    let condition =
+        json!({"type": type_, "status": status, "reason": reason, "message": "", "lastTransitionTime": stamp(at)});
     if !object["status"]["conditions"].is_array() {
         object["status"]["conditions"] = json!([]);
     }
@@ -48,7 +49,9 @@ fn toggle_taint(node: &mut Value, key: &str, effect: &str) {
 pub fn happen(cluster: &mut Cluster, now: DateTime<Utc>) {
     let n = cluster.rng.u8(..MACHINES);
     let (claim, node) = (claim_name(n), node_name(n));
-    let id = |cluster: &Cluster| cluster.get(Input::NodeClaims, &claim).map(|c| c["status"]["providerID"].clone()).unwrap_or_default();
+    let id = |cluster: &Cluster| {
+        cluster.get(Input::NodeClaims, &claim).map(|c| c["status"]["providerID"].clone()).unwrap_or_default()
+    };
     let what = cluster.rng.u8(..24);
     let mut on_claim = |type_: &str, status: &str, reason: &str| {
         cluster.change(Input::NodeClaims, &claim, |object| set_condition(object, type_, status, reason, now));
@@ -73,13 +76,21 @@ pub fn happen(cluster: &mut Cluster, now: DateTime<Utc>) {
             let id = id(cluster);
             join(cluster, &node, &id, now);
         }
-        14..16 => cluster.change(Input::Nodes, &node, |object| set_condition(object, "Ready", "True", "KubeletReady", now)),
-        16 => cluster.change(Input::Nodes, &node, |object| set_condition(object, "Ready", "False", "KubeletNotReady", now)),
-        17 => cluster
-            .change(Input::Nodes, &node, |object| toggle_taint(object, "node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule")),
-        18 => cluster.change(Input::Nodes, &node, |object| toggle_taint(object, "karpenter.sh/unregistered", "NoExecute")),
+        14..16 => {
+            cluster.change(Input::Nodes, &node, |object| set_condition(object, "Ready", "True", "KubeletReady", now));
+        }
+        16 => cluster
+            .change(Input::Nodes, &node, |object| set_condition(object, "Ready", "False", "KubeletNotReady", now)),
+        17 => cluster.change(Input::Nodes, &node, |object| {
+            toggle_taint(object, "node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule");
+        }),
+        18 => {
+            cluster
+                .change(Input::Nodes, &node, |object| toggle_taint(object, "karpenter.sh/unregistered", "NoExecute"));
+        }
         19 => cluster.delete(Input::Nodes, &node),
-        20 => cluster.change(Input::NodeClaims, &claim, |object| object["metadata"]["deletionTimestamp"] = json!(stamp(now))),
+        20 => cluster
+            .change(Input::NodeClaims, &claim, |object| object["metadata"]["deletionTimestamp"] = json!(stamp(now))),
         21 => {
             cluster.delete(Input::NodeClaims, &claim);
             cluster.delete(Input::Nodes, &node);
@@ -131,7 +142,13 @@ fn class(cluster: &mut Cluster, now: DateTime<Utc>) {
     let (ready, text) = (cluster.rng.bool(), user_data[cluster.rng.usize(..user_data.len())]);
     cluster.change(Input::NodeClasses, "default", |object| {
         object["spec"]["userData"] = json!(text);
-        set_condition(object, "Ready", if ready { "True" } else { "False" }, if ready { "Ready" } else { "SubnetsNotFound" }, now);
+        set_condition(
+            object,
+            "Ready",
+            if ready { "True" } else { "False" },
+            if ready { "Ready" } else { "SubnetsNotFound" },
+            now,
+        );
     });
 }
 

@@ -1,6 +1,7 @@
-//! The operator's deciding and writing against a cluster in memory, in simulated time: watches that lag, repeat, overtake each other and
-//! break off, writes that fail, hang or succeed without saying so, NodeDiagnoses that somebody deletes, restarts at any moment. In the
-//! end, whatever happened, the cluster holds the verdicts that a look at its final state gives.
+//! The operator's deciding and writing against a cluster in memory, in simulated time: watches that lag, repeat,
+//! overtake each other and break off, writes that fail, hang or succeed without saying so, NodeDiagnoses that somebody
+//! deletes, restarts at any moment. In the end, whatever happened, the cluster holds the verdicts that a look at its
+//! final state gives.
 //!
 //! `NODEWHY_SEEDS=20000 cargo test --test model` tries more, `NODEWHY_SEED=17` replays one and says what happens.
 
@@ -74,7 +75,15 @@ impl Run {
         let cluster = Cluster::new(seed, life::before(objects::over_cluster("")));
         let begun = Instant::now();
         let operator = Operator::start(&cluster, first());
-        Self { cluster, rng: Rng::with_seed(seed), bug, begun, operator, forgotten: BTreeSet::new(), told: tells.then(String::new) }
+        Self {
+            cluster,
+            rng: Rng::with_seed(seed),
+            bug,
+            begun,
+            operator,
+            forgotten: BTreeSet::new(),
+            told: tells.then(String::new),
+        }
     }
 
     fn now(&self) -> DateTime<Utc> {
@@ -145,7 +154,8 @@ impl Run {
                 }
             }
             75..79 => {
-                let watch = [Some(Input::NodeClaims), Some(Input::Nodes), Some(Input::NodeClasses), None][self.rng.usize(..4)];
+                let watch =
+                    [Some(Input::NodeClaims), Some(Input::Nodes), Some(Input::NodeClasses), None][self.rng.usize(..4)];
                 self.tell(|| format!("{watch:?} lists anew"));
                 let said = lock(&self.cluster).relist(watch, self.bug == Bug::LosesRemovals);
                 self.hear_all(said);
@@ -219,9 +229,11 @@ impl Run {
         let from_scratch = diagnose(&state, now, &Thresholds::default());
         let killed = cluster.diagnoses().filter(is_killed).map(|d| d.spec.subject.uid);
         let ended: BTreeSet<_> = killed.chain(self.forgotten.iter().cloned()).collect();
-        let hangs =
-            |d: &NodeDiagnosis| d.status.as_ref().is_some_and(|s| s.stage == Stage::Terminate) && ended.contains(&d.spec.subject.uid);
-        let expected: BTreeMap<String, String> = from_scratch.iter().filter(|d| open(d) && !hangs(d)).map(essence).collect();
+        let hangs = |d: &NodeDiagnosis| {
+            d.status.as_ref().is_some_and(|s| s.stage == Stage::Terminate) && ended.contains(&d.spec.subject.uid)
+        };
+        let expected: BTreeMap<String, String> =
+            from_scratch.iter().filter(|d| open(d) && !hangs(d)).map(essence).collect();
         let written: BTreeMap<String, String> = cluster.diagnoses().filter(open).map(|d| essence(&d)).collect();
         let mut faults = String::new();
         for name in expected.keys().chain(written.keys()).collect::<BTreeSet<_>>() {
@@ -245,7 +257,8 @@ impl Operator {
         let client = client(cluster);
         let (mut candidate, leads) = Candidate::new(client.clone(), None);
         candidate.stand();
-        let (tasks, publisher) = publish::start(client, "model".to_owned(), leads, Arc::new(Metrics::default()), says.downgrade());
+        let (tasks, publisher) =
+            publish::start(client, "model".to_owned(), leads, Arc::new(Metrics::default()), says.downgrade());
         let mut triage = Triage::new(Thresholds::default(), Keep::default());
         for input in Input::ALL.into_iter().filter(|input| *input != Input::Pods) {
             triage.mark(input, Availability::Read);
@@ -264,12 +277,19 @@ fn is_killed(diagnosis: &NodeDiagnosis) -> bool {
     diagnosis.status.as_ref().is_some_and(|s| s.outcome == Some(Outcome::Terminated))
 }
 
-/// Everything that must be as a look from scratch finds it. Times, counts and what was said of it before are of the past.
+/// Everything that must be as a look from scratch finds it. Times, counts and what was said of it before are of the
+/// past.
 fn essence(diagnosis: &NodeDiagnosis) -> (String, String) {
     let name = diagnosis.metadata.name.clone().unwrap_or_default();
     let said = diagnosis.status.as_ref().map(|s| {
         let evidence: Vec<_> = s.evidence.iter().map(|e| format!("{} {}", e.object, e.field)).collect();
-        format!("{:?} {} {:?} {:?} {evidence:?}", s.stage, s.cause, s.confidence, s.blame.as_ref().map(|b| (&b.object, &b.field)))
+        format!(
+            "{:?} {} {:?} {:?} {evidence:?}",
+            s.stage,
+            s.cause,
+            s.confidence,
+            s.blame.as_ref().map(|b| (&b.object, &b.field))
+        )
     });
     (name, format!("{} {said:?}", diagnosis.spec.subject.uid))
 }
@@ -280,7 +300,8 @@ fn short(change: &Change) -> String {
 
 /// Runs one seed, and says what is wrong in the end.
 fn run(seed: u64, bug: Bug, tells: bool) -> Option<String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
     runtime.block_on(async {
         let mut run = Run::new(seed, bug, tells);
         for _ in 0..150 {
@@ -312,8 +333,14 @@ fn seeds(default: u64) -> std::ops::Range<u64> {
 #[test]
 fn whatever_happens_the_cluster_holds_what_a_look_from_scratch_finds() {
     let tells = std::env::var_os("NODEWHY_SEED").is_some();
-    let failed: Vec<_> = seeds(300).filter_map(|seed| run(seed, Bug::None, tells).map(|faults| (seed, faults))).collect();
-    let first = failed.iter().take(3).map(|(seed, faults)| format!("NODEWHY_SEED={seed}\n{faults}")).collect::<Vec<_>>().join("\n");
+    let failed: Vec<_> =
+        seeds(300).filter_map(|seed| run(seed, Bug::None, tells).map(|faults| (seed, faults))).collect();
+    let first = failed
+        .iter()
+        .take(3)
+        .map(|(seed, faults)| format!("NODEWHY_SEED={seed}\n{faults}"))
+        .collect::<Vec<_>>()
+        .join("\n");
     assert!(failed.is_empty(), "{} seeds fail, the first:\n{first}", failed.len());
 }
 

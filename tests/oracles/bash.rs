@@ -9,8 +9,8 @@ use readers::userdata::{
 
 use crate::{compare::compare, scripts::scripts};
 
-/// What each command of a script was given, by the number that is its first argument: its words, then its here-document.
-/// A command that is run more than once has no single answer.
+/// What each command of a script was given, by the number that is its first argument: its words, then its
+/// here-document. A command that is run more than once has no single answer.
 type Run = BTreeMap<usize, Option<Vec<String>>>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,8 @@ struct Outcome {
     broken: bool,
 }
 
-/// `w` and `d` write their words to the real standard output, `d` its input too. There is no other program: PATH is empty.
+/// `w` and `d` write their words to the real standard output, `d` its input too. There is no other program: PATH is
+/// empty.
 const DRIVER: &str = r#"
 exec 9>&1; PATH=; unset CDPATH
 w() { printf '%s\x1f' "$@" $'\x1e' >&9; }
@@ -42,7 +43,11 @@ fn answers(scripts: &[String]) -> Vec<Outcome> {
         fs::write(folder.path().join(format!("{number}.sh")), script.replace("\r\n", "\n")).unwrap();
     }
     let count = scripts.len().to_string();
-    let output = Command::new("bash").args(["--norc", "-c", DRIVER, "bash", &count]).current_dir(&folder).env("LC_ALL", "C.UTF-8").output();
+    let output = Command::new("bash")
+        .args(["--norc", "-c", DRIVER, "bash", &count])
+        .current_dir(&folder)
+        .env("LC_ALL", "C.UTF-8")
+        .output();
     let output = output.expect("the tests compare with bash: install it");
     let outcome = |(number, text): (usize, &str)| {
         let mut run = Run::new();
@@ -55,8 +60,9 @@ fn answers(scripts: &[String]) -> Vec<Outcome> {
         }
         let errors = fs::read(folder.path().join(format!("{number}.err"))).unwrap();
         let errors = String::from_utf8_lossy(&errors);
-        let open_quote =
-            ["`\'\'", "`\"\'"].iter().any(|quote| errors.contains(&format!("unexpected EOF while looking for matching {quote}")));
+        let open_quote = ["`\'\'", "`\"\'"]
+            .iter()
+            .any(|quote| errors.contains(&format!("unexpected EOF while looking for matching {quote}")));
         Outcome {
             run,
             open_quote,
@@ -75,11 +81,9 @@ fn claimed(script: &str, theirs: &Outcome) -> Option<Outcome> {
         return None;
     }
     // A script that guards itself (`… || exit 1`) is taken to get past its guards.
-    if read
-        .commands
-        .iter()
-        .any(|command| command.runs == Runs::Perhaps && command.words.first().is_some_and(|word| word.text.as_str() == "exit"))
-    {
+    if read.commands.iter().any(|command| {
+        command.runs == Runs::Perhaps && command.words.first().is_some_and(|word| word.text.as_str() == "exit")
+    }) {
         return None;
     }
     let mut outcome = theirs.clone();

@@ -1,5 +1,5 @@
-//! brush-parser, another reader of shell scripts: it has an opinion on commands that bash does not come to, in branches, functions and
-//! behind an exit.
+//! brush-parser, another reader of shell scripts: it has an opinion on commands that bash does not come to, in
+//! branches, functions and behind an exit.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use crate::{compare::compare, scripts::scripts};
 /// The words of each command `w` and `d` behind the number that is its first argument.
 type Commands = BTreeMap<usize, Vec<String>>;
 
-/// Where brush-parser 0.4.0 is wrong, by bash's word: `((` that is no arithmetic, a here-document whose last line is continued, and a
-/// quote behind an escaped dollar.
+/// Where brush-parser 0.4.0 is wrong, by bash's word: `((` that is no arithmetic, a here-document whose last line is
+/// continued, and a quote behind an escaped dollar.
 fn misread(script: &str) -> bool {
     ["\n((", " ((", "(((", "\\\nE", "\\$'"].iter().any(|text| script.contains(text))
 }
@@ -60,7 +60,9 @@ fn inside(compound: &Compound, into: &mut Commands) {
             all_of(&clause.condition, into);
             all_of(&clause.then, into);
         }
-        Compound::CaseClause(clause) => clause.cases.iter().filter_map(|case| case.cmd.as_ref()).for_each(|list| all_of(list, into)),
+        Compound::CaseClause(clause) => {
+            clause.cases.iter().filter_map(|case| case.cmd.as_ref()).for_each(|list| all_of(list, into));
+        }
         Compound::Arithmetic(_) | Compound::ArithmeticForClause(_) | Compound::Coprocess(_) => {}
     }
 }

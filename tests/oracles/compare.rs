@@ -47,7 +47,11 @@ fn seed() -> u64 {
 
 /// Asks a program that answers each line of JSON with one.
 pub fn ask<Q: Serialize, A: DeserializeOwned>(program: &mut Command, questions: &[Q]) -> Vec<A> {
-    let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap_or_else(|error| panic!("{program:?}: {error}"));
+    let mut child = program
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{program:?}: {error}"));
     let lines: Vec<String> = questions.iter().map(|question| serde_json::to_string(question).unwrap()).collect();
     let mut stdin = child.stdin.take().unwrap();
     let stdout = BufReader::new(child.stdout.take().unwrap());
@@ -68,14 +72,20 @@ pub struct Comparison {
 }
 
 /// `ours` returns nothing where it is not sure.
-pub fn compare<C: Debug, A: PartialEq + Debug>(cases: &[C], theirs: &[A], ours: impl Fn(&C, &A) -> Option<A>) -> Comparison {
+pub fn compare<C: Debug, A: PartialEq + Debug>(
+    cases: &[C],
+    theirs: &[A],
+    ours: impl Fn(&C, &A) -> Option<A>,
+) -> Comparison {
     assert_eq!(cases.len(), theirs.len());
     let mut comparison = Comparison { asked: cases.len(), compared: 0, differences: Vec::new() };
     for (case, theirs) in cases.iter().zip(theirs) {
         let Some(ours) = ours(case, theirs) else { continue };
         comparison.compared += 1;
         if ours != *theirs {
-            comparison.differences.push((format!("{case:?}"), format!("  ours   {ours:.400?}\n  theirs {theirs:.400?}")));
+            comparison
+                .differences
+                .push((format!("{case:?}"), format!("  ours   {ours:.400?}\n  theirs {theirs:.400?}")));
         }
     }
     comparison.differences.sort_by_key(|(case, _)| case.len());
@@ -99,6 +109,11 @@ impl Comparison {
     /// A reader that is wrong on purpose is found out; one that is not would say that this comparison proves nothing.
     #[track_caller]
     pub fn finds_the_mistake(&self) {
-        assert!(!self.differences.is_empty(), "none of {} cases shows the mistake; NODEWHY_SEED={}", self.compared, seed());
+        assert!(
+            !self.differences.is_empty(),
+            "none of {} cases shows the mistake; NODEWHY_SEED={}",
+            self.compared,
+            seed()
+        );
     }
 }

@@ -29,7 +29,8 @@ struct Part {
 
 fn answers(family: &str, texts: &[String]) -> Vec<Answer> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracles/karpenter");
-    let stamp: String = ["go.mod", "main.go"].iter().map(|file| fs::read_to_string(source.join(file)).unwrap()).collect();
+    let stamp: String =
+        ["go.mod", "main.go"].iter().map(|file| fs::read_to_string(source.join(file)).unwrap()).collect();
     let program = go::install("oracle-karpenter", &stamp, &source, &["-ldflags=-s -w", "."]).join("karpenter");
     let questions: Vec<Question> = texts.iter().map(|text| Question { family, text }).collect();
     ask(&mut Command::new(program), &questions)
@@ -91,7 +92,9 @@ fn archives_have_the_same_parts() {
     let theirs: Vec<Option<Vec<(String, String)>>> = answers("AL2023", &texts)
         .into_iter()
         .map(|answer| {
-            let part = |part: Part| (part.content_type.split(';').next().unwrap().trim().to_lowercase(), part.content.replace('\r', ""));
+            let part = |part: Part| {
+                (part.content_type.split(';').next().unwrap().trim().to_lowercase(), part.content.replace('\r', ""))
+            };
             answer.error.is_empty().then(|| answer.parts.unwrap_or_default().into_iter().map(part).collect())
         })
         .collect();
@@ -107,7 +110,8 @@ fn archives_have_the_same_parts() {
 
 #[test]
 fn plain_text_is_taken_for_the_same_thing() {
-    // Not among them: what ends a document without a marker, where Go reads no further and we see a mistake. See nodeconfig.rs.
+    // Not among them: what ends a document without a marker, where Go reads no further and we see a mistake. See
+    // nodeconfig.rs.
     const LINES: &[&str] = &[
         "#!/bin/bash\n",
         "#cloud-config\n",
@@ -143,10 +147,13 @@ fn plain_text_is_taken_for_the_same_thing() {
         "a:b\n",
         "\n",
     ];
-    let texts: Vec<String> = Random::new().texts(LINES, 4, 8_000).into_iter().filter(|text| !mime::is_archive(text)).collect();
+    let texts: Vec<String> =
+        Random::new().texts(LINES, 4, 8_000).into_iter().filter(|text| !mime::is_archive(text)).collect();
     let theirs: Vec<bool> = answers("AL2023", &texts)
         .into_iter()
-        .map(|answer| answer.parts.unwrap_or_default().first().is_some_and(|part| part.content_type == "application/node.eks.aws"))
+        .map(|answer| {
+            answer.parts.unwrap_or_default().first().is_some_and(|part| part.content_type == "application/node.eks.aws")
+        })
         .collect();
     compare(&texts, &theirs, |text, _| Some(nodeconfig::is_node_config_for_karpenter(text))).agrees(4_000);
     compare(&texts, &theirs, |text, _| Some(!text.starts_with("#!"))).finds_the_mistake();

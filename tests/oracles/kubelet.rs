@@ -31,7 +31,8 @@ struct Taint {
 
 fn answers(command_lines: &[Vec<String>]) -> Vec<Answer> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracles/kubelet");
-    let text: String = ["go.mod", "main.go"].iter().map(|file| fs::read_to_string(source.join(file)).unwrap()).collect();
+    let text: String =
+        ["go.mod", "main.go"].iter().map(|file| fs::read_to_string(source.join(file)).unwrap()).collect();
     let program = go::install("oracle-kubelet", &text, &source, &["-ldflags=-s -w", "."]).join("kubelet");
     ask(&mut Command::new(program), command_lines)
 }
@@ -45,10 +46,21 @@ const LONG: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 
 #[test]
 fn taints_are_taken_and_refused_alike() {
-    const KEYS: &[&str] = &["a", "a", "b", "A.b/c", "a.b/c", "a/b/c", "/", "", "-a", "a_", "ö", "karpenter.sh/unregistered", LONG];
+    const KEYS: &[&str] =
+        &["a", "a", "b", "A.b/c", "a.b/c", "a/b/c", "/", "", "-a", "a_", "ö", "karpenter.sh/unregistered", LONG];
     const VALUES: &[&str] = &["", "", "", "=", "=x", "=x", "=y_z", "=-", "=x=y", "=\"x\"", "=x y", LONG];
-    const EFFECTS: &[&str] =
-        &[":NoSchedule", ":NoExecute", ":PreferNoSchedule", ":noschedule", "", ":", ":NoSchedule-", "-", ":NoExecute ", ":x:NoExecute"];
+    const EFFECTS: &[&str] = &[
+        ":NoSchedule",
+        ":NoExecute",
+        ":PreferNoSchedule",
+        ":noschedule",
+        "",
+        ":",
+        ":NoSchedule-",
+        "-",
+        ":NoExecute ",
+        ":x:NoExecute",
+    ];
     let mut random = Random::new();
     let mut values: Vec<String> = Vec::new();
     for _ in 0..4_000 {
@@ -57,22 +69,29 @@ fn taints_are_taken_and_refused_alike() {
                 if random.below(3) == 0 {
                     [KEYS, VALUES, EFFECTS].map(|from| random.pick(from)).concat()
                 } else {
-                    ["a", "b", "c.d/e"][random.below(3)].to_owned() + random.pick(&VALUES[..6]) + random.pick(&EFFECTS[..3])
+                    ["a", "b", "c.d/e"][random.below(3)].to_owned()
+                        + random.pick(&VALUES[..6])
+                        + random.pick(&EFFECTS[..3])
                 }
             })
             .collect();
-        values.push(specs.join(random.pick(&[",", ",", ",", ",", ",,", ", ", ";"])) + random.pick(&["", "", "", "", ","]));
+        values.push(
+            specs.join(random.pick(&[",", ",", ",", ",", ",,", ", ", ";"])) + random.pick(&["", "", "", "", ","]),
+        );
     }
     values.sort();
     values.dedup();
     let theirs: Vec<_> = of_flag("register-with-taints", &values)
         .into_iter()
         .map(|answer| {
-            let taints = answer.taints.unwrap_or_default().into_iter().map(|t| (t.key, t.value, t.effect)).collect::<Vec<_>>();
+            let taints =
+                answer.taints.unwrap_or_default().into_iter().map(|t| (t.key, t.value, t.effect)).collect::<Vec<_>>();
             answer.error.is_empty().then_some(taints)
         })
         .collect();
-    let ours = |value: &str| Some(parse_taints(value).ok()?.into_iter().map(|t| (t.key, t.value, t.effect)).collect::<Vec<_>>());
+    let ours = |value: &str| {
+        Some(parse_taints(value).ok()?.into_iter().map(|t| (t.key, t.value, t.effect)).collect::<Vec<_>>())
+    };
     assert!(theirs.iter().flatten().filter(|taints| !taints.is_empty()).count() > 100, "many cases are taints");
     compare(&values, &theirs, |value, _| Some(ours(value))).agrees(1_000);
     compare(&values, &theirs, |value, _| Some(ours(value.trim_end_matches(',')))).finds_the_mistake();
@@ -129,7 +148,8 @@ fn labels_are_taken_and_refused_alike() {
     assert!(theirs.iter().flatten().filter(|labels| !labels.is_empty()).count() > 100, "many cases are labels");
     compare(&values, &theirs, |value, _| Some(labels(value))).agrees(2_000);
     compare(&values, &theirs, |value, _| Some(labels(&value.replace(' ', "")))).finds_the_mistake();
-    let without_refusals = |value: &String, _: &_| Some(Some(parse_labels(value).map(|(k, v, _)| (k.into(), v.into())).collect()));
+    let without_refusals =
+        |value: &String, _: &_| Some(Some(parse_labels(value).map(|(k, v, _)| (k.into(), v.into())).collect()));
     compare(&values, &theirs, without_refusals).finds_the_mistake();
 }
 
@@ -198,9 +218,12 @@ fn words_become_the_same_flags() {
         "--version",
     ];
     let mut random = Random::new();
-    let lines: Vec<Vec<String>> = (0..4_000).map(|_| (0..=random.below(5)).map(|_| random.pick(WORDS).to_owned()).collect()).collect();
-    let theirs: Vec<Option<Read>> =
-        answers(&lines).into_iter().map(|a| a.error.is_empty().then(|| (a.flags, a.stray.unwrap_or_default()))).collect();
+    let lines: Vec<Vec<String>> =
+        (0..4_000).map(|_| (0..=random.below(5)).map(|_| random.pick(WORDS).to_owned()).collect()).collect();
+    let theirs: Vec<Option<Read>> = answers(&lines)
+        .into_iter()
+        .map(|a| a.error.is_empty().then(|| (a.flags, a.stray.unwrap_or_default())))
+        .collect();
     let read = |line: &[String]| -> Read {
         let text = line.concat();
         let mut start = 0;
@@ -222,7 +245,8 @@ fn words_become_the_same_flags() {
     };
     // We do not say which flags the kubelet knows and which values it refuses: only what it takes is compared.
     compare(&lines, &theirs, |line, theirs| theirs.as_ref().map(|_| Some(read(line)))).agrees(400);
-    let without_switches =
-        |line: &[String]| read(&line.iter().map(|word| word.replace("--register-node", "--node-ip")).collect::<Vec<_>>());
+    let without_switches = |line: &[String]| {
+        read(&line.iter().map(|word| word.replace("--register-node", "--node-ip")).collect::<Vec<_>>())
+    };
     compare(&lines, &theirs, |line, theirs| theirs.as_ref().map(|_| Some(without_switches(line)))).finds_the_mistake();
 }

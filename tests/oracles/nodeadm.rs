@@ -1,4 +1,5 @@
-//! nodeadm, as Amazon Linux 2023 runs it: its packages are internal, so that our question is built inside a copy of its module.
+//! nodeadm, as Amazon Linux 2023 runs it: its packages are internal, so that our question is built inside a copy of its
+//! module.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
@@ -34,7 +35,8 @@ fn answers(texts: &[String]) -> Vec<Answer> {
     ask(&mut Command::new(program.join("oracle")), texts)
 }
 
-/// What of a `NodeConfig` we read too: the cluster's name, the flags in one line, and scalar fields of the kubelet's configuration.
+/// What of a `NodeConfig` we read too: the cluster's name, the flags in one line, and scalar fields of the kubelet's
+/// configuration.
 #[derive(Debug, Clone, PartialEq)]
 struct Read {
     cluster: String,
@@ -54,7 +56,12 @@ fn theirs(answer: Answer) -> Option<Read> {
     let taints = fields.get("registerWithTaints").filter(|taints| !taints.is_null());
     Some(Read {
         cluster: spec["cluster"]["name"].as_str().unwrap_or_default().to_owned(),
-        flags: spec["kubelet"]["flags"].as_array().into_iter().flatten().map(|flag| flag.as_str().unwrap().to_owned()).collect(),
+        flags: spec["kubelet"]["flags"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|flag| flag.as_str().unwrap().to_owned())
+            .collect(),
         max_pods: fields.get("maxPods").map(ToString::to_string),
         taints: taints.map(|taints| taints.as_array().into_iter().flatten().map(taint).collect::<Vec<_>>().join(",")),
     })
@@ -76,7 +83,13 @@ fn ours(text: &str) -> Option<Read> {
         .map(|argument| (argument.name(), argument.value.as_str()))
         .collect();
     Some(Read {
-        cluster: data.node_configs.iter().rev().find_map(|c| c.cluster_name.as_ref()).map(|name| name.value.clone()).unwrap_or_default(),
+        cluster: data
+            .node_configs
+            .iter()
+            .rev()
+            .find_map(|c| c.cluster_name.as_ref())
+            .map(|name| name.value.clone())
+            .unwrap_or_default(),
         flags: data
             .arguments
             .iter()
@@ -162,8 +175,11 @@ fn node_configs_are_read_and_merged_alike() {
     assert!(theirs.iter().flatten().count() > 500, "many cases are read");
     compare(&texts, &theirs, |text, _| Some(ours(text))).agrees(3_000);
     compare(&texts, &theirs, |text, _| {
-        Some(ours(&text.replace("--B\nContent-Type: text/x-shellscript", "--B\nContent-Type: application/node.eks.aws")))
+        Some(ours(
+            &text.replace("--B\nContent-Type: text/x-shellscript", "--B\nContent-Type: application/node.eks.aws"),
+        ))
     })
     .finds_the_mistake();
-    compare(&texts, &theirs, |text, _| Some(ours(&text.replace("effect: NoExecute", "effect: NoSchedule")))).finds_the_mistake();
+    compare(&texts, &theirs, |text, _| Some(ours(&text.replace("effect: NoExecute", "effect: NoSchedule"))))
+        .finds_the_mistake();
 }

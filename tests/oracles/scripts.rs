@@ -114,8 +114,16 @@ impl Writer {
             }
             5 => {
                 self.command("w");
-                let redirection =
-                    self.random.pick(&[" >out", " 2>&1", " 2>out", " &>out", " >>out", " <<<in", " # comment 'x", " </dev/null"]);
+                let redirection = self.random.pick(&[
+                    " >out",
+                    " 2>&1",
+                    " 2>out",
+                    " &>out",
+                    " >>out",
+                    " <<<in",
+                    " # comment 'x",
+                    " </dev/null",
+                ]);
                 self.push(redirection);
             }
             6 => self.here_document(),
@@ -125,11 +133,19 @@ impl Writer {
                 self.command("w");
             }
             9 => self.around(depth, &["if true; then ", "if false; then ", "if true\nthen\n"], &["; fi", "\nfi"]),
-            10 => self.around(depth, &["for i in 1 2; do ", "while false; do ", "until true; do\n"], &["; done", "\ndone"]),
+            10 => self.around(
+                depth,
+                &["for i in 1 2; do ", "while false; do ", "until true; do\n"],
+                &["; done", "\ndone"],
+            ),
             11 => self.around(depth, &["f() { ", "f () {\n", "function f { "], &["; }", "\n}"]),
             12 => self.around(depth, &["( ", "("], &[" )", "; )", ")"]),
             13 => self.around(depth, &["{ ", "{\n"], &["; }", "\n}"]),
-            14 => self.around(depth, &["case x in x) ", "case $X in\n  *)\n", "case x in (y) "], &[";; esac", "\n  ;;\nesac"]),
+            14 => self.around(
+                depth,
+                &["case x in x) ", "case $X in\n  *)\n", "case x in (y) "],
+                &[";; esac", "\n  ;;\nesac"],
+            ),
             15 => self.around(depth, &["true && ", "false && ", "true || ", "false || ", "! ", "time "], &[""]),
             16 => self.around(depth, &[""], &[" | w_", " & wait", " && true", " || true", " |& w_"]),
             17 => {
@@ -150,7 +166,15 @@ impl Writer {
                 self.statement(depth - 1);
             }
             _ => {
-                let set = self.random.pick(&["unset X", "read X <<<v", "local X=1", "declare X=1", "shift", "X=(1 2)", "eval X=1"]);
+                let set = self.random.pick(&[
+                    "unset X",
+                    "read X <<<v",
+                    "local X=1",
+                    "declare X=1",
+                    "shift",
+                    "X=(1 2)",
+                    "eval X=1",
+                ]);
                 self.push(set);
             }
         }
@@ -166,7 +190,8 @@ impl Writer {
 
     fn here_document(&mut self) {
         self.command("d");
-        let (opening, end) = [("<<E", "E"), ("<<'E'", "E"), ("<<-E", "\tE"), ("<< \"E\"", "E"), ("<<-\\E", "E")][self.random.below(5)];
+        let (opening, end) =
+            [("<<E", "E"), ("<<'E'", "E"), ("<<-E", "\tE"), ("<< \"E\"", "E"), ("<<-\\E", "E")][self.random.below(5)];
         self.push(" ");
         self.push(opening);
         self.push("\n");
@@ -176,7 +201,11 @@ impl Writer {
             }
             // Where `<<-` meets a continued line, bash strips the tabs of neither or of both.
             let word = self.random.text(PIECES, 4);
-            self.push(&if opening.starts_with("<<-") { word.replace("\\\n", "").trim_end_matches('\\').to_owned() } else { word });
+            self.push(&if opening.starts_with("<<-") {
+                word.replace("\\\n", "").trim_end_matches('\\').to_owned()
+            } else {
+                word
+            });
             self.push("\n");
         }
         self.push(end);

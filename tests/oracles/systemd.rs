@@ -1,4 +1,5 @@
-//! systemd 252, which Amazon Linux 2023 and Debian 12 ship: its own libraries read the cases, without a running systemd.
+//! systemd 252, which Amazon Linux 2023 and Debian 12 ship: its own libraries read the cases, without a running
+//! systemd.
 //!
 //! Amazon Linux 2's systemd 219 is nowhere to be had; what we know of it is in the tests of `src/userdata/systemd.rs`.
 
@@ -72,7 +73,8 @@ fn oracle() -> Command {
 /// The folder with both libraries below `usr`.
 fn installed(usr: &Path) -> Option<PathBuf> {
     let multiarch = fs::read_dir(usr.join("lib")).into_iter().flatten().flatten().map(|entry| entry.path());
-    let folders = [usr.join("lib"), usr.join("lib64")].into_iter().chain(multiarch).map(|folder| folder.join("systemd"));
+    let folders =
+        [usr.join("lib"), usr.join("lib64")].into_iter().chain(multiarch).map(|folder| folder.join("systemd"));
     folders.into_iter().find(|folder| folder.join(SHARED).exists() && folder.join(CORE).exists())
 }
 
@@ -193,16 +195,19 @@ fn a_variable_of_a_command_line_falls_into_the_same_words() {
         Some(words.iter().map(|word| word.as_str().to_owned()).collect::<Vec<_>>())
     };
     compare(&values, &theirs, |value, _| Some(ours(value))).agrees(10_000);
-    compare(&values, &theirs, |value, _| Some(Some(value.split_whitespace().map(str::to_owned).collect()))).finds_the_mistake();
+    compare(&values, &theirs, |value, _| Some(Some(value.split_whitespace().map(str::to_owned).collect())))
+        .finds_the_mistake();
 }
 
 #[test]
 fn an_environment_file_means_the_same() {
     // nodeadm writes its own flags first.
-    let values: Vec<String> = Random::new().texts(LINE, 10, 20_000).iter().map(|value| format!("--first{value}")).collect();
+    let values: Vec<String> =
+        Random::new().texts(LINE, 10, 20_000).iter().map(|value| format!("--first{value}")).collect();
     let files: Vec<String> = values.iter().map(|value| format!("{NAME}={value}\n")).collect();
     let theirs: Vec<_> = answers("file", &files).iter().map(|found| value_of(found.as_ref(), NAME)).collect();
     let ours = |value: &String| environment_file(&Traced::written_at(value, 0)).0.as_str().to_owned();
     compare(&values, &theirs, |value, _| Some(Some(ours(value)))).agrees(10_000);
-    compare(&values, &theirs, |value, _| Some(Some(value.lines().next().unwrap_or_default().to_owned()))).finds_the_mistake();
+    compare(&values, &theirs, |value, _| Some(Some(value.lines().next().unwrap_or_default().to_owned())))
+        .finds_the_mistake();
 }

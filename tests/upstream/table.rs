@@ -122,13 +122,14 @@ impl Source {
         }
     }
 
-    /// What is wrong with `entry` in the file of that version, given in [`one_line`]; `None` where there is no such file.
+    /// What is wrong with `entry` in the file of that version, given in [`one_line`]; `None` where there is no such
+    /// file.
     pub fn complaint(&self, kind: Kind, entry: &Entry, version: &str, file: Option<&str>) -> Option<String> {
         let full = entry.full();
         let since = full.and_then(|full| full.since.as_ref()).or(self.since.as_ref());
         let until = full.and_then(|full| full.until.as_ref()).or(self.until.as_ref());
-        let wanted =
-            since.is_none_or(|since| parsed(version) >= parsed(since)) && until.is_none_or(|until| parsed(version) < parsed(until));
+        let wanted = since.is_none_or(|since| parsed(version) >= parsed(since))
+            && until.is_none_or(|until| parsed(version) < parsed(until));
         let written = self.written(kind, entry);
         let is_there = file.is_some_and(|file| file.contains(&written));
         let what = match (wanted, is_there) {

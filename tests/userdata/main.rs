@@ -24,7 +24,10 @@ fn userdata(args: &[&str], input: &str) -> Answer {
 /// The one machine of bare user data.
 #[track_caller]
 fn bare(family: &str, text: &str) -> Value {
-    let answer = userdata(&["-f", "-", "--ami-family", family, "--karpenter", "1.14.1", "--kubernetes", "1.34", "-o", "json"], text);
+    let answer = userdata(
+        &["-f", "-", "--ami-family", family, "--karpenter", "1.14.1", "--kubernetes", "1.34", "-o", "json"],
+        text,
+    );
     assert_eq!(answer.code, 0, "{}", answer.err);
     let list: Value = serde_json::from_str(&answer.out).expect("JSON");
     list["items"][0].clone()
@@ -36,14 +39,21 @@ fn values(page: &Value, names: &[&str]) -> Vec<String> {
     let of = all.iter().filter(|v| names.iter().any(|name| v["name"] == *name));
     let said = |v: &Value| {
         let text = |key: &str| v[key].as_str().unwrap_or_default().to_owned();
-        format!("{} {} {} {}", text("name"), text("value"), v["origin"]["from"].as_str().unwrap_or_default(), text("outcome"))
+        format!(
+            "{} {} {} {}",
+            text("name"),
+            text("value"),
+            v["origin"]["from"].as_str().unwrap_or_default(),
+            text("outcome")
+        )
     };
     of.map(said).collect()
 }
 
 fn defects(page: &Value) -> Vec<String> {
     let all = page["defects"].as_array().expect("defects").iter();
-    all.map(|d| format!("{} {}", d["kind"].as_str().unwrap_or_default(), d["consequence"].as_str().unwrap_or_default())).collect()
+    all.map(|d| format!("{} {}", d["kind"].as_str().unwrap_or_default(), d["consequence"].as_str().unwrap_or_default()))
+        .collect()
 }
 
 const TAINTS: [&str; 3] = ["register-with-taints", "registerWithTaints", "node-taints"];
@@ -68,7 +78,11 @@ fn a_taint_flag_of_a_node_config_wipes_every_taint_of_karpenters() {
     assert_eq!(page["defects"][0]["line"], 9);
     assert_eq!(
         values(page, &["maxPods"]),
-        ["maxPods by the instance's type Image Overridden", "maxPods 110 UserData Overridden", "maxPods 58 NodeClass Effective"]
+        [
+            "maxPods by the instance's type Image Overridden",
+            "maxPods 110 UserData Overridden",
+            "maxPods 58 NodeClass Effective"
+        ]
     );
     assert_eq!(userdata(&["-f", "-", "--fail-on", "lost"], REPORT).code, 1);
     assert_eq!(userdata(&["-f", "-", "--fail-on", "stop"], REPORT).code, 0);
@@ -84,8 +98,7 @@ fn without_that_flag_everything_of_karpenters_arrives() {
     assert_eq!(list["items"][0]["defects"], json!([]));
 }
 
-const EQUALS: &str =
-    "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n";
+const EQUALS: &str = "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n";
 
 #[test]
 fn the_equals_form_is_lost_and_the_form_with_a_blank_arrives() {
@@ -93,7 +106,10 @@ fn the_equals_form_is_lost_and_the_form_with_a_blank_arrives() {
     assert_eq!(values(&lost, &TAINTS), ["register-with-taints karpenter.sh/unregistered:NoExecute UserData Lost"]);
     assert_eq!(defects(&lost), ["OptionWithEquals Lost"]);
     let taken = bare("Custom", &EQUALS.replace("args=", "args "));
-    assert_eq!(values(&taken, &TAINTS), ["register-with-taints karpenter.sh/unregistered:NoExecute UserData Effective"]);
+    assert_eq!(
+        values(&taken, &TAINTS),
+        ["register-with-taints karpenter.sh/unregistered:NoExecute UserData Effective"]
+    );
     assert_eq!(taken["defects"], json!([]));
     // On AL2 either call starts the kubelet before Karpenter's.
     let al2 = bare("AL2", &EQUALS.replace("args=", "args "));
@@ -120,9 +136,13 @@ fn user_data_that_only_tunes_leaves_karpenters_part_alone() {
         assert_eq!(page["defects"], json!([]), "{family}");
         assert_eq!(page["notAnalysedFrom"], Value::Null);
         let taints = values(&page, &TAINTS);
-        assert!(taints.len() == 1 && taints[0].ends_with("karpenter.sh/unregistered:NoExecute Karpenter Effective"), "{family} {taints:?}");
         assert!(
-            values(&page, &["node-labels"]).contains(&"node-labels karpenter.sh/do-not-sync-taints=true Karpenter Effective".to_owned())
+            taints.len() == 1 && taints[0].ends_with("karpenter.sh/unregistered:NoExecute Karpenter Effective"),
+            "{family} {taints:?}"
+        );
+        assert!(
+            values(&page, &["node-labels"])
+                .contains(&"node-labels karpenter.sh/do-not-sync-taints=true Karpenter Effective".to_owned())
         );
     }
 }
@@ -156,7 +176,9 @@ fn nothing_of_the_node_class_reaches_a_custom_machine() {
     let list: Value = serde_json::from_str(&answer.out).expect("JSON");
     let page = &list["items"][0];
     assert_eq!(values(page, &["maxPods"]), ["maxPods 110 UserData Effective", "maxPods 58 NodeClass Lost"]);
-    assert!(values(page, &TAINTS).contains(&"register-with-taints dedicated=batch:NoSchedule NodePool Lost".to_owned()));
+    assert!(
+        values(page, &TAINTS).contains(&"register-with-taints dedicated=batch:NoSchedule NodePool Lost".to_owned())
+    );
 }
 
 #[test]
@@ -168,7 +190,12 @@ fn flags_beat_fields_and_a_dash_at_the_end_is_no_taint() {
     assert!(
         values(
             &page,
-            &["evictionHard.memory.available", "evictionHard.imagefs.available", "evictionHard.nodefs.available", "podPidsLimit"]
+            &[
+                "evictionHard.memory.available",
+                "evictionHard.imagefs.available",
+                "evictionHard.nodefs.available",
+                "podPidsLimit"
+            ]
         )
         .iter()
         .all(|v| v.ends_with("Overridden"))
@@ -207,8 +234,11 @@ fn where_the_text_cannot_be_followed_the_place_is_said() {
     assert_eq!(page["notAnalysedFrom"], json!({"line": 3, "column": 1}));
     let all = page["values"].as_array().expect("values");
     assert!(all.iter().filter(|v| v["name"] == "v").all(|v| v["exact"] == false));
-    let variable = bare("Custom", "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args \"--max-pods=$(nproc)\"\n");
-    assert!(variable["values"].as_array().expect("values").iter().any(|v| v["name"] == "max-pods" && v["exact"] == false));
+    let variable =
+        bare("Custom", "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args \"--max-pods=$(nproc)\"\n");
+    assert!(
+        variable["values"].as_array().expect("values").iter().any(|v| v["name"] == "max-pods" && v["exact"] == false)
+    );
 }
 
 #[test]
@@ -225,8 +255,9 @@ fn another_clusters_endpoint_and_certificate_authority_are_pointed_at() {
     assert!(other.out.contains("this is another cluster"), "{}", other.out);
     assert_eq!(page("https://own.gr7.eu-west-1.eks.amazonaws.com/").code, 0);
     assert_eq!(page("$ENDPOINT").code, 0);
-    let trusts =
-        |authority: &str| userdata(&["-f", "-", "--fail-on", "stop"], &class("https://own.gr7.eu-west-1.eks.amazonaws.com", authority));
+    let trusts = |authority: &str| {
+        userdata(&["-f", "-", "--fail-on", "stop"], &class("https://own.gr7.eu-west-1.eks.amazonaws.com", authority))
+    };
     let other = trusts("LS0u");
     assert_eq!(other.code, 1, "{}", other.out);
     assert!(other.out.contains("this is not the certificate authority"), "{}", other.out);
@@ -272,7 +303,8 @@ fn the_manual_shows_real_output() {
     let shown = example(MANUAL, "```json\n");
     let real = userdata(&["-f", "-", "-o", "json"], &input);
     if std::env::var_os("NODEWHY_UPDATE").is_some() {
-        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/userdata.md"), MANUAL.replace(&shown, &real.out)).expect("written");
+        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/userdata.md"), MANUAL.replace(&shown, &real.out))
+            .expect("written");
     } else {
         assert_eq!(shown, real.out);
     }

@@ -26,12 +26,13 @@ const MOST: usize = 5;
 const LONGEST: usize = 300;
 
 /// Reads the text of a console. Every line that is kept is masked.
-#[must_use]
 pub fn read(output: &[u8]) -> Console {
     let text = String::from_utf8_lossy(output);
     let mut lines: Vec<ConsoleLine> = Vec::new();
     for line in text.lines() {
-        let Some((program, _)) = FAILURES.iter().find(|(_, words)| words.iter().all(|word| line.contains(word))) else { continue };
+        let Some((program, _)) = FAILURES.iter().find(|(_, words)| words.iter().all(|word| line.contains(word))) else {
+            continue;
+        };
         let mut shown: String = without_colors(&source_text::mask(line)).trim().chars().take(LONGEST).collect();
         if shown.chars().count() == LONGEST {
             shown.push('…');
@@ -96,7 +97,8 @@ mod tests {
 
     #[test]
     fn an_endless_console_is_cut() {
-        let text = (0..10_000).fold(String::new(), |text, n| text + &format!("Exited with error on line {n} {}\n", "x".repeat(500)));
+        let text = (0..10_000)
+            .fold(String::new(), |text, n| text + &format!("Exited with error on line {n} {}\n", "x".repeat(500)));
         let console = read(text.as_bytes());
         assert_eq!(console.lines.len(), MOST);
         assert!(console.lines.iter().all(|line| line.text.chars().count() <= LONGEST + 1));

@@ -18,7 +18,11 @@ const VERSION: &str = "2016-11-15";
 /// Values that one filter takes. Source: EC2 API reference, "Filter".
 pub const BATCH: usize = 100;
 
-async fn call<T: DeserializeOwned>(transport: &mut Transport, call: Call, parameters: &[(String, &str)]) -> Result<T, CallFailure> {
+async fn call<T: DeserializeOwned>(
+    transport: &mut Transport,
+    call: Call,
+    parameters: &[(String, &str)],
+) -> Result<T, CallFailure> {
     let action = call.action().rsplit(':').next().unwrap_or_default();
     let parameters = parameters.iter().map(|(name, value)| format!("&{name}={}", encode(value)));
     let form = parameters.fold(format!("Action={action}&Version={VERSION}"), |form, parameter| form + &parameter);
@@ -28,7 +32,8 @@ async fn call<T: DeserializeOwned>(transport: &mut Transport, call: Call, parame
 
 fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, CallFailure> {
     let text = std::str::from_utf8(answer).map_err(|_| CallFailure::Unanswered("the answer is no text".to_owned()))?;
-    quick_xml::de::from_str(text).map_err(|error| CallFailure::Unanswered(format!("the answer cannot be read: {error}")))
+    quick_xml::de::from_str(text)
+        .map_err(|error| CallFailure::Unanswered(format!("the answer cannot be read: {error}")))
 }
 
 fn filter<'v>(name: &'v str, values: &'v [&str]) -> Vec<(String, &'v str)> {
@@ -46,17 +51,23 @@ pub async fn images(transport: &mut Transport, ids: &[&str]) -> Result<Vec<(Stri
     let mut parameters = filter("image-id", ids);
     parameters.extend([("IncludeDeprecated".to_owned(), "true"), ("IncludeDisabled".to_owned(), "true")]);
     let found: Images = call(transport, Call::DescribeImages, &parameters).await?;
-    Ok(answers(ids, found.images_set.item.into_iter().map(|image| (image.image_id.clone(), Answer::Image(image.into()))).collect()))
+    Ok(answers(
+        ids,
+        found.images_set.item.into_iter().map(|image| (image.image_id.clone(), Answer::Image(image.into()))).collect(),
+    ))
 }
 
 /// The newest image that a selector term takes, were it available.
-/// Source: karpenter-provider-aws v1.14.1 pkg/providers/amifamily/ami.go `DescribeImageQueries`, which adds `state=available`.
+/// Source: karpenter-provider-aws v1.14.1 pkg/providers/amifamily/ami.go `DescribeImageQueries`, which adds
+/// `state=available`.
 pub async fn newest(transport: &mut Transport, term: &AmiTerm) -> Result<Option<(String, Image)>, CallFailure> {
     let mut parameters = vec![("IncludeDeprecated".to_owned(), "true")];
     match term.owner.as_ref().and_then(serde_json::Value::as_str) {
         Some(owner) => parameters.push(("Owner.1".to_owned(), owner)),
         // Anybody may call an image as ours.
-        None if term.name.is_some() => parameters.extend([("Owner.1".to_owned(), "self"), ("Owner.2".to_owned(), "amazon")]),
+        None if term.name.is_some() => {
+            parameters.extend([("Owner.1".to_owned(), "self"), ("Owner.2".to_owned(), "amazon")]);
+        }
         None => {}
     }
     let name = term.name.iter().map(|name| ("name".to_owned(), name.as_str()));
@@ -82,9 +93,11 @@ pub async fn instances(transport: &mut Transport, ids: &[&str]) -> Result<Vec<(S
 
 /// Of instances that are known to run.
 pub async fn checks(transport: &mut Transport, ids: &[&str]) -> Result<Vec<(String, Answer)>, CallFailure> {
-    let parameters: Vec<(String, &str)> = ids.iter().enumerate().map(|(n, id)| (format!("InstanceId.{}", n + 1), *id)).collect();
+    let parameters: Vec<(String, &str)> =
+        ids.iter().enumerate().map(|(n, id)| (format!("InstanceId.{}", n + 1), *id)).collect();
     let found: Statuses = call(transport, Call::DescribeInstanceStatus, &parameters).await?;
-    let checks = |s: StatusItem| Answer::Checks(Checks { system: s.system_status.status, instance: s.instance_status.status });
+    let checks =
+        |s: StatusItem| Answer::Checks(Checks { system: s.system_status.status, instance: s.instance_status.status });
     Ok(answers(ids, found.instance_status_set.item.into_iter().map(|s| (s.instance_id.clone(), checks(s))).collect()))
 }
 
@@ -247,7 +260,8 @@ mod tests {
             <privateDnsName/><dnsName/><reason>User initiated (2026-01-15 12:05:10 GMT)</reason><tagSet><item><key>a</key><value>b</value></item></tagSet>
             <stateReason><code>Client.InternalError</code><message>Client.InternalError: Client error on launch</message></stateReason></item></instancesSet></item></reservationSet></DescribeInstancesResponse>"#;
         let found: Instances = read(xml.as_bytes()).unwrap();
-        let instance: Instance = found.reservation_set.item.into_iter().flat_map(|r| r.instances_set.item).next().unwrap().into();
+        let instance: Instance =
+            found.reservation_set.item.into_iter().flat_map(|r| r.instances_set.item).next().unwrap().into();
         assert_eq!(instance.state, "terminated");
         assert_eq!(instance.reason.as_deref(), Some("Client.InternalError"));
         assert_eq!(instance.since, "2026-01-15T12:05:10Z".parse().ok());

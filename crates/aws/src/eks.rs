@@ -14,39 +14,46 @@ const PAGES: usize = 20;
 async fn get<T: DeserializeOwned>(transport: &mut Transport, call: Call, path: String) -> Result<T, CallFailure> {
     let unsigned = Unsigned { call, service: Service::Eks, method: Method::GET, path, form: String::new() };
     let answer = transport.send(&unsigned).await?;
-    serde_json::from_slice(&answer).map_err(|error| CallFailure::Unanswered(format!("the answer cannot be read: {error}")))
+    serde_json::from_slice(&answer)
+        .map_err(|error| CallFailure::Unanswered(format!("the answer cannot be read: {error}")))
 }
 
 pub async fn cluster(transport: &mut Transport, name: &str) -> Result<Answer, CallFailure> {
-    let found: Result<Described, _> = get(transport, Call::DescribeCluster, format!("/clusters/{}", encode(name))).await;
+    let found: Result<Described, _> =
+        get(transport, Call::DescribeCluster, format!("/clusters/{}", encode(name))).await;
     let Described { cluster } = match found {
         Err(CallFailure::Absent(_)) => return Ok(Answer::Absent),
         found => found?,
     };
     Ok(Answer::Cluster(EksCluster {
         // Clusters from before access entries have none, which means CONFIG_MAP.
-        authentication_mode: Some(cluster.access_config.and_then(|c| c.authentication_mode).unwrap_or_else(|| "CONFIG_MAP".to_owned())),
+        authentication_mode: Some(
+            cluster.access_config.and_then(|c| c.authentication_mode).unwrap_or_else(|| "CONFIG_MAP".to_owned()),
+        ),
         version: cluster.version,
         endpoint_public: cluster.resources_vpc_config.as_ref().and_then(|c| c.endpoint_public_access),
         endpoint_private: cluster.resources_vpc_config.as_ref().and_then(|c| c.endpoint_private_access),
     }))
 }
 
-/// The entry of a role by its name: the role that EC2's machines have is of the cluster's own account, so the name is enough. The call
-/// that failed comes with the failure.
+/// The entry of a role by its name: the role that EC2's machines have is of the cluster's own account, so the name is
+/// enough. The call that failed comes with the failure.
 pub async fn access_entry(transport: &mut Transport, cluster: &str, role: &str) -> Result<Answer, (Call, CallFailure)> {
     let entries = format!("/clusters/{}/access-entries", encode(cluster));
     let mut token = String::new();
     for _ in 0..PAGES {
-        let page: Listed =
-            get(transport, Call::ListAccessEntries, format!("{entries}?maxResults=100{token}")).await.map_err(|failure| match failure {
+        let page: Listed = get(transport, Call::ListAccessEntries, format!("{entries}?maxResults=100{token}"))
+            .await
+            .map_err(|failure| match failure {
                 // It is the cluster that is not there.
                 CallFailure::Absent(why) => (Call::ListAccessEntries, CallFailure::Unanswered(why)),
                 failure => (Call::ListAccessEntries, failure),
             })?;
-        let of_role = |arn: &&String| arn.split_once(":role/").is_some_and(|(_, path)| path.rsplit('/').next() == Some(role));
+        let of_role =
+            |arn: &&String| arn.split_once(":role/").is_some_and(|(_, path)| path.rsplit('/').next() == Some(role));
         if let Some(arn) = page.access_entries.iter().find(of_role) {
-            let found = get::<DescribedEntry>(transport, Call::DescribeAccessEntry, format!("{entries}/{}", encode(arn))).await;
+            let found =
+                get::<DescribedEntry>(transport, Call::DescribeAccessEntry, format!("{entries}/{}", encode(arn))).await;
             let entry = match found {
                 Err(CallFailure::Absent(_)) => return Ok(Answer::Absent),
                 found => found.map_err(|failure| (Call::DescribeAccessEntry, failure))?.access_entry,
@@ -62,7 +69,10 @@ pub async fn access_entry(transport: &mut Transport, cluster: &str, role: &str) 
             None => return Ok(Answer::Absent),
         }
     }
-    Err((Call::ListAccessEntries, CallFailure::Unanswered(format!("the cluster has more than {} access entries", PAGES * 100))))
+    Err((
+        Call::ListAccessEntries,
+        CallFailure::Unanswered(format!("the cluster has more than {} access entries", PAGES * 100)),
+    ))
 }
 
 /// EKS writes seconds since 1970, with a fraction.

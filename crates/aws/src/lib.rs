@@ -1,7 +1,7 @@
 //! What only AWS can tell: opt-in, read-only, and never inside a rule.
 //!
-//! A machine's verdict leaves [`questions`] open; [`Client::answer`] asks them and gives documents, which the cluster takes in as it takes
-//! objects. Then the machine is judged again.
+//! A machine's verdict leaves [`questions`] open; [`Client::answer`] asks them and gives documents, which the cluster
+//! takes in as it takes objects. Then the machine is judged again.
 
 mod console;
 mod ec2;
@@ -77,25 +77,29 @@ impl Client {
     /// Nothing is asked yet.
     pub fn new(options: &Options, cluster: &ClusterState) -> Result<Self, Error> {
         let named = |name: &str| std::env::var(name).ok().filter(|region| !region.is_empty());
-        let region =
-            options.region.clone().or_else(|| region_of(cluster)).or_else(|| named("AWS_REGION")).or_else(|| named("AWS_DEFAULT_REGION"));
-        let transport = Transport::new(region.ok_or(Error::NoRegion)?, options.endpoint.clone(), options.calls_per_minute)?;
+        let region = options
+            .region
+            .clone()
+            .or_else(|| region_of(cluster))
+            .or_else(|| named("AWS_REGION"))
+            .or_else(|| named("AWS_DEFAULT_REGION"));
+        let transport =
+            Transport::new(region.ok_or(Error::NoRegion)?, options.endpoint.clone(), options.calls_per_minute)?;
         Ok(Self { transport, fresh: BTreeMap::new(), denied: BTreeMap::new(), down: BTreeMap::new(), spent: false })
     }
 
     /// The region that is asked.
-    #[must_use]
     pub fn region(&self) -> &str {
         self.transport.region()
     }
 
     /// Whether something was left out because too many calls were made.
-    #[must_use]
     pub const fn is_spent(&self) -> bool {
         self.spent
     }
 
-    /// Asks what is not known or not fresh, things of a kind together. What the budget does not allow is left out, and asked another time.
+    /// Asks what is not known or not fresh, things of a kind together. What the budget does not allow is left out, and
+    /// asked another time.
     pub async fn answer(&mut self, questions: BTreeSet<Question>, now: DateTime<Utc>) -> Vec<AwsObservation> {
         let at = Instant::now();
         self.fresh.retain(|_, until| *until > at);
@@ -132,13 +136,18 @@ impl Client {
         answers.into_iter().map(|(question, answer)| observation(&question, answer, now)).collect()
     }
 
-    /// The newest images that the terms of a class take, in the order of the terms. Terms of AWS's own images, which are available
-    /// before they are named, are left out.
-    pub async fn selected(&mut self, terms: &[AmiTerm], now: DateTime<Utc>) -> Result<Vec<(Ami, AwsObservation)>, String> {
+    /// The newest images that the terms of a class take, in the order of the terms. Terms of AWS's own images, which
+    /// are available before they are named, are left out.
+    pub async fn selected(
+        &mut self,
+        terms: &[AmiTerm],
+        now: DateTime<Utc>,
+    ) -> Result<Vec<(Ami, AwsObservation)>, String> {
         let mut selected = Vec::new();
         for term in terms.iter().filter(|term| term.id.is_none() && (term.name.is_some() || !term.tags.is_empty())) {
-            let found =
-                ec2::newest(&mut self.transport, term).await.map_err(|failure| format!("{}: {failure}", Call::DescribeImages.action()))?;
+            let found = ec2::newest(&mut self.transport, term)
+                .await
+                .map_err(|failure| format!("{}: {failure}", Call::DescribeImages.action()))?;
             if let Some((id, image)) = found {
                 let ami = Ami { id: id.clone(), name: image.name.clone(), ..Ami::default() };
                 selected.push((ami, observation(&Question::Image(id), Answer::Image(image), now)));
@@ -188,7 +197,11 @@ impl Client {
     fn foreseen(&self, question: &Question) -> Option<Answer> {
         let action = |call: Call| call.action().to_owned();
         if let Some((_, why)) = self.down.get(question.call().service()) {
-            return Some(Answer::Refused(AwsRefusal { action: action(question.call()), why: why.clone(), denied: false }));
+            return Some(Answer::Refused(AwsRefusal {
+                action: action(question.call()),
+                why: why.clone(),
+                denied: false,
+            }));
         }
         let calls = match question {
             Question::AccessEntry { .. } => &[Call::ListAccessEntries, Call::DescribeAccessEntry][..],
@@ -230,16 +243,22 @@ impl Client {
 /// The answer as a document.
 fn observation(question: &Question, answer: Answer, now: DateTime<Utc>) -> AwsObservation {
     let (call, about) = (question.call().action(), question.about());
-    let name = format!("{call}-{about}").to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-");
+    let name =
+        format!("{call}-{about}").to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-");
     let metadata = Meta { name: name.into(), ..Meta::default() };
     AwsObservation { metadata, call: call.to_owned(), about, at: Some(now.trunc_subsecs(0)), answer }
 }
 
 /// The region in which the cluster's machines are, as they say themselves.
-#[must_use]
 pub fn region_of(cluster: &ClusterState) -> Option<String> {
-    let label = cluster.nodes().find_map(|node| node.metadata.label("topology.kubernetes.io/region").map(str::to_owned));
-    let ids = || cluster.nodes().map(|n| n.spec.provider_id.as_str()).chain(cluster.claims().map(|c| c.status.provider_id.as_str()));
+    let label =
+        cluster.nodes().find_map(|node| node.metadata.label("topology.kubernetes.io/region").map(str::to_owned));
+    let ids = || {
+        cluster
+            .nodes()
+            .map(|n| n.spec.provider_id.as_str())
+            .chain(cluster.claims().map(|c| c.status.provider_id.as_str()))
+    };
     label.or_else(|| ids().find_map(|id| region_of_zone(id.strip_prefix("aws:///")?.split('/').next()?)))
 }
 
@@ -255,10 +274,16 @@ fn region_of_zone(zone: &str) -> Option<String> {
 const ROUNDS: usize = 4;
 
 /// Asks all that is open in a cluster that stands still, and takes the answers in; gives them, too.
-pub async fn ask(aws: &mut Client, cluster: &mut ClusterState, now: DateTime<Utc>, thresholds: &Thresholds) -> Vec<AwsObservation> {
+pub async fn ask(
+    aws: &mut Client,
+    cluster: &mut ClusterState,
+    now: DateTime<Utc>,
+    thresholds: &Thresholds,
+) -> Vec<AwsObservation> {
     let mut all = Vec::new();
     for _ in 0..ROUNDS {
-        let questions: BTreeSet<Question> = Case::all(cluster, now, thresholds).flat_map(|case| open(&case, thresholds)).collect();
+        let questions: BTreeSet<Question> =
+            Case::all(cluster, now, thresholds).flat_map(|case| open(&case, thresholds)).collect();
         let answers = aws.answer(questions, Utc::now()).await;
         if answers.is_empty() {
             break;
@@ -274,7 +299,9 @@ pub async fn ask(aws: &mut Client, cluster: &mut ClusterState, now: DateTime<Utc
 /// What is open about a machine.
 fn open(case: &Case, thresholds: &Thresholds) -> BTreeSet<Question> {
     match diagnose::judge_case(case, thresholds) {
-        Judgement::Sick(diagnosis, _) => diagnosis.status.map_or_else(BTreeSet::new, |status| questions::of(case, &status)),
+        Judgement::Sick(diagnosis, _) => {
+            diagnosis.status.map_or_else(BTreeSet::new, |status| questions::of(case, &status))
+        }
         Judgement::Healthy | Judgement::Waiting(_) => BTreeSet::new(),
     }
 }

@@ -1,4 +1,5 @@
-//! What AWS is asked, and when: the one table of calls, from which the IAM policy follows, and the questions of one machine. No IO.
+//! What AWS is asked, and when: the one table of calls, from which the IAM policy follows, and the questions of one
+//! machine. No IO.
 
 use chrono::TimeDelta;
 use engine::api::{NodeDiagnosisStatus, Stage};
@@ -35,7 +36,6 @@ impl Call {
     ];
 
     /// As IAM calls it.
-    #[must_use]
     pub const fn action(self) -> &'static str {
         match self {
             Self::DescribeImages => aws::IMAGE,
@@ -50,7 +50,6 @@ impl Call {
     }
 
     /// `ec2`, `eks` or `iam`.
-    #[must_use]
     pub fn service(self) -> &'static str {
         self.action().split(':').next().unwrap_or_default()
     }
@@ -69,7 +68,6 @@ impl Call {
 }
 
 /// The least policy with which every call of the table is permitted.
-#[must_use]
 pub fn policy() -> Value {
     let mut statements: Vec<(&str, Vec<&str>)> = Vec::new();
     for call in Call::ALL {
@@ -103,7 +101,6 @@ pub enum Question {
 
 impl Question {
     /// What the answer is about.
-    #[must_use]
     pub fn about(&self) -> String {
         match self {
             Self::Cluster(about)
@@ -117,7 +114,6 @@ impl Question {
     }
 
     /// The call whose answer rules read.
-    #[must_use]
     pub const fn call(&self) -> Call {
         match self {
             Self::Cluster(_) => Call::DescribeCluster,
@@ -134,9 +130,8 @@ impl Question {
 /// EC2 shows what an instance printed a few minutes late.
 const CONSOLE_AFTER: TimeDelta = TimeDelta::minutes(3);
 
-/// What to ask AWS about a machine, given the verdict and what AWS has told already; nothing where the objects of the cluster have
-/// settled it.
-#[must_use]
+/// What to ask AWS about a machine, given the verdict and what AWS has told already; nothing where the objects of the
+/// cluster have settled it.
 pub fn of(case: &Case, verdict: &NodeDiagnosisStatus) -> BTreeSet<Question> {
     let mut questions = BTreeSet::new();
     if !told_by_aws::concerns(verdict) {

@@ -108,7 +108,10 @@ pub struct Transport {
 
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Transport").field("region", &self.region).field("endpoint", &self.endpoint).finish_non_exhaustive()
+        f.debug_struct("Transport")
+            .field("region", &self.region)
+            .field("endpoint", &self.endpoint)
+            .finish_non_exhaustive()
     }
 }
 
@@ -157,8 +160,9 @@ impl Transport {
     async fn once(&self, unsigned: &Unsigned) -> Result<Bytes, CallFailure> {
         let request = self.sign(unsigned).await?;
         let response = timeout(TIMEOUT, fetch(&self.http, request)).await;
-        let response =
-            response.map_err(|_| CallFailure::Down(format!("no answer within {} s", TIMEOUT.as_secs())))?.map_err(CallFailure::Down)?;
+        let response = response
+            .map_err(|_| CallFailure::Down(format!("no answer within {} s", TIMEOUT.as_secs())))?
+            .map_err(CallFailure::Down)?;
         if response.status().is_success() { Ok(response.into_body()) } else { Err(refusal(&response)) }
     }
 
@@ -214,7 +218,9 @@ async fn fetch(http: &Http, request: Request<Full<Bytes>>) -> Result<Response<By
 /// EC2 and IAM write `<Code>` and `<Message>`, EKS a header and `message`.
 fn refusal(response: &Response<Bytes>) -> CallFailure {
     let body = String::from_utf8_lossy(response.body());
-    let element = |name: &str| body.split_once(&format!("<{name}>")).and_then(|(_, rest)| rest.split('<').next()).map(str::to_owned);
+    let element = |name: &str| {
+        body.split_once(&format!("<{name}>")).and_then(|(_, rest)| rest.split('<').next()).map(str::to_owned)
+    };
     let json: serde_json::Value = serde_json::from_slice(response.body()).unwrap_or_default();
     let field = |names: [&str; 3]| names.iter().find_map(|name| json.get(*name)?.as_str().map(str::to_owned));
     let header = response.headers().get("x-amzn-errortype").and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -246,9 +252,12 @@ fn refusal(response: &Response<Bytes>) -> CallFailure {
         | "MissingAuthenticationToken"
         | "MissingAuthenticationTokenException"
         | "OptInRequired" => CallFailure::Credentials(said),
-        "RequestLimitExceeded" | "Throttling" | "ThrottlingException" | "TooManyRequestsException" | "Unavailable" | "InternalError" => {
-            CallFailure::Busy(said)
-        }
+        "RequestLimitExceeded"
+        | "Throttling"
+        | "ThrottlingException"
+        | "TooManyRequestsException"
+        | "Unavailable"
+        | "InternalError" => CallFailure::Busy(said),
         _ if status.as_u16() == 429 || status.is_server_error() => CallFailure::Busy(said),
         _ => CallFailure::Unanswered(said),
     }
@@ -287,7 +296,8 @@ struct Files;
 
 impl FileRead for Files {
     async fn file_read(&self, path: &str) -> reqsign_core::Result<Vec<u8>> {
-        let unreadable = |error| reqsign_core::Error::unexpected("a file of credentials cannot be read").with_source(error);
+        let unreadable =
+            |error| reqsign_core::Error::unexpected("a file of credentials cannot be read").with_source(error);
         std::fs::read(path).map_err(unreadable)
     }
 }
@@ -307,14 +317,17 @@ impl HttpSend for Sender {
         if let Some(endpoint) = self.endpoint.as_ref().filter(|_| host.starts_with("sts.")) {
             let mut uri = parts.uri.into_parts();
             (uri.scheme, uri.authority) = (endpoint.scheme().cloned(), endpoint.authority().cloned());
-            parts.uri = Uri::from_parts(uri).map_err(|error| reqsign_core::Error::unexpected("no address").with_source(error))?;
+            parts.uri = Uri::from_parts(uri)
+                .map_err(|error| reqsign_core::Error::unexpected("no address").with_source(error))?;
             if let Some(authority) = endpoint.authority().and_then(|a| HeaderValue::from_str(a.as_str()).ok()) {
                 parts.headers.insert(header::HOST, authority);
             }
         }
         let limit = if host.starts_with("169.254.") || host.starts_with("[fd00:") { TIMEOUT_LOCAL } else { TIMEOUT };
         let answer = timeout(limit, fetch(&self.http, Request::from_parts(parts, Full::new(body)))).await;
-        answer.map_err(|_| reqsign_core::Error::unexpected("no answer in time"))?.map_err(reqsign_core::Error::unexpected)
+        answer
+            .map_err(|_| reqsign_core::Error::unexpected("no answer in time"))?
+            .map_err(reqsign_core::Error::unexpected)
     }
 }
 
@@ -333,20 +346,31 @@ mod tests {
     #[test]
     fn each_service_refuses_in_its_own_words() {
         let ec2 = |code: &str| {
-            format!("<?xml version=\"1.0\"?><Response><Errors><Error><Code>{code}</Code><Message>m</Message></Error></Errors></Response>")
+            format!(
+                "<?xml version=\"1.0\"?><Response><Errors><Error><Code>{code}</Code><Message>m</Message></Error></Errors></Response>"
+            )
         };
-        assert_eq!(answered(403, None, &ec2("UnauthorizedOperation")), CallFailure::Denied("UnauthorizedOperation: m".to_owned()));
+        assert_eq!(
+            answered(403, None, &ec2("UnauthorizedOperation")),
+            CallFailure::Denied("UnauthorizedOperation: m".to_owned())
+        );
         assert_eq!(
             answered(400, None, &ec2("InvalidInstanceID.NotFound")),
             CallFailure::Absent("InvalidInstanceID.NotFound: m".to_owned())
         );
-        assert_eq!(answered(503, None, &ec2("RequestLimitExceeded")), CallFailure::Busy("RequestLimitExceeded: m".to_owned()));
+        assert_eq!(
+            answered(503, None, &ec2("RequestLimitExceeded")),
+            CallFailure::Busy("RequestLimitExceeded: m".to_owned())
+        );
         let eks = r#"{"message":"User is not authorized"}"#;
         assert_eq!(
             answered(403, Some("AccessDeniedException:http://x/"), eks),
             CallFailure::Denied("AccessDeniedException: User is not authorized".to_owned())
         );
-        assert_eq!(answered(404, Some("ResourceNotFoundException"), "{}"), CallFailure::Absent("ResourceNotFoundException".to_owned()));
+        assert_eq!(
+            answered(404, Some("ResourceNotFoundException"), "{}"),
+            CallFailure::Absent("ResourceNotFoundException".to_owned())
+        );
         assert_eq!(
             answered(403, None, r#"{"__type":"com.amazon#ExpiredTokenException"}"#),
             CallFailure::Credentials("ExpiredTokenException".to_owned())
@@ -369,7 +393,10 @@ mod tests {
     fn iam_has_one_address_for_each_partition() {
         assert_eq!(Service::Iam.place("eu-west-1"), ("us-east-1", "https://iam.amazonaws.com".to_owned()));
         assert_eq!(Service::Iam.place("cn-northwest-1").0, "cn-north-1");
-        assert_eq!(Service::Ec2.place("cn-north-1"), ("cn-north-1", "https://ec2.cn-north-1.amazonaws.com.cn".to_owned()));
+        assert_eq!(
+            Service::Ec2.place("cn-north-1"),
+            ("cn-north-1", "https://ec2.cn-north-1.amazonaws.com.cn".to_owned())
+        );
         assert_eq!(Service::Eks.place("eu-west-1").1, "https://eks.eu-west-1.amazonaws.com");
     }
 

@@ -1,7 +1,7 @@
 //! The contract: the `NodeDiagnosis` kind that nodewhy writes and prints.
 //!
-//! The engine makes these very types, so what `kubectl` shows, what `-o json` prints and what the tests compare are one thing.
-//! EKS ships a kind called `NodeDiagnostic`; that one captures logs and has nothing to do with this.
+//! The engine makes these very types, so what `kubectl` shows, what `-o json` prints and what the tests compare are one
+//! thing. EKS ships a kind called `NodeDiagnostic`; that one captures logs and has nothing to do with this.
 
 pub mod crd;
 pub mod judged;
@@ -41,7 +41,12 @@ pub const CAUSE_LABEL: &str = "nodewhy.dev/cause";
     derive = "PartialEq",
     crates(kube_core = "kube_core"),
     printcolumn(name = "Cause", type_ = "string", json_path = ".status.cause", description = "The root cause"),
-    printcolumn(name = "Stage", type_ = "string", json_path = ".status.stage", description = "The stage the machine waits at"),
+    printcolumn(
+        name = "Stage",
+        type_ = "string",
+        json_path = ".status.stage",
+        description = "The stage the machine waits at"
+    ),
     printcolumn(name = "NodePool", type_ = "string", json_path = ".spec.nodePool.name"),
     printcolumn(name = "Node", type_ = "string", json_path = ".spec.node.name"),
     printcolumn(
@@ -51,7 +56,13 @@ pub const CAUSE_LABEL: &str = "nodewhy.dev/cause";
         description = "When Karpenter deletes the machine and with it the evidence"
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(name = "Outcome", type_ = "string", json_path = ".status.outcome", priority = 1, description = "How it ended"),
+    printcolumn(
+        name = "Outcome",
+        type_ = "string",
+        json_path = ".status.outcome",
+        priority = 1,
+        description = "How it ended"
+    ),
     printcolumn(name = "Confidence", type_ = "string", json_path = ".status.confidence", priority = 1),
     printcolumn(name = "Blame", type_ = "string", json_path = ".status.blame.object", priority = 1),
     printcolumn(name = "Summary", type_ = "string", json_path = ".status.summary", priority = 1)
@@ -60,7 +71,8 @@ pub const CAUSE_LABEL: &str = "nodewhy.dev/cause";
 #[x_kube(crates(kube_core = "kube_core"))]
 #[x_kube(validation = Rule::new("self.subject == oldSelf.subject").message("the subject of a diagnosis never changes; delete the NodeDiagnosis instead"))]
 pub struct NodeDiagnosisSpec {
-    /// The object that is diagnosed: a NodeClaim, a Node without NodeClaim, or the NodePool or node class where nothing can launch.
+    /// The object that is diagnosed: a NodeClaim, a Node without NodeClaim, or the NodePool or node class where nothing
+    /// can launch.
     pub subject: ObjectRef,
     /// The machine's NodeClaim, where one exists or existed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,28 +90,23 @@ pub struct NodeDiagnosisSpec {
 
 impl NodeDiagnosis {
     /// How it ended; `None` while the machine is stuck.
-    #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
         self.status.as_ref().and_then(|s| s.outcome)
     }
 
-    #[must_use]
     pub fn is_open(&self) -> bool {
         self.outcome().is_none()
     }
 
     /// Ended for good: what recovered may fall ill again.
-    #[must_use]
     pub fn is_final(&self) -> bool {
         matches!(self.outcome(), Some(Outcome::Terminated | Outcome::Deleted))
     }
 
-    #[must_use]
     pub fn cause(&self) -> Option<&str> {
         self.status.as_ref().map(|s| &*s.cause)
     }
 
-    #[must_use]
     pub fn recurrences(&self) -> u32 {
         self.status.as_ref().map_or(0, |s| s.recurrences)
     }
@@ -121,8 +128,8 @@ pub struct ObjectRef {
 }
 
 impl ObjectRef {
-    /// Whether it is about the object of this UID. Objects without UID come from hands and tests: they are the same if their names are.
-    #[must_use]
+    /// Whether it is about the object of this UID. Objects without UID come from hands and tests: they are the same if
+    /// their names are.
     pub fn stands_for(&self, uid: &str) -> bool {
         self.uid.is_empty() || uid.is_empty() || self.uid == uid
     }
@@ -196,8 +203,9 @@ pub struct NodeDiagnosisStatus {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(with = "i32", range(min = 0))]
     pub recurrences: u32,
-    /// Conditions after the Kubernetes conventions: Diagnosed (True once a cause other than Unknown is named), Ended, and Remediated
-    /// (True once nodewhy has removed a cloud-provider taint; the reason says what it did or why it did not).
+    /// Conditions after the Kubernetes conventions: Diagnosed (True once a cause other than Unknown is named), Ended,
+    /// and Remediated (True once nodewhy has removed a cloud-provider taint; the reason says what it did or why it did
+    /// not).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -290,7 +298,8 @@ pub struct Blame {
 
 /// Who can tell something.
 ///
-/// A NodeDiagnosis from before this field counts as told by the cluster: at worst what AWS told is given up until AWS is asked again.
+/// A NodeDiagnosis from before this field counts as told by the cluster: at worst what AWS told is given up until AWS
+/// is asked again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Witness {
     /// The objects of the cluster, or its machines.
@@ -324,8 +333,8 @@ pub struct Evidence {
     /// Why it matters.
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub because: Text,
-    /// What goes on moving while the cause stays, as it was when this was written: how often, how many, seen when. A verdict in which
-    /// nothing else has changed is not written anew.
+    /// What goes on moving while the cause stays, as it was when this was written: how often, how many, seen when. A
+    /// verdict in which nothing else has changed is not written anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub figures: Option<Box<str>>,
@@ -333,8 +342,12 @@ pub struct Evidence {
 
 impl Evidence {
     /// One observation.
-    #[must_use]
-    pub fn new(object: impl Into<String>, field: impl Into<Text>, observed: impl Into<String>, because: impl Into<Text>) -> Self {
+    pub fn new(
+        object: impl Into<String>,
+        field: impl Into<Text>,
+        observed: impl Into<String>,
+        because: impl Into<Text>,
+    ) -> Self {
         Self {
             source: Witness::Cluster,
             object: object.into(),
@@ -461,7 +474,6 @@ pub struct NodeDiagnosisList {
 }
 
 impl NodeDiagnosisList {
-    #[must_use]
     pub fn new(items: Vec<NodeDiagnosis>, judged: Judged) -> Self {
         Self { api_version: "nodewhy.dev/v1alpha1".into(), kind: "NodeDiagnosisList".into(), judged, items }
     }

@@ -37,16 +37,25 @@ struct About<'w> {
 
 impl<'w> Case<'w> {
     /// Every case of the cluster: machines first, each kind in the order of names.
-    pub fn all(cluster: &'w ClusterState, now: DateTime<Utc>, thresholds: &'w Thresholds) -> impl Iterator<Item = Self> {
+    pub fn all(
+        cluster: &'w ClusterState,
+        now: DateTime<Utc>,
+        thresholds: &'w Thresholds,
+    ) -> impl Iterator<Item = Self> {
         let claims = cluster.claims().filter_map(move |claim| Self::of_claim(cluster, claim, now, thresholds));
         let nodes = cluster.nodes().filter_map(move |node| Self::of_node(cluster, node, now, thresholds));
-        let others = cluster.classes_and_pools().filter_map(move |subject| Self::of(cluster, &subject, now, thresholds));
+        let others =
+            cluster.classes_and_pools().filter_map(move |subject| Self::of(cluster, &subject, now, thresholds));
         claims.chain(nodes).chain(others)
     }
 
     /// The case of a subject that waits at a stage; `None` where it does not wait, or does not exist.
-    #[must_use]
-    pub fn of(cluster: &'w ClusterState, subject: &Subject, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
+    pub fn of(
+        cluster: &'w ClusterState,
+        subject: &Subject,
+        now: DateTime<Utc>,
+        thresholds: &Thresholds,
+    ) -> Option<Self> {
         match subject {
             Subject::Claim(name) => Self::of_claim(cluster, cluster.claim(name)?, now, thresholds),
             Subject::Node(name) => Self::of_node(cluster, cluster.node(name)?, now, thresholds),
@@ -66,10 +75,17 @@ impl<'w> Case<'w> {
                     reference.kind == *kind && reference.name == *name
                 });
                 // A class that nobody launches from holds nothing up.
-                if pool.is_none() && cluster.missing(Input::NodePools).is_none() && cluster.claims_of_class(kind, name).next().is_none() {
+                if pool.is_none()
+                    && cluster.missing(Input::NodePools).is_none()
+                    && cluster.claims_of_class(kind, name).next().is_none()
+                {
                     return None;
                 }
-                let subject = About { api_version: &class.class.api_version, kind: &class.class.kind, meta: &class.class.metadata };
+                let subject = About {
+                    api_version: &class.class.api_version,
+                    kind: &class.class.kind,
+                    meta: &class.class.metadata,
+                };
                 Some(Self { now, cluster, claim: None, node: None, pool, class: Some(class), wait, subject })
             }
         }
@@ -87,16 +103,27 @@ impl<'w> Case<'w> {
         Some(Self { now, cluster, claim: None, node: Some(node), pool, class, wait, subject })
     }
 
-    fn of_claim(cluster: &'w ClusterState, claim: &'w NodeClaim, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
+    fn of_claim(
+        cluster: &'w ClusterState,
+        claim: &'w NodeClaim,
+        now: DateTime<Utc>,
+        thresholds: &Thresholds,
+    ) -> Option<Self> {
         let nodes = cluster.nodes_of(claim);
         let changed = |c: &Condition| cluster.reason_changed_at(claim.name(), &c.type_, &c.reason);
         let refused = || {
-            let node = nodes.first().filter(|_| claim.is_true("Initialized") && claim.metadata.deletion_timestamp.is_none())?;
+            let node = nodes
+                .first()
+                .filter(|_| claim.is_true("Initialized") && claim.metadata.deletion_timestamp.is_none())?;
             stage::refused_pods_wait(node, cluster.pod_events_on(node.name()), now, thresholds)
         };
         let vanished = || {
             let gone = nodes.is_empty() && cluster.missing(Input::Nodes).is_none();
-            if gone { stage::vanished_wait(claim, cluster.events("Node", &claim.status.node_name), thresholds) } else { None }
+            if gone {
+                stage::vanished_wait(claim, cluster.events("Node", &claim.status.node_name), thresholds)
+            } else {
+                None
+            }
         };
         let wait = vanished().or_else(|| stage::claim_wait(claim, &nodes, changed, thresholds)).or_else(refused)?;
         let pool = claim.node_pool().and_then(|p| cluster.pool(p));
@@ -106,7 +133,6 @@ impl<'w> Case<'w> {
     }
 
     /// What the diagnosis is about, in the form that outlives the objects.
-    #[must_use]
     pub fn spec(&self) -> NodeDiagnosisSpec {
         let named = |meta: &Meta| NamedUid { name: meta.name.to_string(), uid: meta.uid.to_string() };
         let label = |key: &str| self.node.and_then(|n| n.metadata.label(key)).map(str::to_owned);
@@ -115,7 +141,10 @@ impl<'w> Case<'w> {
             .and_then(|c| c.node_pool().map(str::to_owned))
             .or_else(|| self.pool.map(|p| p.name().to_owned()))
             .or_else(|| label("karpenter.sh/nodepool"));
-        let class = self.claim.map(|c| c.spec.node_class_ref.name.to_string()).or_else(|| self.class.map(|c| c.class.name().to_owned()));
+        let class = self
+            .claim
+            .map(|c| c.spec.node_class_ref.name.to_string())
+            .or_else(|| self.class.map(|c| c.class.name().to_owned()));
         let About { api_version, kind, meta } = self.subject;
         NodeDiagnosisSpec {
             subject: ObjectRef {
@@ -132,7 +161,6 @@ impl<'w> Case<'w> {
     }
 
     /// The name that a NodeDiagnosis of this case has.
-    #[must_use]
     pub fn diagnosis_name(&self) -> String {
         match self.subject.kind {
             "NodeClaim" | "Node" => self.subject.meta.name.to_string(),
@@ -140,19 +168,16 @@ impl<'w> Case<'w> {
         }
     }
 
-    #[must_use]
     pub fn stage(&self) -> Stage {
         self.wait.stage
     }
 
     /// `Kind/name` of the subject, for evidence.
-    #[must_use]
     pub fn subject(&self) -> String {
         format!("{}/{}", self.subject.kind, self.subject.meta.name)
     }
 
     /// The NodePool, where there is one.
-    #[must_use]
     pub fn pool(&self) -> Option<&'w NodePool> {
         self.cluster.asks(Input::NodePools);
         self.pool
@@ -164,44 +189,37 @@ impl<'w> Case<'w> {
     }
 
     /// The node class object, EC2 or other.
-    #[must_use]
     pub fn class(&self) -> Option<&'w NodeClass> {
         self.class_facts().map(|c| &c.class)
     }
 
     /// `EC2NodeClass/default`.
-    #[must_use]
     pub fn class_object(&self) -> Option<String> {
         self.class().map(|c| format!("{}/{}", c.kind, c.name()))
     }
 
     /// The class's user data as the machine reads it, with its text.
-    #[must_use]
     pub fn user_data(&self) -> Option<(&'w UserData, &'w str)> {
         let facts = self.class_facts()?;
         Some((facts.user_data.as_ref()?, facts.class.spec.user_data.as_deref()?))
     }
 
     /// The Karpenter that runs here.
-    #[must_use]
     pub fn karpenter(&self) -> Option<&'w Karpenter> {
         self.cluster.karpenter()
     }
 
     /// The EC2 instance.
-    #[must_use]
     pub fn instance_id(&self) -> Option<&'w str> {
         self.claim.and_then(|c| c.instance_id()).or_else(|| self.node.and_then(|n| n.instance_id()))
     }
 
     /// The EKS cluster, as Karpenter is told.
-    #[must_use]
     pub fn cluster_name(&self) -> Option<&'w str> {
         self.karpenter().and_then(|k| k.cluster_name.as_deref()).filter(|name| !name.is_empty())
     }
 
     /// Whose patch numbers Karpenter's image tag has.
-    #[must_use]
     pub fn provider(&self) -> Provider {
         match self.claim.map(|c| c.spec.node_class_ref.kind.as_str()) {
             Some("EC2NodeClass") => Provider::Aws,
@@ -213,17 +231,22 @@ impl<'w> Case<'w> {
     /// Other NodeClaims of the same node class.
     pub fn siblings(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
         let own = self.claim.map(NodeClaim::name);
-        self.class().into_iter().flat_map(|c| self.cluster.claims_of_class(&c.kind, c.name())).filter(move |c| Some(c.name()) != own)
+        self.class()
+            .into_iter()
+            .flat_map(|c| self.cluster.claims_of_class(&c.kind, c.name()))
+            .filter(move |c| Some(c.name()) != own)
     }
 
     /// The siblings that are registered.
     pub fn joined_siblings(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
         let own = self.claim.map(NodeClaim::name);
-        self.class().into_iter().flat_map(|c| self.cluster.joined_of_class(&c.kind, c.name())).filter(move |c| Some(c.name()) != own)
+        self.class()
+            .into_iter()
+            .flat_map(|c| self.cluster.joined_of_class(&c.kind, c.name()))
+            .filter(move |c| Some(c.name()) != own)
     }
 
     /// The machines of the same node class, counted.
-    #[must_use]
     pub fn class_members(&self) -> Option<&'w ClassMembers> {
         self.class().and_then(|c| self.cluster.class_members(&c.kind, c.name()))
     }
@@ -243,22 +266,22 @@ impl<'w> Case<'w> {
     }
 
     /// Whether a sibling registered after this time: whatever all machines of the class share works.
-    #[must_use]
     pub fn sibling_joined_since(&self, time: DateTime<Utc>) -> bool {
         let own = self.claim.map(NodeClaim::name);
-        self.class_members().is_some_and(|class_members| class_members.joined_after(time).any(|name| Some(name.as_str()) != own))
+        self.class_members()
+            .is_some_and(|class_members| class_members.joined_after(time).any(|name| Some(name.as_str()) != own))
     }
 
     /// A sibling that registered and was made from the same text of the node class.
     /// Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/labels.go `AnnotationEC2NodeClassHash`.
-    #[must_use]
     pub fn same_spec_sibling_joined(&self) -> Option<&'w NodeClaim> {
         self.same_spec_siblings_joined().next()
     }
 
     /// All of them.
     pub fn same_spec_siblings_joined(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
-        let (name, text) = (self.claim.map(NodeClaim::name), self.claim.and_then(|c| c.metadata.annotation(CLASS_HASH)));
+        let (name, text) =
+            (self.claim.map(NodeClaim::name), self.claim.and_then(|c| c.metadata.annotation(CLASS_HASH)));
         // After an edit of the class there are many siblings, and none of this text.
         let names = self.class_members().into_iter().flat_map(move |class_members| class_members.joined_of_text(text));
         let siblings = names.filter_map(|name| self.cluster.claim(name)).filter(move |c| Some(c.name()) != name);
@@ -266,7 +289,6 @@ impl<'w> Case<'w> {
     }
 
     /// A sibling that registered with this value.
-    #[must_use]
     pub fn sibling_joined_with(&self, what: &str, value: &str) -> Option<&'w NodeClaim> {
         let dimension = DIMENSIONS.iter().find(|dimension| dimension.what == what)?;
         let any = self.class_members().is_some_and(|class_members| class_members.joined_with(what, value) > 0);
@@ -281,7 +303,6 @@ impl<'w> Case<'w> {
     }
 
     /// The newest event of this reason about the claim or its Node.
-    #[must_use]
     pub fn event(&self, reason: &str) -> Option<&'w Event> {
         self.events().filter(|e| e.reason == reason).max_by_key(|e| e.last_seen())
     }
@@ -292,13 +313,11 @@ impl<'w> Case<'w> {
     }
 
     /// Whether it has waited for longer than is normal: before that, what still fails may only be starting.
-    #[must_use]
     pub fn is_overdue(&self) -> bool {
         self.now - self.wait.since >= self.wait.patience
     }
 
     /// When the machine began to wait, for sentences: a duration would be wrong a minute after it was written down.
-    #[must_use]
     pub fn since(&self) -> String {
         timestamp(self.wait.since).to_string()
     }
@@ -311,7 +330,6 @@ pub fn timestamp(at: DateTime<Utc>) -> impl std::fmt::Display {
 }
 
 /// `7m 30s`, `2h 5m`, `3d 4h`: the two largest units.
-#[must_use]
 pub fn duration(delta: chrono::TimeDelta) -> String {
     let seconds = delta.num_seconds().max(0);
     match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60) {
@@ -336,7 +354,9 @@ mod tests {
 
     #[test]
     fn an_instant_is_written_as_its_pattern_says() {
-        for at in ["2026-01-15T11:58:00Z", "2026-01-15T11:58:00.999999999Z", "2016-12-31T23:59:60.5Z", "0042-01-01T00:00:00Z"] {
+        for at in
+            ["2026-01-15T11:58:00Z", "2026-01-15T11:58:00.999999999Z", "2016-12-31T23:59:60.5Z", "0042-01-01T00:00:00Z"]
+        {
             let at: DateTime<Utc> = at.parse().unwrap();
             assert_eq!(timestamp(at).to_string(), at.format("%Y-%m-%d %H:%M:%SZ").to_string());
         }

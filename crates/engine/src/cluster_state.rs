@@ -1,6 +1,7 @@
 //! Everything seen so far, joined: by providerID, by owner, by node class. No IO, no clock.
 //!
-//! The cluster is fed object by object, from a dump or from watches, and answers with a [`Case`](crate::case::Case) for one machine.
+//! The cluster is fed object by object, from a dump or from watches, and answers with a [`Case`](crate::case::Case) for
+//! one machine.
 
 pub mod aws;
 pub mod class_members;
@@ -15,8 +16,8 @@ use crate::objects::input::{Input, Object};
 use crate::objects::intern::Interned;
 use crate::objects::sink::{ObjectText, Sink};
 use crate::objects::{
-    AwsAuthData, AwsObservation, CertificateSigningRequest, DaemonSet, EniConfig, Event, Node, NodeClaim, NodeClass, NodePool, Pod,
-    ReviewStatus, ServiceAccount, Written,
+    AwsAuthData, AwsObservation, CertificateSigningRequest, DaemonSet, EniConfig, Event, Node, NodeClaim, NodeClass,
+    NodePool, Pod, ReviewStatus, ServiceAccount, Written,
 };
 use crate::upstream::karpenter::Karpenter;
 use aws::Aws;
@@ -45,7 +46,6 @@ pub enum Subject {
 
 impl Subject {
     /// The subject that a diagnosis names.
-    #[must_use]
     pub fn of(reference: &ObjectRef) -> Option<Self> {
         let name = reference.name.clone();
         match reference.kind.as_str() {
@@ -58,7 +58,6 @@ impl Subject {
     }
 
     /// The name of its NodeDiagnosis, also where it is gone.
-    #[must_use]
     pub fn diagnosis_name(&self) -> String {
         match self {
             Self::Claim(name) | Self::Node(name) => name.clone(),
@@ -131,7 +130,8 @@ pub struct ClusterState {
     claims_by_provider_id: Index,
     class_members: ByKind<ClassMembers>,
     claims_by_pool: Index,
-    /// By claim and condition, the reason that was seen to replace another, and when: Karpenter's own timestamps move only with the status.
+    /// By claim and condition, the reason that was seen to replace another, and when: Karpenter's own timestamps move
+    /// only with the status.
     reason_changes: BTreeMap<Interned, BTreeMap<Interned, (Interned, DateTime<Utc>)>>,
     availability: BTreeMap<Input, Availability>,
     derived: Derived,
@@ -158,7 +158,8 @@ impl ClusterState {
             Object::Node(node) => self.apply_node(node),
             Object::NodePool(pool) => {
                 let name = pool.metadata.name.to_string();
-                let mut subjects: Vec<_> = self.claims_by_pool.under(&pool.metadata.name).map(|c| Subject::Claim(c.into())).collect();
+                let mut subjects: Vec<_> =
+                    self.claims_by_pool.under(&pool.metadata.name).map(|c| Subject::Claim(c.into())).collect();
                 self.pools.insert(name.clone(), pool);
                 subjects.push(Subject::Pool(name));
                 Touched::Subjects(subjects)
@@ -182,7 +183,11 @@ impl ClusterState {
                 }
                 let AwsAuthData { map_roles, map_users, map_accounts } = map.data;
                 let read = aws_auth::read(map_roles.as_deref(), map_users.as_deref(), map_accounts.as_deref());
-                self.aws_auth = Some(AwsAuthFacts { map_roles: map_roles.unwrap_or_default(), read, written: map.metadata.last_written() });
+                self.aws_auth = Some(AwsAuthFacts {
+                    map_roles: map_roles.unwrap_or_default(),
+                    read,
+                    written: map.metadata.last_written(),
+                });
                 Touched::Everything
             }
             Object::Deployment(deployment) => {
@@ -203,7 +208,8 @@ impl ClusterState {
                 Touched::Subjects(Vec::new())
             }
             Object::DaemonSet(set) => {
-                let changed = self.daemon_sets.insert(key_of(&set.metadata), set.clone()).is_none_or(|old| old.spec != set.spec);
+                let changed =
+                    self.daemon_sets.insert(key_of(&set.metadata), set.clone()).is_none_or(|old| old.spec != set.spec);
                 if changed { Touched::Everything } else { Touched::Subjects(Vec::new()) }
             }
             Object::CertificateSigningRequest(csr) => {
@@ -218,7 +224,8 @@ impl ClusterState {
                 let Some(status) = review.status.clone().filter(|_| review.is_about_creating_nodes()) else {
                     return Touched::Subjects(Vec::new());
                 };
-                let changed = self.access.insert(Identity::new(review.spec.user, review.spec.groups), status.clone()) != Some(status);
+                let changed = self.access.insert(Identity::new(review.spec.user, review.spec.groups), status.clone())
+                    != Some(status);
                 if changed { Touched::Everything } else { Touched::Subjects(Vec::new()) }
             }
             Object::Event(event) => self.apply_event(event),
@@ -227,8 +234,8 @@ impl ClusterState {
         }
     }
 
-    /// The object, unless it is as it was but for what passes: kubelets report every five minutes, Karpenter counts the resources of a
-    /// NodePool with each Node, and a new list shows everything once more.
+    /// The object, unless it is as it was but for what passes: kubelets report every five minutes, Karpenter counts the
+    /// resources of a NodePool with each Node, and a new list shows everything once more.
     fn news(&mut self, object: Object) -> Option<Object> {
         fn new<T: PartialEq>(known: Option<&mut T>, object: T) -> Option<T> {
             match known {
@@ -240,14 +247,17 @@ impl ClusterState {
             }
         }
         match object {
-            Object::Node(node) => new(self.nodes.get_mut(&node.metadata.name).map(AsMut::as_mut), node).map(Object::Node),
+            Object::Node(node) => {
+                new(self.nodes.get_mut(&node.metadata.name).map(AsMut::as_mut), node).map(Object::Node)
+            }
             Object::NodeClaim(mut claim) => {
                 claim.drop_repetitions();
                 new(self.claims.get_mut(&claim.metadata.name).map(AsMut::as_mut), claim).map(Object::NodeClaim)
             }
             Object::NodePool(pool) => new(self.pools.get_mut(&*pool.metadata.name), pool).map(Object::NodePool),
             Object::NodeClass(class) => {
-                let known = self.classes.get_mut(&class.kind).and_then(|of_kind| of_kind.get_mut(&*class.metadata.name));
+                let known =
+                    self.classes.get_mut(&class.kind).and_then(|of_kind| of_kind.get_mut(&*class.metadata.name));
                 new(known.map(|facts| &mut facts.class), class).map(Object::NodeClass)
             }
             other => Some(other),
@@ -271,7 +281,9 @@ impl ClusterState {
         self.index_claim(&claim);
         let mut subjects = vec![Subject::Claim(name.to_string())];
         subjects.extend(claim.node_pool().map(|p| Subject::Pool(p.to_owned())));
-        subjects.extend(self.nodes_with_provider_id(&claim.status.provider_id).map(|n| Subject::Node(n.metadata.name.to_string())));
+        subjects.extend(
+            self.nodes_with_provider_id(&claim.status.provider_id).map(|n| Subject::Node(n.metadata.name.to_string())),
+        );
         self.claims.insert(name, Box::new(claim));
         Touched::Subjects(subjects)
     }
@@ -282,7 +294,12 @@ impl ClusterState {
             self.claims_by_provider_id.insert(claim.status.provider_id.clone(), name.clone());
         }
         let class = &claim.spec.node_class_ref;
-        self.class_members.entry(class.kind.to_string()).or_default().entry(class.name.to_string()).or_default().add(claim);
+        self.class_members
+            .entry(class.kind.to_string())
+            .or_default()
+            .entry(class.name.to_string())
+            .or_default()
+            .add(claim);
         if let Some(pool) = claim.node_pool() {
             self.claims_by_pool.insert(pool.into(), name);
         }
@@ -323,8 +340,9 @@ impl ClusterState {
 
     /// Any of them may be the machine of a Node that has no providerID.
     fn claims_without_node(&self) -> impl Iterator<Item = Subject> {
-        let waits =
-            |c: &&NodeClaim| !c.status.provider_id.is_empty() && self.nodes_with_provider_id(&c.status.provider_id).next().is_none();
+        let waits = |c: &&NodeClaim| {
+            !c.status.provider_id.is_empty() && self.nodes_with_provider_id(&c.status.provider_id).next().is_none()
+        };
         self.claims().filter(waits).map(|claim| Subject::Claim(claim.name().to_owned()))
     }
 
@@ -369,8 +387,16 @@ impl ClusterState {
         if !about.starts_with("i-") {
             return Touched::Everything;
         }
-        let claims = self.claims.values().filter(|c| c.instance_id() == Some(about.as_str())).map(|c| Subject::Claim(c.name().to_owned()));
-        let nodes = self.nodes.values().filter(|n| n.instance_id() == Some(about.as_str())).map(|n| Subject::Node(n.name().to_owned()));
+        let claims = self
+            .claims
+            .values()
+            .filter(|c| c.instance_id() == Some(about.as_str()))
+            .map(|c| Subject::Claim(c.name().to_owned()));
+        let nodes = self
+            .nodes
+            .values()
+            .filter(|n| n.instance_id() == Some(about.as_str()))
+            .map(|n| Subject::Node(n.name().to_owned()));
         Touched::Subjects(claims.chain(nodes).collect())
     }
 
@@ -385,7 +411,8 @@ impl ClusterState {
         }
     }
 
-    /// Forgets an object. Evidence that others may still need (Events) goes with the object that holds it, not with its subject.
+    /// Forgets an object. Evidence that others may still need (Events) goes with the object that holds it, not with its
+    /// subject.
     pub fn remove(&mut self, input: Input, namespace: Option<&str>, name: &str) -> Touched {
         self.derived = Derived::default();
         let key = (namespace.unwrap_or_default().to_owned(), name.to_owned());
@@ -398,7 +425,10 @@ impl ClusterState {
                 self.reason_changes.remove(name);
                 let mut subjects = vec![Subject::Claim(name.to_owned())];
                 subjects.extend(claim.node_pool().map(|p| Subject::Pool(p.to_owned())));
-                subjects.extend(self.nodes_with_provider_id(&claim.status.provider_id).map(|n| Subject::Node(n.metadata.name.to_string())));
+                subjects.extend(
+                    self.nodes_with_provider_id(&claim.status.provider_id)
+                        .map(|n| Subject::Node(n.metadata.name.to_string())),
+                );
                 Touched::Subjects(subjects)
             }
             Input::Nodes => {
@@ -478,7 +508,6 @@ impl ClusterState {
     }
 
     /// Why an input is missing; `None` where it was read.
-    #[must_use]
     pub fn missing(&self, input: Input) -> Option<&str> {
         self.asks(input);
         match self.availability.get(&input) {
@@ -491,23 +520,27 @@ impl ClusterState {
     /// Every subject that could be judged, machines first, in a stable order.
     pub fn subjects(&self) -> impl Iterator<Item = Subject> + '_ {
         let claims = self.claims.keys().map(|name| Subject::Claim(name.into()));
-        let nodes = self.nodes().filter(|n| self.claim_of_node(n).is_none()).map(|n| Subject::Node(n.metadata.name.to_string()));
+        let nodes = self
+            .nodes()
+            .filter(|n| self.claim_of_node(n).is_none())
+            .map(|n| Subject::Node(n.metadata.name.to_string()));
         claims.chain(nodes).chain(self.classes_and_pools())
     }
 
     /// The subjects that are no machines.
     pub fn classes_and_pools(&self) -> impl Iterator<Item = Subject> + '_ {
-        let classes = self.classes.iter().flat_map(|(kind, classes)| classes.keys().map(|name| Subject::Class(kind.clone(), name.clone())));
+        let classes = self
+            .classes
+            .iter()
+            .flat_map(|(kind, classes)| classes.keys().map(|name| Subject::Class(kind.clone(), name.clone())));
         classes.chain(self.pools.keys().cloned().map(Subject::Pool))
     }
 
-    #[must_use]
     pub fn claim(&self, name: &str) -> Option<&NodeClaim> {
         self.asks(Input::NodeClaims);
         self.claims.get(name).map(AsRef::as_ref)
     }
 
-    #[must_use]
     pub fn node(&self, name: &str) -> Option<&Node> {
         self.asks(Input::Nodes);
         self.nodes.get(name).map(AsRef::as_ref)
@@ -518,13 +551,11 @@ impl ClusterState {
         self.claims.values().map(AsRef::as_ref)
     }
 
-    #[must_use]
     pub fn pool(&self, name: &str) -> Option<&NodePool> {
         self.asks(Input::NodePools);
         self.pools.get(name)
     }
 
-    #[must_use]
     pub fn class(&self, kind: &str, name: &str) -> Option<&ClassFacts> {
         self.asks(Input::NodeClasses);
         self.classes.get(kind)?.get(name)
@@ -545,14 +576,12 @@ impl ClusterState {
         self.nodes.values().map(AsRef::as_ref)
     }
 
-    #[must_use]
     pub fn aws_auth(&self) -> Option<&AwsAuthFacts> {
         self.asks(Input::AwsAuth);
         self.aws_auth.as_ref()
     }
 
     /// The Karpenter of this cluster; the newest where several are installed.
-    #[must_use]
     pub fn karpenter(&self) -> Option<&Karpenter> {
         self.asks(Input::Deployments);
         self.karpenter.values().max_by_key(|k| k.version)
@@ -569,14 +598,12 @@ impl ClusterState {
     }
 
     /// Whether there is an ENIConfig of this name.
-    #[must_use]
     pub fn has_eni_config(&self, name: &str) -> bool {
         self.asks(Input::EniConfigs);
         self.eni_configs.contains_key(name)
     }
 
     /// What the API server said on whether they may create Nodes.
-    #[must_use]
     pub fn access(&self, identity: &Identity) -> Option<&ReviewStatus> {
         self.asks(Input::AccessReviews);
         self.access.get(identity)
@@ -588,7 +615,6 @@ impl ClusterState {
     }
 
     /// What AWS was asked and answered.
-    #[must_use]
     pub fn aws(&self) -> &Aws {
         self.asks(Input::AwsObservations);
         &self.aws
@@ -618,7 +644,6 @@ impl ClusterState {
     }
 
     /// The Nodes of a claim: by providerID, else the one that it names.
-    #[must_use]
     pub fn nodes_of(&self, claim: &NodeClaim) -> Vec<&Node> {
         let id = &claim.status.provider_id;
         let by_id: Vec<_> = if id.is_empty() { Vec::new() } else { self.nodes_with_provider_id(id).collect() };
@@ -626,7 +651,6 @@ impl ClusterState {
     }
 
     /// The UID of the object of that name.
-    #[must_use]
     pub fn uid_of(&self, subject: &Subject) -> Option<&str> {
         Some(match subject {
             Subject::Claim(name) => &self.claim(name)?.metadata.uid,
@@ -637,16 +661,17 @@ impl ClusterState {
     }
 
     /// The NodeClaim whose machine this Node is.
-    #[must_use]
     pub fn claim_of_node(&self, node: &Node) -> Option<&NodeClaim> {
         self.asks(Input::NodeClaims);
-        let by_id = || self.claims_by_provider_id.under(&node.spec.provider_id).next().and_then(|name| self.claim(name));
-        let by_owner = || node.metadata.owner_references.iter().filter(|o| o.kind == "NodeClaim").find_map(|o| self.claim(&o.name));
+        let by_id =
+            || self.claims_by_provider_id.under(&node.spec.provider_id).next().and_then(|name| self.claim(name));
+        let by_owner = || {
+            node.metadata.owner_references.iter().filter(|o| o.kind == "NodeClaim").find_map(|o| self.claim(&o.name))
+        };
         by_id().or_else(by_owner)
     }
 
     /// The machines of a node class, counted.
-    #[must_use]
     pub fn class_members(&self, kind: &str, name: &str) -> Option<&ClassMembers> {
         self.asks(Input::NodeClaims);
         self.class_members.get(kind)?.get(name)
@@ -683,7 +708,9 @@ impl ClusterState {
     pub fn events_without_node(&self) -> impl Iterator<Item = (&str, &Event)> {
         self.asks(Input::Events);
         self.asks(Input::Nodes);
-        self.reported_without_node().iter().flat_map(|name| self.events("Node", name).map(move |event| (name.as_str(), event)))
+        self.reported_without_node()
+            .iter()
+            .flat_map(|name| self.events("Node", name).map(move |event| (name.as_str(), event)))
     }
 
     /// Names under which kubelets report, though no such Node exists, with their events.
@@ -701,7 +728,6 @@ impl ClusterState {
     }
 
     /// The NodePool of a claim that may be gone: the claim's own label, else its name without the random suffix.
-    #[must_use]
     pub fn pool_of_claim_name(&self, claim: &str) -> Option<&str> {
         self.asks(Input::NodeClaims);
         self.asks(Input::NodePools);
@@ -717,21 +743,19 @@ impl ClusterState {
         self.pods.get(node).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// When the present reason of a claim's condition was seen to replace another; `None` where it was not seen to change.
-    #[must_use]
+    /// When the present reason of a claim's condition was seen to replace another; `None` where it was not seen to
+    /// change.
     pub fn reason_changed_at(&self, claim: &str, condition: &str, reason: &str) -> Option<DateTime<Utc>> {
         let (seen, at) = self.reason_changes.get(claim)?.get(condition)?;
         (seen == reason).then_some(*at)
     }
 
     /// When a kubelet last reported.
-    #[must_use]
     pub fn newest_heartbeat(&self) -> Option<DateTime<Utc>> {
         self.nodes.values().flat_map(|n| n.status.conditions.iter().filter_map(|c| *c.last_heartbeat_time)).max()
     }
 
     /// The newest time that any object carries.
-    #[must_use]
     pub fn newest_time(&self) -> Option<DateTime<Utc>> {
         let claims = self.claims.values().flat_map(|c| {
             [c.metadata.creation_timestamp, c.metadata.deletion_timestamp]
@@ -746,7 +770,8 @@ impl ClusterState {
         let events = self.events.all().filter_map(Event::last_seen);
         let csrs = self.csrs.values().filter_map(|c| c.metadata.creation_timestamp);
         let pods = self.pods.values().flat_map(BTreeMap::values).filter_map(|p| p.metadata.creation_timestamp);
-        let classes = self.classes().flat_map(|c| c.class.status.conditions.iter().filter_map(|c| c.last_transition_time));
+        let classes =
+            self.classes().flat_map(|c| c.class.status.conditions.iter().filter_map(|c| c.last_transition_time));
         let pools = self.pools.values().flat_map(|p| p.status.conditions.iter().filter_map(|c| c.last_transition_time));
         claims.chain(nodes).chain(events).chain(csrs).chain(pods).chain(classes).chain(pools).max()
     }

@@ -7,8 +7,8 @@ pub mod survey;
 
 use crate::api::judged::JudgedBy;
 use crate::api::{
-    Alternative, CAUSE_LABEL, Condition, Confidence, Evidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome, RuledOut, Stage, Unknown,
-    Witness,
+    Alternative, CAUSE_LABEL, Condition, Confidence, Evidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome,
+    RuledOut, Stage, Unknown, Witness,
 };
 use crate::case::deletion_reason;
 use crate::case::finding::{Finding, Opinion};
@@ -33,19 +33,16 @@ pub enum Judgement {
 }
 
 /// Every diagnosis of this cluster at this time, in the order of [`Case::all`].
-#[must_use]
 pub fn diagnose(cluster: &ClusterState, now: DateTime<Utc>, thresholds: &Thresholds) -> Vec<NodeDiagnosis> {
     Survey::of(cluster, now, JudgedBy::Given, thresholds).diagnoses
 }
 
 /// Judges one subject.
-#[must_use]
 pub fn judge(cluster: &ClusterState, subject: &Subject, now: DateTime<Utc>, thresholds: &Thresholds) -> Judgement {
     Case::of(cluster, subject, now, thresholds).map_or(Judgement::Healthy, |case| judge_case(&case, thresholds))
 }
 
 /// The same of a case.
-#[must_use]
 pub fn judge_case(case: &Case, thresholds: &Thresholds) -> Judgement {
     let now = case.now;
     let waited = now - case.wait.since;
@@ -68,7 +65,6 @@ pub fn judge_case(case: &Case, thresholds: &Thresholds) -> Judgement {
 }
 
 /// What all rules that know the stage find, the strongest first.
-#[must_use]
 pub fn findings(case: &Case) -> Vec<(&'static Rule, Finding)> {
     evaluate(case).findings
 }
@@ -97,9 +93,11 @@ fn evaluate(case: &Case) -> Evaluated {
     evaluated
 }
 
-/// The inputs that a rule for this stage would have read. Only an open verdict names them, so they are not looked for rule by rule.
+/// The inputs that a rule for this stage would have read. Only an open verdict names them, so they are not looked for
+/// rule by rule.
 fn missing(case: &Case) -> impl Iterator<Item = Unknown> {
-    // Nobody misses an add-on that is not there, and what is asked about one machine only, its rule asks for in its own words.
+    // Nobody misses an add-on that is not there, and what is asked about one machine only, its rule asks for in its own
+    // words.
     let is_usual = |input: &&Input| !input.may_be_absent() && **input != Input::AccessReviews;
     let wanted = rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| &of_stage.reads).filter(is_usual);
     wanted.filter_map(|input| Some((input, case.cluster.missing(*input)?))).map(|(input, why)| Unknown {
@@ -113,7 +111,9 @@ fn missing(case: &Case) -> impl Iterator<Item = Unknown> {
 ///
 /// Machines that were in service fail one by one; there one says nothing about the next.
 fn follows_a_stuck_sibling(case: &Case, thresholds: &Thresholds) -> bool {
-    let Some(overdue) = case.now.checked_sub_signed(stage::least_patience(case.stage(), thresholds)) else { return false };
+    let Some(overdue) = case.now.checked_sub_signed(stage::least_patience(case.stage(), thresholds)) else {
+        return false;
+    };
     case.stage() != Stage::Ready
         && case.unfinished_siblings(case.wait.since.min(overdue)).any(|sibling| {
             let wait = stage::claim_wait(sibling, &case.cluster.nodes_of(sibling), |_| None, thresholds);
@@ -223,10 +223,15 @@ pub fn close(diagnosis: &mut NodeDiagnosis, outcome: Outcome, at: DateTime<Utc>,
             Outcome::Terminated if status.stage == Stage::Launch => {
                 ("LaunchTimeout", format!("Karpenter's launch timeout deleted {name} after {waited}"))
             }
-            Outcome::Terminated => ("RegistrationTimeout", format!("Karpenter's registration timeout deleted {name} after {waited}")),
+            Outcome::Terminated => {
+                ("RegistrationTimeout", format!("Karpenter's registration timeout deleted {name} after {waited}"))
+            }
             Outcome::Deleted => (
                 "Deleted",
-                why.map_or_else(|| format!("{name} was deleted after {waited}"), |why| format!("{name} was deleted after {waited}: {why}")),
+                why.map_or_else(
+                    || format!("{name} was deleted after {waited}"),
+                    |why| format!("{name} was deleted after {waited}: {why}"),
+                ),
             ),
         };
         status.outcome = Some(outcome);

@@ -1,5 +1,5 @@
-//! What the kubelet of a machine is really given: the image's defaults, the user's text and Karpenter's part, merged as each layer
-//! merges them, every value with where it comes from and what becomes of it.
+//! What the kubelet of a machine is really given: the image's defaults, the user's text and Karpenter's part, merged as
+//! each layer merges them, every value with where it comes from and what becomes of it.
 
 mod image;
 mod karpenter;
@@ -129,7 +129,8 @@ pub fn resolve(machine: &Machine) -> Effective {
     let mut values = image::values(machine);
     values.extend(user::values(&data));
     values.extend(karpenter::values(machine, &data));
-    // Fields before flags, and within them image, user, Karpenter: the order in which each overrides what stands before it.
+    // Fields before flags, and within them image, user, Karpenter: the order in which each overrides what stands before
+    // it.
     values.sort_by_key(|value| value.kind == Kind::Flag);
     settle(&mut values);
     defects.extend(dropped_taints(&values));
@@ -144,19 +145,24 @@ pub fn resolve(machine: &Machine) -> Effective {
 
 /// Where the text gives the kubelet another certificate authority than the cluster's `own`.
 fn other_authority(values: &[Value], own: &str) -> Option<Defect> {
-    let literal =
-        |v: &&Value| v.name == "certificateAuthority" && v.exact && v.outcome == MergeOutcome::Effective && !v.value.contains(['$', '`']);
+    let literal = |v: &&Value| {
+        v.name == "certificateAuthority"
+            && v.exact
+            && v.outcome == MergeOutcome::Effective
+            && !v.value.contains(['$', '`'])
+    };
     let bare = |text: &str| text.split_whitespace().collect::<String>();
     let given = values.iter().filter(literal).find(|v| !v.value.is_empty() && bare(&v.value) != bare(own))?;
     let Origin::UserData(span) = given.origin else { return None };
-    let message =
-        "this is not the certificate authority of the cluster that Karpenter works for: the kubelet trusts no answer of its API server";
+    let message = "this is not the certificate authority of the cluster that Karpenter works for: the kubelet trusts no answer of its API server";
     Some(Defect { kind: DefectKind::OtherCluster, span, message: message.to_owned() })
 }
 
 /// Where the text's own list of taints replaces the one that Karpenter and the NodePool want.
 fn dropped_taints(values: &[Value]) -> Option<Defect> {
-    let dropped = values.iter().filter(|v| matches!(v.name.as_str(), "registerWithTaints" | "register-with-taints" | "node-taints"));
+    let dropped = values
+        .iter()
+        .filter(|v| matches!(v.name.as_str(), "registerWithTaints" | "register-with-taints" | "node-taints"));
     let by_user = dropped.filter(|v| !matches!(v.origin, Origin::UserData(_))).filter_map(|v| match &v.outcome {
         MergeOutcome::Overridden { by: Origin::UserData(span), .. } => Some((v.value.as_str(), *span)),
         _ => None,
@@ -201,7 +207,9 @@ const ALIASES: &[(&str, &str)] = &[
 /// What a value competes for: one name for a flag and its field; each label by itself.
 fn key(value: &Value) -> String {
     let name = match value.kind {
-        Kind::Flag => ALIASES.iter().find(|(flag, _)| *flag == value.name).map_or(value.name.as_str(), |(_, field)| field),
+        Kind::Flag => {
+            ALIASES.iter().find(|(flag, _)| *flag == value.name).map_or(value.name.as_str(), |(_, field)| field)
+        }
         _ => value.name.as_str(),
     };
     // ClusterIdentity facts and Bottlerocket's settings share no names with the kubelet's.
@@ -221,8 +229,10 @@ fn settle(values: &mut [Value]) {
         let key = key(value);
         // A flag for a map replaces the whole map of the file, but for feature gates.
         // kubernetes v1.36.3 cmd/kubelet/app/server.go kubeletConfigFlagPrecedence
-        let map = key.split_once('.').map(|(map, _)| map).filter(|map| value.kind == Kind::Config && *map != "featuregates");
-        let winner = later.get(&key).or_else(|| map.and_then(|map| later.get(map)).filter(|(.., kind)| *kind == Kind::Flag));
+        let map =
+            key.split_once('.').map(|(map, _)| map).filter(|map| value.kind == Kind::Config && *map != "featuregates");
+        let winner =
+            later.get(&key).or_else(|| map.and_then(|map| later.get(map)).filter(|(.., kind)| *kind == Kind::Flag));
         if let Some((occurrence, origin, kind)) = winner {
             let adds = value.kind == Kind::Flag && is_map_flag(&value.name);
             if *occurrence != value.occurrence && !adds {
@@ -253,11 +263,17 @@ fn is_map_flag(name: &str) -> bool {
 
 fn because(value: &Value, winner: Kind, by: &Origin) -> &'static str {
     match (value.name.as_str(), value.kind, winner) {
-        ("registerWithTaints", _, Kind::Flag) => "a flag beats the configuration file and replaces its whole list of taints",
-        ("register-with-taints" | "node-taints" | "registerWithTaints", ..) => "the last list of taints replaces the others",
+        ("registerWithTaints", _, Kind::Flag) => {
+            "a flag beats the configuration file and replaces its whole list of taints"
+        }
+        ("register-with-taints" | "node-taints" | "registerWithTaints", ..) => {
+            "the last list of taints replaces the others"
+        }
         ("node-labels", ..) => "the last label of a key wins",
         (_, Kind::Config, Kind::Flag) => "a flag beats the configuration file",
-        (_, Kind::Config | Kind::Setting | Kind::Cluster, _) if matches!(by, Origin::Karpenter | Origin::NodeClass(_)) => {
+        (_, Kind::Config | Kind::Setting | Kind::Cluster, _)
+            if matches!(by, Origin::Karpenter | Origin::NodeClass(_)) =>
+        {
             "Karpenter's part is merged last"
         }
         (_, Kind::Config, _) => "the later document wins",

@@ -1,8 +1,8 @@
 //! `nodewhy lint`: what would keep machines from becoming usable, told from files before anything is launched.
 //!
-//! No rule is written twice. The rules that `diagnose` asks about a machine are asked here about machines that do not exist yet, one for
-//! each node class, NodePool and image ([`machine`]), and what they blame on an object of the files is a finding. What the readers of
-//! user data and of aws-auth find wrong in a text is one as well.
+//! No rule is written twice. The rules that `diagnose` asks about a machine are asked here about machines that do not
+//! exist yet, one for each node class, NodePool and image ([`machine`]), and what they blame on an object of the files
+//! is a finding. What the readers of user data and of aws-auth find wrong in a text is one as well.
 
 mod ignore;
 mod machine;
@@ -83,7 +83,9 @@ pub struct Files {
 impl Files {
     /// The node classes, for who asks AWS about their images.
     pub fn classes_mut(&mut self) -> impl Iterator<Item = &mut NodeClass> {
-        self.objects.iter_mut().filter_map(|(object, _)| if let Object::NodeClass(class) = object { Some(class) } else { None })
+        self.objects
+            .iter_mut()
+            .filter_map(|(object, _)| if let Object::NodeClass(class) = object { Some(class) } else { None })
     }
 
     /// The minor version of Kubernetes 1 that the cluster has, or will have.
@@ -133,7 +135,9 @@ fn is_user_data(file: &str, begins: &str) -> bool {
 }
 
 fn named(file: &str, extensions: &[&str]) -> bool {
-    Path::new(file).extension().is_some_and(|own| extensions.iter().any(|extension| own.eq_ignore_ascii_case(extension)))
+    Path::new(file)
+        .extension()
+        .is_some_and(|own| extensions.iter().any(|extension| own.eq_ignore_ascii_case(extension)))
 }
 
 /// The family whose user data begins like this; `None` where the text may well be something else.
@@ -148,7 +152,11 @@ fn guess(text: &str) -> Option<Family> {
         Some(Family::Windows)
     } else if begins.starts_with("[settings") {
         Some(Family::Bottlerocket)
-    } else if begins.lines().find(|line| line.starts_with("apiVersion:")).is_some_and(|line| line.contains(" node.eks.aws/")) {
+    } else if begins
+        .lines()
+        .find(|line| line.starts_with("apiVersion:"))
+        .is_some_and(|line| line.contains(" node.eks.aws/"))
+    {
         Some(Family::Al2023)
     } else {
         None
@@ -172,7 +180,6 @@ fn key(object: &Object) -> Option<Key> {
 const USER_DATA: &str = "UserData";
 
 /// Lints what was read. `family` is that of files that are themselves user data.
-#[must_use]
 pub fn lint(files: Files, family: Option<Family>) -> Report {
     let mut report = Report { looked_at: files.user_data.len(), templates: files.templates, ..Report::default() };
     let mut ignores = ignore::Ignores::default();
@@ -192,7 +199,9 @@ pub fn lint(files: Files, family: Option<Family>) -> Report {
     }
     ignores.apply(&mut report.findings);
     report.findings.sort_by(|a, b| (&a.file, a.line, a.column, &a.cause).cmp(&(&b.file, b.line, b.column, &b.cause)));
-    report.findings.dedup_by(|a, b| (&a.file, a.line, a.column, &a.cause, &a.blame) == (&b.file, b.line, b.column, &b.cause, &b.blame));
+    report.findings.dedup_by(|a, b| {
+        (&a.file, a.line, a.column, &a.cause, &a.blame) == (&b.file, b.line, b.column, &b.cause, &b.blame)
+    });
     report
 }
 
@@ -203,9 +212,9 @@ fn user_data_file(file: &str, text: &str, family: Option<Family>, report: &mut R
             extensions.into_iter().find(|(extension, _)| named(file, &[extension])).map(|(_, family)| family)
         };
         let family = guess(text).or_else(by_name).unwrap_or(Family::Al2023);
-        report
-            .notes
-            .push(format!("{file}: read as user data of {family}, judged by how it begins or is named; --ami-family says otherwise"));
+        report.notes.push(format!(
+            "{file}: read as user data of {family}, judged by how it begins or is named; --ami-family says otherwise"
+        ));
         family
     });
     let blame = Blame::object("", USER_DATA, file);
@@ -218,7 +227,8 @@ fn user_data_file(file: &str, text: &str, family: Option<Family>, report: &mut R
 
 /// Objects that belong together.
 ///
-/// All of them, but where an object of one name is there twice: then those of one folder, or of one file, are a cluster's.
+/// All of them, but where an object of one name is there twice: then those of one folder, or of one file, are a
+/// cluster's.
 fn clusters(objects: Vec<(Object, Piece)>) -> Vec<Cluster> {
     let folder = |file: &str| Path::new(file).parent().map(Path::to_path_buf).unwrap_or_default();
     let ways: [&dyn Fn(&str) -> PathBuf; 2] = [&|_| PathBuf::new(), &folder];
@@ -251,12 +261,14 @@ impl Cluster {
         report.looked_at += self.pieces.len();
         let now = self.state.newest_time().unwrap_or(DateTime::UNIX_EPOCH);
         let mut mistakes = self.by_status(now);
-        let classes: Vec<String> = self.state.classes().filter(|c| c.class.is_ec2()).map(|c| c.class.name().to_owned()).collect();
+        let classes: Vec<String> =
+            self.state.classes().filter(|c| c.class.is_ec2()).map(|c| c.class.name().to_owned()).collect();
         for class in classes {
             mistakes.extend(self.of_class(&class, now, &mut report.notes));
         }
         mistakes.extend(self.state.pools().flat_map(|pool| self.of_pool(pool)));
-        let own: Vec<Mistake> = self.of_aws_auth().into_iter().filter(|own| !mistakes.iter().any(|rule| rule.explains(own))).collect();
+        let own: Vec<Mistake> =
+            self.of_aws_auth().into_iter().filter(|own| !mistakes.iter().any(|rule| rule.explains(own))).collect();
         mistakes.extend(own);
         for mistake in mistakes {
             let Blame { kind, name, field, .. } = &mistake.blame;
@@ -279,16 +291,21 @@ impl Cluster {
         let Some(class) = self.state.class("EC2NodeClass", name) else { return Vec::new() };
         let spec = &class.class.spec;
         if class.user_data.is_none() && spec.user_data.is_some() {
-            notes.push(format!("EC2NodeClass {name}: its userData is not read, for neither amiFamily nor an alias tells the family"));
+            notes.push(format!(
+                "EC2NodeClass {name}: its userData is not read, for neither amiFamily nor an alias tells the family"
+            ));
         }
-        let pools: Vec<Option<&NodePool>> = self.state.pools().filter(|pool| is_of(pool, &class.class)).map(Some).collect();
+        let pools: Vec<Option<&NodePool>> =
+            self.state.pools().filter(|pool| is_of(pool, &class.class)).map(Some).collect();
         let pools = if pools.is_empty() { vec![None] } else { pools };
         let images: Vec<&str> = machine::images(class).into_iter().map(|image| image.id.as_str()).collect();
         let images = if images.is_empty() { vec![""] } else { images };
         let mut machines = Vec::new();
         for pool in pools {
             machines.extend(images.iter().map(|image| (machine::joining(class, pool, image, now), None)));
-            machines.extend(machine::untainted(class, pool, self.state.karpenter(), now).map(|(claim, node)| (claim, Some(node))));
+            machines.extend(
+                machine::untainted(class, pool, self.state.karpenter(), now).map(|(claim, node)| (claim, Some(node))),
+            );
         }
         let mut mistakes = self.of_images(class);
         let mut joined = false;
@@ -328,15 +345,18 @@ impl Cluster {
         let mistake = |ami: &Ami| {
             let told = || self.state.aws().image(&ami.id);
             let (rule, message) = rules::preflight(told(), &class.class, ami)?;
-            // One that is pending may be available in a minute, and one that EC2 does not know may be another account's.
-            let gone = told().known().is_some_and(|(image, _)| !matches!(image.state.as_str(), "pending" | "transient"));
+            // One that is pending may be available in a minute, and one that EC2 does not know may be another
+            // account's.
+            let gone =
+                told().known().is_some_and(|(image, _)| !matches!(image.state.as_str(), "pending" | "transient"));
             Some(Mistake {
                 level: if gone { Level::Error } else { Level::Warning },
                 cause: rule.cause.to_owned(),
                 message,
                 fix: None,
                 documented: true,
-                blame: Blame::object(&class.class.api_version, &class.class.kind, class.class.name()).field("spec.amiSelectorTerms"),
+                blame: Blame::object(&class.class.api_version, &class.class.kind, class.class.name())
+                    .field("spec.amiSelectorTerms"),
                 grave: false,
             })
         };
@@ -369,7 +389,8 @@ impl Cluster {
                 mistake(level, flaw.cause, flaw.message, flaw.fix, flaw.field)
             })
             .collect();
-        let mut names: Vec<&str> = self.state.classes().map(|facts| &facts.class).filter(|c| c.is_ec2()).map(NodeClass::name).collect();
+        let mut names: Vec<&str> =
+            self.state.classes().map(|facts| &facts.class).filter(|c| c.is_ec2()).map(NodeClass::name).collect();
         let name = reference.name.as_str();
         // Without any class here they are somewhere else.
         if !names.is_empty() && !names.contains(&name) && !userdata::has_expansion(name) {
@@ -439,7 +460,9 @@ impl Mistake {
             start..=start.saturating_add(blame.length.unwrap_or_default())
         };
         let (rule, own) = (&self.blame, &own.blame);
-        place(rule) == place(own) && columns(own).contains(columns(rule).start()) && columns(own).contains(columns(rule).end())
+        place(rule) == place(own)
+            && columns(own).contains(columns(rule).start())
+            && columns(own).contains(columns(rule).end())
     }
 
     fn at(self, file: &str, place: Place) -> LintFinding {
@@ -465,7 +488,9 @@ fn by_rules(case: &Case) -> Vec<Mistake> {
         let blame = finding.blame?;
         // Beside a flawed entry of aws-auth there may be an access entry.
         let (confidence, unless) = match blame.kind.as_str() {
-            "ConfigMap" => (finding.confidence.min(Confidence::Likely), " An access entry for the role would make up for it."),
+            "ConfigMap" => {
+                (finding.confidence.min(Confidence::Likely), " An access entry for the role would make up for it.")
+            }
             _ => (finding.confidence, ""),
         };
         let level = match confidence {
@@ -509,7 +534,11 @@ fn of_user_data(data: &UserData, text: &str, blame: &Blame, notes: &mut Vec<Stri
             Consequence::Lost => (Level::Warning, false),
             Consequence::Unknown => {
                 let line = source_text::position(text, defect.span.start).line;
-                notes.push(format!("{}, line {line} of its user data is not judged: {}", blame.object, source_text::mask(&defect.message)));
+                notes.push(format!(
+                    "{}, line {line} of its user data is not judged: {}",
+                    blame.object,
+                    source_text::mask(&defect.message)
+                ));
                 continue;
             }
         };

@@ -1,10 +1,12 @@
 //! Narrow views of other people's kinds: only what a rule reads, everything optional.
 //!
-//! A view never insists on a field: objects come from clusters of many versions, from dumps cut by hand, from half-written tests.
-//! What is missing is empty; what has the wrong type makes that one object unreadable, and the reader says which and why.
+//! A view never insists on a field: objects come from clusters of many versions, from dumps cut by hand, from
+//! half-written tests. What is missing is empty; what has the wrong type makes that one object unreadable, and the
+//! reader says which and why.
 //!
-//! Nothing else says which fields nodewhy reads. Each view is written as it is read, so what `nodewhy collect` prints of an object is its
-//! view, and reading that gives an equal one; free text is masked where it is written (`disclosed.rs`).
+//! Nothing else says which fields nodewhy reads. Each view is written as it is read, so what `nodewhy collect` prints
+//! of an object is its view, and reading that gives an equal one; free text is masked where it is written
+//! (`disclosed.rs`).
 
 mod affinity;
 mod auth;
@@ -28,10 +30,12 @@ mod workload;
 
 pub use affinity::{Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm};
 pub use auth::{
-    AwsAuthConfigMap, AwsAuthData, CertificateSigningRequest, CsrStatus, ROLE_ARN, ReviewStatus, ServiceAccount, SubjectAccessReview,
+    AwsAuthConfigMap, AwsAuthData, CertificateSigningRequest, CsrStatus, ROLE_ARN, ReviewStatus, ServiceAccount,
+    SubjectAccessReview,
 };
 pub use aws::{
-    AccessEntry, Answer, AwsObservation, AwsRefusal, Checks, Console, ConsoleLine, EksCluster, Image, Instance, InstanceProfile,
+    AccessEntry, Answer, AwsObservation, AwsRefusal, Checks, Console, ConsoleLine, EksCluster, Image, Instance,
+    InstanceProfile,
 };
 pub use eni_config::EniConfig;
 pub use event::Event;
@@ -39,14 +43,15 @@ pub use meta::{Condition, ManagedField, Meta, OwnerReference, Taint, Written, co
 pub use node::{Address, Node, NodeInfo, NodeSpec, NodeStatus};
 pub use node_claim::{NodeClaim, NodeClaimSpec, NodeClaimStatus, NodeClassRef, Requirement, Resources};
 pub use node_class::{
-    Ami, AmiTerm, BlockDevice, Ebs, MetadataOptions, NodeClass, NodeClassSpec, NodeClassStatus, SecurityGroup, SelectorTerm, Subnet,
+    Ami, AmiTerm, BlockDevice, Ebs, MetadataOptions, NodeClass, NodeClassSpec, NodeClassStatus, SecurityGroup,
+    SelectorTerm, Subnet,
 };
 pub use node_pool::{NodePool, NodePoolSpec, NodePoolStatus, Template, TemplateSpec};
 pub use pairs::Pairs;
 pub use volatile::Volatile;
 pub use workload::{
-    Container, ContainerState, ContainerStatus, DaemonSet, DaemonSetStatus, Deployment, EnvVar, Pod, PodSpec, PodStatus, PodTemplate,
-    Terminated, Toleration, Waiting, Workload,
+    Container, ContainerState, ContainerStatus, DaemonSet, DaemonSetStatus, Deployment, EnvVar, Pod, PodSpec,
+    PodStatus, PodTemplate, Terminated, Toleration, Waiting, Workload,
 };
 
 use disclosed::{masked, masked_by_line, masked_values};

@@ -1,8 +1,9 @@
 //! Removes a cloud-provider taint, where somebody asked for that. Here it is decided, without IO and without a clock;
 //! `publish` carries it out.
 //!
-//! What was done and what was refused stands in the condition `Remediated` of the NodeDiagnosis and nowhere else, so a restart
-//! forgets nothing: not how long a verdict has stood, not what of the budget is spent, not which taint came back.
+//! What was done and what was refused stands in the condition `Remediated` of the NodeDiagnosis and nowhere else, so a
+//! restart forgets nothing: not how long a verdict has stood, not what of the budget is spent, not which taint came
+//! back.
 
 pub mod breaker;
 pub mod guard;
@@ -26,8 +27,8 @@ use std::collections::BTreeMap;
 
 /// The type of the condition.
 pub const CONDITION: &str = "Remediated";
-/// Its reason where a removal was decided and its outcome is not told yet. It is written before the patch is sent: a replica that dies in
-/// between leaves behind what the next one must know.
+/// Its reason where a removal was decided and its outcome is not told yet. It is written before the patch is sent: a
+/// replica that dies in between leaves behind what the next one must know.
 pub const REMOVING: &str = "Removing";
 /// Its reason where the taint was removed, the only one with the status True.
 pub const REMOVED: &str = "Removed";
@@ -55,7 +56,8 @@ pub enum Mode {
 pub struct Limits {
     /// Whether to remove the taint from Nodes that the cloud controller has initialized.
     pub stale: Mode,
-    /// Whether to remove it from Nodes that the cloud controller has never initialized, where Karpenter has registered them.
+    /// Whether to remove it from Nodes that the cloud controller has never initialized, where Karpenter has registered
+    /// them.
     pub uninitialized: Mode,
     /// How long a verdict stands before it is acted on, in seconds.
     pub wait: u32,
@@ -73,7 +75,16 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { stale: Mode::Off, uninitialized: Mode::Off, wait: 600, wait_uninitialized: 1800, window: 3600, budget: 5, share: 5, many: 5 }
+        Self {
+            stale: Mode::Off,
+            uninitialized: Mode::Off,
+            wait: 600,
+            wait_uninitialized: 1800,
+            window: 3600,
+            budget: 5,
+            share: 5,
+            many: 5,
+        }
     }
 }
 
@@ -156,7 +167,6 @@ pub enum RemovalOutcome {
 
 impl RemovalOutcome {
     /// Its value in metrics.
-    #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
             Self::Announced => "announced",
@@ -171,7 +181,6 @@ impl RemovalOutcome {
     }
 
     /// The status of the condition.
-    #[must_use]
     pub const fn status(self) -> &'static str {
         match self {
             Self::Removed => "True",
@@ -222,13 +231,12 @@ pub struct Remediation {
 }
 
 impl Remediation {
-    #[must_use]
     pub const fn new(limits: Limits) -> Self {
         Self { limits, tries: BTreeMap::new() }
     }
 
-    /// Looks at every diagnosis, and says what to do. Only a replica that leads asks: the others have nothing to say either. `is_written`
-    /// tells whether the cluster has the diagnosis of that name as it is here.
+    /// Looks at every diagnosis, and says what to do. Only a replica that leads asks: the others have nothing to say
+    /// either. `is_written` tells whether the cluster has the diagnosis of that name as it is here.
     pub fn look<'d>(
         &mut self,
         cluster: &ClusterState,
@@ -261,12 +269,19 @@ impl Remediation {
             }
             let tally = tally.get_or_insert_with(|| {
                 let under_way = self.tries.iter().filter(|(_, tried)| matches!(tried.state, TryState::UnderWay));
-                RemovalTally::of(cluster, diagnoses.clone(), under_way.map(|(name, _)| name.as_str()), now, &self.limits)
+                RemovalTally::of(
+                    cluster,
+                    diagnoses.clone(),
+                    under_way.map(|(name, _)| name.as_str()),
+                    now,
+                    &self.limits,
+                )
             });
             let claim = cluster.claim_of_node(node);
             let pool = node.metadata.label("karpenter.sh/nodepool").and_then(|pool| cluster.pool(pool));
             let dry_run = mode == Mode::DryRun;
-            let admitted = guard::admit(&Scene { now, limits: &self.limits, opt_in, diagnosis, node, claim, pool, tally });
+            let admitted =
+                guard::admit(&Scene { now, limits: &self.limits, opt_in, diagnosis, node, claim, pool, tally });
             match admitted {
                 Err(refusal) => steps.push(Step::Say(refused(name, node, &refusal))),
                 // Said once is enough.
@@ -287,10 +302,13 @@ impl Remediation {
         steps
     }
 
-    /// How many Nodes keep the taint although its removal is asked for, by the reason that was said last. One that came back counts for as
-    /// long as it stops everything, whether Karpenter calls the Node usable or not.
-    #[must_use]
-    pub fn kept<'d>(&self, diagnoses: impl Iterator<Item = &'d NodeDiagnosis>, now: DateTime<Utc>) -> BTreeMap<String, i64> {
+    /// How many Nodes keep the taint although its removal is asked for, by the reason that was said last. One that came
+    /// back counts for as long as it stops everything, whether Karpenter calls the Node usable or not.
+    pub fn kept<'d>(
+        &self,
+        diagnoses: impl Iterator<Item = &'d NodeDiagnosis>,
+        now: DateTime<Utc>,
+    ) -> BTreeMap<String, i64> {
         let mut kept = BTreeMap::new();
         if self.limits.is_off() {
             return kept;
@@ -316,18 +334,24 @@ impl Remediation {
                 DRY_RUN,
                 format!("Would remove {change}. The API server accepts it. Nothing was changed."),
             ),
-            PatchAnswer::Done(version) => (TryState::Removed(version), RemovalOutcome::Removed, REMOVED, format!("Removed {change}.")),
+            PatchAnswer::Done(version) => {
+                (TryState::Removed(version), RemovalOutcome::Removed, REMOVED, format!("Removed {change}."))
+            }
             PatchAnswer::Conflict => (
                 TryState::Stale(removal.version.clone()),
                 RemovalOutcome::Conflict,
                 "Conflict",
-                format!("Node {node} changed while {taint} was about to be removed. Nothing was done; it is judged again."),
+                format!(
+                    "Node {node} changed while {taint} was about to be removed. Nothing was done; it is judged again."
+                ),
             ),
             PatchAnswer::NotPermitted(why) => (
                 TryState::Again(now + AGAIN_AFTER),
                 RemovalOutcome::Rejected,
                 "NotPermitted",
-                format!("Would remove {change}. nodewhy may not change Nodes: {why}. manifests/components/remediation permits it."),
+                format!(
+                    "Would remove {change}. nodewhy may not change Nodes: {why}. manifests/components/remediation permits it."
+                ),
             ),
             PatchAnswer::Rejected(why) => (
                 TryState::Again(now + AGAIN_AFTER),
@@ -370,7 +394,8 @@ impl Remediation {
             return None;
         }
         let writers = node.metadata.managed_fields.0.iter().filter(|f| f.owns_taints && f.manager != FIELD_MANAGER);
-        let by = writers.max_by_key(|f| f.time).map_or("somebody whom managedFields does not name", |f| f.manager.as_str());
+        let by =
+            writers.max_by_key(|f| f.time).map_or("somebody whom managedFields does not name", |f| f.manager.as_str());
         Some(Step::Say(Remark {
             diagnosis: name.to_owned(),
             result: RemovalOutcome::PutBack,
@@ -388,7 +413,11 @@ fn refused(name: &str, node: &Node, refusal: &Refusal) -> Remark {
         diagnosis: name.to_owned(),
         result: RemovalOutcome::Refused,
         reason: refusal.reason,
-        message: format!("{UNINITIALIZED_TAINT} stays on Node {}: {}.", node.name(), refusal.because.trim_end_matches('.')),
+        message: format!(
+            "{UNINITIALIZED_TAINT} stays on Node {}: {}.",
+            node.name(),
+            refusal.because.trim_end_matches('.')
+        ),
     }
 }
 
@@ -425,13 +454,11 @@ fn is_open(diagnosis: &NodeDiagnosis) -> bool {
 }
 
 /// What was said last about remediation in a diagnosis.
-#[must_use]
 pub fn remediated(diagnosis: &NodeDiagnosis) -> Option<&Condition> {
     diagnosis.status.as_ref()?.conditions.iter().find(|c| c.type_ == CONDITION)
 }
 
 /// Whether the budget or the breaker may still count on what a diagnosis says.
-#[must_use]
 pub fn needs(diagnosis: &NodeDiagnosis, now: DateTime<Utc>) -> bool {
     let acted = |c: &&Condition| c.status != "False" || [REMOVING, PUT_BACK].contains(&&*c.reason);
     remediated(diagnosis).filter(acted).is_some_and(|c| now - c.last_transition_time < breaker::HOLD)

@@ -1,6 +1,7 @@
 //! The causes. One file each: plain data and one function.
 //!
-//! To add one, write `rules/CATEGORY/NAME.rs` and `docs/causes/Name.md`, and add a line to [`ALL`]. The page is also the rule's test.
+//! To add one, write `rules/CATEGORY/NAME.rs` and `docs/causes/Name.md`, and add a line to [`ALL`]. The page is also
+//! the rule's test.
 
 pub mod access;
 pub mod contrast;
@@ -35,8 +36,9 @@ pub struct Rule {
     pub stages: &'static [Stage],
     /// What it reads beside the machine itself, whoever reads it on its behalf: `tests/reads.rs` watches.
     pub reads: &'static [Input],
-    /// Whether the text of the objects shows it, so that `lint` tells it. The others take a machine that has failed: a role that aws-auth
-    /// does not name may have an access entry, and an image that no machine has joined with may be a good one.
+    /// Whether the text of the objects shows it, so that `lint` tells it. The others take a machine that has failed: a
+    /// role that aws-auth does not name may have an access entry, and an image that no machine has joined with may be a
+    /// good one.
     pub lint: bool,
     /// The versions it is about, in words.
     pub versions: &'static str,
@@ -129,7 +131,9 @@ static OF_STAGE: LazyLock<BTreeMap<Stage, OfStage>> = LazyLock::new(|| {
     let mut of_stage: BTreeMap<Stage, OfStage> = BTreeMap::new();
     for rule in ALL {
         for stage in rule.stages {
-            let of_stage = of_stage.entry(*stage).or_insert_with(|| OfStage { rules: Vec::new(), reads: MACHINE.into_iter().collect() });
+            let of_stage = of_stage
+                .entry(*stage)
+                .or_insert_with(|| OfStage { rules: Vec::new(), reads: MACHINE.into_iter().collect() });
             of_stage.rules.push(rule);
             of_stage.reads.extend(rule.reads);
         }
@@ -138,47 +142,42 @@ static OF_STAGE: LazyLock<BTreeMap<Stage, OfStage>> = LazyLock::new(|| {
 });
 
 /// The rules that know this stage; `None` where none does.
-#[must_use]
 pub fn of_stage(stage: Stage) -> Option<&'static OfStage> {
     OF_STAGE.get(&stage)
 }
 
 /// Of whom only the API server can say whether the machine's kubelet may create its Node.
-#[must_use]
 pub fn identity_in_doubt(case: &Case) -> Option<Identity> {
     shared::aws_auth_role::in_doubt(case)
 }
 
 /// The name of the role that a machine has, as far as it can be told.
-#[must_use]
 pub fn role_of_machines<'w>(case: &Case<'w>) -> Option<&'w str> {
     shared::node_role::name(case)
 }
 
 /// What is to be said of an image before anything is launched with it, and the rule whose page explains it.
-#[must_use]
 pub fn preflight(told: Told<'_, Image>, class: &NodeClass, ami: &Ami) -> Option<(&'static Rule, String)> {
     Some((&launch::image_not_available::RULE, shared::image_selection::preflight(told, class, ami)?))
 }
 
 /// Where the page of a cause is published.
-#[must_use]
 pub fn documentation(cause: &str) -> String {
     format!("https://github.com/nodewhy/nodewhy/blob/main/docs/causes/{cause}.md")
 }
 
 /// The rule of a cause; names are compared without regard to case.
-#[must_use]
 pub fn by_cause(cause: &str) -> Option<&'static Rule> {
     ALL.iter().copied().find(|rule| rule.cause.eq_ignore_ascii_case(cause))
 }
 
 /// The list of all causes as `docs/causes/README.md` shows it.
-#[must_use]
 pub fn index() -> String {
     let symptom = |page: &str| page.lines().find_map(|l| l.strip_prefix("> ")).unwrap_or_default().replace('|', "\\|");
     let stages = |rule: &Rule| rule.stages.iter().map(|s| format!("{s:?}")).collect::<Vec<_>>().join(", ");
-    let row = |rule: &&Rule| format!("| [{0}]({0}.md) | {1} | {2} | `{3}` |\n", rule.cause, stages(rule), rule.summary, symptom(rule.page));
+    let row = |rule: &&Rule| {
+        format!("| [{0}]({0}.md) | {1} | {2} | `{3}` |\n", rule.cause, stages(rule), rule.summary, symptom(rule.page))
+    };
     let head = "# Causes\n\nMade by `NODEWHY_UPDATE=1 cargo test --test pages`. Each page is also the test of its rule; the examples start from the\nhealthy cluster in [cluster.yaml](cluster.yaml). Where nothing fits, nodewhy says [Unknown](Unknown.md);\n[not-visible.md](not-visible.md) lists known causes that no rule can see.\n\n| cause | stage | what it is | message to search for |\n| --- | --- | --- | --- |\n";
     ALL.iter().map(row).fold(head.to_owned(), |all, row| all + &row)
 }

@@ -1,11 +1,12 @@
 //! What the operator decides, without IO and without a clock: changes go in, orders come out.
 //!
-//! A change alters the cluster and touches subjects (`schedule`). At the next look each is judged, after what its rules want to know was
-//! asked (`questions`). What the verdict says that was not said (`record`, `same`) is remembered (`history`), summed up (`incidents`), and
-//! ordered (`outbox`). A diagnosis that is already in the cluster is taken up as it is, so a restart writes nothing.
+//! A change alters the cluster and touches subjects (`schedule`). At the next look each is judged, after what its rules
+//! want to know was asked (`questions`). What the verdict says that was not said (`record`, `same`) is remembered
+//! (`history`), summed up (`incidents`), and ordered (`outbox`). A diagnosis that is already in the cluster is taken up
+//! as it is, so a restart writes nothing.
 //!
-//! A replica that does not lead decides the same, and keeps its orders until the cluster shows that the leader carried them out.
-//! When it takes over, what is left of them is what the leader did not come to.
+//! A replica that does not lead decides the same, and keeps its orders until the cluster shows that the leader carried
+//! them out. When it takes over, what is left of them is what the leader did not come to.
 
 pub mod change;
 mod history;
@@ -56,7 +57,6 @@ pub struct Triage {
 }
 
 impl Triage {
-    #[must_use]
     pub fn new(thresholds: Thresholds, keep: Keep) -> Self {
         Self {
             cluster: ClusterState::default(),
@@ -70,7 +70,6 @@ impl Triage {
         }
     }
 
-    #[must_use]
     pub const fn cluster(&self) -> &ClusterState {
         &self.cluster
     }
@@ -81,7 +80,6 @@ impl Triage {
     }
 
     /// Differs whenever something else was said: what is counted over all diagnoses need not be counted again before.
-    #[must_use]
     pub const fn revision(&self) -> u64 {
         self.diagnoses.revision()
     }
@@ -104,7 +102,6 @@ impl Triage {
     }
 
     /// Whether the cluster has shown the diagnosis as it is here.
-    #[must_use]
     pub fn is_written(&self, name: &str) -> bool {
         self.outbox.is_written(name)
     }
@@ -113,12 +110,17 @@ impl Triage {
     pub fn note(&mut self, remark: &Remark, now: DateTime<Utc>) -> Option<Arc<NodeDiagnosis>> {
         let diagnosis = Arc::new(record::noted(&self.diagnoses, remark, now)?);
         // The story of a machine that has ended is not told a second time.
-        self.hand_over(Write { diagnosis: Arc::clone(&diagnosis), replaces: false, announces: false, first: false, ends: None });
+        self.hand_over(Write {
+            diagnosis: Arc::clone(&diagnosis),
+            replaces: false,
+            announces: false,
+            first: false,
+            ends: None,
+        });
         Some(diagnosis)
     }
 
     /// When to look again, even if nothing changes.
-    #[must_use]
     pub fn next_look(&self) -> Option<DateTime<Utc>> {
         self.schedule.next_due().into_iter().chain(self.diagnoses.next_end()).min()
     }
@@ -147,7 +149,9 @@ impl Triage {
     pub fn take(&mut self, change: Change, now: DateTime<Utc>) {
         match change {
             Change::Applied(object) => self.apply(*object, now),
-            Change::Removed { input: Input::NodeClaims, name, last, .. } => self.on_claim_deleted(&name, last.map(|o| *o), now),
+            Change::Removed { input: Input::NodeClaims, name, last, .. } => {
+                self.on_claim_deleted(&name, last.map(|o| *o), now);
+            }
             Change::Removed { input, namespace, name, .. } => {
                 if input == Input::Nodes {
                     self.questions.forget_node(&name);
@@ -249,7 +253,8 @@ impl Triage {
         }
     }
 
-    /// What was written and then deleted while the watch was away, nothing else tells. What is still to be written is written once.
+    /// What was written and then deleted while the watch was away, nothing else tells. What is still to be written is
+    /// written once.
     fn take_list(&mut self, names: &BTreeSet<String>) {
         let missing = |d: &&NodeDiagnosis| d.metadata.name.as_ref().is_some_and(|name| !names.contains(name));
         let missing: Vec<_> = self.diagnoses.open().filter(missing).cloned().collect();
@@ -271,7 +276,8 @@ impl Triage {
             }
             Judgement::Waiting(again) => {
                 self.schedule.look_again(subject, again.into_iter().chain(refresh).min());
-                // It waits at another stage, or was touched: neither usable nor stuck. What was said stays, unless it is going away.
+                // It waits at another stage, or was touched: neither usable nor stuck. What was said stays, unless it
+                // is going away.
                 if let Some((outcome, at)) = record::leaving(&self.cluster, subject) {
                     self.close(&subject.diagnosis_name(), outcome, at);
                 }
@@ -279,7 +285,10 @@ impl Triage {
             Judgement::Healthy => {
                 self.settle(subject);
                 let name = subject.diagnosis_name();
-                let open = self.diagnoses.get(&name).filter(|d| d.is_open() && Subject::of(&d.spec.subject).as_ref() == Some(subject));
+                let open = self
+                    .diagnoses
+                    .get(&name)
+                    .filter(|d| d.is_open() && Subject::of(&d.spec.subject).as_ref() == Some(subject));
                 let Some(open) = open else { return };
                 let is_this = self.cluster.uid_of(subject).is_some_and(|uid| open.spec.subject.stands_for(uid));
                 let (outcome, at) = if is_this {
@@ -299,7 +308,8 @@ impl Triage {
         knowledge
     }
 
-    /// A claim is gone. It is judged a last time as if it were still there, because nothing of it stays but what is said now.
+    /// A claim is gone. It is judged a last time as if it were still there, because nothing of it stays but what is
+    /// said now.
     fn on_claim_deleted(&mut self, name: &str, last: Option<Object>, now: DateTime<Utc>) {
         let last = match last {
             Some(Object::NodeClaim(claim)) => Some(claim),

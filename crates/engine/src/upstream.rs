@@ -1,4 +1,5 @@
-//! What Karpenter, the VPC CNI, the cloud controller and other agents say and do, and when: each with its file and version upstream.
+//! What Karpenter, the VPC CNI, the cloud controller and other agents say and do, and when: each with its file and
+//! version upstream.
 
 pub mod annotations;
 pub mod cloud_controller;

@@ -1,8 +1,9 @@
 //! The `kube-system/aws-auth` `ConfigMap`, read as aws-iam-authenticator reads it, and how a node role fares with it.
 //!
-//! Upstream: kubernetes-sigs/aws-iam-authenticator @81b1dab `pkg/mapper/configmap/configmap.go` (`ParseMap`, `saveMap`),
-//! `pkg/config/types.go` and `pkg/config/mapper.go`. `mapRoles` and `mapUsers` go through sigs.k8s.io/yaml into Go's
-//! `encoding/json`; `mapAccounts` straight through yaml.v2. EKS runs a build of its own: this is the best description there is.
+//! Upstream: kubernetes-sigs/aws-iam-authenticator @81b1dab `pkg/mapper/configmap/configmap.go` (`ParseMap`,
+//! `saveMap`), `pkg/config/types.go` and `pkg/config/mapper.go`. `mapRoles` and `mapUsers` go through sigs.k8s.io/yaml
+//! into Go's `encoding/json`; `mapAccounts` straight through yaml.v2. EKS runs a build of its own: this is the best
+//! description there is.
 
 mod decode;
 pub mod identity;
@@ -22,7 +23,8 @@ use crate::source_text::Span;
 ///
 /// Kubernetes v1.36 `pkg/auth/nodeidentifier/default.go`.
 pub const NODES_GROUP: &str = "system:nodes";
-/// The group AWS documents beside [`NODES_GROUP`]. Access entries of type `EC2_LINUX` do without it, so its absence stops no node.
+/// The group AWS documents beside [`NODES_GROUP`]. Access entries of type `EC2_LINUX` do without it, so its absence
+/// stops no node.
 pub const BOOTSTRAPPERS_GROUP: &str = "system:bootstrappers";
 /// What a Windows node needs on top for kube-proxy and DNS; it joins without.
 pub const WINDOWS_GROUP: &str = "eks:kube-proxy-windows";
@@ -122,7 +124,6 @@ struct Dropped {
 }
 
 /// Reads the values of the `ConfigMap`'s `data`, each where it is present.
-#[must_use]
 pub fn read(map_roles: Option<&str>, map_users: Option<&str>, map_accounts: Option<&str>) -> AwsAuth {
     let mut auth = AwsAuth::default();
     if let Some(text) = map_roles.filter(|text| !is_skippable(text)) {
@@ -156,22 +157,28 @@ impl AwsAuth {
     /// What is wrong inside one entry.
     pub fn defects_of(&self, entry: &RoleMapping) -> impl Iterator<Item = &MappingDefect> {
         let (key, span) = (entry.key, entry.span);
-        self.defects.iter().filter(move |defect| defect.key == key && span.start <= defect.span.start && defect.span.end <= span.end)
+        self.defects
+            .iter()
+            .filter(move |defect| defect.key == key && span.start <= defect.span.start && defect.span.end <= span.end)
     }
 
     fn unreadable(&mut self, key: DataKey, broken: &Broken) {
-        self.defects.push(MappingDefect { key, kind: MappingDefectKind::Unreadable, span: broken.span, message: broken.message.clone() });
+        self.defects.push(MappingDefect {
+            key,
+            kind: MappingDefectKind::Unreadable,
+            span: broken.span,
+            message: broken.message.clone(),
+        });
     }
 }
 
 impl RoleMapping {
-    #[must_use]
     pub fn has_group(&self, group: &str) -> bool {
         self.groups.iter().any(|have| have == group)
     }
 
-    /// Which of the groups that AWS documents for nodes are absent; only [`NODES_GROUP`] is one a node cannot do without.
-    #[must_use]
+    /// Which of the groups that AWS documents for nodes are absent; only [`NODES_GROUP`] is one a node cannot do
+    /// without.
     pub fn missing_node_groups(&self) -> Vec<&'static str> {
         [BOOTSTRAPPERS_GROUP, NODES_GROUP].into_iter().filter(|group| !self.has_group(group)).collect()
     }
@@ -184,8 +191,8 @@ fn is_skippable(data: &str) -> bool {
 
 /// Marks the entries that a later one of the same ARN replaces.
 ///
-/// configmap.go `saveMap` stores entries in a map, so the last one wins whole and no groups are merged; config/mapper.go `Key`
-/// lower-cases `rolearn` but not `userarn`.
+/// configmap.go `saveMap` stores entries in a map, so the last one wins whole and no groups are merged;
+/// config/mapper.go `Key` lower-cases `rolearn` but not `userarn`.
 fn settle_duplicates(entries: &mut [RoleMapping], defects: &mut Vec<MappingDefect>, map_key: impl Fn(&str) -> String) {
     let mut winners = HashMap::new();
     for (at, entry) in entries.iter_mut().enumerate().rev() {
@@ -193,7 +200,12 @@ fn settle_duplicates(entries: &mut [RoleMapping], defects: &mut Vec<MappingDefec
         if winner != at {
             entry.shadowed_by = Some(winner);
             let message = "a later entry has the same ARN and replaces this one whole".to_owned();
-            defects.push(MappingDefect { key: entry.key, kind: MappingDefectKind::EntryReplaced, span: entry.arn_span, message });
+            defects.push(MappingDefect {
+                key: entry.key,
+                kind: MappingDefectKind::EntryReplaced,
+                span: entry.arn_span,
+                message,
+            });
         }
     }
 }

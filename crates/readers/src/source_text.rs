@@ -8,13 +8,11 @@ pub struct Span {
 }
 
 impl Span {
-    #[must_use]
     pub const fn new(start: usize, end: usize) -> Self {
         Self { start, end }
     }
 
     /// The text below this span; empty where the span does not fit the text.
-    #[must_use]
     pub fn of(self, text: &str) -> &str {
         text.get(self.start..self.end).unwrap_or_default()
     }
@@ -34,7 +32,6 @@ pub struct Position {
 }
 
 /// Where the byte `offset` of `text` is. An offset beyond the end is the end.
-#[must_use]
 pub fn position(text: &str, offset: usize) -> Position {
     let before = &text.as_bytes()[..offset.min(text.len())];
     let line_start = before.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
@@ -44,7 +41,6 @@ pub fn position(text: &str, offset: usize) -> Position {
 }
 
 /// The line that holds the byte `offset`, without its line end.
-#[must_use]
 pub fn line_at(text: &str, offset: usize) -> &str {
     let bytes = text.as_bytes();
     let offset = offset.min(bytes.len());
@@ -80,27 +76,26 @@ const SECRET_NAMES: &[&str] = &[
 ];
 
 /// How tokens begin that are known by their looks: AWS access key ids, JWTs, GitHub, GitLab and Slack tokens.
-const TOKEN_PREFIXES: &[&str] = &["AKIA", "ASIA", "eyJ", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-"];
+const TOKEN_PREFIXES: &[&str] =
+    &["AKIA", "ASIA", "eyJ", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-"];
 
 /// `line` with whatever looks like a secret replaced by `***`, control characters by blanks.
 ///
-/// Secret are the values of secret-looking names, tokens known by their looks, long base64 (keys, and lines of PEM blocks), and
-/// passwords in URLs. A name ends at `=`, `:` or a blank.
-#[must_use]
+/// Secret are the values of secret-looking names, tokens known by their looks, long base64 (keys, and lines of PEM
+/// blocks), and passwords in URLs. A name ends at `=`, `:` or a blank.
 pub fn mask(line: &str) -> String {
     let masked = replaced(line, |_| "***".to_owned());
     masked.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// What [`mask`] masks, with an `x` in the place of each character: all else stays where it is, and no shell and no YAML takes an `x` for
-/// more than that. [`mask`] makes of the result what it makes of the text.
-#[must_use]
+/// What [`mask`] masks, with an `x` in the place of each character: all else stays where it is, and no shell and no
+/// YAML takes an `x` for more than that. [`mask`] makes of the result what it makes of the text.
 pub fn hide_secrets(text: &str) -> String {
     replaced(text, |secret| "x".repeat(secret.chars().count()))
 }
 
-/// The same line by line, and a private key to its last line: a quotation mark that is never closed hides no line after its own.
-#[must_use]
+/// The same line by line, and a private key to its last line: a quotation mark that is never closed hides no line after
+/// its own.
 pub fn hide_secrets_by_line(text: &str) -> String {
     let mut in_key = false;
     let mut out = String::with_capacity(text.len());
@@ -157,7 +152,6 @@ pub struct Excerpt {
 }
 
 /// The line of `span`, masked and cut around the place where it is long.
-#[must_use]
 pub fn excerpt(text: &str, span: Span) -> Excerpt {
     const BEFORE: usize = 60;
     let line = line_at(text, span.start);
@@ -187,13 +181,17 @@ const fn in_arn(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, ':' | '/' | '_' | '-' | '.' | '@' | '+' | '*')
 }
 
-/// The value of the secret name that begins at `at`: after the rest of the name and a separator, up to the next blank or the end of
-/// its quotes.
+/// The value of the secret name that begins at `at`: after the rest of the name and a separator, up to the next blank
+/// or the end of its quotes.
 fn secret_after_name(line: &str, lower: &str, at: usize) -> Option<Span> {
     let name = SECRET_NAMES.iter().find(|name| lower[at..].starts_with(**name))?;
     let after_name = at + name.len();
     // A longer name is none, and would be read again from each name in it.
-    let more = lower[after_name..].bytes().take(64).take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')).count();
+    let more = lower[after_name..]
+        .bytes()
+        .take(64)
+        .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+        .count();
     let named = &lower[after_name + more..];
     let value = named.trim_start_matches(['=', ':', ' ', '\t', '"', '\'', '\\']);
     let between = &named[..named.len() - value.len()];
@@ -212,12 +210,14 @@ fn secret_after_name(line: &str, lower: &str, at: usize) -> Option<Span> {
     (len > 0).then(|| Span::new(start, start + len))
 }
 
-/// Up to the closing quote where one stands before the value, else up to a blank, a quote that ends the word, or what separates it from
-/// the next thing.
+/// Up to the closing quote where one stands before the value, else up to a blank, a quote that ends the word, or what
+/// separates it from the next thing.
 fn value_len(value: &str, before: Option<char>) -> usize {
     let word = |value: &str| value.trim_end_matches([';', '&', '|', ',', ')', ']', '}']).len();
     let mut open = before.filter(|c| matches!(c, '"' | '\''));
-    let ends = |text: &str| text.chars().next().is_none_or(|next| next.is_whitespace() || matches!(next, ',' | ';' | ')' | ']' | '}'));
+    let ends = |text: &str| {
+        text.chars().next().is_none_or(|next| next.is_whitespace() || matches!(next, ',' | ';' | ')' | ']' | '}'))
+    };
     let mut chars = value.char_indices();
     while let Some((at, c)) = chars.next() {
         let behind = chars.as_str();
@@ -269,7 +269,11 @@ fn url_password(text: &str) -> Option<Span> {
 /// One word of a shell, for commands that people paste: the text is a stranger's.
 pub fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || ":._/@-".contains(c);
-    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]
@@ -288,7 +292,10 @@ mod tests {
     #[test]
     fn secret_values_are_masked_and_the_rest_is_not() {
         assert_eq!(mask("export DB_PASSWORD=hunter2 MODE=x"), "export DB_PASSWORD=*** MODE=x");
-        assert_eq!(mask("curl -H 'Authorization: Bearer abc.def' https://x"), "curl -H 'Authorization: Bearer ***' https://x");
+        assert_eq!(
+            mask("curl -H 'Authorization: Bearer abc.def' https://x"),
+            "curl -H 'Authorization: Bearer ***' https://x"
+        );
         assert_eq!(mask("token: \"s3cr3t\", next"), "token: \"***\", next");
         assert_eq!(mask("--node-labels=a=b"), "--node-labels=a=b");
         assert_eq!(mask("mysql --password 'two words' -h db"), "mysql --password '***' -h db");
@@ -297,7 +304,10 @@ mod tests {
         assert_eq!(mask("id AKIAIOSFODNN7EXAMPLE."), "id ***.");
         assert_eq!(mask("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY1"), "***");
         assert_eq!(mask("curl https://bob:hunter2@example.com/x"), "curl https://bob:***@example.com/x");
-        assert_eq!(mask("git clone https://ghp_0123456789abcdef@github.com/a/b"), "git clone https://***@github.com/a/b");
+        assert_eq!(
+            mask("git clone https://ghp_0123456789abcdef@github.com/a/b"),
+            "git clone https://***@github.com/a/b"
+        );
         assert_eq!(mask("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc-def x"), "*** x");
         assert_eq!(mask("(export TOKEN=a;b); run && x"), "(export TOKEN=***); run && x");
         assert_eq!(mask("{token: abc, mode: x}"), "{token: ***, mode: x}");

@@ -1,8 +1,9 @@
-//! An `EC2NodeClass`'s `spec.userData` as the machine will read it: which of the user's words become which argument of the kubelet,
-//! which are lost, and where.
+//! An `EC2NodeClass`'s `spec.userData` as the machine will read it: which of the user's words become which argument of
+//! the kubelet, which are lost, and where.
 //!
-//! The text goes through several readers, one a file: MIME, then by family the shell and bootstrap.sh and systemd, or nodeadm, or
-//! Bottlerocket's settings, and at last the kubelet's own flags. Nothing here fails: what cannot be followed is marked as such.
+//! The text goes through several readers, one a file: MIME, then by family the shell and bootstrap.sh and systemd, or
+//! nodeadm, or Bottlerocket's settings, and at last the kubelet's own flags. Nothing here fails: what cannot be
+//! followed is marked as such.
 
 mod bootstrap;
 pub mod bottlerocket;
@@ -309,7 +310,10 @@ impl Defect {
             | (D::TooLarge, _) => Consequence::NoLaunch,
             (D::MimeUnreadable | D::EncodedPart | D::KubeletEdited, _) => Consequence::Unknown,
             // Karpenter's own call still joins the node on AL2, and its own part on AL2023.
-            (D::NoInterpreter | D::OpenQuote | D::NoBootstrapScript | D::NeverReached, Family::Al2 | Family::Al2023)
+            (
+                D::NoInterpreter | D::OpenQuote | D::NoBootstrapScript | D::NeverReached,
+                Family::Al2 | Family::Al2023,
+            )
             | (
                 D::OptionWithEquals
                 | D::BootstrapBeforeKarpenter
@@ -334,7 +338,8 @@ impl Defect {
 pub struct UserData {
     pub family: Family,
     pub parts: Vec<Part>,
-    /// Every kubelet flag or configuration field that the text asks for, fields first, then flags in the kubelet's order.
+    /// Every kubelet flag or configuration field that the text asks for, fields first, then flags in the kubelet's
+    /// order.
     pub arguments: Vec<Argument>,
     pub bootstrap_calls: Vec<BootstrapCall>,
     pub node_configs: Vec<NodeConfig>,
@@ -358,16 +363,21 @@ impl UserData {
         self.arguments.iter().filter(|argument| matches!(argument.fate, Fate::Lost(_)))
     }
 
-    /// The taints that the user's text registers; nothing where it names none. An error is in the value of the argument.
+    /// The taints that the user's text registers; nothing where it names none. An error is in the value of the
+    /// argument.
     pub fn taints(&self) -> Option<Result<Vec<RegisteredTaint>, FlagError>> {
         self.effective("register-with-taints").map(|argument| kubelet_flags::parse_taints(&argument.value))
     }
 
-    /// The labels that the user's text gives to the node: key, value, place. A later one replaces an earlier one of its key.
+    /// The labels that the user's text gives to the node: key, value, place. A later one replaces an earlier one of its
+    /// key.
     pub fn labels(&self) -> Vec<(String, String, Span)> {
         let mut labels: Vec<(&str, &str, Span)> = Vec::new();
         for argument in self.all("node-labels") {
-            labels.extend(kubelet_flags::parse_labels(&argument.value).map(|(key, value, span)| (key, value, argument.place(span))));
+            labels.extend(
+                kubelet_flags::parse_labels(&argument.value)
+                    .map(|(key, value, span)| (key, value, argument.place(span))),
+            );
         }
         let last: HashMap<&str, usize> = labels.iter().enumerate().map(|(at, (key, ..))| (*key, at)).collect();
         let kept = labels.iter().enumerate().filter(|(at, (key, ..))| last.get(key) == Some(at));
@@ -383,21 +393,24 @@ impl UserData {
         self.all("node-labels").flat_map(of).collect()
     }
 
-    /// The flags that a kubelet of this minor version of Kubernetes 1 no longer has, and exits over, each with the first version
-    /// without it. Every occurrence is parsed, also one that a later one replaces.
+    /// The flags that a kubelet of this minor version of Kubernetes 1 no longer has, and exits over, each with the
+    /// first version without it. Every occurrence is parsed, also one that a later one replaces.
     pub fn removed_flags(&self, minor: u32) -> impl Iterator<Item = (&Argument, u32)> {
-        let reaches = |a: &&Argument| matches!((&a.setting, &a.fate), (Setting::Flag(_), Fate::Taken | Fate::Overridden(By::Later(_))));
+        let reaches = |a: &&Argument| {
+            matches!((&a.setting, &a.fate), (Setting::Flag(_), Fate::Taken | Fate::Overridden(By::Later(_))))
+        };
         self.arguments.iter().filter(reaches).filter_map(move |argument| match known_flags::look_up(argument.name()) {
             Recognized::Until(since) if since <= minor => Some((argument, since)),
             _ => None,
         })
     }
 
-    /// The name and the endpoint of the cluster that the user's own text joins. Elsewhere than on Custom, Karpenter's part overrides
-    /// it, but for a first call on AL2.
+    /// The name and the endpoint of the cluster that the user's own text joins. Elsewhere than on Custom, Karpenter's
+    /// part overrides it, but for a first call on AL2.
     fn joins(&self) -> (Option<&Located<String>>, Option<&Located<String>>) {
         let call = self.bootstrap_calls.first().filter(|call| call.exact);
-        let endpoint = |call: &'_ BootstrapCall| call.options.iter().rposition(|(option, _)| option == "--apiserver-endpoint");
+        let endpoint =
+            |call: &'_ BootstrapCall| call.options.iter().rposition(|(option, _)| option == "--apiserver-endpoint");
         let named = call.and_then(|call| call.cluster_name.as_ref());
         let reached = call.and_then(|call| Some(&call.options.get(endpoint(call)?)?.1));
         match self.family {
@@ -410,13 +423,19 @@ impl UserData {
         }
     }
 
-    /// A literal name or endpoint that sends the kubelet to another cluster than the one with this name and endpoint, and what it
-    /// should be.
-    pub fn other_cluster<'a>(&'a self, name: Option<&'a str>, endpoint: Option<&'a str>) -> Option<(&'a Located<String>, &'a str)> {
+    /// A literal name or endpoint that sends the kubelet to another cluster than the one with this name and endpoint,
+    /// and what it should be.
+    pub fn other_cluster<'a>(
+        &'a self,
+        name: Option<&'a str>,
+        endpoint: Option<&'a str>,
+    ) -> Option<(&'a Located<String>, &'a str)> {
         let literal = |located: &&Located<String>| !located.value.is_empty() && !has_expansion(&located.value);
         let (named, reached) = self.joins();
         let by_name = named.filter(literal).zip(name).filter(|(named, own)| named.value != *own);
-        by_name.or_else(|| reached.filter(literal).zip(endpoint).filter(|(reached, own)| !same_endpoint(&reached.value, own)))
+        by_name.or_else(|| {
+            reached.filter(literal).zip(endpoint).filter(|(reached, own)| !same_endpoint(&reached.value, own))
+        })
     }
 
     /// Whether the user's own call of bootstrap.sh starts the kubelet, so that Karpenter's comes too late.
@@ -449,7 +468,9 @@ pub fn same_endpoint(one: &str, other: &str) -> bool {
 fn sets(setting: &Setting, flag: &str) -> bool {
     match setting {
         Setting::Flag(name) => name == flag,
-        Setting::Field(name) => name.chars().filter(|&c| c != '-').map(|c| c.to_ascii_lowercase()).eq(flag.chars().filter(|&c| c != '-')),
+        Setting::Field(name) => {
+            name.chars().filter(|&c| c != '-').map(|c| c.to_ascii_lowercase()).eq(flag.chars().filter(|&c| c != '-'))
+        }
     }
 }
 

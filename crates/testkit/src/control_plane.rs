@@ -52,14 +52,16 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts etcd and kube-apiserver and returns when the API is ready. Panics, with the end of the server's log, when it never is.
+    /// Starts etcd and kube-apiserver and returns when the API is ready. Panics, with the end of the server's log, when
+    /// it never is.
     pub fn start() -> Self {
         Self::start_with(&[])
     }
 
     /// The same with more flags for kube-apiserver.
     pub fn start_with(flags: &[&str]) -> Self {
-        let folder = tempfile::Builder::new().prefix("control-plane-").tempdir_in(crate::scratch()).expect("target is writable");
+        let folder =
+            tempfile::Builder::new().prefix("control-plane-").tempdir_in(crate::scratch()).expect("target is writable");
         let path = folder.path();
         let [etcd_port, peer_port, api_port] = free_ports();
 
@@ -120,7 +122,8 @@ impl ControlPlane {
         etcd::compact(self.etcd_port);
     }
 
-    /// Starts kube-controller-manager: node lifecycle, garbage collection, deletion of namespaces. It stops when the value is dropped.
+    /// Starts kube-controller-manager: node lifecycle, garbage collection, deletion of namespaces. It stops when the
+    /// value is dropped.
     pub fn controller_manager(&self) -> Process {
         let mut command = Command::new(binaries::control_plane("kube-controller-manager"));
         command
@@ -145,7 +148,8 @@ impl ControlPlane {
         events.filter(|event| event["user"]["username"] == user).collect()
     }
 
-    /// Makes a Node older. The API server sets the time of creation itself and lets nobody change it, so it is changed where it is stored.
+    /// Makes a Node older. The API server sets the time of creation itself and lets nobody change it, so it is changed
+    /// where it is stored.
     pub fn age_node(&self, name: &str, by: Duration) {
         etcd::age(self.etcd_port, &format!("/registry/minions/{name}"), by);
     }
@@ -158,13 +162,19 @@ impl ControlPlane {
     /// A kubeconfig with a token of the `ServiceAccount` `name`, which must exist: what it may do is what RBAC gave it.
     pub fn kubeconfig_for(&self, namespace: &str, name: &str) -> PathBuf {
         let token = self.kubectl(&["create", "token", name, "--namespace", namespace]);
-        write_kubeconfig(self.folder.path(), &format!("{namespace}-{name}"), &self.endpoint, &json!({ "token": token.trim() }))
+        write_kubeconfig(
+            self.folder.path(),
+            &format!("{namespace}-{name}"),
+            &self.endpoint,
+            &json!({ "token": token.trim() }),
+        )
     }
 
     /// A client with the administrator's rights.
     pub async fn client(&self) -> kube::Client {
         let kubeconfig = kube::config::Kubeconfig::read_from(self.kubeconfig()).expect("start() wrote it");
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default()).await;
+        let config =
+            kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default()).await;
         kube::Client::try_from(config.expect("its context is complete")).expect("its certificate is valid")
     }
 
@@ -185,7 +195,8 @@ impl ControlPlane {
 
     /// Applies YAML or JSON, server-side.
     pub fn apply(&self, manifest: impl Display) {
-        let applied = self.try_kubectl_with_input(&["apply", "--server-side", "--force-conflicts", "--filename=-"], &manifest);
+        let applied =
+            self.try_kubectl_with_input(&["apply", "--server-side", "--force-conflicts", "--filename=-"], &manifest);
         applied.unwrap_or_else(|error| panic!("{error}\nin\n{manifest}"));
     }
 
@@ -251,7 +262,8 @@ fn write_kubeconfig(folder: &Path, user: &str, endpoint: &str, credentials: &Val
     path
 }
 
-/// kubectl as administrator, its cache in the test's own folder: the usual one in the home directory is kept by port, and ports come back.
+/// kubectl as administrator, its cache in the test's own folder: the usual one in the home directory is kept by port,
+/// and ports come back.
 fn kubectl(folder: &Path, arguments: &[&str], input: &str) -> Result<String, String> {
     let mut child = Command::new(binaries::control_plane("kubectl"))
         .arg(flag("kubeconfig", kubeconfig(folder, "administrator")))

@@ -23,7 +23,8 @@ pub fn install(name: &str, sources: &str, working_directory: &Path, arguments: &
 
 /// `go install` into the folder.
 pub fn install_into(bin: &Path, working_directory: &Path, arguments: &[&str]) {
-    let status = go().current_dir(working_directory).env("GOBIN", bin).arg("install").args(arguments).status().expect(NO_GO);
+    let status =
+        go().current_dir(working_directory).env("GOBIN", bin).arg("install").args(arguments).status().expect(NO_GO);
     assert!(status.success(), "go install {arguments:?}: {status}");
 }
 

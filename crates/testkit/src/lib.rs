@@ -1,4 +1,5 @@
-//! What tests and benchmarks stand on: a real control plane, an AWS, clusters of any size, and the rights that the code needs.
+//! What tests and benchmarks stand on: a real control plane, an AWS, clusters of any size, and the rights that the code
+//! needs.
 
 // A test that cannot go on says so and ends.
 #![allow(clippy::missing_panics_doc)]
@@ -18,7 +19,8 @@ pub fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("it is <project>/crates/testkit")
 }
 
-/// The program under test, which cargo builds before it runs a test or a benchmark of the package, and names to it since 1.94.
+/// The program under test, which cargo builds before it runs a test or a benchmark of the package, and names to it
+/// since 1.94.
 pub fn nodewhy() -> PathBuf {
     env::var_os("CARGO_BIN_EXE_nodewhy").expect("`cargo test` and `cargo bench` say where the program is").into()
 }

@@ -1,4 +1,5 @@
-//! moto, the AWS that the tests ask: installed from pinned wheels into `target/`, started on a free port, with what `server.py` adds.
+//! moto, the AWS that the tests ask: installed from pinned wheels into `target/`, started on a free port, with what
+//! `server.py` adds.
 
 use crate::control_plane::Process;
 use crate::target;
@@ -28,11 +29,23 @@ fn python() -> PathBuf {
         return python;
     }
     let run = |command: &mut Command| {
-        let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; the tests of AWS need python3 with venv"));
+        let output = command
+            .output()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}; the tests of AWS need python3 with venv"));
         assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     };
     run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment));
-    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--only-binary", ":all:", "-r"];
+    let install = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--require-hashes",
+        "--only-binary",
+        ":all:",
+        "-r",
+    ];
     run(Command::new(&python).args(install).arg(REQUIREMENTS));
     fs::write(done, wanted).expect("target is writable");
     python

@@ -98,7 +98,8 @@ pub fn examples(page: &str) -> Vec<Example> {
         match (info, objects.take()) {
             ("yaml", _) => (objects, line) = (Some(body), number + 1),
             (_, Some(objects)) => {
-                let expect = serde_saphyr::from_str(&body).unwrap_or_else(|e| panic!("{title}: the expectation is unreadable: {e}"));
+                let expect = serde_saphyr::from_str(&body)
+                    .unwrap_or_else(|e| panic!("{title}: the expectation is unreadable: {e}"));
                 examples.push(Example { title: title.clone(), line, objects, expect });
             }
             (_, None) => panic!("{title}: an expectation without objects"),

@@ -13,7 +13,9 @@ pub fn needed() -> BTreeSet<Right> {
     let owned = |text: &str| text.to_owned();
     let reads = Input::ALL.into_iter().flat_map(Input::sources).flat_map(|source| {
         let (namespace, name) = source.only.unzip();
-        let right = move |verb: &&str| (namespace.map(owned), owned(source.group), owned(source.plural), name.map(owned), owned(verb));
+        let right = move |verb: &&str| {
+            (namespace.map(owned), owned(source.group), owned(source.plural), name.map(owned), owned(verb))
+        };
         source.verbs.iter().map(right)
     });
     reads.chain(of(WRITES)).collect()

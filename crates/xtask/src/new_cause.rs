@@ -1,7 +1,7 @@
 //! `cargo xtask new-cause`: the page and the rule of a cause, to be filled in, and the lines that make it one.
 //!
-//! The skeletons in `skeleton/` lie to each other as page and rule lie in `crates/engine`, so the rule compiles where it is, and
-//! `tests/new_cause.rs` asks it.
+//! The skeletons in `skeleton/` lie to each other as page and rule lie in `crates/engine`, so the rule compiles where
+//! it is, and `tests/new_cause.rs` asks it.
 
 use std::fmt;
 use std::fs;
@@ -13,8 +13,8 @@ const RULE: &str = include_str!("../skeleton/src/rules/category/new_cause.rs");
 const PAGES: &str = "docs/causes";
 const RULES: &str = "crates/engine/src/rules";
 
-/// A Kubernetes label holds the name. Source: kubernetes v1.36.3 staging/src/k8s.io/apimachinery pkg/util/validation/validation.go
-/// `LabelValueMaxLength`.
+/// A Kubernetes label holds the name. Source: kubernetes v1.36.3 staging/src/k8s.io/apimachinery
+/// pkg/util/validation/validation.go `LabelValueMaxLength`.
 const LONGEST: usize = 63;
 
 /// What was written.
@@ -29,7 +29,10 @@ impl fmt::Display for NewCause {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let Self { page, rule, category } = self;
         writeln!(f, "wrote   {page}\nwrote   {rule}\nchanged {RULES}/{category}.rs\nchanged {RULES}.rs")?;
-        writeln!(f, "\nThe rule stands last of its category in rules::ALL: move it up to where it is specific before general.")?;
+        writeln!(
+            f,
+            "\nThe rule stands last of its category in rules::ALL: move it up to where it is specific before general."
+        )?;
         write!(
             f,
             "Fill in every TODO. `NODEWHY_UPDATE=1 cargo test --test pages` says what is left, and lists the cause in {PAGES}/README.md."
@@ -51,8 +54,11 @@ pub fn write(root: &Path, name: &str, category: &str) -> Result<NewCause, String
     let list = with_rule(&list, category, &module).ok_or_else(|| format!("{RULES}.rs lists no rule of {category}"))?;
     let modules = with_module(&read(&root.join(format!("{RULES}/{category}.rs")))?, &module);
     let fill_in = |skeleton: &str| skeleton.replace("NewCause", name);
-    let cause =
-        NewCause { page: format!("{PAGES}/{name}.md"), rule: format!("{RULES}/{category}/{module}.rs"), category: category.to_owned() };
+    let cause = NewCause {
+        page: format!("{PAGES}/{name}.md"),
+        rule: format!("{RULES}/{category}/{module}.rs"),
+        category: category.to_owned(),
+    };
     let files = [
         (&cause.page, fill_in(PAGE)),
         (&cause.rule, fill_in(RULE)),
@@ -69,10 +75,11 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The module of a cause: `node_without_provider_id` of `NodeWithoutProviderID`. One word is refused: it may be a keyword of Rust,
-/// and says too little.
+/// The module of a cause: `node_without_provider_id` of `NodeWithoutProviderID`. One word is refused: it may be a
+/// keyword of Rust, and says too little.
 fn module_of(name: &str) -> Result<String, String> {
-    let camel_case = name.starts_with(|c: char| c.is_ascii_uppercase()) && name.chars().all(|c| c.is_ascii_alphanumeric());
+    let camel_case =
+        name.starts_with(|c: char| c.is_ascii_uppercase()) && name.chars().all(|c| c.is_ascii_alphanumeric());
     if !camel_case || name.len() > LONGEST {
         return Err(format!("{name:?} is no name of a cause: CamelCase, letters and digits, at most {LONGEST}"));
     }

@@ -14,7 +14,8 @@ pub(super) fn read<P: Sync, R: Send>(pieces: &[P], read: impl Fn(&P) -> R + Sync
         let own = shares.next_back().unwrap_or_default();
         let others: Vec<_> = shares.map(|share| scope.spawn(move || of_share(share))).collect();
         let own = of_share(own);
-        let others = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let others =
+            others.into_iter().map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         others.chain([own]).collect()
     });
     for (piece, read) in pieces.iter().zip(read.into_iter().flatten()) {

@@ -58,7 +58,9 @@ impl Notation for Json {
                 .map_or_else(|error| Piece::Bad(error.line().saturating_sub(1), no_json(&error)), Piece::List);
         }
         let type_ = if own.kind.is_empty() { type_of_items } else { &own };
-        read(type_, |input| Object::read(input, &mut serde_json::Deserializer::from_str(item)).map_err(|e| e.to_string()))
+        read(type_, |input| {
+            Object::read(input, &mut serde_json::Deserializer::from_str(item)).map_err(|e| e.to_string())
+        })
     }
 }
 
@@ -70,7 +72,8 @@ fn value(text: &str) -> serde_json::Result<&str> {
     <&RawValue>::deserialize(&mut serde_json::Deserializer::from_str(text)).map(RawValue::get)
 }
 
-/// The field at the beginning of a text: its length, or as far as its first item. An error comes with the place of what is broken.
+/// The field at the beginning of a text: its length, or as far as its first item. An error comes with the place of what
+/// is broken.
 fn field(text: &str, head: &mut ListHead) -> Result<(usize, Stop), (usize, serde_json::Error)> {
     let quoted = value(text).map_err(|error| (0, error))?;
     let name: String = serde_json::from_str(quoted).map_err(|error| (0, error))?;
@@ -119,7 +122,11 @@ fn document(text: &str, whole: bool, head: &mut ListHead) -> (usize, Stop) {
 
 /// Why reading stops, so many lines below where it began.
 fn stop(error: &serde_json::Error, lines: usize, whole: bool) -> Stop {
-    if error.is_eof() && !whole { Stop::More } else { Stop::Broken(lines + error.line().saturating_sub(1), no_json(error)) }
+    if error.is_eof() && !whole {
+        Stop::More
+    } else {
+        Stop::Broken(lines + error.line().saturating_sub(1), no_json(error))
+    }
 }
 
 fn no_json(error: &serde_json::Error) -> String {

@@ -61,7 +61,8 @@ impl Reader<'_> {
         loop {
             let (rest, whole) = (text.rest(), text.is_whole());
             let mut cut = Vec::new();
-            let (bytes, stop) = if in_items { N::items(rest, whole, &mut cut) } else { N::fields(rest, whole, &mut list.head) };
+            let (bytes, stop) =
+                if in_items { N::items(rest, whole, &mut cut) } else { N::fields(rest, whole, &mut list.head) };
             self.items::<N>(&cut, text.lines(), &mut list);
             text.pass(bytes);
             match stop {
@@ -106,7 +107,9 @@ impl Reader<'_> {
                 self.item = list.count;
                 let (line, column) = (lines.of(item), lines.column);
                 match piece {
-                    Piece::Untyped => list.kept.push(Kept { number: list.count, line, column, text: (*item).to_owned() }),
+                    Piece::Untyped => {
+                        list.kept.push(Kept { number: list.count, line, column, text: (*item).to_owned() });
+                    }
                     piece => self.take(piece, ObjectText { file: self.file, text: item, line, column, items: &[] }),
                 }
             },
@@ -119,7 +122,10 @@ impl Reader<'_> {
         let type_of_items = type_of_items(&list.head.type_);
         for Kept { number, line, column, text } in list.kept.drain(..) {
             self.item = number;
-            self.take(N::read(&text, &type_of_items), ObjectText { file: self.file, text: &text, line, column, items: &[] });
+            self.take(
+                N::read(&text, &type_of_items),
+                ObjectText { file: self.file, text: &text, line, column, items: &[] },
+            );
         }
         self.item = 0;
     }

@@ -32,7 +32,10 @@ fn found(text: impl AsRef<[u8]>) -> (Vec<String>, Vec<String>) {
     for block in 1..=text.len() {
         assert_eq!(read(text, block), (seen.clone(), summary.clone()), "in blocks of {block}");
     }
-    let objects = seen.iter().map(|seen| seen.split(" in ").next().unwrap_or_default().trim_end_matches("[]").to_owned()).collect();
+    let objects = seen
+        .iter()
+        .map(|seen| seen.split(" in ").next().unwrap_or_default().trim_end_matches("[]").to_owned())
+        .collect();
     (objects, summary.complaints.iter().map(ToString::to_string).collect())
 }
 
@@ -83,7 +86,11 @@ fn yaml() {
     );
     let (before, _) = YAML.split_once("kind: List\nm").expect("a list");
     is(&found(before), &["a at 5:1", "b at 15:1"], &["dump:5: document 1: this list does not say its kind"]);
-    is(&found(YAML.replace("name: b", "name: [")), &["a at 5:1", "c at 22:1"], &["dump:17: document 1, item 2: this is no YAML"]);
+    is(
+        &found(YAML.replace("name: b", "name: [")),
+        &["a at 5:1", "c at 22:1"],
+        &["dump:17: document 1, item 2: this is no YAML"],
+    );
 }
 
 #[test]
@@ -102,11 +109,16 @@ fn yaml_whose_items_have_the_kind_of_their_list() {
 /// As kubectl prints it.
 fn pretty(items: &[&str]) -> String {
     let items: Vec<String> = items.iter().map(|item| format!("        {{\n            {item}\n        }}")).collect();
-    format!("{{\n    \"apiVersion\": \"v1\",\n    \"items\": [\n{}\n    ],\n    \"kind\": \"List\"\n}}\n", items.join(",\n"))
+    format!(
+        "{{\n    \"apiVersion\": \"v1\",\n    \"items\": [\n{}\n    ],\n    \"kind\": \"List\"\n}}\n",
+        items.join(",\n")
+    )
 }
 
 fn node(name: &str) -> String {
-    format!(r#""apiVersion": "v1", "kind": "Node", "metadata": {{"name": "{name}", "annotations": {{"note": "\"]}}é\\"}}}}"#)
+    format!(
+        r#""apiVersion": "v1", "kind": "Node", "metadata": {{"name": "{name}", "annotations": {{"note": "\"]}}é\\"}}}}"#
+    )
 }
 
 #[test]
@@ -120,7 +132,11 @@ fn json() {
     );
     is(&found(list.split_whitespace().collect::<String>()), &["a at 1:29", "b at 1:120"], &[]);
     let nested = list.replace('\n', " ");
-    is(&found(pretty(&[&a, nested.trim().trim_matches(['{', '}']), &b])), &["a at 4:9", "a at 7:9[0]", "b at 7:9[1]", "b at 10:9"], &[]);
+    is(
+        &found(pretty(&[&a, nested.trim().trim_matches(['{', '}']), &b])),
+        &["a at 4:9", "a at 7:9[0]", "b at 7:9[1]", "b at 10:9"],
+        &[],
+    );
 }
 
 #[test]
@@ -146,13 +162,25 @@ fn json_whose_items_have_the_kind_of_their_list() {
 fn broken_json_costs_what_is_broken() {
     let (a, b, c) = (node("a"), node("b"), node("c"));
     let list = pretty(&[&a, r#""kind": "Node" "metadata": {}"#, &b]);
-    is(&found(format!("{list}{{{c}}}")), &["a at 4:9", "b at 10:9", "c at 16:1"], &["dump:8: document 1, item 2: this is no JSON"]);
+    is(
+        &found(format!("{list}{{{c}}}")),
+        &["a at 4:9", "b at 10:9", "c at 16:1"],
+        &["dump:8: document 1, item 2: this is no JSON"],
+    );
     // The same behind the items.
     let broken = pretty(&[&a]).replace("\"kind\": \"List\"", "\"kind\":\n    \"Li");
-    is(&found(format!("{broken}{{{c}}}")), &["a at 4:9", "c at 11:1"], &["dump:9: document 1: this is no JSON: control character"]);
+    is(
+        &found(format!("{broken}{{{c}}}")),
+        &["a at 4:9", "c at 11:1"],
+        &["dump:9: document 1: this is no JSON: control character"],
+    );
     // An item that does not end, and a list.
     let list = pretty(&[&a, r#""kind": {"#, &b]);
-    is(&found(format!("{list}{{{c}}}")), &["a at 4:9", "b at 10:9", "c at 16:1"], &["dump:10: document 1, item 2: this is no JSON"]);
+    is(
+        &found(format!("{list}{{{c}}}")),
+        &["a at 4:9", "b at 10:9", "c at 16:1"],
+        &["dump:10: document 1, item 2: this is no JSON"],
+    );
     let (list, _) = list.split_once("        {\n            \"kind").expect("an item");
     is(&found(list), &["a at 4:9"], &["dump:7: document 1, item 2: this is no JSON: EOF"]);
     is(&found(format!("{{\"a\": {{\n{{{c}}}\n")), &["c at 2:1"], &["dump:2: document 1: this is no JSON"]);

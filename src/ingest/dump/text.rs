@@ -55,8 +55,8 @@ impl<'r> LongText<'r> {
         self.error.take()
     }
 
-    /// Holds more of it, unless it is whole: twice as much where that is more than a block, so that who looks from the beginning again
-    /// has not looked much longer in the end.
+    /// Holds more of it, unless it is whole: twice as much where that is more than a block, so that who looks from the
+    /// beginning again has not looked much longer in the end.
     pub(super) fn more(&mut self) {
         self.held.drain(..self.passed);
         self.passed = 0;
@@ -107,8 +107,8 @@ impl<'r> LongText<'r> {
         }
     }
 
-    /// Goes on behind something that broke so many lines below: to the next line that opens an object as far to the right as it
-    /// begins, or at the beginning of a line; else to the end.
+    /// Goes on behind something that broke so many lines below: to the next line that opens an object as far to the
+    /// right as it begins, or at the beginning of a line; else to the end.
     pub(super) fn pass_broken(&mut self, lines: usize) {
         let column = self.column;
         // The line in which it broke may be the first one of what follows, but nothing is read twice.

@@ -69,7 +69,8 @@ fn lines(text: &str, whole: bool) -> impl Iterator<Item = (usize, &str)> {
 
 /// Whether a line separates documents.
 fn separates(line: &str) -> bool {
-    line.strip_prefix("---").is_some_and(|rest| matches!(rest.bytes().next(), None | Some(b' ' | b'\t' | b'\r' | b'\n')))
+    line.strip_prefix("---")
+        .is_some_and(|rest| matches!(rest.bytes().next(), None | Some(b' ' | b'\t' | b'\r' | b'\n')))
 }
 
 /// Whether an item of a list begins in this line: as kubectl prints it, in the first column.
@@ -180,7 +181,8 @@ impl Reader<'_> {
         if type_.kind.is_empty() && self.sink.expects_only_objects() {
             self.complain(
                 line,
-                "this list does not say its kind, which kubectl prints behind its items: the file may be cut off".to_owned(),
+                "this list does not say its kind, which kubectl prints behind its items: the file may be cut off"
+                    .to_owned(),
             );
         }
     }

@@ -23,7 +23,6 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    #[must_use]
     pub fn new(sources: impl Iterator<Item = (Watched, String)>) -> Self {
         Self { sources: sources.map(|source| (source, SourceState::Pending)).collect(), ..Self::default() }
     }
@@ -34,15 +33,19 @@ impl Readiness {
             self.read_before.insert((what, name.clone()));
         }
         self.sources.insert((what, name), state);
-        if self.first_complete.is_none() && FIRST.into_iter().all(|input| self.is_settled(input)) && self.knows_what_was_said() {
+        if self.first_complete.is_none()
+            && FIRST.into_iter().all(|input| self.is_settled(input))
+            && self.knows_what_was_said()
+        {
             self.first_complete = Some(at);
         }
     }
 
-    /// Karpenter need not be installed, but an API server that has just started may not know it yet: that is given time too. What is
-    /// not permitted, or does not answer, is waited for.
+    /// Karpenter need not be installed, but an API server that has just started may not know it yet: that is given time
+    /// too. What is not permitted, or does not answer, is waited for.
     fn is_settled(&self, input: Input) -> bool {
-        self.of(input).all(|(_, state)| matches!(state, SourceState::Read | SourceState::Failed(ReadFailure::NotInstalled)))
+        self.of(input)
+            .all(|(_, state)| matches!(state, SourceState::Read | SourceState::Failed(ReadFailure::NotInstalled)))
     }
 
     /// Without the diagnoses of an earlier run, or of the replica that leads, everything would be written again.
@@ -51,11 +54,13 @@ impl Readiness {
     }
 
     fn of(&self, input: Input) -> impl Iterator<Item = (&str, &SourceState)> {
-        self.sources.iter().filter(move |((what, _), _)| *what == Watched::Input(input)).map(|((_, name), state)| (name.as_str(), state))
+        self.sources
+            .iter()
+            .filter(move |((what, _), _)| *what == Watched::Input(input))
+            .map(|((_, name), state)| (name.as_str(), state))
     }
 
     /// When verdicts can begin: the first three are complete, and the others too or their time is up.
-    #[must_use]
     pub fn can_judge_at(&self) -> Option<Instant> {
         let first = self.first_complete?;
         let pending = self.sources.values().any(|state| *state == SourceState::Pending)
@@ -68,13 +73,11 @@ impl Readiness {
         self.judging = true;
     }
 
-    #[must_use]
     pub const fn is_ready(&self) -> bool {
         self.judging
     }
 
     /// What the rules are told about an input: it counts as read where any of its sources is.
-    #[must_use]
     pub fn availability(&self, input: Input) -> Availability {
         let stands = |name: &str| self.read_before.contains(&(Watched::Input(input), name.to_owned()));
         if self.of(input).any(|(name, state)| match state {
@@ -98,7 +101,6 @@ impl Readiness {
     }
 
     /// The body of /readyz, in the words of Kubernetes' own.
-    #[must_use]
     pub fn report(&self) -> String {
         let mut out = String::new();
         for ((_, name), state) in &self.sources {
@@ -140,9 +142,16 @@ mod tests {
         let mut readiness = Readiness::new(FIRST.into_iter().map(|i| (i.into(), i.name().to_owned())).chain([events]));
         all_read(&mut readiness, now);
         assert_eq!(readiness.can_judge_at(), Some(now + OTHERS_WITHIN));
-        readiness.note(Input::Events.into(), "events".to_owned(), SourceState::Failed(ReadFailure::NotPermitted("events".to_owned())), now);
+        readiness.note(
+            Input::Events.into(),
+            "events".to_owned(),
+            SourceState::Failed(ReadFailure::NotPermitted("events".to_owned())),
+            now,
+        );
         assert_eq!(readiness.can_judge_at(), Some(now));
-        assert!(matches!(readiness.availability(Input::Events), Availability::Missing(why) if why.contains("not permitted")));
+        assert!(
+            matches!(readiness.availability(Input::Events), Availability::Missing(why) if why.contains("not permitted"))
+        );
     }
 
     #[test]
@@ -158,8 +167,16 @@ mod tests {
             now,
         );
         assert_eq!(readiness.availability(Input::Nodes), Availability::Read);
-        assert_eq!(readiness.states().find(|(name, _)| *name == nodes).map(|(_, state)| *state == SourceState::Read), Some(false));
-        readiness.note(Input::Nodes.into(), nodes, SourceState::Failed(ReadFailure::NotPermitted("nodes".to_owned())), now);
+        assert_eq!(
+            readiness.states().find(|(name, _)| *name == nodes).map(|(_, state)| *state == SourceState::Read),
+            Some(false)
+        );
+        readiness.note(
+            Input::Nodes.into(),
+            nodes,
+            SourceState::Failed(ReadFailure::NotPermitted("nodes".to_owned())),
+            now,
+        );
         assert!(matches!(readiness.availability(Input::Nodes), Availability::Missing(_)));
     }
 
@@ -173,7 +190,12 @@ mod tests {
         for input in [Input::Nodes, Input::NodePools] {
             refused.note(input.into(), input.name().to_owned(), SourceState::Read, now);
         }
-        refused.note(Input::NodeClaims.into(), claims.clone(), SourceState::Failed(ReadFailure::NotPermitted(String::new())), now);
+        refused.note(
+            Input::NodeClaims.into(),
+            claims.clone(),
+            SourceState::Failed(ReadFailure::NotPermitted(String::new())),
+            now,
+        );
         assert_eq!(refused.can_judge_at(), None);
         refused.note(Input::NodeClaims.into(), claims, SourceState::Failed(ReadFailure::NotInstalled), now);
         assert_eq!(refused.can_judge_at(), Some(now + OTHERS_WITHIN));

@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
-/// The operator's loop comes by at least every few seconds; one that has not for so long is stuck, and a restart mends it.
+/// The operator's loop comes by at least every few seconds; one that has not for so long is stuck, and a restart mends
+/// it.
 const ALIVE: Duration = Duration::from_mins(1);
 
 /// What the probes look at.
@@ -23,7 +24,6 @@ pub struct Health {
 }
 
 impl Health {
-    #[must_use]
     pub fn new(readiness: Readiness) -> Self {
         Self { readiness: Mutex::new(readiness), last_turn: Mutex::new(Instant::now()) }
     }
@@ -46,7 +46,9 @@ impl Health {
 /// Opens the port. Where IPv6 is off, `[::]` means every IPv4 address.
 pub async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     match TcpListener::bind(address).await {
-        Err(_) if address.is_ipv6() && address.ip().is_unspecified() => TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await,
+        Err(_) if address.is_ipv6() && address.ip().is_unspecified() => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
+        }
         bound => bound,
     }
 }
@@ -67,8 +69,12 @@ pub async fn serve(
 }
 
 async fn livez(State(health): State<Arc<Health>>) -> Response {
-    if health.is_alive() { (StatusCode::OK, "ok\n") } else { (StatusCode::SERVICE_UNAVAILABLE, "the operator's loop is stuck\n") }
-        .into_response()
+    if health.is_alive() {
+        (StatusCode::OK, "ok\n")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "the operator's loop is stuck\n")
+    }
+    .into_response()
 }
 
 async fn readyz(State(health): State<Arc<Health>>) -> Response {
@@ -79,7 +85,10 @@ async fn readyz(State(health): State<Arc<Health>>) -> Response {
 /// OpenMetrics for those who ask for it, as Prometheus does.
 async fn scrape(State(metrics): State<Arc<Metrics>>, headers: HeaderMap) -> Response {
     const OPENMETRICS: &str = "application/openmetrics-text";
-    let accepted = headers.get_all(header::ACCEPT).iter().any(|accept| accept.to_str().is_ok_and(|accept| accept.contains(OPENMETRICS)));
+    let accepted = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .any(|accept| accept.to_str().is_ok_and(|accept| accept.contains(OPENMETRICS)));
     let (kind, body) = if accepted {
         ("application/openmetrics-text; version=1.0.0; charset=utf-8", metrics.encode())
     } else {

@@ -24,15 +24,23 @@ impl Seen {
         let Some((record, since)) = &self.0 else { return true };
         let holder = record.holder_identity.as_deref().unwrap_or_default();
         let promised = u64::try_from(record.lease_duration_seconds.unwrap_or_default()).unwrap_or_default();
-        holder.is_empty() || holder == identity || now.saturating_duration_since(*since) >= Duration::from_secs(promised)
+        holder.is_empty()
+            || holder == identity
+            || now.saturating_duration_since(*since) >= Duration::from_secs(promised)
     }
 }
 
 /// The record of a holder, who renews it or takes it over.
-pub(super) fn acquired(before: Option<&LeaseSpec>, identity: &str, duration: Duration, now: DateTime<Utc>) -> LeaseSpec {
+pub(super) fn acquired(
+    before: Option<&LeaseSpec>,
+    identity: &str,
+    duration: Duration,
+    now: DateTime<Utc>,
+) -> LeaseSpec {
     let mut record = before.cloned().unwrap_or_default();
     if record.holder_identity.as_deref() != Some(identity) {
-        record.lease_transitions = Some(before.map_or(0, |b| b.lease_transitions.unwrap_or_default().saturating_add(1)));
+        record.lease_transitions =
+            Some(before.map_or(0, |b| b.lease_transitions.unwrap_or_default().saturating_add(1)));
         record.acquire_time = time(now);
         record.holder_identity = Some(identity.to_owned());
     }

@@ -1,7 +1,7 @@
 //! OpenMetrics as the older text format, which `curl`, promtool and old scrapers read.
 //!
-//! Source: <https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>: the comments name the series, suffix
-//! included; there are no infos, no units, and no end.
+//! Source: <https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>: the comments name the
+//! series, suffix included; there are no infos, no units, and no end.
 
 /// The same series with the older comments.
 pub(super) fn from_openmetrics(text: &str) -> String {
@@ -12,7 +12,10 @@ pub(super) fn from_openmetrics(text: &str) -> String {
         .collect();
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
-        let comment = line.strip_prefix("# ").and_then(|rest| rest.split_once(' ')).map(|(keyword, rest)| (keyword, rest.split_once(' ')));
+        let comment = line
+            .strip_prefix("# ")
+            .and_then(|rest| rest.split_once(' '))
+            .map(|(keyword, rest)| (keyword, rest.split_once(' ')));
         match comment {
             Some((keyword @ ("HELP" | "TYPE"), Some((name, rest)))) => {
                 let suffix = suffixes.get(name).copied().unwrap_or_default();

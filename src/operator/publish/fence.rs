@@ -1,7 +1,7 @@
 //! The last look at the Lease, just before a request leaves.
 //!
-//! A leader that was held still (a frozen machine, a paused virtual one) wakes up amid its writes, and another has led for long: the
-//! first thing it would do is to send the next half of what it had begun.
+//! A leader that was held still (a frozen machine, a paused virtual one) wakes up amid its writes, and another has led
+//! for long: the first thing it would do is to send the next half of what it had begun.
 
 use crate::operator::lease::Leads;
 use kube::Client;
@@ -13,7 +13,13 @@ pub(super) fn fenced(client: Client, leads: Leads) -> Client {
     let service = tower::service_fn(move |request| {
         let may_write = leads.borrow().and_then(|leadership| leadership.lasts(Instant::now().into_std())).is_some();
         let client = client.clone();
-        async move { if may_write { client.send(request).await } else { Err(kube::Error::Service("this replica no longer leads".into())) } }
+        async move {
+            if may_write {
+                client.send(request).await
+            } else {
+                Err(kube::Error::Service("this replica no longer leads".into()))
+            }
+        }
     });
     Client::new(service, namespace)
 }
@@ -27,7 +33,8 @@ mod tests {
     use kube::client::Body;
 
     fn api_server() -> Client {
-        let answer = |_: http::Request<Body>| async { Ok::<_, kube::Error>(http::Response::new(Body::from(b"{}".to_vec()))) };
+        let answer =
+            |_: http::Request<Body>| async { Ok::<_, kube::Error>(http::Response::new(Body::from(b"{}".to_vec()))) };
         Client::new(tower::service_fn(answer), "default")
     }
 

@@ -27,7 +27,8 @@ impl WaitingTask {
     }
 }
 
-/// In order of time: after thousands of machines fell ill at once it is long for minutes, and is looked at in each of their writes.
+/// In order of time: after thousands of machines fell ill at once it is long for minutes, and is looked at in each of
+/// their writes.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     waiting: BTreeMap<String, WaitingTask>,
@@ -122,7 +123,10 @@ mod tests {
         queue.put(task("a", 1), now + SECOND);
         queue.put(task("b", 1), now + 2 * SECOND);
         assert_eq!((queue.len(), queue.next()), (2, Some(now)));
-        assert_eq!([begin(&mut queue), begin(&mut queue), begin(&mut queue)], [Some("b".to_owned()), Some("a".to_owned()), None]);
+        assert_eq!(
+            [begin(&mut queue), begin(&mut queue), begin(&mut queue)],
+            [Some("b".to_owned()), Some("a".to_owned()), None]
+        );
         assert!(queue.is_empty());
     }
 

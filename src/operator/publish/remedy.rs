@@ -1,5 +1,5 @@
-//! The removal of a taint, and the Events about it. One at a time, in the order in which they were decided, and only while this
-//! replica leads.
+//! The removal of a taint, and the Events about it. One at a time, in the order in which they were decided, and only
+//! while this replica leads.
 
 use super::{TIMEOUT, event, fence};
 use crate::operator::lease::Leads;
@@ -18,7 +18,8 @@ use tokio::time::timeout;
 /// What only the component `remediation` permits.
 pub const WRITES: &[(&str, &str, &[&str], Option<&str>)] = &[("", "nodes", &["patch"], None)];
 
-/// What the API server says of a JSON patch whose test fails; an object that is invalid is named, with what is wrong with it.
+/// What the API server says of a JSON patch whose test fails; an object that is invalid is named, with what is wrong
+/// with it.
 /// Source: kubernetes v1.36.3 staging/src/k8s.io/apiserver pkg/endpoints/handlers/patch.go `applyJSPatch`, apimachinery
 /// pkg/api/errors/errors.go `NewGenericServerResponse`.
 const NOT_APPLICABLE: &str = "the server rejected our request due to an error in our request";
@@ -35,8 +36,11 @@ pub enum Remedy {
 }
 
 /// Starts to carry out remedies. The answers to removals come back by the second channel.
-#[must_use]
-pub fn start(client: Client, instance: &str, leads: Leads) -> (mpsc::Sender<Remedy>, mpsc::UnboundedReceiver<(Removal, PatchAnswer)>) {
+pub fn start(
+    client: Client,
+    instance: &str,
+    leads: Leads,
+) -> (mpsc::Sender<Remedy>, mpsc::UnboundedReceiver<(Removal, PatchAnswer)>) {
     let (orders, mut ordered) = mpsc::channel(QUEUE);
     // As many as there are removals: whoever orders must not wait for one who waits for him.
     let (answers, answered) = mpsc::unbounded_channel();
@@ -48,7 +52,9 @@ pub fn start(client: Client, instance: &str, leads: Leads) -> (mpsc::Sender<Reme
             match remedy {
                 Remedy::Remove(removal) => {
                     let answer = match lasts {
-                        Some(lasts) => timeout(lasts, remove(&client, &removal)).await.unwrap_or_else(|_| unanswered(lasts)),
+                        Some(lasts) => {
+                            timeout(lasts, remove(&client, &removal)).await.unwrap_or_else(|_| unanswered(lasts))
+                        }
                         None => PatchAnswer::Void,
                     };
                     if answers.send((*removal, answer)).is_err() {
@@ -56,8 +62,14 @@ pub fn start(client: Client, instance: &str, leads: Leads) -> (mpsc::Sender<Reme
                     }
                 }
                 Remedy::Tell(diagnosis, remark) => {
-                    if lasts.is_some() && !matches!(timeout(TIMEOUT, tell(&recorder, &diagnosis, &remark)).await, Ok(Ok(()))) {
-                        tracing::warn!(name = remark.diagnosis, reason = remark.reason, "an Event could not be written");
+                    if lasts.is_some()
+                        && !matches!(timeout(TIMEOUT, tell(&recorder, &diagnosis, &remark)).await, Ok(Ok(())))
+                    {
+                        tracing::warn!(
+                            name = remark.diagnosis,
+                            reason = remark.reason,
+                            "an Event could not be written"
+                        );
                     }
                 }
             }
@@ -69,14 +81,20 @@ pub fn start(client: Client, instance: &str, leads: Leads) -> (mpsc::Sender<Reme
 /// Sends the patch, once.
 pub async fn remove(client: &Client, removal: &Removal) -> PatchAnswer {
     let api: Api<Node> = Api::all(client.clone());
-    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), dry_run: removal.dry_run, ..PatchParams::default() };
+    let params = PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        dry_run: removal.dry_run,
+        ..PatchParams::default()
+    };
     let patch = Patch::Json::<()>(removal.patch.clone());
     match timeout(TIMEOUT, api.patch(&removal.node, &params, &patch)).await {
         Ok(Ok(node)) => PatchAnswer::Done(node.resource_version().unwrap_or_default()),
         Ok(Err(kube::Error::Api(status))) => match status.code {
             409 => PatchAnswer::Conflict,
             422 if status.message == NOT_APPLICABLE => PatchAnswer::Conflict,
-            401 | 403 if !status.message.contains("admission webhook") => PatchAnswer::NotPermitted(status.message.clone()),
+            401 | 403 if !status.message.contains("admission webhook") => {
+                PatchAnswer::NotPermitted(status.message.clone())
+            }
             400..=499 => PatchAnswer::Rejected(status.message.clone()),
             _ => PatchAnswer::Unanswered(status.message.clone()),
         },
@@ -100,7 +118,8 @@ async fn tell(recorder: &Recorder, diagnosis: &NodeDiagnosis, remark: &Remark) -
             (EventType::Warning, "UninitializedTaintKept")
         }
     };
-    // The recorder counts Events of one reason and action as one, and keeps the first note: the action tells refusals apart.
+    // The recorder counts Events of one reason and action as one, and keeps the first note: the action tells refusals
+    // apart.
     let event = Event {
         type_,
         reason: reason.to_owned(),

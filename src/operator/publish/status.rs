@@ -34,13 +34,18 @@ pub(super) async fn write(client: &Client, write: &Write) -> kube::Result<()> {
     let (main, status) = applied(name, &write.diagnosis);
     let mut version = None;
     for (mut half, is_status) in [(main, false), (status, true)] {
-        // The second half goes on the first, and not on what another leader has made of it while this one was held still.
+        // The second half goes on the first, and not on what another leader has made of it while this one was held
+        // still.
         if let Some(version) = version.take() {
             half["metadata"]["resourceVersion"] = Value::String(version);
         }
         loop {
             let patch = Patch::Apply(&half);
-            let sent = if is_status { api.patch_status(name, &params, &patch).await } else { api.patch(name, &params, &patch).await };
+            let sent = if is_status {
+                api.patch_status(name, &params, &patch).await
+            } else {
+                api.patch(name, &params, &patch).await
+            };
             match sent {
                 Ok(written) => {
                     version = written.metadata.resource_version;
@@ -54,10 +59,10 @@ pub(super) async fn write(client: &Client, write: &Write) -> kube::Result<()> {
     Ok(())
 }
 
-/// Takes out the fields that an older CustomResourceDefinition does not know: server-side apply refuses them, where other writes only drop
-/// them. Says whether there were any.
-/// Source: sigs.k8s.io/structured-merge-diff/v6 (v6.3.3) typed/validate.go `errorf("field not declared in schema")`, typed/helpers.go
-/// `ValidationErrors.Error`: one line each, the path first.
+/// Takes out the fields that an older CustomResourceDefinition does not know: server-side apply refuses them, where
+/// other writes only drop them. Says whether there were any.
+/// Source: sigs.k8s.io/structured-merge-diff/v6 (v6.3.3) typed/validate.go `errorf("field not declared in schema")`,
+/// typed/helpers.go `ValidationErrors.Error`: one line each, the path first.
 fn without_undeclared(half: &mut Value, message: &str) -> bool {
     static SAID: Once = Once::new();
     let mut found = false;
@@ -67,7 +72,10 @@ fn without_undeclared(half: &mut Value, message: &str) -> bool {
         if remove(half, path) {
             found = true;
             SAID.call_once(|| {
-                tracing::warn!(field = path, "the CustomResourceDefinition is older than nodewhy; fields that it lacks are left out");
+                tracing::warn!(
+                    field = path,
+                    "the CustomResourceDefinition is older than nodewhy; fields that it lacks are left out"
+                );
             });
         }
     }
@@ -90,7 +98,8 @@ fn applied(name: &str, diagnosis: &NodeDiagnosis) -> (Value, Value) {
         "metadata": { "name": name, "labels": diagnosis.metadata.labels },
         "spec": diagnosis.spec,
     });
-    let status = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name }, "status": diagnosis.status });
+    let status =
+        json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name }, "status": diagnosis.status });
     (main, status)
 }
 

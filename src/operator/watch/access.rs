@@ -17,13 +17,14 @@ const QUEUE: usize = 64;
 pub type Access = Ask<Identity>;
 
 impl Access {
-    #[must_use]
     pub fn start(client: Client, changes: mpsc::Sender<Change>) -> Self {
         Self::of(QUEUE, EVERY, changes, move |identity| {
             let client = client.clone();
             async move {
                 let answer = review(&client, &identity).await.and_then(|(raw, resource)| {
-                    raw.read(Input::AccessReviews, &resource).map(Box::new).map_err(|error| ReadFailure::Unanswered(error.to_string()))
+                    raw.read(Input::AccessReviews, &resource)
+                        .map(Box::new)
+                        .map_err(|error| ReadFailure::Unanswered(error.to_string()))
                 });
                 Change::Access { identity, answer }
             }

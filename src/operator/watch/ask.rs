@@ -11,7 +11,12 @@ pub struct Ask<Q>(mpsc::Sender<Q>);
 
 impl<Q: Send + 'static> Ask<Q> {
     /// Asks no more often than `every` so long; `queue` questions may wait.
-    pub(super) fn of<A>(queue: usize, every: Duration, changes: mpsc::Sender<Change>, answer: impl Fn(Q) -> A + Send + 'static) -> Self
+    pub(super) fn of<A>(
+        queue: usize,
+        every: Duration,
+        changes: mpsc::Sender<Change>,
+        answer: impl Fn(Q) -> A + Send + 'static,
+    ) -> Self
     where
         A: Future<Output = Change> + Send,
     {

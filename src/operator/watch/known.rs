@@ -1,5 +1,5 @@
-//! The keys that a watch has seen. kube's watcher says nothing about what vanished while it was not watching: comparing the next
-//! full list with these keys does.
+//! The keys that a watch has seen. kube's watcher says nothing about what vanished while it was not watching: comparing
+//! the next full list with these keys does.
 
 use super::Key;
 use std::collections::BTreeSet;

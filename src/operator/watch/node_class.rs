@@ -1,4 +1,5 @@
-//! Node classes of other providers: the kind that a NodePool names is looked up in the cluster, then watched like any other.
+//! Node classes of other providers: the kind that a NodePool names is looked up in the cluster, then watched like any
+//! other.
 
 use super::{Watch, backoff, config};
 use crate::kube_client::failure;
@@ -12,7 +13,14 @@ use tokio::sync::mpsc;
 
 const WHAT: Watched = Watched::Input(Input::NodeClasses);
 
-pub(super) async fn run(client: Client, name: String, group: String, kind: String, changes: mpsc::Sender<Change>, metrics: Arc<Metrics>) {
+pub(super) async fn run(
+    client: Client,
+    name: String,
+    group: String,
+    kind: String,
+    changes: mpsc::Sender<Change>,
+    metrics: Arc<Metrics>,
+) {
     let mut said = SourceState::Pending;
     let mut failures = 0;
     loop {

@@ -21,13 +21,15 @@ const QUEUE: usize = 1024;
 pub type Pods = Ask<String>;
 
 impl Pods {
-    #[must_use]
     pub fn start(client: Client, changes: mpsc::Sender<Change>) -> Self {
         Self::of(QUEUE, Duration::from_secs(1) / RATE, changes, move |node| {
             let client = client.clone();
             async move {
                 let pods = timeout(TIMEOUT, list(&client, &node)).await;
-                Change::Pods { node, pods: pods.unwrap_or_else(|_| Err(ReadFailure::Unanswered("no answer in time".to_owned()))) }
+                Change::Pods {
+                    node,
+                    pods: pods.unwrap_or_else(|_| Err(ReadFailure::Unanswered("no answer in time".to_owned()))),
+                }
             }
         })
     }

@@ -46,9 +46,17 @@ async fn a_new_token_and_a_new_authority_are_taken_up_from_their_files() {
     let (served, server) = (cluster["certificate-authority"].as_str().unwrap(), cluster["server"].as_str().unwrap());
     std::fs::copy(served, &authority).unwrap();
     std::fs::write(folder.path().join("namespace"), "nodewhy").unwrap();
-    // A token is good as long as what it is bound to exists: the shortest that can be had by time is good for ten minutes.
+    // A token is good as long as what it is bound to exists: the shortest that can be had by time is good for ten
+    // minutes.
     control_plane.kubectl(&["create", "secret", "generic", "shift", "--namespace=nodewhy"]);
-    let bound = ["create", "token", "nodewhy", "--namespace=nodewhy", "--bound-object-kind=Secret", "--bound-object-name=shift"];
+    let bound = [
+        "create",
+        "token",
+        "nodewhy",
+        "--namespace=nodewhy",
+        "--bound-object-kind=Secret",
+        "--bound-object-name=shift",
+    ];
     std::fs::write(&token, control_plane.kubectl(&bound).trim()).unwrap();
 
     let nodewhy = in_a_pod(&control_plane, folder.path(), server);
@@ -64,7 +72,8 @@ async fn a_new_token_and_a_new_authority_are_taken_up_from_their_files() {
     assert!(!is_up(&nodewhy, "nodes"));
 
     std::fs::copy(served, &authority).unwrap();
-    std::fs::write(&token, control_plane.kubectl(&["create", "token", "nodewhy", "--namespace=nodewhy"]).trim()).unwrap();
+    std::fs::write(&token, control_plane.kubectl(&["create", "token", "nodewhy", "--namespace=nodewhy"]).trim())
+        .unwrap();
     let since = Instant::now();
     refuse(&control_plane.client().await, &["general-meanwhile".to_owned()]).await;
     wait_until(READ_AGAIN, || diagnosed(&control_plane).contains("general-meanwhile").then_some(()));

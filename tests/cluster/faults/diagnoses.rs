@@ -47,20 +47,33 @@ async fn without_its_kind_it_waits_with_an_older_one_it_writes_and_what_is_delet
     assert!(first["status"]["evidence"].is_array() && first["status"]["ruledOut"].is_null(), "{first:#}");
     std::thread::sleep(Duration::from_secs(5));
     let settled = version(&control_plane, "general-stuck");
-    assert_eq!(Some(first["metadata"]["resourceVersion"].clone()), settled, "what the API server drops is not written again and again");
+    assert_eq!(
+        Some(first["metadata"]["resourceVersion"].clone()),
+        settled,
+        "what the API server drops is not written again and again"
+    );
 
     // Removed with all that was said, and installed as it is shipped.
     control_plane.kubectl(&["delete", "crd", NAME]);
     wait_until(SOON, || said_of(&nodewhy, "nodediagnoses").contains("not installed").then_some(()));
     assert!(is_alive(&nodewhy));
     install(&shipped());
-    let back = wait_until(AGAIN, || diagnosis(&control_plane, "general-stuck").filter(|d| d["status"]["cause"] == CAUSE));
+    let back =
+        wait_until(AGAIN, || diagnosis(&control_plane, "general-stuck").filter(|d| d["status"]["cause"] == CAUSE));
     assert!(back["status"]["ruledOut"].is_array(), "{back:#}");
 
     // Somebody writes over it: it stays until nodewhy has something to say, or starts anew.
     wait_until(AGAIN, || said_of(&nodewhy, "nodediagnoses").starts_with("[+]").then_some(()));
     let edit = json!({ "status": { "cause": "Wrong", "summary": "All is well." } }).to_string();
-    control_plane.kubectl(&["patch", "nodediagnosis", "general-stuck", "--subresource=status", "--type=merge", "--patch", &edit]);
+    control_plane.kubectl(&[
+        "patch",
+        "nodediagnosis",
+        "general-stuck",
+        "--subresource=status",
+        "--type=merge",
+        "--patch",
+        &edit,
+    ]);
     assert!(diagnosed(&control_plane).is_empty());
     let others = version(&control_plane, "general-stuck");
     std::thread::sleep(Duration::from_secs(3));

@@ -29,23 +29,35 @@ async fn thousands_of_events_and_objects_of_a_megabyte_delay_no_verdict() {
     let nodewhy = started(&control_plane, &rights, &[]);
     stuck(&control_plane, &client, &["general-before"]).await;
 
-    // A Node with a megabyte of images and a quarter of one of annotations, an aws-auth and user data of a megabyte each.
+    // A Node with a megabyte of images and a quarter of one of annotations, an aws-auth and user data of a megabyte
+    // each.
     let large = "x".repeat(250_000);
     let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "large", "annotations": { "example.com/large": large } }, "spec": { "providerID": "aws:///eu-west-1a/i-large" } });
     let nodes: Api<Node> = Api::all(client.clone());
     nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
-    let images: Vec<_> =
-        (0..100).map(|n| json!({ "names": [format!("example.com/{n}/{}", "y".repeat(10_000))], "sizeBytes": 1 })).collect();
-    nodes.patch_status("large", &PatchParams::default(), &Patch::Merge(json!({ "status": { "images": images } }))).await.unwrap();
-    let role =
-        |n: usize| format!("- rolearn: arn:aws:iam::111122223333:role/a-role-with-a-long-name-{n}\n  username: u{n}\n  groups: [a, b]\n");
-    let map = json!({ "metadata": { "name": "aws-auth" }, "data": { "mapRoles": (0..9_500).map(role).collect::<String>() } });
+    let images: Vec<_> = (0..100)
+        .map(|n| json!({ "names": [format!("example.com/{n}/{}", "y".repeat(10_000))], "sizeBytes": 1 }))
+        .collect();
+    nodes
+        .patch_status("large", &PatchParams::default(), &Patch::Merge(json!({ "status": { "images": images } })))
+        .await
+        .unwrap();
+    let role = |n: usize| {
+        format!(
+            "- rolearn: arn:aws:iam::111122223333:role/a-role-with-a-long-name-{n}\n  username: u{n}\n  groups: [a, b]\n"
+        )
+    };
+    let map =
+        json!({ "metadata": { "name": "aws-auth" }, "data": { "mapRoles": (0..9_500).map(role).collect::<String>() } });
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "kube-system");
     maps.create(&PostParams::default(), &serde_json::from_value(map).unwrap()).await.unwrap();
     let script = format!("#!/bin/bash\n{}", "echo a line that does nothing at all\n".repeat(27_000));
     let user_data = json!({ "spec": { "userData": script } }).to_string();
     control_plane
-        .try_kubectl_with_input(&["patch", "ec2nodeclass", "default", "--type=merge", "--patch-file=/dev/stdin"], user_data)
+        .try_kubectl_with_input(
+            &["patch", "ec2nodeclass", "default", "--type=merge", "--patch-file=/dev/stdin"],
+            user_data,
+        )
         .expect("the API server takes it");
 
     std::thread::sleep(Duration::from_secs(3));
@@ -74,12 +86,22 @@ async fn thousands_of_events_and_objects_of_a_megabyte_delay_no_verdict() {
         wait_until(SOON, || diagnosed(&control_plane).contains("general-amid").then_some(()));
         asked.elapsed()
     };
-    let (told, ()) = tokio::join!(async { tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(amid)) }, half);
-    println!("{EVENTS} Events in {:.0?}, a verdict amid them after {told:.1?}, at most {} MiB", since.elapsed(), peak(&nodewhy) / 1024);
+    let (told, ()) =
+        tokio::join!(async { tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(amid)) }, half);
+    println!(
+        "{EVENTS} Events in {:.0?}, a verdict amid them after {told:.1?}, at most {} MiB",
+        since.elapsed(),
+        peak(&nodewhy) / 1024
+    );
     stuck(&control_plane, &client, &["general-after"]).await;
     assert!(is_alive(&nodewhy));
     assert!(peak(&nodewhy) < LIMIT_KIB / 2, "{} KiB", peak(&nodewhy));
     assert_eq!(diagnosis(&control_plane, "general-before"), settled);
     assert_eq!(diagnosed(&control_plane).len(), 3, "noise is no symptom");
-    assert_eq!(metric(&nodewhy, r#"nodewhy_unreadable_objects_total{input="Events"}"#), Some(0.0), "{}", nodewhy.get("/metrics"));
+    assert_eq!(
+        metric(&nodewhy, r#"nodewhy_unreadable_objects_total{input="Events"}"#),
+        Some(0.0),
+        "{}",
+        nodewhy.get("/metrics")
+    );
 }

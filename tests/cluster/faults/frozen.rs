@@ -13,7 +13,13 @@ const CLAIMS: usize = 100;
 
 /// What tells the writes of one token from those of another of the same account.
 fn credential(control_plane: &ControlPlane, kubeconfig: &Path) -> Value {
-    let said = control_plane.kubectl(&["auth", "whoami", "--output=json", "--kubeconfig", kubeconfig.to_str().expect("UTF-8")]);
+    let said = control_plane.kubectl(&[
+        "auth",
+        "whoami",
+        "--output=json",
+        "--kubeconfig",
+        kubeconfig.to_str().expect("UTF-8"),
+    ]);
     let said: Value = serde_json::from_str(&said).expect("JSON");
     said["status"]["userInfo"]["extra"]["authentication.kubernetes.io/credential-id"].clone()
 }
@@ -33,7 +39,8 @@ async fn a_leader_that_wakes_up_after_its_lease_ended_writes_nothing() {
     let second = replica(&control_plane, &rights, "second");
     refuse(&control_plane.client().await, &claim_names(CLAIMS)).await;
     wait_until(SOON, || (!diagnosed(&control_plane).is_empty()).then_some(()));
-    // Of each NodeDiagnosis that is under way the first half is written when it is held still: it would go on with the second.
+    // Of each NodeDiagnosis that is under way the first half is written when it is held still: it would go on with the
+    // second.
     proxy.set(Traffic::Late("force=true"));
     wait_until(SOON, || (proxy.held() >= 2).then_some(()));
     first.process.signal("STOP");
@@ -51,10 +58,14 @@ async fn a_leader_that_wakes_up_after_its_lease_ended_writes_nothing() {
     let since_then = |event: &&Value| {
         let is_done = event["responseStatus"]["code"].as_i64().is_some_and(|code| code < 300);
         let at = event["requestReceivedTimestamp"].as_str().and_then(|at| at.parse::<DateTime<Utc>>().ok());
-        is_done && at.is_some_and(|at| at >= woken) && event["user"]["extra"]["authentication.kubernetes.io/credential-id"] == credential
+        is_done
+            && at.is_some_and(|at| at >= woken)
+            && event["user"]["extra"]["authentication.kubernetes.io/credential-id"] == credential
     };
     let writes = control_plane.writes_of(ACCOUNT);
-    assert!(writes.iter().any(|event| event["user"]["extra"]["authentication.kubernetes.io/credential-id"] == credential));
+    assert!(
+        writes.iter().any(|event| event["user"]["extra"]["authentication.kubernetes.io/credential-id"] == credential)
+    );
     let late: Vec<_> = writes.iter().filter(since_then).map(|event| (&event["verb"], &event["objectRef"])).collect();
     assert!(late.is_empty(), "{late:#?}");
     assert!(leads(&second));

@@ -40,8 +40,7 @@ async fn a_right_or_a_kind_that_goes_away_is_told_and_taken_up_again_when_it_is_
     less["rules"] = role["rules"].clone();
     control_plane.try_kubectl_with_input(&["replace", "--filename=-"], &less).expect("the administrator may");
     control_plane.ec2nodeclass_crd();
-    let again =
-        json!({ "apiVersion": class["apiVersion"], "kind": class["kind"], "metadata": { "name": "default" }, "spec": class["spec"] });
+    let again = json!({ "apiVersion": class["apiVersion"], "kind": class["kind"], "metadata": { "name": "default" }, "spec": class["spec"] });
     wait_until(SOON, || control_plane.try_kubectl_with_input(&["apply", "--server-side", "--filename=-"], &again).ok());
     wait_until(AGAIN, || (is_up(&nodewhy, "daemonsets") && is_up(&nodewhy, "ec2nodeclasses")).then_some(()));
     assert_eq!(metric(&nodewhy, r#"nodewhy_watch_permitted{input="daemonsets"}"#), Some(1.0));

@@ -34,10 +34,13 @@ async fn what_was_said_before_it_ran_out_of_memory_stands_and_what_came_then_is_
     proxy.set(Traffic::Refused(503));
     proxy.cut();
     wait_until(SOON, || (!is_up(&nodewhy, "nodes")).then_some(()));
-    let (id, status) = (nodewhy.process.id(), std::fs::read_to_string(format!("/proc/{}/status", nodewhy.process.id())).unwrap());
-    let data: u64 = status.lines().find_map(|line| line.strip_prefix("VmData:")?.trim().split(' ').next()?.parse().ok()).unwrap();
+    let (id, status) =
+        (nodewhy.process.id(), std::fs::read_to_string(format!("/proc/{}/status", nodewhy.process.id())).unwrap());
+    let data: u64 =
+        status.lines().find_map(|line| line.strip_prefix("VmData:")?.trim().split(' ').next()?.parse().ok()).unwrap();
     let limit = (data + 16 * 1024) * 1024;
-    let limited = Command::new("prlimit").args([format!("--pid={id}"), format!("--data={limit}")]).status().expect("util-linux");
+    let limited =
+        Command::new("prlimit").args([format!("--pid={id}"), format!("--data={limit}")]).status().expect("util-linux");
     assert!(limited.success());
     proxy.set(Traffic::Flows);
     let ended = wait_until(SOON, || nodewhy.process.exited());

@@ -27,8 +27,9 @@ fn every_fault_is_in_the_list_of_promises() {
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));
     let promises = std::fs::read_to_string(project.join("docs/faults.md")).expect("the list");
     let files = std::fs::read_dir(project.join("tests/cluster/faults")).expect("this folder").flatten();
-    let names =
-        files.map(|file| file.file_name().into_string().expect("UTF-8")).filter(|name| !["mod.rs", "proxy.rs"].contains(&name.as_str()));
+    let names = files
+        .map(|file| file.file_name().into_string().expect("UTF-8"))
+        .filter(|name| !["mod.rs", "proxy.rs"].contains(&name.as_str()));
     let missing: Vec<_> = names.filter(|name| !promises.contains(&format!("| `faults/{name}` |"))).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }

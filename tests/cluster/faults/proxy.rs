@@ -1,4 +1,5 @@
-//! Between nodewhy and the API server: a proxy that stops to forward, answers for the server, or breaks connections off.
+//! Between nodewhy and the API server: a proxy that stops to forward, answers for the server, or breaks connections
+//! off.
 //!
 //! nodewhy speaks plain HTTP to it, so that an answer can be told from the next one; it passes nodewhy's own token on.
 
@@ -61,7 +62,8 @@ struct Line {
 impl Proxy {
     pub async fn start(control_plane: &ControlPlane) -> Self {
         let kubeconfig = Kubeconfig::read_from(control_plane.kubeconfig()).expect("the administrator's");
-        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.expect("a context");
+        let mut config =
+            kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.expect("a context");
         // Whoever asks has a token of his own.
         config.auth_info = kube::config::AuthInfo::default();
         config.default_retry = false;
@@ -138,31 +140,32 @@ async fn forward(State(mut line): State<Line>, request: Request) -> Response {
     for name in [header::CONNECTION, header::TRANSFER_ENCODING, header::CONTENT_LENGTH] {
         parts.headers.remove(name);
     }
-    let chunks = stream::unfold((Body::new(body).into_data_stream(), line.weather), move |(mut chunks, mut weather)| {
-        let (silences, cuts) = (now.silences, now.cuts);
-        async move {
-            let over = async {
-                while {
-                    let now = weather.borrow_and_update();
-                    now.silences == silences && now.cuts == cuts
-                } {
-                    changed(&mut weather).await;
+    let chunks =
+        stream::unfold((Body::new(body).into_data_stream(), line.weather), move |(mut chunks, mut weather)| {
+            let (silences, cuts) = (now.silences, now.cuts);
+            async move {
+                let over = async {
+                    while {
+                        let now = weather.borrow_and_update();
+                        now.silences == silences && now.cuts == cuts
+                    } {
+                        changed(&mut weather).await;
+                    }
+                };
+                let chunk = tokio::select! {
+                    biased;
+                    () = over => None,
+                    chunk = chunks.next() => Some(chunk),
+                };
+                if chunk.is_none() {
+                    while weather.borrow_and_update().cuts == cuts {
+                        changed(&mut weather).await;
+                    }
                 }
-            };
-            let chunk = tokio::select! {
-                biased;
-                () = over => None,
-                chunk = chunks.next() => Some(chunk),
-            };
-            if chunk.is_none() {
-                while weather.borrow_and_update().cuts == cuts {
-                    changed(&mut weather).await;
-                }
+                let chunk = chunk.unwrap_or_else(|| Some(Err(axum::Error::new(std::io::Error::other("broken off")))));
+                chunk.map(|chunk| (chunk, (chunks, weather)))
             }
-            let chunk = chunk.unwrap_or_else(|| Some(Err(axum::Error::new(std::io::Error::other("broken off")))));
-            chunk.map(|chunk| (chunk, (chunks, weather)))
-        }
-    });
+        });
     Response::from_parts(parts, Body::from_stream(chunks))
 }
 
@@ -180,7 +183,8 @@ fn refusal(code: u16) -> Response {
         "message": "Too many requests, please try again later.", "reason": "TooManyRequests",
     });
     let mut response =
-        (StatusCode::from_u16(code).expect("a code"), [(header::CONTENT_TYPE, "application/json")], status.to_string()).into_response();
+        (StatusCode::from_u16(code).expect("a code"), [(header::CONTENT_TYPE, "application/json")], status.to_string())
+            .into_response();
     if code == 429 {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }

@@ -25,7 +25,8 @@ async fn what_is_deleted_between_two_pages_of_a_list_ends_and_nothing_else_does(
             async move {
                 let mut claim = like.get("general-a").await.unwrap();
                 let labels = claim.metadata.labels.clone();
-                claim.metadata = ObjectMeta { name: Some(format!("general-m-{number:03}")), labels, ..ObjectMeta::default() };
+                claim.metadata =
+                    ObjectMeta { name: Some(format!("general-m-{number:03}")), labels, ..ObjectMeta::default() };
                 claim.data.as_object_mut().unwrap().remove("status");
                 api.create(&PostParams::default(), &claim).await.unwrap();
             }

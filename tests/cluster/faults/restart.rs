@@ -27,7 +27,10 @@ async fn what_changed_while_the_api_server_was_away_and_etcd_was_compacted_is_se
 
     wait_until(SOON, || diagnosed(&control_plane).contains("general-comes").then_some(()));
     wait_until(SOON, || (outcome(&control_plane, "general-goes")? == "Deleted").then_some(()));
-    assert!(metric(&nodewhy, r#"nodewhy_watch_relists_total{input="nodeclaims"}"#) >= Some(1.0), "the watch was not told 410");
+    assert!(
+        metric(&nodewhy, r#"nodewhy_watch_relists_total{input="nodeclaims"}"#) >= Some(1.0),
+        "the watch was not told 410"
+    );
     assert_eq!(version(&control_plane, "general-stays"), settled, "what is still true is not written again");
     assert_eq!(diagnosed(&control_plane).len(), 3);
 }

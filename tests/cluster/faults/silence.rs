@@ -31,7 +31,11 @@ async fn watches_that_hang_are_given_up_and_what_they_missed_is_seen() {
     wait_until(NOTICED, || diagnosed(&control_plane).contains("general-meanwhile").then_some(()));
     println!("seen {:.0?} after new connections work", since.elapsed());
     assert_eq!(version(&control_plane, "general-before"), settled);
-    assert_eq!(metric(&nodewhy, r#"nodewhy_watch_relists_total{input="nodeclaims"}"#), None, "a watch that was lost is taken up again");
+    assert_eq!(
+        metric(&nodewhy, r#"nodewhy_watch_relists_total{input="nodeclaims"}"#),
+        None,
+        "a watch that was lost is taken up again"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,5 @@
-//! The schema's limits, kept. The API server refuses an object that breaks one of them, and the whole verdict with it, while what
-//! conditions and Events say has no bound.
+//! The schema's limits, kept. The API server refuses an object that breaks one of them, and the whole verdict with it,
+//! while what conditions and Events say has no bound.
 
 use super::{Evidence, NodeDiagnosisStatus, Text};
 
@@ -14,8 +14,8 @@ pub const ALTERNATIVES: usize = 16;
 pub const STEPS: usize = 16;
 
 impl NodeDiagnosisStatus {
-    /// Cuts what is longer than the schema permits. Of lists the first stay, which are the strongest. Room that is not used is given back:
-    /// a verdict is kept for as long as its machine is stuck.
+    /// Cuts what is longer than the schema permits. Of lists the first stay, which are the strongest. Room that is not
+    /// used is given back: a verdict is kept for as long as its machine is stuck.
     #[must_use]
     pub fn within_limits(mut self) -> Self {
         cut(&mut self.summary, SENTENCE);
@@ -110,7 +110,8 @@ mod tests {
 
     #[test]
     fn a_text_is_cut_between_characters_and_only_where_it_is_too_long() {
-        for (text, kept) in [("", ""), ("äöü", "äöü"), ("äöüß", "äö…"), ("a\u{1F980}bc", "a\u{1F980}…")] {
+        for (text, kept) in [("", ""), ("äöü", "äöü"), ("äöüß", "äö…"), ("a\u{1F980}bc", "a\u{1F980}…")]
+        {
             let mut text = text.to_owned();
             cut(&mut text, 3);
             assert_eq!(text, kept);
@@ -124,9 +125,13 @@ mod tests {
 
     /// The fields that the API server would refuse, counted as it counts.
     fn refused(schema: &Value, value: &Value, path: &str) -> Vec<String> {
-        let longer = |limit: &str, length: Option<usize>| schema[limit].as_u64().zip(length).is_some_and(|(most, has)| has as u64 > most);
+        let longer = |limit: &str, length: Option<usize>| {
+            schema[limit].as_u64().zip(length).is_some_and(|(most, has)| has as u64 > most)
+        };
         let mut refused = Vec::new();
-        if longer("maxLength", value.as_str().map(|text| text.chars().count())) || longer("maxItems", value.as_array().map(Vec::len)) {
+        if longer("maxLength", value.as_str().map(|text| text.chars().count()))
+            || longer("maxItems", value.as_array().map(Vec::len))
+        {
             refused.push(path.to_owned());
         }
         for (name, field) in schema["properties"].as_object().into_iter().flatten() {
@@ -143,9 +148,12 @@ mod tests {
     /// A status that is too long wherever the schema lets it be.
     fn overlong(schema: &Value) -> Value {
         match schema["type"].as_str() {
-            Some("object") => {
-                schema["properties"].as_object().unwrap().iter().map(|(name, field)| (name.clone(), overlong(field))).collect()
-            }
+            Some("object") => schema["properties"]
+                .as_object()
+                .unwrap()
+                .iter()
+                .map(|(name, field)| (name.clone(), overlong(field)))
+                .collect(),
             Some("array") => vec![overlong(&schema["items"]); 200].into(),
             Some("integer") => 1.into(),
             _ => match (schema["enum"].get(0), schema["format"].as_str()) {

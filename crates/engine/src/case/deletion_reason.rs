@@ -5,13 +5,12 @@ use crate::objects::NodeClaim;
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// The reason of a NodeClaim's deletion, where the objects tell one.
-#[must_use]
 pub fn reason(cluster: &ClusterState, claim: &NodeClaim, deleted: DateTime<Utc>) -> Option<String> {
     if cluster.events("NodeClaim", claim.name()).any(|e| e.reason == "SpotInterrupted") {
         return Some("EC2 took its spot instance back".to_owned());
     }
-    // core pkg/apis/v1/nodeclaim_status.go `ConditionTypeDisruptionReason` (v1.14.3), since v1.3.1; its reasons in nodepool.go,
-    // Unhealthy since v1.15.0.
+    // core pkg/apis/v1/nodeclaim_status.go `ConditionTypeDisruptionReason` (v1.14.3), since v1.3.1; its reasons in
+    // nodepool.go, Unhealthy since v1.15.0.
     if let Some(disrupted) = claim.condition("DisruptionReason").filter(|c| c.is_true()) {
         return Some(match disrupted.reason.as_str() {
             "Drifted" => "it had drifted from its NodePool or node class".to_owned(),
@@ -21,7 +20,8 @@ pub fn reason(cluster: &ClusterState, claim: &NodeClaim, deleted: DateTime<Utc>)
             other => format!("Karpenter disrupted it ({other})"),
         });
     }
-    let expires = claim.metadata.creation_timestamp?.checked_add_signed(go_duration(claim.spec.expire_after.as_deref()?)?)?;
+    let expires =
+        claim.metadata.creation_timestamp?.checked_add_signed(go_duration(claim.spec.expire_after.as_deref()?)?)?;
     (deleted >= expires).then(|| "it had reached its expireAfter".to_owned())
 }
 

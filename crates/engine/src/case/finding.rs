@@ -17,7 +17,6 @@ pub enum Opinion {
 }
 
 impl Opinion {
-    #[must_use]
     pub fn ruled_out(because: impl Into<Text>) -> Self {
         Self::RuledOut(because.into())
     }
@@ -47,7 +46,6 @@ pub struct Finding {
 
 impl Finding {
     /// No finding without evidence: the first piece is part of the constructor.
-    #[must_use]
     pub fn new(confidence: Confidence, summary: impl Into<String>, evidence: Evidence) -> Self {
         Self {
             confidence,
@@ -108,7 +106,6 @@ impl Finding {
 
 impl Blame {
     /// An object as a whole.
-    #[must_use]
     pub fn object(api_version: &str, kind: &str, name: &str) -> Self {
         Self {
             object: format!("{kind}/{name}"),

@@ -1,7 +1,7 @@
 //! The stages of a machine's life, and whether it waits at one for too long.
 //!
-//! A rule only ever explains a machine that is stuck here. A machine that passes its stages in time has no diagnosis, whatever
-//! conditions, taints or noisy events it carries.
+//! A rule only ever explains a machine that is stuck here. A machine that passes its stages in time has no diagnosis,
+//! whatever conditions, taints or noisy events it carries.
 
 use crate::api::{Evidence, Outcome, Stage};
 use crate::objects::{Condition, Event, Node, NodeClaim, NodeClass, NodePool, Taint};
@@ -27,7 +27,8 @@ pub struct Thresholds {
     pub ready: TimeDelta,
     /// Deleted, and still there.
     pub terminate: TimeDelta,
-    /// The least wait at any stage: enough where the cause is proven, or where an older machine of the same class is stuck there.
+    /// The least wait at any stage: enough where the cause is proven, or where an older machine of the same class is
+    /// stuck there.
     pub proven: TimeDelta,
 }
 
@@ -76,7 +77,13 @@ pub enum Symptom {
 }
 
 impl Wait {
-    fn new(stage: Stage, since: DateTime<Utc>, patience: TimeDelta, thresholds: &Thresholds, evidence: Evidence) -> Self {
+    fn new(
+        stage: Stage,
+        since: DateTime<Utc>,
+        patience: TimeDelta,
+        thresholds: &Thresholds,
+        evidence: Evidence,
+    ) -> Self {
         Self { stage, since, patience, proven: thresholds.proven.min(patience), evidence, symptom: Symptom::NotPassed }
     }
 
@@ -101,7 +108,6 @@ impl Wait {
 }
 
 /// The stage that a machine with a NodeClaim waits at; `None` for one that passed them all or is going away by design.
-#[must_use]
 pub fn claim_wait(
     claim: &NodeClaim,
     nodes: &[&Node],
@@ -121,7 +127,12 @@ pub fn claim_wait(
 
     if !claim.is_true("Launched") {
         let since = claim.condition("Launched").and_then(&changed).unwrap_or(created).max(created);
-        let evidence = Evidence::new(name(), field("Launched"), shown("Launched"), "no instance has been launched for this NodeClaim");
+        let evidence = Evidence::new(
+            name(),
+            field("Launched"),
+            shown("Launched"),
+            "no instance has been launched for this NodeClaim",
+        );
         let wait = Wait::new(Stage::Launch, since, t.launch, t, evidence);
         return Some(if claim.metadata.deletion_timestamp.is_some() { wait.leaving() } else { wait });
     }
@@ -130,8 +141,12 @@ pub fn claim_wait(
         let registered = claim.condition("Registered");
         if let Some(refused) = registered.filter(|c| c.is_false()) {
             let since = refused.last_transition_time.unwrap_or(launched);
-            let evidence =
-                Evidence::new(name(), field("Registered"), refused.shown(), "Karpenter refused the Node, and does not look at it again");
+            let evidence = Evidence::new(
+                name(),
+                field("Registered"),
+                refused.shown(),
+                "Karpenter refused the Node, and does not look at it again",
+            );
             return Some(Wait::new(Stage::Register, since, t.register, t, evidence).settled());
         }
         if let Some(node) = nodes.first() {
@@ -182,7 +197,6 @@ pub fn claim_wait(
 }
 
 /// The least that any machine is given at a stage before it counts as stuck.
-#[must_use]
 pub fn least_patience(stage: Stage, t: &Thresholds) -> TimeDelta {
     match stage {
         Stage::Launch => t.launch,
@@ -194,18 +208,20 @@ pub fn least_patience(stage: Stage, t: &Thresholds) -> TimeDelta {
     }
 }
 
-/// A registered machine that goes away by design, and has not gone for long. Draining takes as long as its pods and their budgets
-/// want: worth a diagnosis only where something proves that no pod is waited for.
+/// A registered machine that goes away by design, and has not gone for long. Draining takes as long as its pods and
+/// their budgets want: worth a diagnosis only where something proves that no pod is waited for.
 fn terminate_wait(claim: &NodeClaim, deleted: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
     if !claim.is_true("Registered") {
         return None;
     }
     // Each step takes its own time.
-    let steps = ["Drained", "VolumesDetached", "InstanceTerminating"].into_iter().filter_map(|step| claim.true_since(step));
+    let steps =
+        ["Drained", "VolumesDetached", "InstanceTerminating"].into_iter().filter_map(|step| claim.true_since(step));
     let since = steps.chain([deleted]).max()?;
     let because = "the NodeClaim was deleted, and Karpenter's finalizer still holds it";
     let object = format!("NodeClaim/{}", claim.name());
-    let evidence = Evidence::new(object, "metadata.deletionTimestamp", deleted.format("%Y-%m-%dT%H:%M:%SZ").to_string(), because);
+    let evidence =
+        Evidence::new(object, "metadata.deletionTimestamp", deleted.format("%Y-%m-%dT%H:%M:%SZ").to_string(), because);
     let wait = Wait::new(Stage::Terminate, since, t.terminate, t, evidence);
     Some(Wait { proven: wait.patience, ..wait }.only_with_proof())
 }
@@ -219,7 +235,8 @@ fn pressure_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     }
     let pressed = PRESSURES.iter().find_map(|type_| node.condition(type_).filter(|c| c.is_true()))?;
     let field = format!(r#"status.conditions[?(@.type=="{}")]"#, pressed.type_);
-    let because = "nothing that does not tolerate the pressure taint is scheduled there, and the kubelet evicts what runs";
+    let because =
+        "nothing that does not tolerate the pressure taint is scheduled there, and the kubelet evicts what runs";
     let evidence = Evidence::new(format!("Node/{}", node.name()), field, pressed.shown(), because);
     let wait = Wait::new(Stage::Ready, pressed.last_transition_time?, t.ready * 2, t, evidence);
     Some(Wait { proven: wait.patience, ..wait })
@@ -227,15 +244,23 @@ fn pressure_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
 
 /// A Ready Node that cannot start the pods it is given, for long and still.
 ///
-/// The kubelet tries again every few seconds and says so every time, or every five minutes once its events are throttled
-/// (kubernetes v1.36.3 client-go tools/record/events_cache.go). A pod that waits for a warm address is served within seconds.
-#[must_use]
-pub fn refused_pods_wait<'e>(node: &Node, pod_events: impl Iterator<Item = &'e Event>, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+/// The kubelet tries again every few seconds and says so every time, or every five minutes once its events are
+/// throttled (kubernetes v1.36.3 client-go tools/record/events_cache.go). A pod that waits for a warm address is served
+/// within seconds.
+pub fn refused_pods_wait<'e>(
+    node: &Node,
+    pod_events: impl Iterator<Item = &'e Event>,
+    now: DateTime<Utc>,
+    t: &Thresholds,
+) -> Option<Wait> {
     if !node.is_ready() || is_out_of_service(node) {
         return None;
     }
     let refusals: Vec<&Event> = pod_events.filter(|e| refused_sandbox(e).is_some()).collect();
-    let newest = refusals.iter().filter(|e| e.last_seen().is_some_and(|at| now - at <= STILL_REFUSED)).max_by_key(|e| e.last_seen())?;
+    let newest = refusals
+        .iter()
+        .filter(|e| e.last_seen().is_some_and(|at| now - at <= STILL_REFUSED))
+        .max_by_key(|e| e.last_seen())?;
     let first = refusals.iter().filter_map(|e| e.first_timestamp.or(e.last_seen())).min()?;
     let because = "the Node is Ready, and its kubelet cannot start the pods that are scheduled there";
     let object = format!("Event Pod/{}", newest.involved_object.name);
@@ -246,9 +271,13 @@ pub fn refused_pods_wait<'e>(node: &Node, pod_events: impl Iterator<Item = &'e E
 /// A registered machine whose Node the cloud controller has deleted, though its NodeClaim lives on.
 ///
 /// Where the instance is gone as well, Karpenter deletes the claim within minutes.
-/// Sources: k8s.io/cloud-provider v0.36.3 controllers/nodelifecycle; core pkg/controllers/nodeclaim/garbagecollection (v1.14.3), every 2 min.
-#[must_use]
-pub fn vanished_wait<'e>(claim: &NodeClaim, mut node_events: impl Iterator<Item = &'e Event>, t: &Thresholds) -> Option<Wait> {
+/// Sources: k8s.io/cloud-provider v0.36.3 controllers/nodelifecycle; core pkg/controllers/nodeclaim/garbagecollection
+/// (v1.14.3), every 2 min.
+pub fn vanished_wait<'e>(
+    claim: &NodeClaim,
+    mut node_events: impl Iterator<Item = &'e Event>,
+    t: &Thresholds,
+) -> Option<Wait> {
     if !claim.is_true("Registered") || claim.metadata.deletion_timestamp.is_some() {
         return None;
     }
@@ -259,7 +288,6 @@ pub fn vanished_wait<'e>(claim: &NodeClaim, mut node_events: impl Iterator<Item 
 }
 
 /// Whether the cloud controller says that it deletes a Node whose instance it does not find.
-#[must_use]
 pub fn deletes_node(event: &Event) -> bool {
     event.reason == "DeletingNode" && event.message.contains("does not exist in the cloud provider")
 }
@@ -277,7 +305,6 @@ pub enum Sandbox {
 }
 
 /// Why the sandbox of a pod could not be made, where it is the Node's affair.
-#[must_use]
 pub fn refused_sandbox(event: &Event) -> Option<Sandbox> {
     if event.reason != "FailedCreatePodSandBox" {
         return None;
@@ -292,10 +319,11 @@ pub fn refused_sandbox(event: &Event) -> Option<Sandbox> {
 
 /// Hardware that the EKS node monitoring agent calls broken on a Node in service.
 ///
-/// Only AcceleratedHardwareReady: what the agent says of kernel, network and runtime it reads from logs, once and for good, also where
-/// the fault has long passed (aws/eks-node-monitoring-agent#215). A fault of the device stays, and versions before v1.6.0 set its time anew
-/// with each report where there are two (#39), so its age tells nothing. `DCGMError` is about the agent's own connection, and is not taken
-/// back either when that works again (#266): alone it makes no Node sick. The fabric manager may only be starting.
+/// Only AcceleratedHardwareReady: what the agent says of kernel, network and runtime it reads from logs, once and for
+/// good, also where the fault has long passed (aws/eks-node-monitoring-agent#215). A fault of the device stays, and
+/// versions before v1.6.0 set its time anew with each report where there are two (#39), so its age tells nothing.
+/// `DCGMError` is about the agent's own connection, and is not taken back either when that works again (#266): alone it
+/// makes no Node sick. The fabric manager may only be starting.
 fn hardware_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     if is_out_of_service(node) {
         return None;
@@ -316,7 +344,8 @@ fn hardware_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
 /// kubernetes v1.36.3 pkg/kubelet/nodestatus/setters.go.
 pub const PRESSURES: [&str; 3] = ["DiskPressure", "MemoryPressure", "PIDPressure"];
 
-/// A Ready Node that is called usable, and that a taint of some agent keeps empty: only its own taints are meant to stay.
+/// A Ready Node that is called usable, and that a taint of some agent keeps empty: only its own taints are meant to
+/// stay.
 fn agent_taint_wait(node: &Node, own: &[Taint], initialized: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
     if is_out_of_service(node) {
         return None;
@@ -325,8 +354,10 @@ fn agent_taint_wait(node: &Node, own: &[Taint], initialized: DateTime<Utc>, t: &
     // The Node Readiness Controller may also guard Nodes in service: then its taint says what it is meant to say.
     let of_agent = |taint: &Taint| startup_taint::owner(taint).is_some_and(|owner| !owner.has_rules());
     let agents = |taint: &&Taint| of_agent(taint) || taint.key == UNREGISTERED_TAINT;
-    let taint = node.spec.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule" && !meant(taint)).find(agents)?;
-    // An agent that restarts may put its taint back for a while: count from when the list was last written, where that is known.
+    let taint =
+        node.spec.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule" && !meant(taint)).find(agents)?;
+    // An agent that restarts may put its taint back for a while: count from when the list was last written, where that
+    // is known.
     let written = cloud_controller::last_taint_writer(node).and_then(|w| w.time);
     let since = [Some(initialized), taint.time_added, written].into_iter().flatten().max().unwrap_or(initialized);
     let because = "the Node is Ready, and nothing that does not tolerate this taint is scheduled there";
@@ -335,16 +366,18 @@ fn agent_taint_wait(node: &Node, own: &[Taint], initialized: DateTime<Utc>, t: &
 }
 
 /// Windows prepares itself after the first boot, and bare metal takes minutes to come up at all.
-/// Source: <https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-type-specifications.html> (`.metal` sizes).
+/// Source: <https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-type-specifications.html> (`.metal`
+/// sizes).
 fn boots_slowly(claim: &NodeClaim) -> bool {
     let bare_metal = |type_: &str| type_.split_once('.').is_some_and(|(_, size)| size.starts_with("metal"));
-    claim.fixed("kubernetes.io/os") == Some("windows") || claim.metadata.label("node.kubernetes.io/instance-type").is_some_and(bare_metal)
+    claim.fixed("kubernetes.io/os") == Some("windows")
+        || claim.metadata.label("node.kubernetes.io/instance-type").is_some_and(bare_metal)
 }
 
 /// A Node in service without taints of its NodePool, which Karpenter was told not to add.
 ///
-/// With the label, Karpenter trusts the kubelet to have registered them (core#2125, v1.5.0). Startup taints are meant to go,
-/// so only the lasting ones tell.
+/// With the label, Karpenter trusts the kubelet to have registered them (core#2125, v1.5.0). Startup taints are meant
+/// to go, so only the lasting ones tell.
 fn taints_wait(claim: &NodeClaim, node: &Node, t: &Thresholds) -> Option<Wait> {
     let missing = missing_taints(claim, node);
     if missing.is_empty() || node.metadata.label(karpenter::DO_NOT_SYNC_TAINTS_LABEL) != Some("true") {
@@ -362,19 +395,21 @@ fn taints_wait(claim: &NodeClaim, node: &Node, t: &Thresholds) -> Option<Wait> {
 }
 
 /// The lasting taints of a claim that its Node does not carry.
-#[must_use]
 pub fn missing_taints(claim: &NodeClaim, node: &Node) -> Vec<Taint> {
     claim.spec.taints.iter().filter(|t| !node.spec.taints.iter().any(|have| have.matches(t))).cloned().collect()
 }
 
 /// Taints in one line; `none` where there is none.
-#[must_use]
 pub fn listed(taints: &[Taint]) -> String {
-    if taints.is_empty() { "none".to_owned() } else { taints.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ") }
+    if taints.is_empty() {
+        "none".to_owned()
+    } else {
+        taints.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    }
 }
 
-/// The stage that a Node without NodeClaim waits at: managed node groups, self-managed nodes, and Nodes that Karpenter never matched.
-#[must_use]
+/// The stage that a Node without NodeClaim waits at: managed node groups, self-managed nodes, and Nodes that Karpenter
+/// never matched.
 pub fn node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     let created = node.metadata.creation_timestamp?;
     if is_out_of_service(node) {
@@ -396,7 +431,13 @@ pub fn node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     let uninitialized = || {
         let taint = node.taint(UNINITIALIZED_TAINT)?;
         let because = "nothing is scheduled here until the cloud controller has initialized the Node";
-        Some(Wait::new(Stage::Initialize, created, t.initialize, t, Evidence::new(name(), "spec.taints", taint.to_string(), because)))
+        Some(Wait::new(
+            Stage::Initialize,
+            created,
+            t.initialize,
+            t,
+            Evidence::new(name(), "spec.taints", taint.to_string(), because),
+        ))
     };
     ready_wait(node, t)
         .or_else(uninitialized)
@@ -414,13 +455,17 @@ fn ready_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     let ready = node.condition("Ready");
     let since = ready.and_then(|c| c.last_transition_time).unwrap_or(created);
     let observed = ready.map_or_else(|| "absent".to_owned(), Condition::shown);
-    let evidence =
-        Evidence::new(format!("Node/{}", node.name()), r#"status.conditions[?(@.type=="Ready")]"#, observed, "the Node is not Ready");
+    let evidence = Evidence::new(
+        format!("Node/{}", node.name()),
+        r#"status.conditions[?(@.type=="Ready")]"#,
+        observed,
+        "the Node is not Ready",
+    );
     Some(Wait::new(Stage::Ready, since, t.ready, t, evidence))
 }
 
-/// Deleted, stopped, cordoned or about to be removed. A cordon is a decision too: node group upgrades and termination handlers
-/// begin with one, and `KubeNodeNotReady` of kubernetes-mixin leaves cordoned Nodes out as well.
+/// Deleted, stopped, cordoned or about to be removed. A cordon is a decision too: node group upgrades and termination
+/// handlers begin with one, and `KubeNodeNotReady` of kubernetes-mixin leaves cordoned Nodes out as well.
 fn is_out_of_service(node: &Node) -> bool {
     const LEAVING_TAINTS: [&str; 3] = [
         // Stopped instances. k8s.io/cloud-provider v0.36.3 api/well_known_taints.go.
@@ -439,7 +484,6 @@ fn is_out_of_service(node: &Node) -> bool {
 }
 
 /// When Karpenter will delete the machine, or would have.
-#[must_use]
 pub fn terminates_at(claim: &NodeClaim, karpenter: Option<&karpenter::Karpenter>) -> Option<DateTime<Utc>> {
     let created = claim.metadata.creation_timestamp?;
     let since = |type_: &str| claim.condition(type_).and_then(|c| c.last_transition_time).unwrap_or(created);
@@ -454,7 +498,6 @@ pub fn terminates_at(claim: &NodeClaim, karpenter: Option<&karpenter::Karpenter>
 }
 
 /// Whether the deletion at `deleted` is Karpenter's liveness timeout: it leaves no event, only arithmetic.
-#[must_use]
 pub fn timed_out(claim: &NodeClaim, deleted: DateTime<Utc>) -> bool {
     let Some(created) = claim.metadata.creation_timestamp else { return false };
     if claim.is_true("Registered") {
@@ -470,20 +513,20 @@ pub fn timed_out(claim: &NodeClaim, deleted: DateTime<Utc>) -> bool {
 }
 
 /// How a claim that was deleted then ends.
-#[must_use]
 pub fn outcome(claim: &NodeClaim, deleted: DateTime<Utc>) -> Outcome {
     if timed_out(claim, deleted) { Outcome::Terminated } else { Outcome::Deleted }
 }
 
-/// Deleted before any instance existed: Karpenter gives up at once on lack of capacity and on a node class that is not ready.
+/// Deleted before any instance existed: Karpenter gives up at once on lack of capacity and on a node class that is not
+/// ready.
 fn never_launched(claim: &NodeClaim) -> bool {
     !claim.is_true("Launched") && claim.status.provider_id.is_empty()
 }
 
-/// A NodePool that cannot launch: every recent claim vanished for lack of capacity, or the pool itself says why it is not ready.
+/// A NodePool that cannot launch: every recent claim vanished for lack of capacity, or the pool itself says why it is
+/// not ready.
 ///
 /// A pool whose class is not ready gets no diagnosis of its own: the class has it.
-#[must_use]
 pub fn pool_wait<'a>(
     pool: &NodePool,
     class: Option<&NodeClass>,
@@ -492,15 +535,19 @@ pub fn pool_wait<'a>(
     now: DateTime<Utc>,
     t: &Thresholds,
 ) -> Option<Wait> {
-    /// Where pods still wait, Karpenter asks again once a refused offering leaves its cache: silence for much longer than that
-    /// says that another NodePool has taken the pods, or that they are gone.
+    /// Where pods still wait, Karpenter asks again once a refused offering leaves its cache: silence for much longer
+    /// than that says that another NodePool has taken the pods, or that they are gone.
     /// Source: karpenter-provider-aws v1.14.1 pkg/cache/cache.go `UnavailableOfferingsTTL` (3 minutes).
     const STILL_ASKED_FOR: TimeDelta = TimeDelta::minutes(10);
     let object = format!("NodePool/{}", pool.name());
-    if let Some(condition) = ["ValidationSucceeded", "NodeClassReady"]
-        .into_iter()
-        .filter_map(|type_| pool.condition(type_))
-        .find(|c| c.is_false() && matches!(c.reason.as_str(), "NodePoolValidationFailed" | "NodeClassNotFound" | "NodeClassTerminating"))
+    if let Some(condition) =
+        ["ValidationSucceeded", "NodeClassReady"].into_iter().filter_map(|type_| pool.condition(type_)).find(|c| {
+            c.is_false()
+                && matches!(
+                    c.reason.as_str(),
+                    "NodePoolValidationFailed" | "NodeClassNotFound" | "NodeClassTerminating"
+                )
+        })
     {
         let since = condition.last_transition_time?;
         let field = format!(r#"status.conditions[?(@.type=="{}")]"#, condition.type_);
@@ -521,11 +568,13 @@ pub fn pool_wait<'a>(
         return Some(wait);
     }
     let refused = claim_events.into_iter().filter(|e| e.reason == "InsufficientCapacityError");
-    let refusals: Vec<&Event> = refused.filter(|e| e.last_seen().is_some_and(|at| now - at <= STILL_ASKED_FOR)).collect();
+    let refusals: Vec<&Event> =
+        refused.filter(|e| e.last_seen().is_some_and(|at| now - at <= STILL_ASKED_FOR)).collect();
     let first = refusals.iter().filter_map(|e| e.last_seen()).min()?;
     // A claim that came later is alive, and has its own diagnosis where it needs one: then the pool is not stuck.
     let answered = claims.any(|c| {
-        c.metadata.creation_timestamp.is_some_and(|at| at >= first) || refusals.iter().any(|e| e.involved_object.name == c.name())
+        c.metadata.creation_timestamp.is_some_and(|at| at >= first)
+            || refusals.iter().any(|e| e.involved_object.name == c.name())
     });
     if answered || refusals.iter().map(|e| e.times()).sum::<u32>() < 2 {
         return None;
@@ -549,7 +598,12 @@ fn architecture_wait(pool: &NodePool, class: &NodeClass, t: &Thresholds) -> Opti
     let resolved = ["AMIsReady", "Ready"].into_iter().filter_map(|type_| class.condition(type_)?.last_transition_time);
     let since = resolved.chain(pool.metadata.creation_timestamp).max()?;
     let because = "Karpenter leaves out every instance type that no image of the class runs on, and none is left";
-    let evidence = Evidence::new(format!("NodePool/{}", pool.name()), "spec.template.spec.requirements", wanted.join(", "), because);
+    let evidence = Evidence::new(
+        format!("NodePool/{}", pool.name()),
+        "spec.template.spec.requirements",
+        wanted.join(", "),
+        because,
+    );
     Some(Wait::new(Stage::Launch, since, t.launch, t, evidence).only_with_proof())
 }
 
@@ -557,7 +611,6 @@ fn architecture_wait(pool: &NodePool, class: &NodeClass, t: &Thresholds) -> Opti
 ///
 /// Karpenter writes `TerminatingOnInterruption` only for a NodeClaim that is not being deleted already.
 /// Source: karpenter-provider-aws v1.14.1 pkg/controllers/interruption/utils.go `deleteNodeClaim`.
-#[must_use]
 pub fn died_at_start<'a>(claim_events: &[&'a Event]) -> Vec<&'a Event> {
     const AT_START: TimeDelta = TimeDelta::minutes(3);
     // The events of one claim stand together: they are filed by its name.
@@ -589,7 +642,6 @@ fn dying_wait(claim_events: &[&Event], now: DateTime<Utc>, still: TimeDelta, t: 
 }
 
 /// A node class that is not Ready.
-#[must_use]
 pub fn class_wait(class: &NodeClass, t: &Thresholds) -> Option<Wait> {
     if class.metadata.deletion_timestamp.is_some() {
         return None;

@@ -1,6 +1,8 @@
 //! What AWS was asked and answered, by call and by what it was about.
 
-use crate::objects::{AccessEntry, Answer, AwsObservation, AwsRefusal, Checks, Console, EksCluster, Image, Instance, InstanceProfile};
+use crate::objects::{
+    AccessEntry, Answer, AwsObservation, AwsRefusal, Checks, Console, EksCluster, Image, Instance, InstanceProfile,
+};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
 
@@ -33,12 +35,10 @@ impl<T> Clone for Told<'_, T> {
 impl<T> Copy for Told<'_, T> {}
 
 impl<'w, T> Told<'w, T> {
-    #[must_use]
     pub fn refusal(self) -> Option<&'w AwsRefusal> {
         if let Self::Refused(refusal) = self { Some(refusal) } else { None }
     }
 
-    #[must_use]
     pub fn known(self) -> Option<(&'w T, Option<DateTime<Utc>>)> {
         match self {
             Self::Is(fact, at) => Some((fact, at)),
@@ -55,8 +55,8 @@ pub struct Aws {
 }
 
 impl Aws {
-    /// Keeps an answer; false where it is the one that stands. What AWS says again keeps the time at which it said so first, so that
-    /// a verdict does not change because somebody asked again.
+    /// Keeps an answer; false where it is the one that stands. What AWS says again keeps the time at which it said so
+    /// first, so that a verdict does not change because somebody asked again.
     pub(super) fn insert(&mut self, observation: AwsObservation) -> bool {
         let of_thing = self.answers.entry(observation.about.clone()).or_default();
         let known = of_thing.get(&observation.call).is_some_and(|old| old.answer == observation.answer);
@@ -78,7 +78,9 @@ impl Aws {
     }
 
     fn told<'w, T>(&'w self, call: &str, about: &str, of: impl Fn(&'w Answer) -> Option<&'w T>) -> Told<'w, T> {
-        let Some(observation) = self.answers.get(about).and_then(|of_thing| of_thing.get(call)) else { return Told::Nothing };
+        let Some(observation) = self.answers.get(about).and_then(|of_thing| of_thing.get(call)) else {
+            return Told::Nothing;
+        };
         match &observation.answer {
             Answer::Refused(refusal) => Told::Refused(refusal),
             Answer::Absent => Told::Absent(observation.at),
@@ -112,7 +114,9 @@ impl Aws {
         if self.answers.is_empty() {
             return Told::Nothing;
         }
-        self.told(ENTRY, &format!("{cluster}/{role}"), |a| if let Answer::AccessEntry(entry) = a { Some(entry) } else { None })
+        self.told(ENTRY, &format!("{cluster}/{role}"), |a| {
+            if let Answer::AccessEntry(entry) = a { Some(entry) } else { None }
+        })
     }
 
     pub fn instance_profile(&self, name: &str) -> Told<'_, InstanceProfile> {
@@ -120,7 +124,6 @@ impl Aws {
     }
 
     /// Whether EC2 showed an instance that is here: then it was asked in the right region, for the right account.
-    #[must_use]
     pub fn sees_instances(&self) -> bool {
         self.answers.values().flat_map(BTreeMap::values).any(|o| matches!(o.answer, Answer::Instance(_)))
     }

@@ -20,7 +20,6 @@ impl std::fmt::Debug for Dimension {
 }
 
 impl Dimension {
-    #[must_use]
     pub fn value<'c>(&self, claim: &'c NodeClaim) -> Option<&'c str> {
         (self.value)(claim).filter(|value| !value.is_empty())
     }
@@ -43,7 +42,11 @@ pub const DIMENSIONS: [Dimension; 7] = [
         field: "metadata.labels['karpenter.k8s.aws/instance-family']",
         value: |c| c.metadata.label("karpenter.k8s.aws/instance-family"),
     },
-    Dimension { what: "architecture", field: "metadata.labels['kubernetes.io/arch']", value: |c| c.metadata.label("kubernetes.io/arch") },
+    Dimension {
+        what: "architecture",
+        field: "metadata.labels['kubernetes.io/arch']",
+        value: |c| c.metadata.label("kubernetes.io/arch"),
+    },
     Dimension { what: "NodePool", field: "metadata.labels['karpenter.sh/nodepool']", value: NodeClaim::node_pool },
     // User data, tags, volumes, network: whatever the class fixes at launch.
     Dimension {
@@ -76,7 +79,8 @@ pub struct ClassMembers {
     joined_of_text: BTreeMap<Interned, BTreeSet<Interned>>,
 }
 
-/// When it registered, or was launched without having registered: the two times between which something may have changed.
+/// When it registered, or was launched without having registered: the two times between which something may have
+/// changed.
 fn milestone(claim: &NodeClaim) -> Option<(DateTime<Utc>, Interned)> {
     let at = if claim.is_true("Registered") { claim.true_since("Registered") } else { claim.true_since("Launched") };
     at.map(|at| (at, claim.metadata.name.clone()))
@@ -150,25 +154,21 @@ impl ClassMembers {
         }
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.claims.is_empty()
     }
 
     /// Names of all claims.
-    #[must_use]
     pub const fn claims(&self) -> &BTreeSet<Interned> {
         &self.claims
     }
 
     /// Names of the claims that are registered.
-    #[must_use]
     pub const fn joined(&self) -> &BTreeSet<Interned> {
         &self.joined
     }
 
     /// When the last machine that joined registered.
-    #[must_use]
     pub fn last_joined(&self) -> Option<DateTime<Utc>> {
         self.joined_at.last().map(|(at, _)| *at)
     }
@@ -184,14 +184,12 @@ impl ClassMembers {
     }
 
     /// How many of this value joined.
-    #[must_use]
     pub fn joined_with(&self, what: &str, value: &str) -> u32 {
         let of_what = self.tallies().find(|(dimension, _)| dimension.what == what);
         of_what.and_then(|(_, tallies)| tallies.get(value)).map_or(0, |tally| tally.joined)
     }
 
     /// Names of the registered claims that Karpenter will replace for another image.
-    #[must_use]
     pub const fn image_drifted(&self) -> &BTreeSet<Interned> {
         &self.image_drifted
     }

@@ -1,4 +1,5 @@
-//! Events by what they are about, kind and name: looked up for every machine at every judgement, so without an allocation.
+//! Events by what they are about, kind and name: looked up for every machine at every judgement, so without an
+//! allocation.
 
 use super::{Key, key_of};
 use crate::objects::Event;
@@ -48,8 +49,13 @@ impl Events {
     }
 
     /// Those of a kind whose name begins so.
-    pub(super) fn with_prefix<'e>(&'e self, kind: &str, prefix: &str) -> impl Iterator<Item = (&'e str, &'e Event)> + use<'e> {
-        let range = self.filed.get(kind).map(|names| names.range::<str, _>((Bound::Included(prefix), Bound::Unbounded)));
+    pub(super) fn with_prefix<'e>(
+        &'e self,
+        kind: &str,
+        prefix: &str,
+    ) -> impl Iterator<Item = (&'e str, &'e Event)> + use<'e> {
+        let range =
+            self.filed.get(kind).map(|names| names.range::<str, _>((Bound::Included(prefix), Bound::Unbounded)));
         let prefix = prefix.to_owned();
         let named = range.into_iter().flatten().take_while(move |(name, _)| name.starts_with(&prefix));
         named.flat_map(|(name, events)| events.values().map(move |event| (name.as_str(), event)))

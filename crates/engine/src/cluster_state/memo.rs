@@ -1,4 +1,5 @@
-//! What many judgements ask of all objects: worked out when first asked for, forgotten with the next object that says something new.
+//! What many judgements ask of all objects: worked out when first asked for, forgotten with the next object that says
+//! something new.
 //!
 //! Where all machines are judged, the cluster does not change: it is looked through once, not for each of them.
 
@@ -18,7 +19,6 @@ pub struct Memo<T> {
 }
 
 impl<T> Memo<T> {
-    #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self { name, answer: PhantomData }
     }
@@ -46,9 +46,14 @@ struct Answer {
 }
 
 impl ClusterState {
-    /// What a rule works out of many objects, once for all machines that ask until something changes; `about` is what the question is
-    /// asked of. The answer must not depend on the machine that happens to ask first.
-    pub fn once<T: Send + Sync + 'static>(&self, memo: &'static Memo<T>, about: &str, work_out: impl FnOnce() -> T) -> Arc<T> {
+    /// What a rule works out of many objects, once for all machines that ask until something changes; `about` is what
+    /// the question is asked of. The answer must not depend on the machine that happens to ask first.
+    pub fn once<T: Send + Sync + 'static>(
+        &self,
+        memo: &'static Memo<T>,
+        about: &str,
+        work_out: impl FnOnce() -> T,
+    ) -> Arc<T> {
         let answers = || self.derived.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let known = answers().get(&memo.key()).and_then(|of_memo| of_memo.get(about)).cloned();
         if let Some(Answer { value, read }) = known
@@ -69,7 +74,9 @@ impl ClusterState {
     /// Names of the Nodes that Karpenter made and that no NodeClaim has.
     pub(super) fn left_over(&self) -> &[Interned] {
         self.derived.left_over.get_or_init(|| {
-            let made = self.nodes().filter(|n| !n.spec.provider_id.is_empty() && n.metadata.label("karpenter.sh/nodepool").is_some());
+            let made = self
+                .nodes()
+                .filter(|n| !n.spec.provider_id.is_empty() && n.metadata.label("karpenter.sh/nodepool").is_some());
             made.filter(|n| self.claim_of_node(n).is_none()).map(|n| n.metadata.name.clone()).collect()
         })
     }

@@ -8,9 +8,8 @@ use crate::objects::{Node, NodeClaim};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Survey {
-    /// What of it concerns a NodeClaim, Node, NodePool or node class, an instance id or a providerID; `None` where nothing is called so.
-    /// `KIND/NAME` is understood as kubectl does.
-    #[must_use]
+    /// What of it concerns a NodeClaim, Node, NodePool or node class, an instance id or a providerID; `None` where
+    /// nothing is called so. `KIND/NAME` is understood as kubectl does.
     pub fn of_name(mut self, cluster: &ClusterState, name: &str) -> Option<Self> {
         let subjects = subjects(cluster, name);
         if subjects.is_empty() {
@@ -40,9 +39,14 @@ fn subjects(cluster: &ClusterState, name: &str) -> Vec<Subject> {
     };
     let may_be = |singular: &str, plural: &str| kind.as_deref().is_none_or(|kind| kind == singular || kind == plural);
     let of_node = |node: &Node| {
-        cluster.claim_of_node(node).map_or_else(|| Subject::Node(node.name().to_owned()), |claim| Subject::Claim(claim.name().to_owned()))
+        cluster
+            .claim_of_node(node)
+            .map_or_else(|| Subject::Node(node.name().to_owned()), |claim| Subject::Claim(claim.name().to_owned()))
     };
-    let claim = cluster.claim(named).filter(|_| may_be("nodeclaim", "nodeclaims")).map(|claim| Subject::Claim(claim.name().to_owned()));
+    let claim = cluster
+        .claim(named)
+        .filter(|_| may_be("nodeclaim", "nodeclaims"))
+        .map(|claim| Subject::Claim(claim.name().to_owned()));
     let node = || cluster.node(named).filter(|_| may_be("node", "nodes")).map(of_node);
     let is_claims = |claim: &&NodeClaim| claim.instance_id() == Some(named) || claim.status.provider_id == *name;
     let is_nodes = |node: &&Node| node.instance_id() == Some(named) || node.spec.provider_id == *name;
@@ -56,8 +60,10 @@ fn subjects(cluster: &ClusterState, name: &str) -> Vec<Subject> {
     let pool = cluster.pool(named).filter(|_| may_be("nodepool", "nodepools")).map(|_| Subject::Pool(named.to_owned()));
     let is_class = |kind: &str| may_be(&kind.to_ascii_lowercase(), &format!("{}es", kind.to_ascii_lowercase()));
     let classes = cluster.classes().filter(|facts| facts.class.name() == named && is_class(&facts.class.kind));
-    let launching: Vec<Subject> =
-        pool.into_iter().chain(classes.map(|facts| Subject::Class(facts.class.kind.clone(), named.to_owned()))).collect();
+    let launching: Vec<Subject> = pool
+        .into_iter()
+        .chain(classes.map(|facts| Subject::Class(facts.class.kind.clone(), named.to_owned())))
+        .collect();
     if !launching.is_empty() {
         return launching;
     }
@@ -99,7 +105,9 @@ fn concerns(diagnosis: &NodeDiagnosis, subject: &Subject) -> bool {
         Subject::Pool(_) => spec.node_pool.as_ref().is_some_and(|pool| pool.name == *name),
         Subject::Class(..) => spec.node_class.as_ref().is_some_and(|class| class.name == *name),
     };
-    is_itself || is_machine || (!matches!(subject, Subject::Claim(_) | Subject::Node(_)) && is_blamed(diagnosis, (kind, name)))
+    is_itself
+        || is_machine
+        || (!matches!(subject, Subject::Claim(_) | Subject::Node(_)) && is_blamed(diagnosis, (kind, name)))
 }
 
 fn about(cluster: &ClusterState, subject: &Subject, diagnoses: &[NodeDiagnosis]) -> About {

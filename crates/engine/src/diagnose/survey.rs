@@ -21,9 +21,9 @@ pub struct Survey {
 
 impl Survey {
     /// Judges everything at one time.
-    #[must_use]
     pub fn of(cluster: &ClusterState, now: DateTime<Utc>, clock: JudgedBy, thresholds: &Thresholds) -> Self {
-        // A diagnosis is large, and a list that grows is copied. Room that is not used is never touched, and takes no memory.
+        // A diagnosis is large, and a list that grows is copied. Room that is not used is never touched, and takes no
+        // memory.
         let mut diagnoses = Vec::with_capacity(cluster.claims().size_hint().0);
         let mut waiting = Vec::new();
         // Those whose machines have an open verdict: what is proven lacks nothing.
@@ -31,7 +31,8 @@ impl Survey {
         for case in Case::all(cluster, now, thresholds) {
             match judge_case(&case, thresholds) {
                 Judgement::Sick(diagnosis, _) => {
-                    let is_open = diagnosis.status.as_ref().is_some_and(|status| status.confidence != Confidence::Certain);
+                    let is_open =
+                        diagnosis.status.as_ref().is_some_and(|status| status.confidence != Confidence::Certain);
                     stages.extend(is_open.then_some(case.stage()));
                     diagnoses.push(*diagnosis);
                 }
@@ -45,9 +46,11 @@ impl Survey {
         }
         diagnoses.shrink_to_fit();
         waiting.sort_by(|a, b| (a.since, &a.name).cmp(&(b.since, &b.name)));
-        let read_at = |stage: Stage| rules::of_stage(stage).into_iter().flat_map(|of_stage| of_stage.reads.iter().copied());
+        let read_at =
+            |stage: Stage| rules::of_stage(stage).into_iter().flat_map(|of_stage| of_stage.reads.iter().copied());
         // Without the first two nothing is judged: that they are missing is always worth a word.
-        let wanted: BTreeSet<Input> = [Input::NodeClaims, Input::Nodes].into_iter().chain(stages.into_iter().flat_map(read_at)).collect();
+        let wanted: BTreeSet<Input> =
+            [Input::NodeClaims, Input::Nodes].into_iter().chain(stages.into_iter().flat_map(read_at)).collect();
         let missing = |input: &Input| !input.may_be_absent() && cluster.missing(*input).is_some();
         let judged = Judged {
             about: Vec::new(),
@@ -67,11 +70,18 @@ impl Survey {
 
     /// The same where nobody knows which of two times the dump was made at: what differs at the other one is told.
     #[must_use]
-    pub fn or_at(mut self, cluster: &ClusterState, at: DateTime<Utc>, clock: JudgedBy, thresholds: &Thresholds) -> Self {
+    pub fn or_at(
+        mut self,
+        cluster: &ClusterState,
+        at: DateTime<Utc>,
+        clock: JudgedBy,
+        thresholds: &Thresholds,
+    ) -> Self {
         let other = Self::of(cluster, at, clock, thresholds);
         let (here, there) = (self.names(), other.names());
         let not_stuck: Vec<String> = here.difference(&there).map(|name| (*name).to_owned()).collect();
-        let only_there = other.diagnoses.iter().filter(|d| d.metadata.name.as_deref().is_some_and(|name| !here.contains(name)));
+        let only_there =
+            other.diagnoses.iter().filter(|d| d.metadata.name.as_deref().is_some_and(|name| !here.contains(name)));
         let also_stuck: Vec<AlsoStuck> = only_there.filter_map(in_short).collect();
         if !also_stuck.is_empty() || !not_stuck.is_empty() {
             self.judged.otherwise = Some(Otherwise { at, clock, also_stuck, not_stuck });
@@ -80,10 +90,10 @@ impl Survey {
     }
 
     /// How sure the surest verdict is, at either time.
-    #[must_use]
     pub fn surest(&self) -> Option<Confidence> {
         let here = self.diagnoses.iter().filter_map(|d| d.status.as_ref()).map(|status| status.confidence);
-        let otherwise = self.judged.otherwise.iter().flat_map(|otherwise| &otherwise.also_stuck).map(|stuck| stuck.confidence);
+        let otherwise =
+            self.judged.otherwise.iter().flat_map(|otherwise| &otherwise.also_stuck).map(|stuck| stuck.confidence);
         here.chain(otherwise).max()
     }
 
@@ -94,5 +104,10 @@ impl Survey {
 
 fn in_short(diagnosis: &NodeDiagnosis) -> Option<AlsoStuck> {
     let (name, status) = (diagnosis.metadata.name.clone()?, diagnosis.status.as_ref()?);
-    Some(AlsoStuck { name, cause: status.cause.clone(), confidence: status.confidence, summary: status.summary.clone() })
+    Some(AlsoStuck {
+        name,
+        cause: status.cause.clone(),
+        confidence: status.confidence,
+        summary: status.summary.clone(),
+    })
 }

@@ -1,4 +1,5 @@
-//! What Karpenter hands to the kubelet: taints, labels and settings of the NodePool and the node class, in the family's own way.
+//! What Karpenter hands to the kubelet: taints, labels and settings of the NodePool and the node class, in the family's
+//! own way.
 
 use super::{Kind, Machine, MergeOutcome, Origin, Value};
 use crate::objects::{NodePool, Taint};
@@ -70,7 +71,9 @@ fn cluster(machine: &Machine) -> Vec<Value> {
     let (kind, names) = match machine.family {
         Family::Custom => return Vec::new(),
         Family::Bottlerocket => (Kind::Setting, ["cluster-name", "api-server", "cluster-certificate"]),
-        Family::Al2 | Family::Al2023 | Family::Windows => (Kind::Cluster, ["name", "apiServerEndpoint", "certificateAuthority"]),
+        Family::Al2 | Family::Al2023 | Family::Windows => {
+            (Kind::Cluster, ["name", "apiServerEndpoint", "certificateAuthority"])
+        }
     };
     let known = [machine.cluster.name, machine.cluster.endpoint, None];
     let sources = ["CLUSTER_NAME of Karpenter's Deployment", "asked of EKS by Karpenter", "asked of EKS by Karpenter"];
@@ -91,7 +94,9 @@ fn kubelet(machine: &Machine) -> Vec<Value> {
         let (text, literal) = match (given, *field) {
             (Some(given), _) => (written(given, separator(field)), true),
             (None, "maxPods") if machine.family != Family::Custom => ("by the instance's type".to_owned(), false),
-            (None, "clusterDNS") if machine.family != Family::Custom => ("the address of the cluster's DNS service".to_owned(), false),
+            (None, "clusterDNS") if machine.family != Family::Custom => {
+                ("the address of the cluster's DNS service".to_owned(), false)
+            }
             _ => continue,
         };
         let one = |kind, name: &str, text: String| Value { literal, ..value(kind, name, text, origin.clone()) };
@@ -106,7 +111,11 @@ fn kubelet(machine: &Machine) -> Vec<Value> {
             }
             (Family::Al2023 | Family::Custom, ..) => match given {
                 Some(Json::Object(entries)) => {
-                    values.extend(entries.iter().map(|(key, entry)| one(Kind::Config, &format!("{field}.{key}"), written(entry, "="))));
+                    values.extend(
+                        entries
+                            .iter()
+                            .map(|(key, entry)| one(Kind::Config, &format!("{field}.{key}"), written(entry, "="))),
+                    );
                 }
                 _ => values.push(one(Kind::Config, field, text)),
             },
@@ -124,7 +133,9 @@ fn separator(field: &str) -> &'static str {
 fn written(value: &Json, separator: &str) -> String {
     let one = |value: &Json| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     match value {
-        Json::Object(entries) => entries.iter().map(|(k, v)| format!("{k}{separator}{}", one(v))).collect::<Vec<_>>().join(","),
+        Json::Object(entries) => {
+            entries.iter().map(|(k, v)| format!("{k}{separator}{}", one(v))).collect::<Vec<_>>().join(",")
+        }
         Json::Array(items) => items.iter().map(one).collect::<Vec<_>>().join(","),
         value => one(value),
     }
@@ -144,8 +155,10 @@ fn taints(machine: &Machine) -> Vec<Value> {
         let taints = spec.taints.iter().map(|taint| (taint, "spec.template.spec.taints"));
         taints.chain(spec.startup_taints.iter().map(|taint| (taint, "spec.template.spec.startupTaints")))
     });
-    let mut values: Vec<Value> =
-        of_pool.clone().map(|(taint, field)| value(kind, name, taint.to_string(), Origin::NodePool(field.to_owned()))).collect();
+    let mut values: Vec<Value> = of_pool
+        .clone()
+        .map(|(taint, field)| value(kind, name, taint.to_string(), Origin::NodePool(field.to_owned())))
+        .collect();
     if machine.family != Family::Custom && !of_pool.clone().any(|(taint, _)| taint.matches(&unregistered)) {
         values.push(value(kind, name, unregistered.to_string(), Origin::Karpenter));
     }

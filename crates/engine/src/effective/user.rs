@@ -16,7 +16,9 @@ pub fn values(data: &UserData) -> Vec<Value> {
 /// Each taint and each label as a value of its own.
 fn expand(data: &UserData, argument: &Argument) -> Vec<Value> {
     let (kind, name) = match (&argument.setting, argument.origin) {
-        (userdata::Setting::Flag(name), userdata::ArgumentOrigin::BottlerocketSetting) if name == "register-with-taints" => {
+        (userdata::Setting::Flag(name), userdata::ArgumentOrigin::BottlerocketSetting)
+            if name == "register-with-taints" =>
+        {
             (Kind::Setting, "node-taints")
         }
         (_, userdata::ArgumentOrigin::BottlerocketSetting) => (Kind::Setting, argument.name()),
@@ -26,7 +28,9 @@ fn expand(data: &UserData, argument: &Argument) -> Vec<Value> {
     let outcome = match &argument.fate {
         // Karpenter's own value follows, and overrides this one.
         Fate::Taken | Fate::Overridden(By::Karpenter) => MergeOutcome::Effective,
-        Fate::Overridden(By::Later(span)) => MergeOutcome::Overridden { by: Origin::UserData(*span), because: "the last occurrence wins" },
+        Fate::Overridden(By::Later(span)) => {
+            MergeOutcome::Overridden { by: Origin::UserData(*span), because: "the last occurrence wins" }
+        }
         Fate::Lost(loss) => MergeOutcome::Lost(loss.to_string()),
     };
     let value = |value: &str, span: Span, outcome: MergeOutcome| Value {
@@ -84,7 +88,11 @@ fn cluster(data: &UserData) -> Vec<Value> {
             "--b64-cluster-ca" => Some(("certificateAuthority", value)),
             _ => None,
         });
-        values.extend(named.chain(options).map(|(name, located)| value(name, located, outcome.clone(), call.starts_kubelet && call.exact)));
+        values.extend(
+            named
+                .chain(options)
+                .map(|(name, located)| value(name, located, outcome.clone(), call.starts_kubelet && call.exact)),
+        );
     }
     let outcome = match data.family {
         Family::Custom => MergeOutcome::Effective,
@@ -97,7 +105,9 @@ fn cluster(data: &UserData) -> Vec<Value> {
             ("certificateAuthority", &config.certificate_authority),
             ("cidr", &config.cidr),
         ];
-        values.extend(fields.into_iter().filter_map(|(name, field)| Some(value(name, field.as_ref()?, outcome.clone(), true))));
+        values.extend(
+            fields.into_iter().filter_map(|(name, field)| Some(value(name, field.as_ref()?, outcome.clone(), true))),
+        );
     }
     values
 }

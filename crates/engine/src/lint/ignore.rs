@@ -1,4 +1,5 @@
-//! Comments that silence findings: `# nodewhy: ignore[KubeletRefusesLabels] the kubelet is our own`, on the line or alone above it.
+//! Comments that silence findings: `# nodewhy: ignore[KubeletRefusesLabels] the kubelet is our own`, on the line or
+//! alone above it.
 //!
 //! They count in YAML and in user data alike: both have `#`, and a finding stands on a line of the file.
 
@@ -56,7 +57,9 @@ impl Ignores {
     /// Takes out the findings that a comment silences, and adds what is wrong with the comments.
     pub fn apply(mut self, findings: &mut Vec<LintFinding>) {
         findings.retain(|finding| {
-            let about = |ignore: &&mut Ignore| ignore.file == finding.file && ignore.line + usize::from(ignore.alone) == finding.line;
+            let about = |ignore: &&mut Ignore| {
+                ignore.file == finding.file && ignore.line + usize::from(ignore.alone) == finding.line
+            };
             let causes = self.0.iter_mut().filter(about).flat_map(|ignore| &mut ignore.causes);
             let mut named = causes.filter(|cause| cause.name == finding.cause).peekable();
             let shown = named.peek().is_none();
@@ -66,7 +69,11 @@ impl Ignores {
         for ignore in &self.0 {
             let unused = ignore.causes.iter().filter(|cause| !cause.used);
             findings.extend(unused.map(|Cause { name, .. }| {
-                ignore.finding("UnusedIgnore", format!("Nothing is found here that ignore[{name}] would silence."), "Remove it.")
+                ignore.finding(
+                    "UnusedIgnore",
+                    format!("Nothing is found here that ignore[{name}] would silence."),
+                    "Remove it.",
+                )
             }));
             if !ignore.has_reason {
                 let message = "This comment silences a finding and does not say why.".to_owned();

@@ -1,5 +1,5 @@
-//! Machines that do not exist yet: what Karpenter would launch for a node class and a NodePool, as it stands at the stage whose rules
-//! are asked.
+//! Machines that do not exist yet: what Karpenter would launch for a node class and a NodePool, as it stands at the
+//! stage whose rules are asked.
 //!
 //! Nothing is guessed: a machine is made only where the files prove how it would stand there.
 
@@ -25,7 +25,8 @@ pub fn joining(class: &ClassFacts, pool: Option<&NodePool>, image: &str, at: Dat
     )
 }
 
-/// A machine whose Node came without taints that Karpenter counts on; `None` where all come, or where that cannot be told.
+/// A machine whose Node came without taints that Karpenter counts on; `None` where all come, or where that cannot be
+/// told.
 pub fn untainted(
     class: &ClassFacts,
     pool: Option<&NodePool>,
@@ -44,7 +45,11 @@ pub fn untainted(
         // Karpenter adds the taints itself.
         return None;
     } else {
-        vec![launched, condition("Registered", "True", "Registered", at), condition("Initialized", "True", "Initialized", at)]
+        vec![
+            launched,
+            condition("Registered", "True", "Registered", at),
+            condition("Initialized", "True", "Initialized", at),
+        ]
     };
     let mut claim = claim(class, pool, "", conditions, at);
     claim.status.provider_id.clone_from(&claim.metadata.name);
@@ -60,7 +65,8 @@ pub fn untainted(
 
 /// The images that Karpenter may choose: the first of those with the same requirements.
 ///
-/// karpenter-provider-aws v1.14.1 pkg/providers/amifamily/ami.go `MapToInstanceTypes`; the newest stands first (types.go `Sort`).
+/// karpenter-provider-aws v1.14.1 pkg/providers/amifamily/ami.go `MapToInstanceTypes`; the newest stands first
+/// (types.go `Sort`).
 pub fn images(class: &ClassFacts) -> Vec<&Ami> {
     let mut images: Vec<&Ami> = Vec::new();
     for image in &class.class.status.amis {
@@ -71,8 +77,8 @@ pub fn images(class: &ClassFacts) -> Vec<&Ami> {
     images
 }
 
-/// The taints with which the kubelet registers where the user's text decides that; `None` where Karpenter's own part does, or where
-/// the text cannot be followed to its end.
+/// The taints with which the kubelet registers where the user's text decides that; `None` where Karpenter's own part
+/// does, or where the text cannot be followed to its end.
 fn own_taints(user_data: &UserData) -> Option<Vec<Taint>> {
     if user_data.unread_from.is_some() || !user_data.bootstrap_calls.iter().all(|call| call.extra_args_exact) {
         return None;
@@ -96,11 +102,20 @@ fn own_taints(user_data: &UserData) -> Option<Vec<Taint>> {
     }
     let taints = user_data.taints().unwrap_or_else(|| Ok(Vec::new())).ok()?;
     Some(
-        taints.into_iter().map(|t| Taint { key: t.key.into(), value: t.value.into(), effect: t.effect.into(), time_added: None }).collect(),
+        taints
+            .into_iter()
+            .map(|t| Taint { key: t.key.into(), value: t.value.into(), effect: t.effect.into(), time_added: None })
+            .collect(),
     )
 }
 
-fn claim(class: &ClassFacts, pool: Option<&NodePool>, image: &str, conditions: Vec<Condition>, at: DateTime<Utc>) -> NodeClaim {
+fn claim(
+    class: &ClassFacts,
+    pool: Option<&NodePool>,
+    image: &str,
+    conditions: Vec<Condition>,
+    at: DateTime<Utc>,
+) -> NodeClaim {
     let of_class = &class.class;
     let hash = of_class.metadata.annotation(CLASS_HASH).map(|hash| (CLASS_HASH, hash));
     let template = pool.map(|pool| &pool.spec.template);
@@ -116,8 +131,11 @@ fn claim(class: &ClassFacts, pool: Option<&NodePool>, image: &str, conditions: V
         },
         ..NodeClaim::default()
     };
-    claim.spec.node_class_ref =
-        NodeClassRef { group: "karpenter.k8s.aws".into(), kind: of_class.kind.as_str().into(), name: of_class.name().into() };
+    claim.spec.node_class_ref = NodeClassRef {
+        group: "karpenter.k8s.aws".into(),
+        kind: of_class.kind.as_str().into(),
+        name: of_class.name().into(),
+    };
     if let Some(template) = template {
         claim.spec.requirements.clone_from(&template.spec.requirements);
         claim.spec.taints.clone_from(&template.spec.taints);
@@ -129,5 +147,11 @@ fn claim(class: &ClassFacts, pool: Option<&NodePool>, image: &str, conditions: V
 }
 
 fn condition(type_: &str, status: &str, reason: &str, at: DateTime<Utc>) -> Condition {
-    Condition { type_: type_.into(), status: status.into(), reason: reason.into(), last_transition_time: Some(at), ..Condition::default() }
+    Condition {
+        type_: type_.into(),
+        status: status.into(),
+        reason: reason.into(),
+        last_transition_time: Some(at),
+        ..Condition::default()
+    }
 }

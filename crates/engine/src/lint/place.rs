@@ -1,7 +1,7 @@
 //! Where in a file a field of an object stands, and a place in the text of that field.
 //!
-//! Exact for literal block scalars (`|`), in which each line of the value is a line of the file. In folded, quoted and plain scalars
-//! the lines of the value are not those of the file: there it is the place where the scalar begins.
+//! Exact for literal block scalars (`|`), in which each line of the value is a line of the file. In folded, quoted and
+//! plain scalars the lines of the value are not those of the file: there it is the place where the scalar begins.
 
 use crate::objects::sink::ObjectText;
 use serde_saphyr::granit_parser::{self, Event, Marker, Parser, ScalarStyle};
@@ -44,8 +44,8 @@ impl Piece {
         self.line
     }
 
-    /// The place of a field, such as `spec.userData`, and of a line and column in its text. A field that is not written stands
-    /// where the nearest one around it does.
+    /// The place of a field, such as `spec.userData`, and of a line and column in its text. A field that is not written
+    /// stands where the nearest one around it does.
     pub fn place(&self, field: Option<&str>, within: Option<(u32, u32)>) -> Place {
         let mut path: Vec<String> = self.items.iter().flat_map(|item| ["items".to_owned(), item.to_string()]).collect();
         let object = path.len();
@@ -53,10 +53,12 @@ impl Piece {
         let spot = find(&self.text, &path, object);
         let Some((line, column)) = within else { return self.in_file(spot.name.unwrap_or(spot.nearest), true) };
         match spot.scalar {
-            Some(Scalar { at, style: ScalarStyle::Literal, value }) => match self.in_literal(at, &value, line, column) {
-                Some((line, column)) => Place { line: self.line + line - 1, column, exact: true },
-                None => self.in_file(at, false),
-            },
+            Some(Scalar { at, style: ScalarStyle::Literal, value }) => {
+                match self.in_literal(at, &value, line, column) {
+                    Some((line, column)) => Place { line: self.line + line - 1, column, exact: true },
+                    None => self.in_file(at, false),
+                }
+            }
             Some(Scalar { at, .. }) => self.in_file(at, false),
             None => self.in_file(spot.name.unwrap_or(spot.nearest), false),
         }
@@ -132,7 +134,8 @@ fn find(text: &str, path: &[String], object: usize) -> Spot {
         let on_path = match open.last_mut() {
             None => true,
             Some(Open { is_map: true, on_path, key: key @ None, .. }) if begins.is_none() => {
-                let named = matches!(&event, Event::Scalar(name, ..) if path.get(depth - 1).is_some_and(|step| step == name));
+                let named =
+                    matches!(&event, Event::Scalar(name, ..) if path.get(depth - 1).is_some_and(|step| step == name));
                 *key = Some(*on_path && named);
                 if *on_path && named && depth > object {
                     spot.nearest = span.start;

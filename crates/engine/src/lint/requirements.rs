@@ -18,8 +18,8 @@ pub struct Flaw {
 const OPERATORS: &[&str] = &["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"];
 
 /// Keys whose values are a closed set, and those values.
-// karpenter v1.14.1 pkg/apis/v1/labels.go; karpenter-provider-aws v1.14.1 pkg/apis/v1/labels.go WellKnownArchitectures and
-// WellKnownValuesForRequirements, pkg/providers/instancetype/types.go getOS
+// karpenter v1.14.1 pkg/apis/v1/labels.go; karpenter-provider-aws v1.14.1 pkg/apis/v1/labels.go WellKnownArchitectures
+// and WellKnownValuesForRequirements, pkg/providers/instancetype/types.go getOS
 const VALUES: &[(&str, &[&str])] = &[
     ("karpenter.sh/capacity-type", &["spot", "on-demand", "reserved"]),
     ("kubernetes.io/arch", &["amd64", "arm64"]),
@@ -29,10 +29,12 @@ const VALUES: &[(&str, &[&str])] = &[
 
 /// Older names that Karpenter reads as the newer ones.
 // karpenter v1.14.1 pkg/apis/v1/labels.go NormalizedLabels
-const NORMALIZED: &[(&str, &str)] = &[("beta.kubernetes.io/arch", "kubernetes.io/arch"), ("beta.kubernetes.io/os", "kubernetes.io/os")];
+const NORMALIZED: &[(&str, &str)] =
+    &[("beta.kubernetes.io/arch", "kubernetes.io/arch"), ("beta.kubernetes.io/os", "kubernetes.io/os")];
 
 /// What else people call the values, and the values.
-const SYNONYMS: &[(&str, &str)] = &[("aarch64", "arm64"), ("x86_64", "amd64"), ("x64", "amd64"), ("ondemand", "on-demand")];
+const SYNONYMS: &[(&str, &str)] =
+    &[("aarch64", "arm64"), ("x86_64", "amd64"), ("x64", "amd64"), ("ondemand", "on-demand")];
 
 /// Domains of labels that Karpenter keeps for itself.
 // karpenter v1.14.1 and karpenter-provider-aws v1.14.1 pkg/apis/v1/labels.go RestrictedLabelDomains
@@ -84,7 +86,8 @@ pub fn flaws(pool: &NodePool) -> Vec<Flaw> {
             flaws.push(Flaw {
                 cause: "RefusedRequirementKey",
                 message: format!("NodePool {pool} requires the label {key}, which Karpenter refuses in a NodePool."),
-                fix: nearest(key, WELL_KNOWN).map_or_else(|| "Remove it.".into(), |near| format!("Did you mean {near}?")),
+                fix: nearest(key, WELL_KNOWN)
+                    .map_or_else(|| "Remove it.".into(), |near| format!("Did you mean {near}?")),
                 field: field("key"),
                 fatal: true,
             });
@@ -92,9 +95,13 @@ pub fn flaws(pool: &NodePool) -> Vec<Flaw> {
         if !has_expansion(operator) && !OPERATORS.contains(&operator) {
             flaws.push(Flaw {
                 cause: "UnknownOperator",
-                message: format!("NodePool {pool} has the operator {operator:?} for {key}, and Karpenter knows none of that name."),
-                fix: nearest(operator, OPERATORS)
-                    .map_or_else(|| format!("Use one of {}.", OPERATORS.join(", ")), |near| format!("Did you mean {near}?")),
+                message: format!(
+                    "NodePool {pool} has the operator {operator:?} for {key}, and Karpenter knows none of that name."
+                ),
+                fix: nearest(operator, OPERATORS).map_or_else(
+                    || format!("Use one of {}.", OPERATORS.join(", ")),
+                    |near| format!("Did you mean {near}?"),
+                ),
                 field: field("operator"),
                 fatal: true,
             });
@@ -116,8 +123,10 @@ pub fn flaws(pool: &NodePool) -> Vec<Flaw> {
             flaws.push(Flaw {
                 cause: "UnknownValue",
                 message: format!("NodePool {pool} has the value {value:?} for {key}, which no machine has, {outcome}."),
-                fix: nearest(value, known)
-                    .map_or_else(|| format!("Use one of {}.", known.join(", ")), |near| format!("Did you mean {near}?")),
+                fix: nearest(value, known).map_or_else(
+                    || format!("Use one of {}.", known.join(", ")),
+                    |near| format!("Did you mean {near}?"),
+                ),
                 field: field(&format!("values.{number}")),
                 fatal: nothing_else,
             });
@@ -128,22 +137,28 @@ pub fn flaws(pool: &NodePool) -> Vec<Flaw> {
 
 fn is_refused(key: &str) -> bool {
     let domain = key.split_once('/').map_or("", |(domain, _)| domain);
-    let kept = DOMAINS.iter().any(|kept| domain.strip_suffix(kept).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
+    let kept =
+        DOMAINS.iter().any(|kept| domain.strip_suffix(kept).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
     // karpenter v1.14.1 pkg/apis/v1/labels.go RestrictedLabels
     (kept && !WELL_KNOWN.contains(&key)) || key == "kubernetes.io/hostname"
 }
 
 /// What was meant: the same but for case and joints, another name of it, or two slips of the hand away.
 fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    let bare = |text: &str| text.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).flat_map(char::to_lowercase).collect::<String>();
+    let bare = |text: &str| {
+        text.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).flat_map(char::to_lowercase).collect::<String>()
+    };
     let meant = SYNONYMS.iter().find(|(other, _)| bare(other) == bare(word)).map_or(word, |(_, value)| value);
     known.iter().find(|k| bare(k) == bare(meant)).or_else(|| known.iter().find(|k| within_two(word, k))).copied()
 }
 
 /// Whether at most two letters stand between the same beginning and the same end.
 fn within_two(one: &str, other: &str) -> bool {
-    let same = |a: &mut dyn Iterator<Item = char>, b: &mut dyn Iterator<Item = char>| a.zip(b).take_while(|(a, b)| a == b).count();
-    let (long, short) = (one.chars().count().max(other.chars().count()), one.chars().count().min(other.chars().count()));
+    let same = |a: &mut dyn Iterator<Item = char>, b: &mut dyn Iterator<Item = char>| {
+        a.zip(b).take_while(|(a, b)| a == b).count()
+    };
+    let (long, short) =
+        (one.chars().count().max(other.chars().count()), one.chars().count().min(other.chars().count()));
     let begins = same(&mut one.chars(), &mut other.chars());
     let ends = same(&mut one.chars().rev(), &mut other.chars().rev()).min(short - begins);
     short > 2 && long - begins - ends <= 2

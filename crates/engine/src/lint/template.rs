@@ -5,7 +5,8 @@ use serde_saphyr::granit_parser::{self, Event, Parser};
 /// Nobody's template is larger. Of what is, only a part is here, which may end anywhere.
 const LARGEST: usize = 256 * 1024;
 
-/// Whether this becomes YAML only when Helm has rendered it. What stands in a block of text, such as user data, is that text's own.
+/// Whether this becomes YAML only when Helm has rendered it. What stands in a block of text, such as user data, is that
+/// text's own.
 pub fn is_template(text: &str) -> bool {
     if text.len() > LARGEST || !text.contains("{{") || (text.starts_with(['{', '[']) && !text.starts_with("{{")) {
         return false;
@@ -15,7 +16,10 @@ pub fn is_template(text: &str) -> bool {
         let Ok((event, span)) = event else { return text.lines().any(begins_an_action) };
         let is_map = matches!(event, Event::MappingStart(..));
         // To YAML `{{ .Values.x }}` is a map whose key is a map. No object of Kubernetes has such a thing.
-        if is_map && key_may_begin && text.lines().nth(span.start.line().saturating_sub(1)).is_some_and(|line| line.contains("{{")) {
+        if is_map
+            && key_may_begin
+            && text.lines().nth(span.start.line().saturating_sub(1)).is_some_and(|line| line.contains("{{"))
+        {
             return true;
         }
         key_may_begin = is_map;

@@ -24,7 +24,8 @@ pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
         grave,
     };
     let mut mistakes = Vec::new();
-    let mut aliases = class.spec.ami_selector_terms.iter().enumerate().filter_map(|(at, term)| Some((at, term.alias.as_deref()?)));
+    let mut aliases =
+        class.spec.ami_selector_terms.iter().enumerate().filter_map(|(at, term)| Some((at, term.alias.as_deref()?)));
     let al2 = aliases.find(|(_, alias)| Family::from_alias(alias) == Some(Family::Al2));
     if let (Some((at, alias)), Some(minor @ WITHOUT_AL2..)) = (al2, cluster) {
         let message = format!(
@@ -32,9 +33,18 @@ pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
             class.name()
         );
         let blame = blame(&format!("spec.amiSelectorTerms.{at}.alias"));
-        mistakes.push(mistake("NodeClassNotReady", message, "Move to al2023 or bottlerocket before the upgrade.", blame, false));
+        mistakes.push(mistake(
+            "NodeClassNotReady",
+            message,
+            "Move to al2023 or bottlerocket before the upgrade.",
+            blame,
+            false,
+        ));
     }
-    let (Some(minor), Some(data), Some(text)) = (kubelet(class, cluster), &facts.user_data, &class.spec.user_data) else { return mistakes };
+    let (Some(minor), Some(data), Some(text)) = (kubelet(class, cluster), &facts.user_data, &class.spec.user_data)
+    else {
+        return mistakes;
+    };
     for (argument, since) in data.removed_flags(minor).filter(|(argument, _)| argument.is_certain_of(argument.name())) {
         let message = format!(
             "userData of EC2NodeClass {} passes --{}, which Kubernetes 1.{since} removed: the kubelet of 1.{minor} exits over the unknown flag and no Node appears.",
@@ -47,15 +57,17 @@ pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
     mistakes
 }
 
-/// The minor version of the kubelet in new machines: the one that pinned images name, else the cluster's, else that of the images
-/// which the class has in its status.
+/// The minor version of the kubelet in new machines: the one that pinned images name, else the cluster's, else that of
+/// the images which the class has in its status.
 fn kubelet(class: &NodeClass, cluster: Option<u32>) -> Option<u32> {
     let pinned = class.spec.ami_selector_terms.iter().map(|term| {
         let by_name = term.name.as_deref().and_then(image_name::kubernetes);
         by_name.or_else(|| term.ssm_parameter.as_deref().and_then(of_parameter))
     });
     // A flag is told only where every image lacks it, and the oldest kubelet lacks the fewest.
-    let oldest = |minors: Vec<Option<u32>>| minors.into_iter().collect::<Option<Vec<u32>>>().and_then(|known| known.into_iter().min());
+    let oldest = |minors: Vec<Option<u32>>| {
+        minors.into_iter().collect::<Option<Vec<u32>>>().and_then(|known| known.into_iter().min())
+    };
     let of_status = || oldest(class.status.amis.iter().map(|ami| image_name::kubernetes(&ami.name)).collect());
     // An image that is pinned by id or tags has the kubelet that it has, whatever the cluster's version.
     let follows = class.spec.ami_selector_terms.iter().any(|term| term.alias.is_some());
@@ -78,7 +90,10 @@ mod tests {
 
     #[test]
     fn a_published_parameter_names_its_version() {
-        assert_eq!(of_parameter("/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id"), Some(33));
+        assert_eq!(
+            of_parameter("/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id"),
+            Some(33)
+        );
         assert_eq!(of_parameter("/aws/service/bottlerocket/aws-k8s-1.34-nvidia/x86_64/latest/image_id"), Some(34));
         assert_eq!(of_parameter("/shop/images/1.33/al2023"), None);
         assert_eq!(of_parameter("/aws/service/ami-windows-latest/x"), None);

@@ -32,18 +32,19 @@ pub struct NodeSelectorTerm {
 }
 
 impl Affinity {
-    /// What keeps a Node out: one unmet expression of each term, since one term that is met lets it in. Empty where it is let in.
-    #[must_use]
+    /// What keeps a Node out: one unmet expression of each term, since one term that is met lets it in. Empty where it
+    /// is let in.
     pub fn unmet(&self, node: &Meta) -> Vec<&Requirement> {
         let terms = &self.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms;
-        let unmet: Vec<_> = terms.iter().filter_map(|t| t.match_expressions.iter().find(|r| !r.is_met_by(node))).collect();
+        let unmet: Vec<_> =
+            terms.iter().filter_map(|t| t.match_expressions.iter().find(|r| !r.is_met_by(node))).collect();
         if unmet.len() == terms.len() { unmet } else { Vec::new() }
     }
 }
 
 impl Requirement {
-    /// Source: kubernetes k8s.io/component-helpers/scheduling/corev1/nodeaffinity, apimachinery labels.Requirement `Matches` (v0.36.3).
-    #[must_use]
+    /// Source: kubernetes k8s.io/component-helpers/scheduling/corev1/nodeaffinity, apimachinery labels.Requirement
+    /// `Matches` (v0.36.3).
     pub fn is_met_by(&self, node: &Meta) -> bool {
         let value = node.label(&self.key);
         let listed = value.is_some_and(|v| self.values.iter().any(|w| w == v));
@@ -61,7 +62,6 @@ impl Requirement {
     }
 
     /// `key=value`, `key among a, b and 7 more`, `key Exists`.
-    #[must_use]
     pub fn shown(&self) -> String {
         match (self.operator.as_str(), &*self.values) {
             ("In", [one]) => format!("{}={one}", self.key),

@@ -1,4 +1,5 @@
-//! What says who a kubelet is and what it may do: the aws-auth ConfigMap, CertificateSigningRequests, ServiceAccounts, SubjectAccessReviews.
+//! What says who a kubelet is and what it may do: the aws-auth ConfigMap, CertificateSigningRequests, ServiceAccounts,
+//! SubjectAccessReviews.
 
 use super::{Condition, Meta, conditions, masked, masked_by_line, nullable};
 use serde::{Deserialize, Serialize};
@@ -67,19 +68,16 @@ pub struct CsrStatus {
 }
 
 impl CertificateSigningRequest {
-    #[must_use]
     pub fn is_approved(&self) -> bool {
         conditions(&self.status.conditions, "Approved").is_some()
     }
 
     /// The role name at the end of the canonical ARN.
-    #[must_use]
     pub fn role_name(&self) -> Option<&str> {
         self.spec.extra.canonical_arn.first().and_then(|arn| arn.rsplit('/').next())
     }
 
     /// The EC2 instance id: the session name of instance-profile credentials.
-    #[must_use]
     pub fn instance_id(&self) -> Option<&str> {
         self.spec.extra.session_name.first().map(String::as_str).filter(|s| s.starts_with("i-"))
     }
@@ -98,13 +96,13 @@ pub const ROLE_ARN: &str = "eks.amazonaws.com/role-arn";
 
 impl ServiceAccount {
     /// The IAM role of IRSA.
-    #[must_use]
     pub fn role_arn(&self) -> Option<&str> {
         self.metadata.annotation(ROLE_ARN)
     }
 }
 
-/// authorization.k8s.io/v1 SubjectAccessReview: a question and the API server's answer. It is stored nowhere and has no name.
+/// authorization.k8s.io/v1 SubjectAccessReview: a question and the API server's answer. It is stored nowhere and has no
+/// name.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct SubjectAccessReview {
@@ -151,7 +149,6 @@ pub struct ReviewStatus {
 
 impl SubjectAccessReview {
     /// Whether the question was "may they create Nodes?".
-    #[must_use]
     pub fn is_about_creating_nodes(&self) -> bool {
         let of = &self.spec.resource_attributes;
         of.verb == "create" && of.resource == "nodes" && of.group.is_empty() && of.subresource.is_empty()

@@ -1,6 +1,7 @@
 //! What AWS answered to one question about one of the cluster's things, written down as a document like any other.
 //!
-//! nodewhy makes these itself where `--aws` permits it to ask; a dump may hold them. Rules read them as they read objects.
+//! nodewhy makes these itself where `--aws` permits it to ask; a dump may hold them. Rules read them as they read
+//! objects.
 
 use super::{Meta, masked, masked_by_line, nullable};
 use chrono::{DateTime, Utc};
@@ -110,13 +111,11 @@ pub struct EksCluster {
 
 impl EksCluster {
     /// Whether access entries let anybody in.
-    #[must_use]
     pub fn reads_entries(&self) -> bool {
         matches!(self.authentication_mode.as_deref(), Some("API" | "API_AND_CONFIG_MAP"))
     }
 
     /// Whether aws-auth lets anybody in.
-    #[must_use]
     pub fn reads_aws_auth(&self) -> bool {
         self.authentication_mode.as_deref() != Some("API")
     }
@@ -156,6 +155,10 @@ pub struct AwsRefusal {
 impl fmt::Display for AwsRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { action, why, denied } = self;
-        if *denied { write!(f, "nodewhy is not permitted to call {action}: {why}") } else { write!(f, "{action} gave no answer: {why}") }
+        if *denied {
+            write!(f, "nodewhy is not permitted to call {action}: {why}")
+        } else {
+            write!(f, "{action} gave no answer: {why}")
+        }
     }
 }

@@ -63,28 +63,30 @@ pub struct Series {
 
 impl Event {
     /// Its message, for sentences. Whoever reports puts in what he likes, a command line with a password too.
-    #[must_use]
     pub fn said(&self) -> String {
         source_text::mask(&steady(&self.message))
     }
 
     /// When it was last seen.
-    #[must_use]
     pub fn last_seen(&self) -> Option<DateTime<Utc>> {
-        [self.series.last_observed_time, self.last_timestamp, self.event_time, self.first_timestamp, self.metadata.creation_timestamp]
-            .into_iter()
-            .flatten()
-            .max()
+        [
+            self.series.last_observed_time,
+            self.last_timestamp,
+            self.event_time,
+            self.first_timestamp,
+            self.metadata.creation_timestamp,
+        ]
+        .into_iter()
+        .flatten()
+        .max()
     }
 
     /// How often it was seen, at least once.
-    #[must_use]
     pub fn times(&self) -> u32 {
         self.series.count.or(self.count).unwrap_or(1).max(1)
     }
 
     /// Who reported it.
-    #[must_use]
     pub fn reporter(&self) -> &str {
         if self.source.component.is_empty() { &self.reporting_component } else { &self.source.component }
     }

@@ -2,8 +2,8 @@
 
 use crate::objects::json_fields::fields;
 use crate::objects::{
-    AwsAuthConfigMap, AwsObservation, CertificateSigningRequest, DaemonSet, Deployment, EniConfig, Event, Meta, Node, NodeClaim, NodeClass,
-    NodePool, Pod, ServiceAccount, SubjectAccessReview,
+    AwsAuthConfigMap, AwsObservation, CertificateSigningRequest, DaemonSet, Deployment, EniConfig, Event, Meta, Node,
+    NodeClaim, NodeClass, NodePool, Pod, ServiceAccount, SubjectAccessReview,
 };
 use serde::{Deserialize, Deserializer, Serialize};
 use std::ops::ControlFlow;
@@ -28,8 +28,8 @@ impl Spec {
     }
 }
 
-/// One row a kind: its input, its view, what it is called and where it is. The view says which fields are read, and so which leave the
-/// cluster with `nodewhy collect`.
+/// One row a kind: its input, its view, what it is called and where it is. The view says which fields are read, and so
+/// which leave the cluster with `nodewhy collect`.
 macro_rules! kinds {
     ($($input:ident: $object:ident($view:ty) = $spec:expr => [
         $($source:expr),* $(,)?
@@ -66,7 +66,6 @@ macro_rules! kinds {
             }
 
             /// Which input it belongs to.
-            #[must_use]
             pub const fn input(&self) -> Input {
                 match self {
                     $(Self::$object(_) => Input::$input,)*
@@ -74,7 +73,6 @@ macro_rules! kinds {
             }
 
             /// Its metadata.
-            #[must_use]
             pub const fn meta(&self) -> &Meta {
                 match self {
                     $(Self::$object(object) => &object.metadata,)*
@@ -146,25 +144,21 @@ const KARPENTER: &str = "app.kubernetes.io/name=karpenter";
 
 impl Input {
     /// What a user calls it.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         self.spec().name
     }
 
     /// The command that shows it.
-    #[must_use]
     pub const fn command(self) -> &'static str {
         self.spec().command
     }
 
     /// Whether clusters without this kind are as good as others: it belongs to an add-on.
-    #[must_use]
     pub const fn may_be_absent(self) -> bool {
         self.spec().may_be_absent
     }
 
     /// Where its objects are in a cluster. Watches, RBAC and readiness follow from this.
-    #[must_use]
     pub const fn sources(self) -> &'static [ApiSource] {
         self.spec().sources
     }
@@ -191,13 +185,22 @@ pub struct ApiSource {
 
 impl ApiSource {
     /// `v1`, `apps/v1`.
-    #[must_use]
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
 
     const fn new(group: &'static str, version: &'static str, kind: &'static str, plural: &'static str) -> Self {
-        Self { group, version, kind, plural, only: None, fields: None, labels: None, watched: true, verbs: &["list", "watch"] }
+        Self {
+            group,
+            version,
+            kind,
+            plural,
+            only: None,
+            fields: None,
+            labels: None,
+            watched: true,
+            verbs: &["list", "watch"],
+        }
     }
 
     const fn only(mut self, namespace: &'static str, name: &'static str) -> Self {
@@ -249,9 +252,8 @@ pub enum Reading {
 }
 
 impl TypeMeta {
-    /// What a JSON object says it is. It reads no further than it must: where `apiVersion` and `kind` stand first, as kubectl prints
-    /// them, that is two lines. Empty where the object does not say, or is none.
-    #[must_use]
+    /// What a JSON object says it is. It reads no further than it must: where `apiVersion` and `kind` stand first, as
+    /// kubectl prints them, that is two lines. Empty where the object does not say, or is none.
     pub fn of_json(text: &str) -> Self {
         let (mut api_version, mut kind) = (None, None);
         fields(text, |field, value| {
@@ -268,7 +270,6 @@ impl TypeMeta {
     }
 
     /// Which input an object of this type is.
-    #[must_use]
     pub fn reading(&self) -> Reading {
         let (group, version) = self.api_version.rsplit_once('/').unwrap_or(("", &self.api_version));
         match (group, self.kind.as_str()) {
@@ -283,7 +284,9 @@ impl TypeMeta {
             }
             ("karpenter.sh", "NodeClaim") => Reading::As(Input::NodeClaims),
             ("karpenter.sh", "NodePool") => Reading::As(Input::NodePools),
-            (group, kind) if group.starts_with("karpenter.") && kind.ends_with("NodeClass") => Reading::As(Input::NodeClasses),
+            (group, kind) if group.starts_with("karpenter.") && kind.ends_with("NodeClass") => {
+                Reading::As(Input::NodeClasses)
+            }
             ("", "Node") => Reading::As(Input::Nodes),
             ("", "ConfigMap") => Reading::As(Input::AwsAuth),
             ("" | "events.k8s.io", "Event") => Reading::As(Input::Events),
@@ -307,7 +310,6 @@ impl Object {
     }
 
     /// What it is written as: an Event as one of core/v1, as its fields are, and a node class as what it was read as.
-    #[must_use]
     pub fn type_meta(&self) -> TypeMeta {
         let type_ = |api_version: String, kind: &str| TypeMeta { api_version, kind: kind.to_owned() };
         match (self, self.input().sources()) {

@@ -1,7 +1,7 @@
 //! A string that is stored once however many objects hold it.
 //!
-//! Ten thousand Nodes say the same thirty labels and the same six conditions. With [`Interned`]s a Node and its NodeClaim take an eighth of
-//! what they take with `String`s (tests/budget.rs).
+//! Ten thousand Nodes say the same thirty labels and the same six conditions. With [`Interned`]s a Node and its
+//! NodeClaim take an eighth of what they take with `String`s (tests/budget.rs).
 
 use arcstr::ArcStr;
 use serde::de::Visitor;
@@ -17,7 +17,6 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 pub struct Interned(ArcStr);
 
 impl Interned {
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 use std::fmt;
 use std::ops::ControlFlow;
 
-/// Hands over name and text of each field, in their order, until `take` has enough. What is no object has no fields; what breaks off has
-/// those before the break.
+/// Hands over name and text of each field, in their order, until `take` has enough. What is no object has no fields;
+/// what breaks off has those before the break.
 pub fn fields(text: &str, take: impl FnMut(&str, &RawValue) -> ControlFlow<()>) {
     struct Fields<F>(F);
     impl<'de, F: FnMut(&str, &RawValue) -> ControlFlow<()>> Visitor<'de> for Fields<F> {

@@ -35,18 +35,15 @@ pub struct Meta {
 }
 
 impl Meta {
-    #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
         self.labels.get(key)
     }
 
-    #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations.get(key)
     }
 
     /// Who wrote `spec` or `data` last, and when.
-    #[must_use]
     pub fn last_written(&self) -> Option<Written> {
         let writers = self.managed_fields.0.iter().filter(|f| f.owns_content);
         writers.filter_map(|f| Some(Written { at: f.time?, by: f.manager.to_string() })).max()
@@ -87,7 +84,8 @@ pub struct ManagedField {
     pub time: Option<DateTime<Utc>>,
     /// The entry owns `spec.taints`; the list is atomic, so the newest owner wrote it last.
     pub owns_taints: bool,
-    /// The entry owns fields of `spec` or `data`, and came by the object itself, not by a subresource such as `status` or `scale`.
+    /// The entry owns fields of `spec` or `data`, and came by the object itself, not by a subresource such as `status`
+    /// or `scale`.
     pub owns_content: bool,
 }
 
@@ -154,18 +152,15 @@ pub struct Condition {
 }
 
 impl Condition {
-    #[must_use]
     pub fn is_true(&self) -> bool {
         self.status == "True"
     }
 
-    #[must_use]
     pub fn is_false(&self) -> bool {
         self.status == "False"
     }
 
     /// `Unknown NodeNotFound: Node not registered with cluster`.
-    #[must_use]
     pub fn shown(&self) -> String {
         let mut out = self.status.to_string();
         if !self.reason.is_empty() && self.reason != self.type_ {
@@ -180,14 +175,12 @@ impl Condition {
     }
 
     /// Its message, for sentences.
-    #[must_use]
     pub fn said(&self) -> Cow<'_, str> {
         steady(&self.message)
     }
 }
 
 /// Finds a condition by its type.
-#[must_use]
 pub fn conditions<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|c| c.type_ == type_)
 }
@@ -208,7 +201,6 @@ pub struct Taint {
 impl Taint {
     /// Karpenter and the scheduler compare taints by key and effect; the value does not matter.
     /// Source: kubernetes k8s.io/api/core/v1/taint.go `MatchTaint` (v0.36.3).
-    #[must_use]
     pub fn matches(&self, other: &Self) -> bool {
         self.key == other.key && self.effect == other.effect
     }

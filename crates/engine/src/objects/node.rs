@@ -59,33 +59,27 @@ pub struct NodeInfo {
 }
 
 impl Node {
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.metadata.name
     }
 
     /// The EC2 instance id at the end of an AWS providerID (`aws:///eu-west-1a/i-0123`).
-    #[must_use]
     pub fn instance_id(&self) -> Option<&str> {
         self.spec.provider_id.rsplit('/').next().filter(|id| id.starts_with("i-"))
     }
 
-    #[must_use]
     pub fn condition(&self, type_: &str) -> Option<&Condition> {
         conditions(&self.status.conditions, type_)
     }
 
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         self.condition("Ready").is_some_and(Condition::is_true)
     }
 
-    #[must_use]
     pub fn taint(&self, key: &str) -> Option<&Taint> {
         self.spec.taints.iter().find(|t| t.key == key)
     }
 
-    #[must_use]
     pub fn address(&self, type_: &str) -> Option<&str> {
         self.status.addresses.iter().find(|a| a.type_ == type_).map(|a| a.address.as_str())
     }

@@ -74,55 +74,50 @@ pub struct NodeClaimStatus {
 }
 
 impl NodeClaim {
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.metadata.name
     }
 
-    #[must_use]
     pub fn condition(&self, type_: &str) -> Option<&Condition> {
         conditions(&self.status.conditions, type_)
     }
 
-    #[must_use]
     pub fn is_true(&self, type_: &str) -> bool {
         self.condition(type_).is_some_and(Condition::is_true)
     }
 
     /// When the condition became True; `None` where it is not.
-    #[must_use]
     pub fn true_since(&self, type_: &str) -> Option<DateTime<Utc>> {
         self.condition(type_).filter(|c| c.is_true()).and_then(|c| c.last_transition_time)
     }
 
-    #[must_use]
     pub fn node_pool(&self) -> Option<&str> {
         self.metadata.label("karpenter.sh/nodepool")
     }
 
     /// The EC2 instance id at the end of an AWS providerID (`aws:///eu-west-1a/i-0123`).
-    #[must_use]
     pub fn instance_id(&self) -> Option<&str> {
         self.status.provider_id.rsplit('/').next().filter(|id| id.starts_with("i-"))
     }
 
-    /// Whether Karpenter will replace the machine because its node class selects another image now: reason and message are both AMIDrift.
+    /// Whether Karpenter will replace the machine because its node class selects another image now: reason and message
+    /// are both AMIDrift.
     /// Source: karpenter-provider-aws v1.14.1 pkg/cloudprovider/drift.go.
-    #[must_use]
     pub fn is_image_drifted(&self) -> bool {
         self.condition("Drifted").is_some_and(|c| c.is_true() && c.reason == "AMIDrift")
     }
 
-    /// Drops the requirements that a label repeats, as Karpenter writes nearly all of them: half of what a NodeClaim weighs.
+    /// Drops the requirements that a label repeats, as Karpenter writes nearly all of them: half of what a NodeClaim
+    /// weighs.
     pub(crate) fn drop_repetitions(&mut self) {
         let Self { metadata, spec, .. } = self;
-        let repeated = |r: &Requirement| r.operator == "In" && matches!(&*r.values, [one] if metadata.label(&r.key) == Some(one));
+        let repeated =
+            |r: &Requirement| r.operator == "In" && matches!(&*r.values, [one] if metadata.label(&r.key) == Some(one));
         spec.requirements.retain(|r| !repeated(r));
         spec.requirements.shrink_to_fit();
     }
 
     /// The single value that a label or an `In` requirement fixes for `key`.
-    #[must_use]
     pub fn fixed(&self, key: &str) -> Option<&str> {
         self.metadata.label(key).or_else(|| {
             self.spec.requirements.iter().find(|r| r.key == key && r.operator == "In").and_then(|r| match &*r.values {

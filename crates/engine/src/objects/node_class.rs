@@ -134,19 +134,16 @@ pub struct Ami {
 }
 
 impl NodeClass {
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.metadata.name
     }
 
-    #[must_use]
     pub fn condition(&self, type_: &str) -> Option<&Condition> {
         conditions(&self.status.conditions, type_)
     }
 
     /// How Karpenter writes this class's user data: `spec.amiFamily`, else the family of the alias.
     /// Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass.go `AMIFamily`.
-    #[must_use]
     pub fn family(&self) -> Option<Family> {
         match &self.spec.ami_family {
             Some(name) => Family::from_name(name),
@@ -155,7 +152,6 @@ impl NodeClass {
     }
 
     /// The family as the user wrote it, for sentences.
-    #[must_use]
     pub fn family_name(&self) -> &str {
         self.spec
             .ami_family
@@ -165,24 +161,24 @@ impl NodeClass {
     }
 
     /// The architectures that its images run on; `None` where an image does not say, or there is none.
-    #[must_use]
     pub fn architectures(&self) -> Option<BTreeSet<&str>> {
-        let of = |ami: &'_ Ami| ami.requirements.iter().position(|r| r.key == "kubernetes.io/arch" && r.operator == "In");
+        let of =
+            |ami: &'_ Ami| ami.requirements.iter().position(|r| r.key == "kubernetes.io/arch" && r.operator == "In");
         if self.status.amis.is_empty() || self.status.amis.iter().any(|ami| of(ami).is_none()) {
             return None;
         }
-        let values = self.status.amis.iter().filter_map(|ami| ami.requirements.get(of(ami)?)).flat_map(|r| r.values.iter());
+        let values =
+            self.status.amis.iter().filter_map(|ami| ami.requirements.get(of(ami)?)).flat_map(|r| r.values.iter());
         Some(values.map(Interned::as_str).collect())
     }
 
     /// `spec.kubelet.maxPods`.
-    #[must_use]
     pub fn max_pods(&self) -> Option<u64> {
         self.spec.kubelet.get("maxPods").and_then(serde_json::Value::as_u64)
     }
 
-    /// The minor version of Kubernetes 1 that the resolved images carry in their names; `None` where they differ or tell none.
-    #[must_use]
+    /// The minor version of Kubernetes 1 that the resolved images carry in their names; `None` where they differ or
+    /// tell none.
     pub fn kubernetes(&self) -> Option<u32> {
         let mut minors = self.status.amis.iter().map(|ami| image_name::kubernetes(&ami.name));
         let first = minors.next()??;
@@ -190,12 +186,10 @@ impl NodeClass {
     }
 
     /// The machines' instance profile: the one that the class names, else the one that Karpenter made for its role.
-    #[must_use]
     pub fn instance_profile(&self) -> Option<&str> {
         self.spec.instance_profile.as_deref().or(self.status.instance_profile.as_deref())
     }
 
-    #[must_use]
     pub fn is_ec2(&self) -> bool {
         self.kind == "EC2NodeClass"
     }

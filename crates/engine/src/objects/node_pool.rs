@@ -51,19 +51,17 @@ pub struct NodePoolStatus {
 }
 
 impl NodePool {
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.metadata.name
     }
 
     /// The architectures that it asks for, where it names them.
-    #[must_use]
     pub fn architectures(&self) -> &[Interned] {
-        let named = self.spec.template.spec.requirements.iter().find(|r| r.key == "kubernetes.io/arch" && r.operator == "In");
+        let named =
+            self.spec.template.spec.requirements.iter().find(|r| r.key == "kubernetes.io/arch" && r.operator == "In");
         named.map(|r| &*r.values).unwrap_or_default()
     }
 
-    #[must_use]
     pub fn condition(&self, type_: &str) -> Option<&Condition> {
         conditions(&self.status.conditions, type_)
     }

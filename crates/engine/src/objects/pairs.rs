@@ -5,12 +5,14 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt::{self, Write};
 
-/// Texts by their keys. Each is stored with its key as one word, `team=platform`, for most pairs are many machines'; no key
-/// holds an equals sign. Source: kubernetes staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go `IsQualifiedName` (v1.36).
+/// Texts by their keys. Each is stored with its key as one word, `team=platform`, for most pairs are many machines'; no
+/// key holds an equals sign. Source: kubernetes staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go
+/// `IsQualifiedName` (v1.36).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pairs(Box<[Interned]>);
 
-/// The key and its equals sign, by which pairs are ordered: what begins a pair is found without looking where its key ends.
+/// The key and its equals sign, by which pairs are ordered: what begins a pair is found without looking where its key
+/// ends.
 fn start(pair: &Interned) -> &str {
     pair.split_inclusive('=').next().unwrap_or_default()
 }
@@ -20,7 +22,6 @@ fn split(pair: &Interned) -> (&str, &str) {
 }
 
 impl Pairs {
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         let found = self.0.binary_search_by(|pair| {
             let (start, rest) = pair.as_bytes().split_at(key.len().min(pair.len()));
@@ -93,8 +94,8 @@ impl<'de> Deserialize<'de> for Pairs {
     }
 }
 
-/// Puts a text at the end of another. A quantity may be written as a number, and `null` is what a hand-written manifest leaves where it
-/// meant an empty text.
+/// Puts a text at the end of another. A quantity may be written as a number, and `null` is what a hand-written manifest
+/// leaves where it meant an empty text.
 struct Onto<'t>(&'t mut String);
 
 impl<'de> DeserializeSeed<'de> for Onto<'_> {
@@ -158,7 +159,8 @@ mod tests {
     fn keys_are_found_whatever_follows_them() {
         let text = r#"{"a.b":"1","a":"=2=","a-b":"3","ab":"4","pods":29,"cpu":1.5}"#;
         let pairs: Pairs = serde_json::from_str(text).unwrap();
-        let found: Vec<_> = ["a", "a-b", "a.b", "ab", "pods", "cpu"].into_iter().map(|key| pairs.get(key).unwrap()).collect();
+        let found: Vec<_> =
+            ["a", "a-b", "a.b", "ab", "pods", "cpu"].into_iter().map(|key| pairs.get(key).unwrap()).collect();
         assert_eq!(found, ["=2=", "3", "1", "4", "29", "1.5"]);
         assert_eq!(pairs.iter().collect::<Pairs>(), pairs);
         assert!(serde_json::from_str::<Pairs>(r#"{"a":{}}"#).is_err());

@@ -6,19 +6,19 @@ use std::borrow::Cow;
 /// Source: containerd v2.1 internal/cri/util/id.go `GenerateID`.
 const ID: usize = 64;
 
-/// Puts `…` for how long ago something was, how long the kubelet waits before it tries again, and the id of a sandbox: the first grows
-/// while nothing happens, the others change with every try.
+/// Puts `…` for how long ago something was, how long the kubelet waits before it tries again, and the id of a sandbox:
+/// the first grows while nothing happens, the others change with every try.
 ///
 /// Sources: kubernetes v1.36.3 pkg/kubelet/pleg/generic.go `Healthy` ("pleg was last seen active 3m15s ago"),
 /// pkg/kubelet/kuberuntime/kuberuntime_manager.go `doBackOff` ("back-off 5m0s restarting failed container").
-#[must_use]
 pub(crate) fn steady(said: &str) -> Cow<'_, str> {
     let mut moving = Vec::new();
     let (mut at, mut before) = (0, "");
     for word in said.split_inclusive(' ') {
         let rest = said.get(at + word.len()..).unwrap_or_default();
         let text = word.trim_end();
-        let is_age = is_duration(text) && (before == "back-off" || rest.split([' ', ';', ',', '.', ')', ']']).next() == Some("ago"));
+        let is_age = is_duration(text)
+            && (before == "back-off" || rest.split([' ', ';', ',', '.', ')', ']']).next() == Some("ago"));
         if is_age {
             moving.push(at..at + text.len());
         } else {
@@ -59,7 +59,10 @@ mod tests {
     #[test]
     fn what_moves_by_itself_is_left_out_and_what_it_is_measured_by_stays() {
         for (said, quoted) in [
-            ("pleg was last seen active 3m15.2s ago; threshold is 3m0s", "pleg was last seen active … ago; threshold is 3m0s"),
+            (
+                "pleg was last seen active 3m15.2s ago; threshold is 3m0s",
+                "pleg was last seen active … ago; threshold is 3m0s",
+            ),
             ("[container runtime is down, seen 4m ago]", "[container runtime is down, seen … ago]"),
             ("back-off 2m40s restarting failed container=aws-node", "back-off … restarting failed container=aws-node"),
             ("0/3 nodes are available after 5m", "0/3 nodes are available after 5m"),

@@ -48,8 +48,8 @@ pub struct Container {
     pub env: Vec<EnvVar>,
 }
 
-/// The environment variables that rules read, of Karpenter, of the VPC CNI, and of pods that call AWS. All others are left out where an
-/// object is read, for they hold what is nobody's business.
+/// The environment variables that rules read, of Karpenter, of the VPC CNI, and of pods that call AWS. All others are
+/// left out where an object is read, for they hold what is nobody's business.
 const ENVIRONMENT: [&str; 11] = [
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_ROLE_ARN",
@@ -93,7 +93,6 @@ pub struct Toleration {
 
 impl Toleration {
     /// Source: kubernetes k8s.io/api/core/v1/toleration.go `ToleratesTaint` (v0.36.3).
-    #[must_use]
     pub fn tolerates(&self, taint: &Taint) -> bool {
         (self.effect.is_empty() || self.effect == taint.effect)
             && (self.key.is_empty() || self.key == taint.key)
@@ -165,30 +164,34 @@ pub struct Terminated {
 }
 
 impl Pod {
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         conditions(&self.status.conditions, "Ready").is_some_and(Condition::is_true)
     }
 
     /// The DaemonSet that made this pod.
-    #[must_use]
     pub fn daemon_set(&self) -> Option<&str> {
         self.metadata.owner_references.iter().find(|o| o.kind == "DaemonSet").map(|o| o.name.as_str())
     }
 
     /// Why a container does not run: the first one that waits, or died last.
-    #[must_use]
     pub fn trouble(&self) -> Option<(&str, String)> {
-        self.status.init_container_statuses.iter().chain(&self.status.container_statuses).filter(|c| !c.ready).find_map(|c| {
-            let waiting = c.state.waiting.as_ref().filter(|w| !matches!(w.reason.as_str(), "PodInitializing" | "ContainerCreating"));
-            let died = c.state.terminated.as_ref().or(c.last_state.terminated.as_ref()).filter(|t| t.exit_code != Some(0));
-            match (waiting, died) {
-                (Some(w), Some(t)) => Some((c.name.as_str(), join(&w.reason, &[&w.message, &t.message]))),
-                (Some(w), None) => Some((c.name.as_str(), join(&w.reason, &[&w.message]))),
-                (None, Some(t)) => Some((c.name.as_str(), join(&t.reason, &[&t.message]))),
-                (None, None) => None,
-            }
-        })
+        self.status.init_container_statuses.iter().chain(&self.status.container_statuses).filter(|c| !c.ready).find_map(
+            |c| {
+                let waiting = c
+                    .state
+                    .waiting
+                    .as_ref()
+                    .filter(|w| !matches!(w.reason.as_str(), "PodInitializing" | "ContainerCreating"));
+                let died =
+                    c.state.terminated.as_ref().or(c.last_state.terminated.as_ref()).filter(|t| t.exit_code != Some(0));
+                match (waiting, died) {
+                    (Some(w), Some(t)) => Some((c.name.as_str(), join(&w.reason, &[&w.message, &t.message]))),
+                    (Some(w), None) => Some((c.name.as_str(), join(&w.reason, &[&w.message]))),
+                    (None, Some(t)) => Some((c.name.as_str(), join(&t.reason, &[&t.message]))),
+                    (None, None) => None,
+                }
+            },
+        )
     }
 }
 
@@ -247,12 +250,17 @@ impl DaemonSet {
     ];
 
     /// What an environment variable is set to, in the first container that has it.
-    #[must_use]
     pub fn env(&self, name: &str) -> Option<&str> {
-        self.spec.template.spec.containers.iter().flat_map(|c| &c.env).find(|e| e.name == name).map(|e| e.value.as_str())
+        self.spec
+            .template
+            .spec
+            .containers
+            .iter()
+            .flat_map(|c| &c.env)
+            .find(|e| e.name == name)
+            .map(|e| e.value.as_str())
     }
 
-    #[must_use]
     pub fn tolerates(&self, taint: &Taint) -> bool {
         let implicit = Self::IMPLICIT.contains(&taint.key.as_str());
         implicit || self.spec.template.spec.tolerations.iter().any(|t| t.tolerates(taint))

@@ -54,7 +54,8 @@ impl RemovalTally {
             let Some(done) = remediated(diagnosis) else { continue };
             let age = now - done.last_transition_time;
             // What nobody answered, and what was announced, may have been done.
-            let announced = || done.reason == REMOVING && ended_at(diagnosis).is_none_or(|at| now - at < limits.window());
+            let announced =
+                || done.reason == REMOVING && ended_at(diagnosis).is_none_or(|at| now - at < limits.window());
             if (done.status != "False" && age < limits.window()) || announced() {
                 removed.extend(diagnosis.metadata.name.clone());
             }

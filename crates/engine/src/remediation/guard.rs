@@ -13,8 +13,10 @@ use std::net::IpAddr;
 /// Source: kubernetes v1.36.3 pkg/kubelet/kubelet_node_status.go `calculateDelay`, `nodeStatusReportFrequency`.
 const HEARTBEAT_WITHIN: TimeDelta = TimeDelta::minutes(10);
 
-/// What a cloud-aware scheduler, the volume binder and kube-proxy read. The cloud controller sets them, and so does Karpenter.
-const LABELS: [&str; 3] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region", "node.kubernetes.io/instance-type"];
+/// What a cloud-aware scheduler, the volume binder and kube-proxy read. The cloud controller sets them, and so does
+/// Karpenter.
+const LABELS: [&str; 3] =
+    ["topology.kubernetes.io/zone", "topology.kubernetes.io/region", "node.kubernetes.io/instance-type"];
 
 /// k8s.io/cloud-provider v0.36.3 api/well_known_taints.go.
 const SHUT_DOWN_TAINT: &str = "node.cloudprovider.kubernetes.io/shutdown";
@@ -65,15 +67,27 @@ pub struct Refusal {
     pub because: String,
 }
 
-/// Every guard, in the order in which they are asked: first who may say no to everything, then the verdict, then the Node, then
-/// what was done elsewhere.
+/// Every guard, in the order in which they are asked: first who may say no to everything, then the verdict, then the
+/// Node, then what was done elsewhere.
 pub const ALL: &[Guard] = &[
     both("Paused", "neither the Node nor its NodePool has the annotation nodewhy.dev/pause-remediation", not_paused),
     both("NodePoolUnknown", "the NodePool that could pause it can be read", pool_is_known),
     both("NotProven", "the verdict is Certain", proven),
-    stale("NoFingerprint", "the Node has a label that only the cloud controller sets, in the update that removes the taint", fingerprinted),
-    uninitialized("Fingerprint", "the Node has no label and no address that only the cloud controller sets", not_fingerprinted),
-    both("UnexpectedTaint", "the taint is there once, as the kubelet sets it: value true, effect NoSchedule", expected_taint),
+    stale(
+        "NoFingerprint",
+        "the Node has a label that only the cloud controller sets, in the update that removes the taint",
+        fingerprinted,
+    ),
+    uninitialized(
+        "Fingerprint",
+        "the Node has no label and no address that only the cloud controller sets",
+        not_fingerprinted,
+    ),
+    both(
+        "UnexpectedTaint",
+        "the taint is there once, as the kubelet sets it: value true, effect NoSchedule",
+        expected_taint,
+    ),
     both("NoProviderID", "spec.providerID is set", provider_id),
     uninitialized(
         "NotRegistered",
@@ -96,7 +110,11 @@ pub const ALL: &[Guard] = &[
         "the same verdict has stood, and the taint list has not been written, for 10 minutes; for 30 where the cloud controller never came",
         lasting,
     ),
-    both("BudgetSpent", "fewer than 5 removals in the last hour, and fewer than 5 % of all Nodes (one is always allowed)", within_budget),
+    both(
+        "BudgetSpent",
+        "fewer than 5 removals in the last hour, and fewer than 5 % of all Nodes (one is always allowed)",
+        within_budget,
+    ),
 ];
 
 const fn both(reason: &'static str, demands: &'static str, check: Check) -> Guard {
@@ -132,7 +150,9 @@ fn not_paused(scene: &Scene) -> Result<(), String> {
 
 fn pool_is_known(scene: &Scene) -> Result<(), String> {
     match (scene.node.metadata.label("karpenter.sh/nodepool"), scene.pool) {
-        (Some(named), None) => Err(format!("NodePool {named} cannot be read, and it could say that nothing may be done here")),
+        (Some(named), None) => {
+            Err(format!("NodePool {named} cannot be read, and it could say that nothing may be done here"))
+        }
         _ => Ok(()),
     }
 }
@@ -150,7 +170,8 @@ fn fingerprinted(scene: &Scene) -> Result<(), String> {
     if cloud_controller::has_labelled(scene.node) {
         return Ok(());
     }
-    Err("the Node has none of the labels that the cloud controller sets in the update that removes the taint".to_owned())
+    Err("the Node has none of the labels that the cloud controller sets in the update that removes the taint"
+        .to_owned())
 }
 
 /// The verdict says so too; but this is the Node as it is now, and the verdict need not be.
@@ -160,8 +181,8 @@ fn not_fingerprinted(scene: &Scene) -> Result<(), String> {
     left.map_or(Ok(()), |what| Err(format!("the Node has {what} that only the cloud controller sets")))
 }
 
-/// The cloud controller would have asked EC2 whether the instance exists. Karpenter launched it, and has put the label on the Node that it
-/// found by the same providerID; a Node that was made anew since is without the label.
+/// The cloud controller would have asked EC2 whether the instance exists. Karpenter launched it, and has put the label
+/// on the Node that it found by the same providerID; a Node that was made anew since is without the label.
 /// Source: karpenter v1.14.1 pkg/controllers/nodeclaim/lifecycle/registration.go.
 fn registered(scene: &Scene) -> Result<(), String> {
     let Some(claim) = scene.claim else { return Err("no NodeClaim has the Node's providerID".to_owned()) };
@@ -173,7 +194,9 @@ fn registered(scene: &Scene) -> Result<(), String> {
         return Err(format!("NodeClaim {name} is not Registered"));
     }
     if scene.node.metadata.label("karpenter.sh/registered") != Some("true") {
-        return Err(format!("NodeClaim {name} is Registered, and the Node is without the label karpenter.sh/registered"));
+        return Err(format!(
+            "NodeClaim {name} is Registered, and the Node is without the label karpenter.sh/registered"
+        ));
     }
     Ok(())
 }
@@ -182,8 +205,13 @@ fn expected_taint(scene: &Scene) -> Result<(), String> {
     if exact_taint(scene.node).is_some() {
         return Ok(());
     }
-    let found: Vec<_> = scene.node.spec.taints.iter().filter(|t| t.key == UNINITIALIZED_TAINT).map(ToString::to_string).collect();
-    Err(if found.is_empty() { format!("{UNINITIALIZED_TAINT} is not there") } else { format!("found {}", found.join(", ")) })
+    let found: Vec<_> =
+        scene.node.spec.taints.iter().filter(|t| t.key == UNINITIALIZED_TAINT).map(ToString::to_string).collect();
+    Err(if found.is_empty() {
+        format!("{UNINITIALIZED_TAINT} is not there")
+    } else {
+        format!("found {}", found.join(", "))
+    })
 }
 
 fn provider_id(scene: &Scene) -> Result<(), String> {
@@ -191,7 +219,8 @@ fn provider_id(scene: &Scene) -> Result<(), String> {
 }
 
 fn labels(scene: &Scene) -> Result<(), String> {
-    let missing: Vec<_> = LABELS.into_iter().filter(|key| scene.node.metadata.label(key).is_none_or(str::is_empty)).collect();
+    let missing: Vec<_> =
+        LABELS.into_iter().filter(|key| scene.node.metadata.label(key).is_none_or(str::is_empty)).collect();
     if missing.is_empty() { Ok(()) } else { Err(format!("the Node is without {}", missing.join(", "))) }
 }
 
@@ -204,7 +233,11 @@ fn internal_ip(scene: &Scene) -> Result<(), String> {
         };
         !(link_local || ip.is_unspecified() || ip.is_loopback() || ip.is_multicast())
     };
-    if address.parse().is_ok_and(usable) { Ok(()) } else { Err(format!("InternalIP {address:?} is not the address of a machine")) }
+    if address.parse().is_ok_and(usable) {
+        Ok(())
+    } else {
+        Err(format!("InternalIP {address:?} is not the address of a machine"))
+    }
 }
 
 fn ready(scene: &Scene) -> Result<(), String> {
@@ -228,7 +261,9 @@ fn not_deleting(scene: &Scene) -> Result<(), String> {
         return Err("the Node is being deleted".to_owned());
     }
     match scene.claim {
-        Some(claim) if claim.metadata.deletion_timestamp.is_some() => Err(format!("NodeClaim {} is being deleted", claim.name())),
+        Some(claim) if claim.metadata.deletion_timestamp.is_some() => {
+            Err(format!("NodeClaim {} is being deleted", claim.name()))
+        }
         _ => Ok(()),
     }
 }
@@ -238,8 +273,16 @@ fn not_shut_down(scene: &Scene) -> Result<(), String> {
 }
 
 fn not_disrupted(scene: &Scene) -> Result<(), String> {
-    let of = |key: &str| DISRUPTED_TAINTS.iter().any(|known| if known.ends_with('/') { key.starts_with(known) } else { key == *known });
-    scene.node.spec.taints.iter().find(|taint| of(&taint.key)).map_or(Ok(()), |taint| Err(format!("the Node carries {taint}")))
+    let of = |key: &str| {
+        DISRUPTED_TAINTS.iter().any(|known| if known.ends_with('/') { key.starts_with(known) } else { key == *known })
+    };
+    scene
+        .node
+        .spec
+        .taints
+        .iter()
+        .find(|taint| of(&taint.key))
+        .map_or(Ok(()), |taint| Err(format!("the Node carries {taint}")))
 }
 
 fn not_cordoned(scene: &Scene) -> Result<(), String> {
@@ -254,7 +297,11 @@ fn not_put_back(scene: &Scene) -> Result<(), String> {
 }
 
 fn breaker_closed(scene: &Scene) -> Result<(), String> {
-    scene.tally.put_back.as_ref().map_or(Ok(()), |message| Err(format!("a removed taint came back, so nothing is removed: {message}")))
+    scene
+        .tally
+        .put_back
+        .as_ref()
+        .map_or(Ok(()), |message| Err(format!("a removed taint came back, so nothing is removed: {message}")))
 }
 
 /// Where many show it at once, the cloud controller is the patient.
@@ -267,7 +314,8 @@ fn few_nodes(scene: &Scene) -> Result<(), String> {
     }
 }
 
-/// Counted from when this verdict was first written down, and from the last write of the taint list, whichever is later.
+/// Counted from when this verdict was first written down, and from the last write of the taint list, whichever is
+/// later.
 fn lasting(scene: &Scene) -> Result<(), String> {
     let seen = match remediated(scene.diagnosis) {
         // It had stood for long enough when that was written.
@@ -286,7 +334,8 @@ fn lasting(scene: &Scene) -> Result<(), String> {
 fn within_budget(scene: &Scene) -> Result<(), String> {
     // What is announced is counted already.
     let own = remediated(scene.diagnosis).is_some_and(|c| c.reason == REMOVING);
-    let (spent, budget) = (scene.tally.removals.saturating_sub(usize::from(own)), scene.limits.budget(scene.tally.nodes));
+    let (spent, budget) =
+        (scene.tally.removals.saturating_sub(usize::from(own)), scene.limits.budget(scene.tally.nodes));
     if spent < budget { Ok(()) } else { Err(format!("{budget} removals are allowed at a time, and as many were made")) }
 }
 

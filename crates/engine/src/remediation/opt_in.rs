@@ -7,12 +7,12 @@ use crate::rules::taints::{cloud_controller_never_initialized as uninitialized, 
 pub enum OptIn {
     /// The cloud controller has done its work, and somebody put the taint back: nothing is lost.
     Stale,
-    /// The cloud controller never came. Karpenter vouches for the machine; what the controller would have set stays away.
+    /// The cloud controller never came. Karpenter vouches for the machine; what the controller would have set stays
+    /// away.
     Uninitialized,
 }
 
 impl OptIn {
-    #[must_use]
     pub const fn cause(self) -> &'static str {
         match self {
             Self::Stale => stale::CAUSE,
@@ -20,7 +20,6 @@ impl OptIn {
         }
     }
 
-    #[must_use]
     pub fn of(cause: &str) -> Option<Self> {
         [Self::Stale, Self::Uninitialized].into_iter().find(|opt_in| opt_in.cause() == cause)
     }

@@ -25,19 +25,21 @@ pub struct Removal {
 }
 
 impl Removal {
-    /// `None` where the Node does not carry the taint once and as expected, or has no resourceVersion: nothing to hold on to.
-    #[must_use]
+    /// `None` where the Node does not carry the taint once and as expected, or has no resourceVersion: nothing to hold
+    /// on to.
     pub fn from(node: &Node, diagnosis: &str, dry_run: bool) -> Option<Self> {
         let (index, taint) = exact_taint(node)?;
         let version = node.metadata.resource_version.as_deref()?;
         let path = format!("/spec/taints/{index}");
-        // The list is atomic and the index is of the moment: whoever wrote anything since makes a test fail, and nothing is changed.
+        // The list is atomic and the index is of the moment: whoever wrote anything since makes a test fail, and
+        // nothing is changed.
         let patch = json!([
             { "op": "test", "path": "/metadata/resourceVersion", "value": version },
             { "op": "test", "path": path, "value": written(taint) },
             { "op": "remove", "path": path },
         ]);
-        let left: Vec<_> = node.spec.taints.iter().enumerate().filter(|(i, _)| *i != index).map(|(_, t)| t.clone()).collect();
+        let left: Vec<_> =
+            node.spec.taints.iter().enumerate().filter(|(i, _)| *i != index).map(|(_, t)| t.clone()).collect();
         Some(Self {
             diagnosis: diagnosis.to_owned(),
             node: node.name().to_owned(),

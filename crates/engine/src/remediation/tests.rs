@@ -109,7 +109,8 @@ impl Cluster {
 
     fn cluster(&self) -> ClusterState {
         let mut cluster = ClusterState::default();
-        let mut apply = |input, object: &Value| drop(cluster.apply(Object::from_value(input, object.clone()).unwrap(), at(-60)));
+        let mut apply =
+            |input, object: &Value| drop(cluster.apply(Object::from_value(input, object.clone()).unwrap(), at(-60)));
         self.others.iter().chain([&self.node]).for_each(|node| apply(Input::Nodes, node));
         apply(Input::NodeClaims, &self.claim);
         apply(Input::NodePools, &self.pool);
@@ -121,7 +122,8 @@ impl Cluster {
 
     /// The verdict of the engine itself, with what was said before about remediation.
     fn diagnosis(&self) -> NodeDiagnosis {
-        let Judgement::Sick(mut diagnosis, _) = judge(&self.cluster(), &Subject::Claim(CLAIM.to_owned()), at(0), &Thresholds::default())
+        let Judgement::Sick(mut diagnosis, _) =
+            judge(&self.cluster(), &Subject::Claim(CLAIM.to_owned()), at(0), &Thresholds::default())
         else {
             panic!("the scene is of a sick machine")
         };
@@ -203,7 +205,8 @@ fn where_the_cloud_controller_never_came_and_karpenter_vouches_the_taint_is_remo
 
 type Break = fn(&mut Cluster, &mut Vec<NodeDiagnosis>);
 
-/// One guard is broken at a time, for each opt-in that it belongs to. Where a guard is a list of things, each of them is broken.
+/// One guard is broken at a time, for each opt-in that it belongs to. Where a guard is a list of things, each of them
+/// is broken.
 const BROKEN: &[(&str, Break)] = &[
     ("Paused", |c, _| c.node["metadata"]["annotations"][crate::api::PAUSE_ANNOTATION] = json!("true")),
     ("Paused", |c, _| c.node["metadata"]["annotations"][crate::api::PAUSE_ANNOTATION] = json!("")),
@@ -223,7 +226,8 @@ const BROKEN: &[(&str, Break)] = &[
     }),
     ("NoProviderID", |c, _| {
         c.node["spec"]["providerID"] = json!("");
-        c.node["metadata"]["ownerReferences"] = json!([{ "apiVersion": "v1", "kind": "NodeClaim", "name": CLAIM, "uid": "c1" }]);
+        c.node["metadata"]["ownerReferences"] =
+            json!([{ "apiVersion": "v1", "kind": "NodeClaim", "name": CLAIM, "uid": "c1" }]);
     }),
     ("NotRegistered", |c, _| c.claim["status"]["providerID"] = json!("aws:///eu-west-1a/i-2")),
     ("NotRegistered", |c, _| {
@@ -233,10 +237,16 @@ const BROKEN: &[(&str, Break)] = &[
     }),
     ("NotRegistered", |c, _| c.claim["status"]["conditions"][1]["status"] = json!("Unknown")),
     ("NotRegistered", |c, _| c.claim["status"]["conditions"][1]["status"] = json!("False")),
-    ("NotRegistered", |c, _| drop(c.node["metadata"]["labels"].as_object_mut().unwrap().remove("karpenter.sh/registered"))),
+    ("NotRegistered", |c, _| {
+        drop(c.node["metadata"]["labels"].as_object_mut().unwrap().remove("karpenter.sh/registered"));
+    }),
     ("LabelsMissing", |c, _| c.node["metadata"]["labels"]["topology.kubernetes.io/zone"] = json!("")),
-    ("LabelsMissing", |c, _| drop(c.node["metadata"]["labels"].as_object_mut().unwrap().remove("topology.kubernetes.io/region"))),
-    ("LabelsMissing", |c, _| drop(c.node["metadata"]["labels"].as_object_mut().unwrap().remove("node.kubernetes.io/instance-type"))),
+    ("LabelsMissing", |c, _| {
+        drop(c.node["metadata"]["labels"].as_object_mut().unwrap().remove("topology.kubernetes.io/region"));
+    }),
+    ("LabelsMissing", |c, _| {
+        drop(c.node["metadata"]["labels"].as_object_mut().unwrap().remove("node.kubernetes.io/instance-type"));
+    }),
     ("NoInternalIP", |c, _| c.node["status"]["addresses"] = json!([{ "type": "Hostname", "address": NODE }])),
     ("NoInternalIP", |c, _| c.node["status"]["addresses"][0]["address"] = json!("10.0.0")),
     ("NoInternalIP", |c, _| c.node["status"]["addresses"][0]["address"] = json!("169.254.1.1")),
@@ -267,8 +277,11 @@ const BROKEN: &[(&str, Break)] = &[
 #[test]
 fn each_guard_refuses_when_it_alone_is_broken_and_says_why() {
     let only = |reason: &str| guard::ALL.iter().find(|guard| guard.reason == reason).unwrap().only;
-    let broken = BOTH.into_iter().flat_map(|cluster| BROKEN.iter().map(move |(reason, broken)| (cluster(), *reason, broken)));
-    for (mut cluster, reason, broken) in broken.filter(|(cluster, reason, _)| only(reason).is_none_or(|only| only == cluster.opt_in)) {
+    let broken =
+        BOTH.into_iter().flat_map(|cluster| BROKEN.iter().map(move |(reason, broken)| (cluster(), *reason, broken)));
+    for (mut cluster, reason, broken) in
+        broken.filter(|(cluster, reason, _)| only(reason).is_none_or(|only| only == cluster.opt_in))
+    {
         let mut diagnoses = vec![cluster.diagnosis()];
         broken(&mut cluster, &mut diagnoses);
         let steps = cluster.look(&diagnoses);
@@ -310,7 +323,8 @@ fn what_a_guard_does_not_mean_passes() {
         |_, d| d.push(elsewhere("False", PUT_BACK, -24 * 60 - 1)),
         |_, d| d.push(elsewhere("False", "NotPermitted", -5)),
     ];
-    let changed = BOTH.into_iter().flat_map(|cluster| passes.iter().enumerate().map(move |(n, change)| (cluster(), n, change)));
+    let changed =
+        BOTH.into_iter().flat_map(|cluster| passes.iter().enumerate().map(move |(n, change)| (cluster(), n, change)));
     for (mut cluster, n, change) in changed {
         let mut diagnoses = vec![cluster.diagnosis()];
         change(&mut cluster, &mut diagnoses);
@@ -523,7 +537,8 @@ fn what_was_done_outlives_a_verdict_and_what_was_refused_goes_with_its_cause() {
     triage.start();
     triage.lead();
     let told = |triage: &mut Triage, cluster: &Cluster, minute: i64| {
-        let objects = [(Input::NodePools, &cluster.pool), (Input::Nodes, &cluster.node), (Input::NodeClaims, &cluster.claim)];
+        let objects =
+            [(Input::NodePools, &cluster.pool), (Input::Nodes, &cluster.node), (Input::NodeClaims, &cluster.claim)];
         for (input, object) in objects {
             triage.take(Change::Applied(Box::new(Object::from_value(input, object.clone()).unwrap())), at(minute));
         }
@@ -556,7 +571,8 @@ fn what_was_done_outlives_a_verdict_and_what_was_refused_goes_with_its_cause() {
 
     triage.note(&remark(RemovalOutcome::Removed, REMOVED), at(6));
     cluster.node["spec"]["taints"] = json!([]);
-    cluster.claim["status"]["conditions"][2] = json!({ "type": "Initialized", "status": "True", "lastTransitionTime": stamp(6) });
+    cluster.claim["status"]["conditions"][2] =
+        json!({ "type": "Initialized", "status": "True", "lastTransitionTime": stamp(6) });
     told(&mut triage, &cluster, 7);
     let removed = Some(("True".to_owned(), REMOVED.to_owned(), at(6)));
     assert_eq!(shown(&triage), (CAUSE.to_owned(), Some(Ending::Recovered), removed.clone()));
@@ -575,8 +591,9 @@ fn nothing_is_sent_before_its_announcement_is_written() {
     let cluster = good();
     let mut diagnosis = cluster.diagnosis();
     say(&mut diagnosis, "False", REMOVING, -30);
-    let look =
-        |is_written: bool| Remediation::new(cluster.limits).look(&cluster.cluster(), &[&diagnosis].into_iter(), |_| is_written, at(0));
+    let look = |is_written: bool| {
+        Remediation::new(cluster.limits).look(&cluster.cluster(), &[&diagnosis].into_iter(), |_| is_written, at(0))
+    };
     assert_eq!(look(false), []);
     assert_eq!(reasons(&look(true)), ["Remove"]);
 }

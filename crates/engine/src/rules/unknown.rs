@@ -13,7 +13,6 @@ pub const CAUSE: &str = "Unknown";
 pub const PAGE: &str = include_str!("../../pages/Unknown.md");
 
 /// The verdict where no rule has one.
-#[must_use]
 pub fn finding(case: &Case) -> Finding {
     let subject = case.subject().replacen('/', " ", 1);
     let since = case.since();
@@ -21,12 +20,18 @@ pub fn finding(case: &Case) -> Finding {
         Stage::Launch => format!("{subject} has shown no instance since {since}, and the objects do not tell why."),
         Stage::Join => {
             let instance = case.claim.and_then(|c| c.instance_id()).unwrap_or("The instance");
-            format!("{instance} of {subject} was launched at {since} and no Node has joined; the objects do not tell why.")
+            format!(
+                "{instance} of {subject} was launched at {since} and no Node has joined; the objects do not tell why."
+            )
         }
         Stage::Register => {
-            format!("{subject} has a Node that Karpenter has not registered since {since}, and the objects do not tell why.")
+            format!(
+                "{subject} has a Node that Karpenter has not registered since {since}, and the objects do not tell why."
+            )
         }
-        Stage::Initialize => format!("{subject} has been registered but not initialized since {since}, and the objects do not tell why."),
+        Stage::Initialize => {
+            format!("{subject} has been registered but not initialized since {since}, and the objects do not tell why.")
+        }
         Stage::Ready => format!("{subject} has not been Ready since {since}, and the objects do not tell why."),
         Stage::Terminate => format!("{subject} has been terminating since {since}, and the objects do not tell why."),
     };
@@ -35,21 +40,30 @@ pub fn finding(case: &Case) -> Finding {
         Stage::Join => ask_the_instance(case, finding),
         Stage::Launch => finding
             .unknown("Does Karpenter run, and is it the leader?", "kubectl get pods,lease -A | grep karpenter")
-            .unknown("What does Karpenter log about it?", format!("{} | grep {}", commands::karpenter_log(case), name(case))),
+            .unknown(
+                "What does Karpenter log about it?",
+                format!("{} | grep {}", commands::karpenter_log(case), name(case)),
+            ),
         Stage::Register => finding
-            .unknown("What does Karpenter log about it?", format!("{} | grep {}", commands::karpenter_log(case), name(case)))
+            .unknown(
+                "What does Karpenter log about it?",
+                format!("{} | grep {}", commands::karpenter_log(case), name(case)),
+            )
             .unknown(
                 "Does an admission webhook refuse changes to Nodes?",
                 "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml",
             ),
         Stage::Initialize | Stage::Ready => {
             let finding = match case.node {
-                Some(node) => finding.unknown("What do the Node and its pods say?", format!("kubectl describe node {}", node.name())),
+                Some(node) => finding
+                    .unknown("What do the Node and its pods say?", format!("kubectl describe node {}", node.name())),
                 None => finding,
             };
             ask_the_instance(case, finding)
         }
-        Stage::Terminate => finding.unknown("What blocks the drain?", format!("kubectl describe nodeclaim {}", name(case))),
+        Stage::Terminate => {
+            finding.unknown("What blocks the drain?", format!("kubectl describe nodeclaim {}", name(case)))
+        }
     };
     finding.fix("Run the commands under \"not known\" while the machine still exists.").step(
         Risk::Inspect,
@@ -59,5 +73,9 @@ pub fn finding(case: &Case) -> Finding {
 }
 
 fn name<'c>(case: &'c Case) -> &'c str {
-    case.claim.map(NodeClaim::name).or_else(|| case.node.map(Node::name)).or_else(|| case.pool().map(NodePool::name)).unwrap_or_default()
+    case.claim
+        .map(NodeClaim::name)
+        .or_else(|| case.node.map(Node::name))
+        .or_else(|| case.pool().map(NodePool::name))
+        .unwrap_or_default()
 }

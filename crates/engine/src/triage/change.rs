@@ -13,7 +13,6 @@ pub enum Watched {
 }
 
 impl Watched {
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Input(input) => input.name(),

@@ -1,4 +1,5 @@
-//! What was said: the diagnoses by name, and by what they have in common. How many of those that ended are kept, and for how long.
+//! What was said: the diagnoses by name, and by what they have in common. How many of those that ended are kept, and
+//! for how long.
 
 use crate::api::NodeDiagnosis;
 use crate::remediation;
@@ -65,7 +66,14 @@ pub(super) struct History {
 
 impl History {
     pub(super) fn new(keep: Keep) -> Self {
-        Self { keep, by_name: BTreeMap::new(), incidents: BTreeMap::new(), by_end: BTreeSet::new(), grown: BTreeSet::new(), revision: 0 }
+        Self {
+            keep,
+            by_name: BTreeMap::new(),
+            incidents: BTreeMap::new(),
+            by_end: BTreeSet::new(),
+            grown: BTreeSet::new(),
+            revision: 0,
+        }
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&NodeDiagnosis> {
@@ -98,7 +106,11 @@ impl History {
 
     /// All diagnoses of an incident, ended ones too.
     pub(super) fn of(&self, incident: &Incident) -> impl Iterator<Item = &NodeDiagnosis> {
-        let names = self.incidents.get(incident).into_iter().flat_map(|m| m.open.iter().chain(m.ended.iter().map(|(_, _, name)| name)));
+        let names = self
+            .incidents
+            .get(incident)
+            .into_iter()
+            .flat_map(|m| m.open.iter().chain(m.ended.iter().map(|(_, _, name)| name)));
         names.filter_map(|name| self.get(name))
     }
 
@@ -150,17 +162,21 @@ impl History {
         self.by_end.first().and_then(|(at, _)| at.checked_add_signed(self.keep.retention))
     }
 
-    /// Takes out what is no longer kept: too old, or too many of one incident, those that fell ill first. What remediation must not forget
-    /// stays beyond that number; its budget bounds it.
+    /// Takes out what is no longer kept: too old, or too many of one incident, those that fell ill first. What
+    /// remediation must not forget stays beyond that number; its budget bounds it.
     pub(super) fn forget(&mut self, now: DateTime<Utc>) -> Vec<Arc<NodeDiagnosis>> {
         let mut names = Vec::new();
         for incident in std::mem::take(&mut self.grown) {
             let Some(members) = self.incidents.get(&incident) else { continue };
             let surplus = members.ended.len().saturating_sub(self.keep.history);
-            let forgettable = |name: &&String| !self.get(name).is_some_and(|diagnosis| remediation::needs(diagnosis, now));
+            let forgettable =
+                |name: &&String| !self.get(name).is_some_and(|diagnosis| remediation::needs(diagnosis, now));
             names.extend(members.ended.iter().map(|(_, _, name)| name).filter(forgettable).take(surplus).cloned());
         }
-        let old = self.by_end.iter().take_while(|(at, _)| at.checked_add_signed(self.keep.retention).is_some_and(|end| end <= now));
+        let old = self
+            .by_end
+            .iter()
+            .take_while(|(at, _)| at.checked_add_signed(self.keep.retention).is_some_and(|end| end <= now));
         names.extend(old.map(|(_, name)| name.clone()));
         names.iter().filter_map(|name| self.remove(name)).collect()
     }

@@ -1,4 +1,5 @@
-//! Incidents: machines of one NodePool and node class that are stuck by one cause are told of together, and again when they have doubled.
+//! Incidents: machines of one NodePool and node class that are stuck by one cause are told of together, and again when
+//! they have doubled.
 
 use super::history::{History, Incident};
 use crate::api::{NodeDiagnosis, ObjectRef};
@@ -56,7 +57,12 @@ impl Incidents {
     }
 }
 
-fn summary(cluster: &ClusterState, incident: &Incident, machines: usize, example: &NodeDiagnosis) -> Option<IncidentSummary> {
+fn summary(
+    cluster: &ClusterState,
+    incident: &Incident,
+    machines: usize,
+    example: &NodeDiagnosis,
+) -> Option<IncidentSummary> {
     // A diagnosis of the NodePool or the node class itself is told on it anyway.
     if !matches!(Subject::of(&example.spec.subject)?, Subject::Claim(_) | Subject::Node(_)) {
         return None;
@@ -74,7 +80,12 @@ fn summary(cluster: &ClusterState, incident: &Incident, machines: usize, example
         .into_iter()
         .chain(class.map(|class| reference(&class.api_version, &class.kind, &class.metadata)));
     let of = format!("of NodePool {}", pool.name());
-    let stuck = if machines == 1 { format!("1 machine {of} is stuck") } else { format!("{machines} machines {of} are stuck") };
+    let stuck =
+        if machines == 1 { format!("1 machine {of} is stuck") } else { format!("{machines} machines {of} are stuck") };
     let summary = example.status.as_ref().map(|s| s.summary.as_str()).unwrap_or_default();
-    Some(IncidentSummary { cause: incident.cause.clone(), note: format!("{stuck}: {summary}"), regarding: regarding.collect() })
+    Some(IncidentSummary {
+        cause: incident.cause.clone(),
+        note: format!("{stuck}: {summary}"),
+        regarding: regarding.collect(),
+    })
 }

@@ -13,7 +13,10 @@ pub(super) fn keep(diagnosis: &mut NodeDiagnosis, cluster: &ClusterState) {
     let words = last_words(diagnosis, cluster);
     let Some(status) = &mut diagnosis.status else { return };
     for word in words.into_iter().map(Evidence::within_limits) {
-        let told = status.evidence.iter().any(|e| (&e.object, &e.field) == (&word.object, &word.field) && e.observed == word.observed);
+        let told = status
+            .evidence
+            .iter()
+            .any(|e| (&e.object, &e.field) == (&word.object, &word.field) && e.observed == word.observed);
         if !told && status.evidence.len() < EVIDENCE {
             status.evidence.push(word);
         }
@@ -25,21 +28,31 @@ fn last_words(diagnosis: &NodeDiagnosis, cluster: &ClusterState) -> Vec<Evidence
     let claim = spec.node_claim.as_ref().and_then(|named| cluster.claim(&named.name));
     let node = match claim {
         Some(claim) => cluster.nodes_of(claim).first().copied(),
-        None => spec.node.as_ref().and_then(|named| cluster.node(&named.name).filter(|node| *node.metadata.uid == *named.uid)),
+        None => spec
+            .node
+            .as_ref()
+            .and_then(|named| cluster.node(&named.name).filter(|node| *node.metadata.uid == *named.uid)),
     };
     let field = |type_: &str| format!(r#"status.conditions[?(@.type=="{type_}")]"#);
     let mut words = Vec::new();
     if let Some(claim) = claim {
-        let undone = ["Launched", "Registered", "Initialized"].iter().find_map(|type_| claim.condition(type_).filter(|c| !c.is_true()));
-        words.extend(
-            undone
-                .map(|c| Evidence::new(format!("NodeClaim/{}", claim.name()), field(&c.type_), c.shown(), "what the NodeClaim said last")),
-        );
+        let undone = ["Launched", "Registered", "Initialized"]
+            .iter()
+            .find_map(|type_| claim.condition(type_).filter(|c| !c.is_true()));
+        words.extend(undone.map(|c| {
+            Evidence::new(
+                format!("NodeClaim/{}", claim.name()),
+                field(&c.type_),
+                c.shown(),
+                "what the NodeClaim said last",
+            )
+        }));
     }
     if let Some(node) = node {
         let object = format!("Node/{}", node.name());
         let ready = node.condition("Ready");
-        words.extend(ready.map(|c| Evidence::new(object.clone(), field("Ready"), c.shown(), "what the Node said last")));
+        words
+            .extend(ready.map(|c| Evidence::new(object.clone(), field("Ready"), c.shown(), "what the Node said last")));
         if !node.spec.taints.is_empty() {
             let taints: Vec<_> = node.spec.taints.iter().map(ToString::to_string).collect();
             words.push(Evidence::new(object, "spec.taints", taints.join(", "), "the taints that the Node had last"));

@@ -1,4 +1,5 @@
-//! Orders: what the replica that leads gives out at once, and a replica that follows keeps until the cluster shows it done.
+//! Orders: what the replica that leads gives out at once, and a replica that follows keeps until the cluster shows it
+//! done.
 
 use super::incidents::IncidentSummary;
 use super::same::same;
@@ -143,8 +144,9 @@ impl Outbox {
         std::mem::take(&mut self.orders)
     }
 
-    /// Takes in what the cluster shows: our own write as it comes back, that of the replica that leads, or of an earlier run. True where it
-    /// is to be taken up instead of ours. `here` is the UID of the object that ours is about, as it is in the cluster.
+    /// Takes in what the cluster shows: our own write as it comes back, that of the replica that leads, or of an
+    /// earlier run. True where it is to be taken up instead of ours. `here` is the UID of the object that ours is
+    /// about, as it is in the cluster.
     pub(super) fn show<'u>(
         &mut self,
         name: &str,

@@ -1,5 +1,5 @@
-//! What is asked before a stuck machine is judged, the pods of its Node and the rights of its kubelet: asked, answered, and for how long
-//! an answer is good.
+//! What is asked before a stuck machine is judged, the pods of its Node and the rights of its kubelet: asked, answered,
+//! and for how long an answer is good.
 
 use super::change::ReadFailure;
 use super::outbox::Order;
@@ -48,13 +48,14 @@ impl Questions {
             return (Knowledge::Unwanted, None);
         }
         let fresh = (waited / 8).clamp(FRESH, FRESH_AT_MOST);
-        let (order, (is_asked, knowledge)) = if let Some(node) = case.node.filter(|_| reads_pods(case.stage())).map(Node::name) {
-            (Order::ListPods(node.to_owned()), ask(&mut self.pods, node.to_owned(), now, fresh))
-        } else if let Some(identity) = rules::identity_in_doubt(case) {
-            (Order::ReviewAccess(identity.clone()), ask(&mut self.access, identity, now, fresh))
-        } else {
-            return (Knowledge::Unwanted, None);
-        };
+        let (order, (is_asked, knowledge)) =
+            if let Some(node) = case.node.filter(|_| reads_pods(case.stage())).map(Node::name) {
+                (Order::ListPods(node.to_owned()), ask(&mut self.pods, node.to_owned(), now, fresh))
+            } else if let Some(identity) = rules::identity_in_doubt(case) {
+                (Order::ReviewAccess(identity.clone()), ask(&mut self.access, identity, now, fresh))
+            } else {
+                return (Knowledge::Unwanted, None);
+            };
         (knowledge, is_asked.then_some(order))
     }
 

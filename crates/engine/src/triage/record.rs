@@ -1,4 +1,5 @@
-//! What a verdict, or the end of a machine, makes of what was said before: a diagnosis is opened, changed or closed, or nothing is said.
+//! What a verdict, or the end of a machine, makes of what was said before: a diagnosis is opened, changed or closed, or
+//! nothing is said.
 
 use super::history::{History, Incident};
 use super::outbox::Write;
@@ -13,7 +14,8 @@ use crate::rules::shared::told_by_aws;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::sync::Arc;
 
-/// Karpenter deletes claims that cannot launch at once and makes new ones: one diagnosis per cause speaks for so long for all of them.
+/// Karpenter deletes claims that cannot launch at once and makes new ones: one diagnosis per cause speaks for so long
+/// for all of them.
 const NEVER_LAUNCHED_AGAIN: TimeDelta = TimeDelta::hours(1);
 
 /// What is to be said.
@@ -109,7 +111,13 @@ pub(super) fn judged(history: &History, cluster: &ClusterState, mut new: NodeDia
 }
 
 /// Ends an open diagnosis.
-pub(super) fn closed(history: &History, cluster: &ClusterState, name: &str, outcome: Outcome, at: DateTime<Utc>) -> Saying {
+pub(super) fn closed(
+    history: &History,
+    cluster: &ClusterState,
+    name: &str,
+    outcome: Outcome,
+    at: DateTime<Utc>,
+) -> Saying {
     let Some(mut diagnosis) = history.get(name).filter(|d| d.is_open()).cloned() else { return Saying::Nothing };
     if diagnosis.status.is_none() {
         return Saying::Void(name.to_owned());
@@ -160,7 +168,8 @@ fn number(history: &History, new: &mut NodeDiagnosis) {
 /// A claim that never launched and is gone already says nothing new while another one of its pool has the same cause.
 fn is_spoken_for(history: &History, new: &NodeDiagnosis, now: DateTime<Utc>) -> bool {
     let launch = |d: &NodeDiagnosis| d.status.as_ref().is_some_and(|s| s.stage == Stage::Launch);
-    let recent = |d: &NodeDiagnosis| d.status.as_ref().and_then(|s| s.ended_at).is_none_or(|at| now - at < NEVER_LAUNCHED_AGAIN);
+    let recent =
+        |d: &NodeDiagnosis| d.status.as_ref().and_then(|s| s.ended_at).is_none_or(|at| now - at < NEVER_LAUNCHED_AGAIN);
     !new.is_open() && launch(new) && history.of(&Incident::of(new)).any(|d| launch(d) && recent(d))
 }
 
@@ -168,12 +177,17 @@ fn is_spoken_for(history: &History, new: &NodeDiagnosis, now: DateTime<Utc>) -> 
 fn outweighs(last: &NodeDiagnosis, standing: &NodeDiagnosis) -> bool {
     let known = |d: &NodeDiagnosis| d.cause().is_some_and(|c| c != rules::unknown::CAUSE);
     let confidence = |d: &NodeDiagnosis| d.status.as_ref().map(|s| s.confidence);
-    known(last) && (!known(standing) || confidence(last) > confidence(standing)) && confidence(last) > Some(Confidence::Possible)
+    known(last)
+        && (!known(standing) || confidence(last) > confidence(standing))
+        && confidence(last) > Some(Confidence::Possible)
 }
 
 /// What AWS told before a restart, or to the replica that led before, stands until AWS has told this one something.
 fn stands(known: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
     let (Some(known), Some(new)) = (&known.status, &new.status) else { return false };
     let told = known.confidence == Confidence::Certain && told_by_aws::is_told(known);
-    told && new.outcome.is_none() && known.stage == new.stage && told_by_aws::leaves_open(new) && !told_by_aws::is_told(new)
+    told && new.outcome.is_none()
+        && known.stage == new.stage
+        && told_by_aws::leaves_open(new)
+        && !told_by_aws::is_told(new)
 }

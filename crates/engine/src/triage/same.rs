@@ -3,10 +3,12 @@
 use crate::api::{Condition, Evidence, NodeDiagnosis, NodeDiagnosisStatus};
 use crate::remediation::{PUT_BACK, REMOVING, remediated};
 
-/// Whether `new` says what `old` says. Labels that others put on the object do not count, nor does what moves by itself: when it was first
-/// seen, when it ended, when a condition changed, the figures of the evidence; and how many failed before only where it has doubled.
+/// Whether `new` says what `old` says. Labels that others put on the object do not count, nor does what moves by
+/// itself: when it was first seen, when it ended, when a condition changed, the figures of the evidence; and how many
+/// failed before only where it has doubled.
 pub(super) fn same(old: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
-    let has_label = |key: &String, value: &String| old.metadata.labels.as_ref().and_then(|labels| labels.get(key)) == Some(value);
+    let has_label =
+        |key: &String, value: &String| old.metadata.labels.as_ref().and_then(|labels| labels.get(key)) == Some(value);
     old.spec == new.spec
         && new.metadata.labels.iter().flatten().all(|(key, value)| has_label(key, value))
         && !doubled(old, new)
@@ -54,7 +56,8 @@ fn same_evidence(old: &Evidence, new: &Evidence) -> bool {
 
 fn same_condition(old: &Condition, new: &Condition) -> bool {
     let Condition { type_, status, last_transition_time: _, reason, message, observed_generation } = new;
-    (type_, status, reason, message, observed_generation) == (&old.type_, &old.status, &old.reason, &old.message, &old.observed_generation)
+    (type_, status, reason, message, observed_generation)
+        == (&old.type_, &old.status, &old.reason, &old.message, &old.observed_generation)
 }
 
 fn doubled(old: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
@@ -71,7 +74,8 @@ pub(super) fn keep(new: &mut NodeDiagnosis, old: &NodeDiagnosis) {
         new.recurrences = new.recurrences.max(old.recurrences);
     }
     for condition in &mut new.conditions {
-        if let Some(before) = old.conditions.iter().find(|c| c.type_ == condition.type_ && c.status == condition.status) {
+        if let Some(before) = old.conditions.iter().find(|c| c.type_ == condition.type_ && c.status == condition.status)
+        {
             condition.last_transition_time = before.last_transition_time;
         }
     }

@@ -28,7 +28,8 @@ fn condition(type_: &str, status: &str, reason: &str) -> Value {
 
 /// A claim whose Node Karpenter refused: stuck from the first second, whatever the thresholds.
 fn refused(deleted: Option<DateTime<Utc>>) -> Value {
-    let conditions = [condition("Launched", "True", "Launched"), condition("Registered", "False", "UnregisteredTaintNotFound")];
+    let conditions =
+        [condition("Launched", "True", "Launched"), condition("Registered", "False", "UnregisteredTaintNotFound")];
     claim(&conditions, deleted)
 }
 
@@ -126,14 +127,18 @@ fn what_says_nothing_new_is_kept_and_nothing_is_judged_for_it() {
         applied(Input::Nodes, node)
     };
     let claim = || applied(Input::NodeClaims, claim(&[condition("Ready", "True", "Ready")], None));
-    let pool = |nodes: u32| applied(Input::NodePools, json!({"metadata": {"name": "general"}, "status": {"resources": {"nodes": nodes}}}));
+    let pool = |nodes: u32| {
+        applied(Input::NodePools, json!({"metadata": {"name": "general"}, "status": {"resources": {"nodes": nodes}}}))
+    };
     let mut judged = |change: Change, minute: i64| {
         triage.cluster.once(&ASKED, "", || at(minute, 0));
         triage.take(change, at(minute, 0));
         let judged = triage.schedule.touched();
         triage.look(at(minute, 0));
-        let node =
-            triage.cluster.node("ip-10-0-0-1").map(|n| (n.metadata.resource_version.clone(), *n.status.conditions[0].last_heartbeat_time));
+        let node = triage
+            .cluster
+            .node("ip-10-0-0-1")
+            .map(|n| (n.metadata.resource_version.clone(), *n.status.conditions[0].last_heartbeat_time));
         (
             judged,
             *triage.cluster.once(&ASKED, "", || at(minute, 1)),
@@ -213,7 +218,10 @@ fn what_the_claim_showed_while_it_lived_outlives_its_node() {
     triage.take(applied(Input::Nodes, node("False")), at(1, 0));
     triage.take(applied(Input::NodeClaims, refused(None)), at(1, 0));
     assert!(writes(triage.look(at(1, 0)))[0].diagnosis.spec.node.is_some());
-    triage.take(Change::Removed { input: Input::Nodes, namespace: None, name: "ip-10-0-0-1".into(), last: None }, at(15, 0));
+    triage.take(
+        Change::Removed { input: Input::Nodes, namespace: None, name: "ip-10-0-0-1".into(), last: None },
+        at(15, 0),
+    );
     triage.take(removed(Some(refused(None))), at(15, 1));
     let written = writes(triage.look(at(15, 1)));
     assert_eq!(written.last().unwrap().ends, Some(Outcome::Terminated));
@@ -223,10 +231,15 @@ fn what_the_claim_showed_while_it_lived_outlives_its_node() {
 #[test]
 fn a_machine_that_becomes_usable_recovers_and_may_fall_ill_again() {
     let (mut triage, _) = sick();
-    let healthy = [condition("Launched", "True", ""), condition("Registered", "True", ""), condition("Initialized", "True", "")];
+    let healthy =
+        [condition("Launched", "True", ""), condition("Registered", "True", ""), condition("Initialized", "True", "")];
     triage.take(applied(Input::NodeClaims, claim(&healthy, None)), at(4, 0));
     assert_eq!(writes(triage.look(at(4, 0)))[0].ends, Some(Outcome::Recovered));
-    assert_eq!(triage.next_look(), Some(at(4, 0) + Keep::default().retention), "nothing but the end of its retention is waited for");
+    assert_eq!(
+        triage.next_look(),
+        Some(at(4, 0) + Keep::default().retention),
+        "nothing but the end of its retention is waited for"
+    );
     triage.take(applied(Input::NodeClaims, refused(None)), at(5, 0));
     let again = writes(triage.look(at(5, 0)));
     assert!(again[0].announces && again[0].ends.is_none() && !again[0].replaces);
@@ -245,8 +258,11 @@ fn another_machine_of_the_same_name_takes_the_place_of_the_one_that_ended() {
 
 fn uninitialized() -> Triage {
     let mut triage = started(Vec::new());
-    let conditions =
-        [condition("Launched", "True", ""), condition("Registered", "True", ""), condition("Initialized", "Unknown", "NodeNotReady")];
+    let conditions = [
+        condition("Launched", "True", ""),
+        condition("Registered", "True", ""),
+        condition("Initialized", "Unknown", "NodeNotReady"),
+    ];
     triage.take(applied(Input::Nodes, node("False")), at(0, 10));
     triage.take(applied(Input::NodeClaims, claim(&conditions, None)), at(0, 10));
     triage
@@ -293,7 +309,10 @@ fn a_machine_stuck_for_long_has_its_pods_listed_less_often() {
 fn in_doubt() -> (Triage, Identity) {
     let mut triage = started(Vec::new());
     triage.take(
-        applied(Input::NodeClasses, json!({ "kind": "EC2NodeClass", "metadata": { "name": "default" }, "spec": { "role": "shop" } })),
+        applied(
+            Input::NodeClasses,
+            json!({ "kind": "EC2NodeClass", "metadata": { "name": "default" }, "spec": { "role": "shop" } }),
+        ),
         at(0, 0),
     );
     let entry = "- rolearn: arn:aws:iam::111122223333:role/shop\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [our-nodes]\n";
@@ -341,8 +360,10 @@ fn the_rights_of_a_stuck_machines_kubelet_are_asked_before_it_is_judged() {
 fn who_may_not_ask_says_so_once_and_is_no_surer_than_likely() {
     let (mut triage, identity) = in_doubt();
     assert_eq!(triage.look(at(5, 0)), [Order::ReviewAccess(identity.clone())]);
-    let refused =
-        || Change::Access { identity: identity.clone(), answer: Err(ReadFailure::NotPermitted("create subjectaccessreviews".to_owned())) };
+    let refused = || Change::Access {
+        identity: identity.clone(),
+        answer: Err(ReadFailure::NotPermitted("create subjectaccessreviews".to_owned())),
+    };
     triage.take(refused(), at(5, 1));
     let [write] = &writes(triage.look(at(5, 1)))[..] else { panic!("one verdict") };
     let status = write.diagnosis.status.as_ref().unwrap();
@@ -365,7 +386,8 @@ fn who_may_not_ask_says_so_once_and_is_no_surer_than_likely() {
 #[test]
 fn one_question_serves_all_machines_of_a_role_and_another_entry_is_another_question() {
     let (mut triage, identity) = in_doubt();
-    let mut other = claim(&[condition("Launched", "True", "Launched"), condition("Registered", "Unknown", "NodeNotFound")], None);
+    let mut other =
+        claim(&[condition("Launched", "True", "Launched"), condition("Registered", "Unknown", "NodeNotFound")], None);
     other["metadata"]["name"] = json!("general-b");
     other["metadata"]["uid"] = json!("9");
     triage.take(applied(Input::NodeClaims, other), at(0, 0));
@@ -374,7 +396,10 @@ fn one_question_serves_all_machines_of_a_role_and_another_entry_is_another_quest
     assert_eq!(writes(triage.look(at(2, 1))).len(), 2);
 
     triage.take(
-        applied(Input::AwsAuth, aws_auth("- rolearn: arn:aws:iam::111122223333:role/shop\n  username: x\n  groups: [z]\n")),
+        applied(
+            Input::AwsAuth,
+            aws_auth("- rolearn: arn:aws:iam::111122223333:role/shop\n  username: x\n  groups: [z]\n"),
+        ),
         at(2, 2),
     );
     assert_eq!(triage.look(at(2, 2)), [Order::ReviewAccess(Identity::new("x", ["z".to_owned()]))]);
@@ -389,9 +414,11 @@ fn a_node_without_provider_id_is_news_for_every_claim_that_waits_for_one() {
     let mut triage = started(Vec::new());
     let conditions = [condition("Launched", "True", "Launched"), condition("Registered", "Unknown", "NodeNotFound")];
     triage.take(applied(Input::NodeClaims, claim(&conditions, None)), at(0, 0));
-    let cause = |triage: &mut Triage, at| writes(triage.look(at)).last().and_then(|w| Some(w.diagnosis.status.clone()?.cause));
+    let cause =
+        |triage: &mut Triage, at| writes(triage.look(at)).last().and_then(|w| Some(w.diagnosis.status.clone()?.cause));
     assert_eq!(cause(&mut triage, at(6, 0)).as_deref(), Some("Unknown"));
-    let anonymous = json!({ "metadata": { "name": "ip-10-0-0-1", "uid": "2", "creationTimestamp": at(7, 0) }, "spec": {} });
+    let anonymous =
+        json!({ "metadata": { "name": "ip-10-0-0-1", "uid": "2", "creationTimestamp": at(7, 0) }, "spec": {} });
     triage.take(applied(Input::Nodes, anonymous), at(7, 0));
     assert_eq!(cause(&mut triage, at(7, 0)), None, "the cloud controller may only be about to set it");
     let said: Vec<_> = writes(triage.look(at(10, 0)))
@@ -424,9 +451,15 @@ fn a_machine_that_hangs_in_its_deletion_is_news_again() {
     let mut orders = triage.look(at(10, 0));
     triage.take(Change::Pods { node: "ip-10-0-0-1".to_owned(), pods: Ok(Vec::new()) }, at(10, 1));
     orders.extend(triage.look(at(10, 1)));
-    assert_eq!(writes(orders).last().and_then(|w| w.diagnosis.cause().map(str::to_owned)).as_deref(), Some("KubeletStopped"));
+    assert_eq!(
+        writes(orders).last().and_then(|w| w.diagnosis.cause().map(str::to_owned)).as_deref(),
+        Some("KubeletStopped")
+    );
     triage.take(applied(Input::NodeClaims, claim(&conditions, Some(at(20, 0)))), at(20, 0));
-    triage.take(Change::Removed { input: Input::Nodes, namespace: None, name: "ip-10-0-0-1".to_owned(), last: None }, at(21, 0));
+    triage.take(
+        Change::Removed { input: Input::Nodes, namespace: None, name: "ip-10-0-0-1".to_owned(), last: None },
+        at(21, 0),
+    );
     assert_eq!(writes(triage.look(at(21, 0))).last().and_then(|w| w.ends), Some(Outcome::Deleted));
     assert_eq!(writes(triage.look(at(79, 0))), []);
     let stuck = writes(triage.look(at(80, 0)));
@@ -440,12 +473,19 @@ fn a_machine_that_hangs_in_its_deletion_is_news_again() {
 fn an_end_by_design_is_told_as_one() {
     let (mut triage, _) = sick();
     let disrupted = condition("DisruptionReason", "True", "Drifted");
-    let conditions = [condition("Launched", "True", "Launched"), condition("Registered", "False", "UnregisteredTaintNotFound"), disrupted];
+    let conditions = [
+        condition("Launched", "True", "Launched"),
+        condition("Registered", "False", "UnregisteredTaintNotFound"),
+        disrupted,
+    ];
     triage.take(applied(Input::NodeClaims, claim(&conditions, Some(at(5, 0)))), at(5, 0));
     let written = writes(triage.look(at(5, 0)));
-    let ended = written.last().and_then(|w| w.diagnosis.status.as_ref()?.conditions.iter().find(|c| c.type_ == "Ended"));
+    let ended =
+        written.last().and_then(|w| w.diagnosis.status.as_ref()?.conditions.iter().find(|c| c.type_ == "Ended"));
     assert!(
-        ended.is_some_and(|c| c.message.ends_with("was deleted after 5m: it had drifted from its NodePool or node class")),
+        ended.is_some_and(|c| c
+            .message
+            .ends_with("was deleted after 5m: it had drifted from its NodePool or node class")),
         "{ended:?}"
     );
 }
@@ -466,15 +506,26 @@ fn recurrences(write: &Write) -> u32 {
 }
 
 fn deletes(orders: &[Order]) -> Vec<&str> {
-    orders.iter().filter_map(|order| if let Order::Delete(delete) = order { Some(delete.name.as_str()) } else { None }).collect()
+    orders
+        .iter()
+        .filter_map(|order| if let Order::Delete(delete) = order { Some(delete.name.as_str()) } else { None })
+        .collect()
 }
 
 fn summaries(orders: &[Order]) -> Vec<&IncidentSummary> {
-    orders.iter().filter_map(|order| if let Order::Summarize(summary) = order { Some(&**summary) } else { None }).collect()
+    orders
+        .iter()
+        .filter_map(|order| if let Order::Summarize(summary) = order { Some(&**summary) } else { None })
+        .collect()
 }
 
 /// Carries out the orders, as the publisher and the watch do, on what a cluster holds.
-fn carry_out(triage: &mut Triage, orders: Vec<Order>, cluster: &mut BTreeMap<String, NodeDiagnosis>, now: DateTime<Utc>) {
+fn carry_out(
+    triage: &mut Triage,
+    orders: Vec<Order>,
+    cluster: &mut BTreeMap<String, NodeDiagnosis>,
+    now: DateTime<Utc>,
+) {
     for order in orders {
         match order {
             Order::Write(write) => {
@@ -517,7 +568,10 @@ fn what_the_budget_of_removals_counts_on_is_not_forgotten_for_being_one_too_many
     triage.take(applied(Input::NodeClaims, other("general-00", None)), at(0, 0));
     triage.look(at(0, 0));
     let last = Box::new(Object::from_value(Input::NodeClaims, other("general-00", None)).unwrap());
-    triage.take(Change::Removed { input: Input::NodeClaims, namespace: None, name: "general-00".to_owned(), last: Some(last) }, at(1, 0));
+    triage.take(
+        Change::Removed { input: Input::NodeClaims, namespace: None, name: "general-00".to_owned(), last: Some(last) },
+        at(1, 0),
+    );
     let ended = diagnosis(writes(triage.look(at(1, 0))).remove(0));
     let history: Vec<_> = (0..12)
         .map(|n| {
@@ -541,7 +595,9 @@ fn what_the_budget_of_removals_counts_on_is_not_forgotten_for_being_one_too_many
         .collect();
     let deleted = |minute| {
         let orders = started(history.clone()).look(at(minute, 0));
-        let names = orders.into_iter().filter_map(|order| if let Order::Delete(delete) = order { Some(delete.name) } else { None });
+        let names = orders
+            .into_iter()
+            .filter_map(|order| if let Order::Delete(delete) = order { Some(delete.name) } else { None });
         names.collect::<Vec<_>>()
     };
     assert_eq!(deleted(61), ["general-01", "general-02"]);
@@ -599,7 +655,13 @@ fn a_post_mortem_holds_what_claim_node_and_events_said_last() {
     triage.take(applied(Input::Events, event), at(9, 0));
     triage.take(applied(Input::NodeClaims, refused(Some(at(15, 1)))), at(15, 1));
     let written = diagnosis(writes(triage.look(at(15, 1))).remove(0));
-    let told: Vec<_> = written.status.unwrap().evidence.into_iter().map(|e| format!("{} {} {}", e.object, e.field, e.observed)).collect();
+    let told: Vec<_> = written
+        .status
+        .unwrap()
+        .evidence
+        .into_iter()
+        .map(|e| format!("{} {} {}", e.object, e.field, e.observed))
+        .collect();
     let tells = |words: &str| assert!(told.iter().any(|line| line.contains(words)), "{words} is not in {told:#?}");
     tells("NodeClaim/general-a status.conditions[?(@.type==\"Registered\")] False UnregisteredTaintNotFound");
     tells("Node/ip-10-0-0-1 status.conditions[?(@.type==\"Ready\")] False Kubelet");
@@ -629,7 +691,10 @@ fn a_replica_that_does_not_lead_orders_nothing_and_then_what_the_leader_did_not_
     // The leader dies after the first write, which the standby sees; then one of the other machines goes away.
     ordered.truncate(1);
     carry_out(&mut standby, ordered, &mut cluster, at(1, 1));
-    standby.take(Change::Removed { input: Input::NodeClaims, namespace: None, name: "general-c".into(), last: None }, at(16, 0));
+    standby.take(
+        Change::Removed { input: Input::NodeClaims, namespace: None, name: "general-c".into(), last: None },
+        at(16, 0),
+    );
     assert_eq!(standby.look(at(16, 0)), []);
     standby.lead();
     let taken_over = writes(standby.look(at(16, 1)));
@@ -697,8 +762,12 @@ fn a_thousand_claims_are_summarized_a_dozen_times_on_their_pool_and_class() {
         triage.take(applied(Input::NodeClaims, other(&format!("general-{machine}"), None)), at(1, 0));
         told.extend(summaries(&triage.look(at(1, 0))).into_iter().cloned());
     }
-    let notes: Vec<_> = told.iter().map(|s| s.note.split(" is stuck").next().unwrap().split(" are stuck").next().unwrap()).collect();
-    assert_eq!(notes[..3], ["1 machine of NodePool general", "2 machines of NodePool general", "4 machines of NodePool general"]);
+    let notes: Vec<_> =
+        told.iter().map(|s| s.note.split(" is stuck").next().unwrap().split(" are stuck").next().unwrap()).collect();
+    assert_eq!(
+        notes[..3],
+        ["1 machine of NodePool general", "2 machines of NodePool general", "4 machines of NodePool general"]
+    );
     assert_eq!(notes.len(), 10);
     let regarding: Vec<_> = told[0].regarding.iter().map(|r| (r.kind.as_str(), r.uid.as_str())).collect();
     assert_eq!(regarding, [("NodePool", "p"), ("EC2NodeClass", "c")]);

@@ -16,10 +16,10 @@ pub enum Credentials<'p> {
 impl<'p> Credentials<'p> {
     /// What the admission webhook wrote into the pod.
     /// Source: aws/amazon-eks-pod-identity-webhook v0.6 pkg/handler/handler.go `addEnvToContainer`.
-    #[must_use]
     pub fn of(pod: &'p Pod) -> Self {
         let containers = pod.spec.containers.iter().chain(&pod.spec.init_containers);
-        let value = |name: &str| containers.clone().flat_map(|c| &c.env).find(|e| e.name == name).map(|e| e.value.as_str());
+        let value =
+            |name: &str| containers.clone().flat_map(|c| &c.env).find(|e| e.name == name).map(|e| e.value.as_str());
         match (value("AWS_CONTAINER_CREDENTIALS_FULL_URI"), value("AWS_ROLE_ARN")) {
             (Some(_), _) => Self::PodIdentity,
             (None, Some(role)) => Self::Irsa(role),

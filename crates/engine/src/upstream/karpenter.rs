@@ -30,7 +30,6 @@ pub struct Version(pub u32, pub u32, pub u32);
 
 impl Version {
     /// Reads `1.0.6`, `v1.14.1`, `1.2.0-rc.1`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let core = text.trim().trim_start_matches('v').split(['-', '+', '@']).next()?;
         let mut numbers = core.split('.').map(|n| n.parse().ok());
@@ -83,7 +82,8 @@ impl Stopped {
         if wanted == 0 {
             return Some(Self { since: None, wanted });
         }
-        // Source: kubernetes v1.36.3 pkg/controller/deployment/progress.go, sync.go `calculateStatus` (MinimumReplicasUnavailable).
+        // Source: kubernetes v1.36.3 pkg/controller/deployment/progress.go, sync.go `calculateStatus`
+        // (MinimumReplicasUnavailable).
         let available = crate::objects::conditions(&deployment.status.conditions, "Available")?;
         (available.is_false() && deployment.status.available_replicas == 0)
             .then_some(Self { since: available.last_transition_time, wanted })
@@ -92,7 +92,6 @@ impl Stopped {
 
 impl Karpenter {
     /// Recognizes the Deployment by its image's repository, not by its name: charts are renamed.
-    #[must_use]
     pub fn from_deployment(deployment: &Deployment) -> Option<Self> {
         let container = deployment.spec.template.spec.containers.iter().find(|c| is_karpenter_image(&c.image))?;
         let tag = image_tag(&container.image);
@@ -102,8 +101,9 @@ impl Karpenter {
         let env = |name: &str| container.env.iter().find(|e| e.name == name).map(|e| e.value.clone());
         let name = format!("{namespace}/{}", deployment.metadata.name);
         // karpenter-provider-aws v1.14.1 charts/karpenter/templates/deployment.yaml: one list of all gates.
-        let gate =
-            |gates: String| gates.split(',').find_map(|g| g.trim().strip_prefix("NodeRepair=").map(|v| v.eq_ignore_ascii_case("true")));
+        let gate = |gates: String| {
+            gates.split(',').find_map(|g| g.trim().strip_prefix("NodeRepair=").map(|v| v.eq_ignore_ascii_case("true")))
+        };
         Some(Self {
             version,
             source: format!("image {} of Deployment {name}", container.image),
@@ -118,11 +118,11 @@ impl Karpenter {
         })
     }
 
-    /// Whether this version refuses a Node without the unregistered taint (`Registered=False UnregisteredTaintNotFound`).
+    /// Whether this version refuses a Node without the unregistered taint (`Registered=False
+    /// UnregisteredTaintNotFound`).
     ///
-    /// core v1.0.0–v1.0.5, v1.1.0–v1.1.1, v1.2.0 do (registration.go read tag by tag; removed by core#1991), which the AWS
-    /// provider ships as 1.0.0–1.0.8, 1.1.0–1.1.3, 1.2.0–1.2.1 (its go.mod read tag by tag).
-    #[must_use]
+    /// core v1.0.0–v1.0.5, v1.1.0–v1.1.1, v1.2.0 do (registration.go read tag by tag; removed by core#1991), which the
+    /// AWS provider ships as 1.0.0–1.0.8, 1.1.0–1.1.3, 1.2.0–1.2.1 (its go.mod read tag by tag).
     pub fn blocks_on_missing_taint(&self, provider: Provider) -> bool {
         let Version(major, minor, patch) = self.version;
         let last = match (provider, minor) {
@@ -136,22 +136,19 @@ impl Karpenter {
         major == 1 && patch <= last
     }
 
-    /// Whether this version leaves the Node's taints alone at registration when the kubelet carries the do-not-sync label.
-    /// core#2125 and aws#8029, first tags v1.5.0.
-    #[must_use]
+    /// Whether this version leaves the Node's taints alone at registration when the kubelet carries the do-not-sync
+    /// label. core#2125 and aws#8029, first tags v1.5.0.
     pub fn knows_do_not_sync_taints(&self) -> bool {
         self.version >= Version(1, 5, 0)
     }
 
     /// Whether AMI discovery takes images that are not available yet.
     /// aws#7672 (DescribeImages filter `state=available`): in v1.2.2 and v1.3.0, never in 1.0.x, 1.1.x, 1.2.0, 1.2.1.
-    #[must_use]
     pub fn takes_pending_images(&self) -> bool {
         self.version < Version(1, 2, 2)
     }
 
     /// core#2349, first tag v1.7.0.
-    #[must_use]
     pub fn has_launch_timeout(&self) -> bool {
         self.version >= Version(1, 7, 0)
     }

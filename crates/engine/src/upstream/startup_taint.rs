@@ -16,7 +16,8 @@ pub struct TaintOwner {
     /// Why it may not have, where no pod on the Node can tell.
     pub otherwise: Option<&'static str>,
     pub fix: &'static str,
-    /// What to look at where its pod on the Node is Ready and the taint stays: what to do, and the command that tells more.
+    /// What to look at where its pod on the Node is Ready and the taint stays: what to do, and the command that tells
+    /// more.
     pub ready: Option<(&'static str, &'static str)>,
 }
 
@@ -82,7 +83,8 @@ const OWNERS: &[TaintOwner] = &[
             "kubectl logs -n kube-system deployment/cilium-operator --tail=-1 | grep -i taint",
         )),
     },
-    // istio pilot/pkg/controllers/untaint/nodeuntainter.go `TaintName`; off unless PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS is set.
+    // istio pilot/pkg/controllers/untaint/nodeuntainter.go `TaintName`; off unless
+    // PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS is set.
     TaintOwner {
         key: "cni.istio.io/not-ready",
         name: "the Istio CNI",
@@ -142,20 +144,17 @@ const OWNERS: &[TaintOwner] = &[
 
 impl TaintOwner {
     /// Whether a DaemonSet of this name is the owner's.
-    #[must_use]
     pub fn is(&self, daemon_set: &str) -> bool {
         self.daemon_sets.contains(&daemon_set)
     }
 
     /// Whether it keeps Nodes by rules that can be read.
-    #[must_use]
     pub fn has_rules(&self) -> bool {
         self.key == "readiness.k8s.io/"
     }
 }
 
 /// Who removes this taint, where it is a known one.
-#[must_use]
 pub fn owner(taint: &Taint) -> Option<&'static TaintOwner> {
     OWNERS.iter().find(|o| if o.key.ends_with('/') { taint.key.starts_with(o.key) } else { taint.key == o.key })
 }

@@ -1,4 +1,5 @@
-//! Entries out of YAML as Go's `encoding/json` fills the authenticator's structs: one field's wrong type costs that field only.
+//! Entries out of YAML as Go's `encoding/json` fills the authenticator's structs: one field's wrong type costs that
+//! field only.
 
 use super::yaml::{self, Content, Document, DocumentNode, NodeId, Pair};
 use super::{AwsAuth, Broken, DataKey, Dropped, MappingDefect, MappingDefectKind, RoleMapping};
@@ -36,7 +37,11 @@ pub fn accounts(text: &str, auth: &mut AwsAuth) -> Result<Vec<String>, Broken> {
         match document.node(item).map(|node| &node.content) {
             Some(Content::Text(account) | Content::Other(account)) => accounts.push(account.clone()),
             Some(Content::Null) => accounts.push(String::new()),
-            _ => decoder.defect(MappingDefectKind::EntryDropped, document.span(item), "an account number is expected".to_owned()),
+            _ => decoder.defect(
+                MappingDefectKind::EntryDropped,
+                document.span(item),
+                "an account number is expected".to_owned(),
+            ),
         }
     }
     Ok(accounts)
@@ -71,7 +76,11 @@ impl Decoder<'_> {
 
     fn note_later_document(&mut self, text: &str) {
         if let Some(at) = self.document.next {
-            self.defect(MappingDefectKind::DocumentIgnored, Span::new(at, text.len()), "only the first YAML document is read".to_owned());
+            self.defect(
+                MappingDefectKind::DocumentIgnored,
+                Span::new(at, text.len()),
+                "only the first YAML document is read".to_owned(),
+            );
         }
     }
 
@@ -88,7 +97,9 @@ impl Decoder<'_> {
         match &node.content {
             Content::Map(pairs) => self.mapping(item, span, pairs),
             Content::Text(text) if text.starts_with("system:") => {
-                let message = format!("`{text}` stands where an entry is expected; as a group it must be indented below `groups:`");
+                let message = format!(
+                    "`{text}` stands where an entry is expected; as a group it must be indented below `groups:`"
+                );
                 self.drop_entry(item, span, message);
                 None
             }
@@ -102,7 +113,8 @@ impl Decoder<'_> {
 
     fn mapping(&mut self, item: NodeId, span: Span, pairs: &[Pair]) -> Option<RoleMapping> {
         let document = self.document;
-        let (arn_field, known) = if self.key == DataKey::MapUsers { ("userarn", USER_FIELDS) } else { ("rolearn", ROLE_FIELDS) };
+        let (arn_field, known) =
+            if self.key == DataKey::MapUsers { ("userarn", USER_FIELDS) } else { ("rolearn", ROLE_FIELDS) };
         let mut entry = RoleMapping {
             key: self.key,
             role_arn: String::new(),
@@ -150,7 +162,9 @@ impl Decoder<'_> {
             (true, false) => {
                 let near = unknown.iter().find(|(name, _)| nearest(name, &[arn_field]).is_some());
                 let message = match near {
-                    Some((name, _)) => format!("the entry has no {arn_field}: `{name}` is not a name the authenticator knows"),
+                    Some((name, _)) => {
+                        format!("the entry has no {arn_field}: `{name}` is not a name the authenticator knows")
+                    }
                     None => format!("the entry has no {arn_field}"),
                 };
                 self.drop_entry(item, near.map_or(span, |&(_, at)| at), message);

@@ -8,7 +8,8 @@ use std::fmt;
 
 /// Everybody who is let in has it. k8s.io/apiserver v0.36.3 pkg/authentication/group/authenticated_group_adder.go
 const AUTHENTICATED: &str = "system:authenticated";
-/// Nobody asks what its members may do. Kubernetes v1.36.3 pkg/kubeapiserver/authorizer/reload.go (`NewPrivilegedGroups`)
+/// Nobody asks what its members may do. Kubernetes v1.36.3 pkg/kubeapiserver/authorizer/reload.go
+/// (`NewPrivilegedGroups`)
 const MASTERS: &str = "system:masters";
 /// Stands for the machine's own name, which only EC2 knows. RBAC binds no user who changes with each machine.
 const ANY: &str = "nodewhy-asks";
@@ -26,8 +27,8 @@ impl Identity {
         Self { user: user.into(), groups }
     }
 
-    /// What the authenticator makes of an entry: pkg/server/server.go `renderTemplate`. Templates that it does not know stay.
-    #[must_use]
+    /// What the authenticator makes of an entry: pkg/server/server.go `renderTemplate`. Templates that it does not know
+    /// stay.
     pub fn of_entry(entry: &RoleMapping) -> Self {
         let render = |text: &str| {
             let known = ["{{EC2PrivateDNSName}}", "{{SessionName}}", "{{SessionNameRaw}}", "{{AccessKeyID}}"];
@@ -39,18 +40,15 @@ impl Identity {
 
     /// The Node authorizer lets it create Nodes, and NodeRestriction compares the names: RBAC has no say.
     /// Kubernetes v1.36.3 pkg/auth/nodeidentifier/default.go
-    #[must_use]
     pub fn is_node(&self) -> bool {
         self.user.starts_with("system:node:") && self.groups.contains(NODES_GROUP)
     }
 
-    #[must_use]
     pub fn may_do_everything(&self) -> bool {
         self.groups.contains(MASTERS)
     }
 
     /// The question as the API server takes it.
-    #[must_use]
     pub fn review(&self) -> Value {
         let groups: Vec<_> = self.groups.iter().map(String::as_str).chain([AUTHENTICATED]).collect();
         json!({
@@ -60,7 +58,6 @@ impl Identity {
     }
 
     /// The same question for people. kubectl takes no groups without a user.
-    #[must_use]
     pub fn command(&self) -> String {
         let user = if self.user.is_empty() { ANY } else { &self.user };
         let groups: Vec<_> = self.groups.iter().map(|group| format!(" --as-group={}", shell_word(group))).collect();
@@ -92,8 +89,14 @@ mod tests {
 
     #[test]
     fn templates_that_exist_are_rendered_in_groups_too() {
-        let rendered = identity("system:node:{{EC2PrivateDNSName}}", "[\"nodes-of-{{AccountID}}\", b, \"\", system:authenticated]");
-        assert_eq!(rendered, Identity::new("system:node:nodewhy-asks", ["b".to_owned(), "nodes-of-111122223333".to_owned()]));
+        let rendered = identity(
+            "system:node:{{EC2PrivateDNSName}}",
+            "[\"nodes-of-{{AccountID}}\", b, \"\", system:authenticated]",
+        );
+        assert_eq!(
+            rendered,
+            Identity::new("system:node:nodewhy-asks", ["b".to_owned(), "nodes-of-111122223333".to_owned()])
+        );
         assert!(!rendered.is_node());
         assert_eq!(identity("system:node:{{EC2PrivateDnsName}}", "[]").user, "system:node:{{EC2PrivateDnsName}}");
         assert!(identity("system:node:{{SessionName}}", "[system:nodes]").is_node());

@@ -9,7 +9,9 @@ const FIELDS: &[&str] = &["rolearn", "userarn", "username", "groups"];
 /// Looks for a known slip in the line that holds the byte `at`, the one before and the one after.
 pub fn near(text: &str, at: usize) -> Option<Broken> {
     let line_start = text.get(..at)?.rfind('\n').map_or(0, |newline| newline + 1);
-    let before = text.get(..line_start.saturating_sub(1)).map_or(0, |before| before.rfind('\n').map_or(0, |newline| newline + 1));
+    let before = text
+        .get(..line_start.saturating_sub(1))
+        .map_or(0, |before| before.rfind('\n').map_or(0, |newline| newline + 1));
     let mut lines = Vec::with_capacity(3);
     let mut start = before;
     for line in text.get(before..)?.split_inclusive('\n').take(if before == line_start { 2 } else { 3 }) {

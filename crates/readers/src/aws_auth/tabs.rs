@@ -1,13 +1,13 @@
 //! Tabs between nodes, which YAML 1.2 often allows and the authenticator's parser does not.
 //!
-//! yaml.v2 scannerc.go `yaml_parser_scan_to_next_token`: "Tabs are allowed … in the flow context, in the block context, but
-//! not at the beginning of the line or after '-', '?', or ':' (complex value)."
+//! yaml.v2 scannerc.go `yaml_parser_scan_to_next_token`: "Tabs are allowed … in the flow context, in the block context,
+//! but not at the beginning of the line or after '-', '?', or ':' (complex value)."
 
 use super::Broken;
 use crate::source_text::Span;
 
-/// Looks for such a tab around the `leaves`, the scalars and aliases of a text that is otherwise sound, in the order of the text; `top` is
-/// the node that holds them all.
+/// Looks for such a tab around the `leaves`, the scalars and aliases of a text that is otherwise sound, in the order of
+/// the text; `top` is the node that holds them all.
 pub fn check(text: &str, leaves: impl Iterator<Item = Span>, top: Span, top_is_block: bool) -> Result<(), Broken> {
     let mut from = 0;
     let mut scan = Scan { key_may_start: true, flow_level: 0 };
@@ -18,13 +18,15 @@ pub fn check(text: &str, leaves: impl Iterator<Item = Span>, top: Span, top_is_b
     }
     let end = top.end.max(from);
     scan.gap(text, Span::new(from, end))?;
-    // A flow collection ends with its bracket, a block collection where the next token is found, behind blanks and comments.
+    // A flow collection ends with its bracket, a block collection where the next token is found, behind blanks and
+    // comments.
     if !top_is_block {
         return Ok(());
     }
     let after = Span::new(end, text.len()).of(text);
     // The text may end in a field without a value, whose colon is still ahead.
-    let is_idle = |line: &&str| matches!(line.trim().trim_start_matches(':').trim_start().chars().next(), None | Some('#'));
+    let is_idle =
+        |line: &&str| matches!(line.trim().trim_start_matches(':').trim_start().chars().next(), None | Some('#'));
     let idle: usize = after.split_inclusive('\n').take_while(is_idle).map(str::len).sum();
     scan.gap(text, Span::new(end, end + idle))
 }

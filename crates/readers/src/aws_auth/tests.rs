@@ -39,7 +39,8 @@ fn broken(text: &str) -> (String, String) {
     (broken.span.of(text).to_owned(), broken.message)
 }
 
-// Every expectation below was compared with sigs.k8s.io/yaml v1.6.0, go.yaml.in/yaml/v2 v2.4.4 and Go 1.26's encoding/json.
+// Every expectation below was compared with sigs.k8s.io/yaml v1.6.0, go.yaml.in/yaml/v2 v2.4.4 and Go 1.26's
+// encoding/json.
 
 #[test]
 fn the_documented_entry_is_mapped_and_its_places_are_known() {
@@ -86,7 +87,9 @@ fn a_syntax_error_names_the_slip_behind_it() {
 
 #[test]
 fn bad_indentation_breaks_the_whole_value() {
-    for text in ["- rolearn: a\n   username: b\n", "- rolearn: a\n username: b\n", "- rolearn: a\n  groups:\n    - x\n   - y\n"] {
+    for text in
+        ["- rolearn: a\n   username: b\n", "- rolearn: a\n username: b\n", "- rolearn: a\n  groups:\n    - x\n   - y\n"]
+    {
         assert_ne!(broken(text).1, "", "{text}");
     }
 }
@@ -159,7 +162,11 @@ fn groups_that_are_no_strings_keep_their_place_and_are_empty() {
 #[test]
 fn a_field_of_the_wrong_type_is_emptied_and_the_rest_stays() {
     for value in ["123", "0x1f", "017", "08", "1_000", "1e3", ".5", "-0b1", "y", "Off", "[a]", "!!float 3"] {
-        assert_eq!(kept_beside_good(&format!("- rolearn: a\n  username: {value}\n  groups: [g]\n")), [entry("a", "", &["g"])], "{value}");
+        assert_eq!(
+            kept_beside_good(&format!("- rolearn: a\n  username: {value}\n  groups: [g]\n")),
+            [entry("a", "", &["g"])],
+            "{value}"
+        );
     }
     for value in ["1.2.3.4", "12:30", "+", "0x", "1e400", "yEs", "! 12", "!!str 12", "'12'", "=", "system:node:x"] {
         let kept = kept_beside_good(&format!("- rolearn: a\n  username: {value}\n"));
@@ -170,9 +177,17 @@ fn a_field_of_the_wrong_type_is_emptied_and_the_rest_stays() {
 #[test]
 fn an_entry_without_an_arn_drops_itself_only() {
     let sso = "- sso: {permissionSetName: x, accountID: '111122223333'}\n";
-    for text in
-        ["- role_arn: a\n", "- roleArns: a\n", "-\n", "- just text\n", "- [a]\n", "- {}\n", "- rolearn: ''\n", "- rolearn: 12\n", sso]
-    {
+    for text in [
+        "- role_arn: a\n",
+        "- roleArns: a\n",
+        "-\n",
+        "- just text\n",
+        "- [a]\n",
+        "- {}\n",
+        "- rolearn: ''\n",
+        "- rolearn: 12\n",
+        sso,
+    ] {
         assert_eq!(kept_beside_good(text), [], "{text}");
     }
     assert_eq!(kept_beside_good("- rolearn: a\n  sso: {}\n"), []);
@@ -236,7 +251,10 @@ fn a_username_that_is_no_nodes_is_named() {
     assert_eq!(flaw(""), Err(UsernameFlaw::Empty));
     assert_eq!(flaw("admin"), Err(UsernameFlaw::NoNodePrefix));
     assert_eq!(flaw("System:node:{{EC2PrivateDNSName}}"), Err(UsernameFlaw::NoNodePrefix));
-    assert_eq!(flaw("system:node:{{EC2PrivateDnsName}}"), Err(UsernameFlaw::UnknownTemplate("{{EC2PrivateDnsName}}".to_owned())));
+    assert_eq!(
+        flaw("system:node:{{EC2PrivateDnsName}}"),
+        Err(UsernameFlaw::UnknownTemplate("{{EC2PrivateDnsName}}".to_owned()))
+    );
     assert_eq!(flaw("system:node:{{SessionName}}{{x"), Err(UsernameFlaw::UnknownTemplate("{{x".to_owned())));
     assert_eq!(flaw("system:node:ip-10-0-0-1"), Err(UsernameFlaw::NotTheNodeName));
     assert_eq!(flaw("system:node:{{AccountID}}"), Err(UsernameFlaw::NotTheNodeName));
@@ -299,7 +317,10 @@ fn account_and_partition_count_where_the_roles_arn_is_known() {
 fn a_similar_name_is_a_near_miss_and_ranks_below_the_name_itself() {
     let auth = roles("- rolearn: arn:aws:iam::111122223333:role/KarpenterNodeRol\n- rolearn: KarpenterNodeRole\n");
     assert_eq!(auth.judge("KarpenterNodeRole"), Verdict::NearMiss { entry: &auth.roles[1], miss: Miss::NotAnArn });
-    assert_eq!(auth.judge("KarpenterNodeRoles"), Verdict::NearMiss { entry: &auth.roles[1], miss: Miss::Similar { distance: 1 } });
+    assert_eq!(
+        auth.judge("KarpenterNodeRoles"),
+        Verdict::NearMiss { entry: &auth.roles[1], miss: Miss::Similar { distance: 1 } }
+    );
     assert_eq!(auth.judge("Karpenter"), Verdict::Unmapped);
 }
 

@@ -9,8 +9,8 @@ use super::{AwsAuth, Broken, MappingDefect, NODES_GROUP, RoleMapping};
 /// How a role fares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict<'a> {
-    /// An entry matches and makes a node of the caller. Which node name it implies is [`RoleMapping::node_name`]; groups that
-    /// are usual but not needed are [`RoleMapping::missing_node_groups`].
+    /// An entry matches and makes a node of the caller. Which node name it implies is [`RoleMapping::node_name`];
+    /// groups that are usual but not needed are [`RoleMapping::missing_node_groups`].
     Mapped(&'a RoleMapping),
     /// An entry matches, but its username is no node's.
     WrongUsername {
@@ -109,8 +109,8 @@ impl RoleMapping {
 }
 
 impl AwsAuth {
-    /// How the node role fares: its name, or its ARN where that is known (an account other than the role's is then noticed).
-    #[must_use]
+    /// How the node role fares: its name, or its ARN where that is known (an account other than the role's is then
+    /// noticed).
     pub fn judge(&self, role: &str) -> Verdict<'_> {
         let role = Role::new(role);
         // Every entry is weighed once; the strongest finding speaks.
@@ -122,7 +122,9 @@ impl AwsAuth {
                 let dropped = self.dropped.iter().find(|dropped| dropped.scalars.iter().any(about))?;
                 Some(Verdict::Dropped { defect: &dropped.defect })
             })
-            .or_else(|| misses().min_by_key(|(_, miss)| miss.rank()).map(|(entry, miss)| Verdict::NearMiss { entry, miss }))
+            .or_else(|| {
+                misses().min_by_key(|(_, miss)| miss.rank()).map(|(entry, miss)| Verdict::NearMiss { entry, miss })
+            })
             .unwrap_or(Verdict::Unmapped)
     }
 
@@ -146,7 +148,9 @@ impl AwsAuth {
             }
         }
         let (by, unfit) = verdict?;
-        let replaced = self.entries().find(|entry| self.winner_over(entry) == Some(by) && matches!(fitness(entry), Verdict::Mapped(_)));
+        let replaced = self
+            .entries()
+            .find(|entry| self.winner_over(entry) == Some(by) && matches!(fitness(entry), Verdict::Mapped(_)));
         Some(replaced.map_or(unfit, |entry| Verdict::Shadowed { entry, by }))
     }
 
@@ -160,14 +164,17 @@ impl AwsAuth {
 fn fitness(entry: &RoleMapping) -> Verdict<'_> {
     match entry.node_name() {
         Err(flaw) => Verdict::WrongUsername { entry, flaw },
-        Ok(_) if !entry.has_group(NODES_GROUP) => Verdict::MissingGroups { entry, missing: entry.missing_node_groups() },
+        Ok(_) if !entry.has_group(NODES_GROUP) => {
+            Verdict::MissingGroups { entry, missing: entry.missing_node_groups() }
+        }
         Ok(_) => Verdict::Mapped(entry),
     }
 }
 
 /// The first `{{…}}` that no template is.
 fn unknown_template(text: &str) -> Option<String> {
-    const KNOWN: &[&str] = &["{{EC2PrivateDNSName}}", "{{AccountID}}", "{{SessionName}}", "{{SessionNameRaw}}", "{{AccessKeyID}}"];
+    const KNOWN: &[&str] =
+        &["{{EC2PrivateDNSName}}", "{{AccountID}}", "{{SessionName}}", "{{SessionNameRaw}}", "{{AccessKeyID}}"];
     let mut rest = text;
     while let Some((_, from)) = rest.split_once("{{") {
         let Some((name, after)) = from.split_once("}}") else { return Some(format!("{{{{{from}")) };
@@ -181,7 +188,8 @@ fn unknown_template(text: &str) -> Option<String> {
 }
 
 /// pkg/endpoints/partitions.go
-const PARTITIONS: &[&str] = &["aws", "aws-cn", "aws-us-gov", "aws-iso", "aws-iso-b", "aws-iso-e", "aws-iso-f", "aws-eusc"];
+const PARTITIONS: &[&str] =
+    &["aws", "aws-cn", "aws-us-gov", "aws-iso", "aws-iso-b", "aws-iso-e", "aws-iso-f", "aws-eusc"];
 
 /// The role asked about.
 struct Role<'r> {
@@ -203,7 +211,9 @@ impl<'r> Role<'r> {
     }
 
     fn is_resource(&self, resource: &str) -> bool {
-        resource.split_once('/').is_some_and(|(kind, name)| kind.eq_ignore_ascii_case("role") && name.eq_ignore_ascii_case(self.name))
+        resource
+            .split_once('/')
+            .is_some_and(|(kind, name)| kind.eq_ignore_ascii_case("role") && name.eq_ignore_ascii_case(self.name))
     }
 
     /// Whether the last segment of `text`, an ARN or a bare name, is this role; of an assumed role, the one before.

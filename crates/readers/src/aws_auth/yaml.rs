@@ -1,8 +1,9 @@
-//! YAML as the authenticator's parser (`go.yaml.in/yaml/v2`) takes it: YAML 1.1 scalars, `<<` merges, first document only.
+//! YAML as the authenticator's parser (`go.yaml.in/yaml/v2`) takes it: YAML 1.1 scalars, `<<` merges, first document
+//! only.
 //!
-//! The grammar is granit-parser's; what a scalar means, what may be a key and how merges apply is decided here. Known to differ
-//! from upstream, all rare: `"x"# comment` without a blank, a quoted scalar that goes on at a smaller indentation, text behind a
-//! closed top-level `]`, `!!binary`, and line breaks other than `\n` and `\r\n`.
+//! The grammar is granit-parser's; what a scalar means, what may be a key and how merges apply is decided here. Known
+//! to differ from upstream, all rare: `"x"# comment` without a blank, a quoted scalar that goes on at a smaller
+//! indentation, text behind a closed top-level `]`, `!!binary`, and line breaks other than `\n` and `\r\n`.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -72,7 +73,8 @@ impl Document {
         self.nodes.get(id.0).map_or_else(Span::default, |node| node.span)
     }
 
-    /// The fields of a mapping as Go's JSON decoder meets them: duplicates already settled, merges applied, sorted by name.
+    /// The fields of a mapping as Go's JSON decoder meets them: duplicates already settled, merges applied, sorted by
+    /// name.
     ///
     /// `encoding/json` writes map keys sorted, so of `RoleARN` and `rolearn` the latter is decoded last and wins.
     pub fn fields<'d>(&'d self, pairs: &'d [Pair]) -> BTreeMap<&'d str, (NodeId, NodeId)> {
@@ -110,12 +112,15 @@ impl Document {
     /// Every scalar written at or below `id`; aliases are not followed.
     pub fn scalars(&self, id: NodeId) -> impl Iterator<Item = &str> {
         let within = self.span(id);
-        self.nodes.get(id.0..).unwrap_or_default().iter().take_while(move |node| node.span.start <= within.end).filter_map(|node| {
-            match &node.content {
+        self.nodes
+            .get(id.0..)
+            .unwrap_or_default()
+            .iter()
+            .take_while(move |node| node.span.start <= within.end)
+            .filter_map(|node| match &node.content {
                 Content::Text(text) | Content::Other(text) => Some(text.as_str()),
                 _ => None,
-            }
-        })
+            })
     }
 }
 
@@ -126,7 +131,8 @@ pub fn parse(text: &str) -> Result<Document, Broken> {
         let message = format!("control characters are not allowed in YAML (U+{:04X})", u32::from(found));
         return Err(Broken { message, span: Span::new(at, at + found.len_utf8()) });
     }
-    let mut builder = Builder { text, nodes: Vec::new(), weights: Vec::new(), anchors: HashMap::new(), open: Vec::new(), root: None };
+    let mut builder =
+        Builder { text, nodes: Vec::new(), weights: Vec::new(), anchors: HashMap::new(), open: Vec::new(), root: None };
     let options = granit_parser::options! { emit_comments: false };
     let mut parser = Parser::new_from_str_with_options(text, options);
     while let Some(event) = parser.next_event() {
@@ -223,7 +229,12 @@ impl Builder<'_> {
                 };
                 let behind = self.weights.get(target.0).copied().unwrap_or_default();
                 let nodes = behind.nodes.saturating_add(1);
-                self.add(span, Content::Alias(target), 0, Weight { nodes, aliased: behind.nodes, depth: behind.depth.saturating_add(1) });
+                self.add(
+                    span,
+                    Content::Alias(target),
+                    0,
+                    Weight { nodes, aliased: behind.nodes, depth: behind.depth.saturating_add(1) },
+                );
             }
             Event::SequenceStart(_, anchor, _) => self.begin(span, anchor, false),
             Event::MappingStart(_, anchor, _) => self.begin(span, anchor, true),
@@ -275,7 +286,11 @@ impl Builder<'_> {
     }
 
     fn pairs(&self, children: &[NodeId]) -> Result<Vec<Pair>, Broken> {
-        children.chunks_exact(2).filter_map(|pair| <[NodeId; 2]>::try_from(pair).ok()).map(|[key, value]| self.pair(key, value)).collect()
+        children
+            .chunks_exact(2)
+            .filter_map(|pair| <[NodeId; 2]>::try_from(pair).ok())
+            .map(|[key, value]| self.pair(key, value))
+            .collect()
     }
 
     fn pair(&self, key: NodeId, value: NodeId) -> Result<Pair, Broken> {
@@ -313,11 +328,19 @@ impl Builder<'_> {
 
     // yaml.v2 decode.go unmarshal(), allowedAliasRatio(); theirs counts while it decodes, ours once at the end.
     fn check_aliasing(&self) -> Result<(), Broken> {
-        let Some(Weight { nodes, aliased, .. }) = self.root.and_then(|root| self.weights.get(root.0)) else { return Ok(()) };
+        let Some(Weight { nodes, aliased, .. }) = self.root.and_then(|root| self.weights.get(root.0)) else {
+            return Ok(());
+        };
         let past_low = nodes.saturating_sub(400_000).min(3_600_000);
         let allowed_percent = 99 - past_low * 89 / 3_600_000;
-        if *aliased > 100 && *nodes > 1000 && u128::from(*aliased) * 100 > u128::from(*nodes) * u128::from(allowed_percent) {
-            return Err(Broken { message: "document contains excessive aliasing".to_owned(), span: Span::new(0, self.text.len()) });
+        if *aliased > 100
+            && *nodes > 1000
+            && u128::from(*aliased) * 100 > u128::from(*nodes) * u128::from(allowed_percent)
+        {
+            return Err(Broken {
+                message: "document contains excessive aliasing".to_owned(),
+                span: Span::new(0, self.text.len()),
+            });
         }
         Ok(())
     }
@@ -373,9 +396,10 @@ impl Kind {
 fn resolve(plain: &str) -> Kind {
     match plain {
         "" | "~" | "null" | "Null" | "NULL" => Kind::Null,
-        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" | "n" | "N" | "no" | "No" | "NO" | "false"
-        | "False" | "FALSE" | "off" | "Off" | "OFF" => Kind::Bool,
-        ".nan" | ".NaN" | ".NAN" | ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" | "-.inf" | "-.Inf" | "-.INF" => Kind::NotFinite,
+        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" | "n" | "N" | "no" | "No"
+        | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => Kind::Bool,
+        ".nan" | ".NaN" | ".NAN" | ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" | "-.inf" | "-.Inf"
+        | "-.INF" => Kind::NotFinite,
         _ if plain.starts_with('.') => {
             if is_float(plain) {
                 Kind::Float

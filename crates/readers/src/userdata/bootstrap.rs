@@ -135,15 +135,19 @@ impl CallParts {
     /// `CLUSTER_NAME="$1"`: the first word left over is the name, the others are dropped.
     fn positional(&mut self, words: &[&Word]) {
         let name = words.first().filter(|word| !word.text.is_empty());
-        self.call.cluster_name = name.map(|word| Located { value: word.text.as_str().to_owned(), span: word.text.span() });
+        self.call.cluster_name =
+            name.map(|word| Located { value: word.text.as_str().to_owned(), span: word.text.span() });
         if let Some(word) = name.filter(|word| word.text.as_str().starts_with("--")) {
-            let message =
-                "bootstrap.sh takes this whole text for the cluster's name: it is the first word that it does not know as an option";
+            let message = "bootstrap.sh takes this whole text for the cluster's name: it is the first word that it does not know as an option";
             self.defect(DefectKind::ClusterNameIsOption, word.text.span(), message.to_owned());
         }
         if name.is_none() && self.call.completes && self.call.exact {
             self.call.completes = false;
-            self.defect(DefectKind::ClusterNameMissing, self.call.span, "bootstrap.sh exits: cluster name is not defined".to_owned());
+            self.defect(
+                DefectKind::ClusterNameMissing,
+                self.call.span,
+                "bootstrap.sh exits: cluster name is not defined".to_owned(),
+            );
         }
         for word in words {
             let text = word.text.as_str();
@@ -153,8 +157,9 @@ impl CallParts {
                     if option == EXTRA_ARGS {
                         self.equals_forms.push(word.text.from(option.len() + 1));
                     }
-                    let message =
-                        format!("bootstrap.sh takes {option} and its value as two words; written with `=` the whole option is ignored");
+                    let message = format!(
+                        "bootstrap.sh takes {option} and its value as two words; written with `=` the whole option is ignored"
+                    );
                     self.defect(DefectKind::OptionWithEquals, word.text.span(), message);
                 }
                 None if text.starts_with('-') => self.loose.push(word.text.clone()),
@@ -209,11 +214,13 @@ mod tests {
 
     #[test]
     fn unquoted_flags_fall_out_of_the_value_and_may_become_the_name() {
-        let reading = call("bootstrap.sh --kubelet-extra-args --node-labels=a=b --register-with-taints=x:NoExecute prod");
+        let reading =
+            call("bootstrap.sh --kubelet-extra-args --node-labels=a=b --register-with-taints=x:NoExecute prod");
         assert_eq!(reading.extra_args.as_ref().unwrap().text.as_str(), "--node-labels=a=b");
         assert_eq!(reading.loose[0].as_str(), "--register-with-taints=x:NoExecute");
         assert_eq!(name(&reading), Some("--register-with-taints=x:NoExecute"));
-        let reading = call("bootstrap.sh prod --kubelet-extra-args --node-labels=a=b --register-with-taints=x:NoExecute");
+        let reading =
+            call("bootstrap.sh prod --kubelet-extra-args --node-labels=a=b --register-with-taints=x:NoExecute");
         assert_eq!(name(&reading), Some("prod"));
         assert_eq!(reading.loose.len(), 1);
     }

@@ -105,7 +105,9 @@ pub fn read(text: &str, by_karpenter: bool) -> Settings {
         }
     };
     let Some(below) = root.get_ref().get("settings") else { return settings };
-    let Some(kubernetes) = settings.table("settings", below).and_then(|table| table.get("kubernetes")) else { return settings };
+    let Some(kubernetes) = settings.table("settings", below).and_then(|table| table.get("kubernetes")) else {
+        return settings;
+    };
     let Some(kubernetes) = settings.table("settings.kubernetes", kubernetes) else { return settings };
     let mut entries: Vec<_> = kubernetes.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
@@ -139,17 +141,24 @@ impl Settings {
                 return;
             }
             Some(kind) if !fits(kind, value.get_ref(), by_karpenter) => {
-                self.defect(DefectKind::TomlWrongType, span, format!("settings.kubernetes.{key} must be {}", kind.wanted()));
+                self.defect(
+                    DefectKind::TomlWrongType,
+                    span,
+                    format!("settings.kubernetes.{key} must be {}", kind.wanted()),
+                );
                 return;
             }
             _ => {}
         }
         match (key, value.get_ref()) {
             ("node-labels", DeValue::Table(labels)) => {
-                self.labels = in_order(labels).map(|(label, value)| (pair(text, label, value), around(label, value))).collect();
+                self.labels =
+                    in_order(labels).map(|(label, value)| (pair(text, label, value), around(label, value))).collect();
             }
             ("node-taints", DeValue::Table(taints)) => {
-                let span = in_order(taints).map(|(key, value)| around(key, value)).reduce(|a, b| Span::new(a.start, a.end.max(b.end)));
+                let span = in_order(taints)
+                    .map(|(key, value)| around(key, value))
+                    .reduce(|a, b| Span::new(a.start, a.end.max(b.end)));
                 self.taints = Some((taint_list(text, taints), span.unwrap_or(key_span)));
             }
             _ => self.others.push((key.to_owned(), scalar(text, value), span)),
@@ -187,13 +196,16 @@ fn fits(kind: Kind, value: &DeValue<'_>, by_karpenter: bool) -> bool {
         // bottlerocket v1.19.0 sources/models/modeled-types/src/kubernetes.rs
         (Kind::TextMap, DeValue::Table(table)) => table.values().all(|v| matches!(v.get_ref(), DeValue::String(_))),
         (Kind::TextsMap, DeValue::Table(_)) => all(value, Kind::Texts),
-        // Bottlerocket itself takes a single string for a list of one, Karpenter's struct does not; and it takes numbers for percentages.
+        // Bottlerocket itself takes a single string for a list of one, Karpenter's struct does not; and it takes
+        // numbers for percentages.
         (Kind::Texts | Kind::Text, DeValue::String(_) | DeValue::Integer(_)) => !by_karpenter,
         _ => false,
     }
 }
 
-fn in_order<'t, 'a>(table: &'t DeTable<'a>) -> impl Iterator<Item = (&'t Spanned<toml::de::DeString<'a>>, &'t Spanned<DeValue<'a>>)> {
+fn in_order<'t, 'a>(
+    table: &'t DeTable<'a>,
+) -> impl Iterator<Item = (&'t Spanned<toml::de::DeString<'a>>, &'t Spanned<DeValue<'a>>)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries.into_iter()
@@ -255,7 +267,10 @@ mod tests {
         let text = "[settings.kubernetes]\nmax-pods = 58\n[settings.kubernetes.node-labels]\n\"a/b\" = \"c\"\n[settings.kubernetes.node-taints]\n\"karpenter.sh/unregistered\" = [\":NoExecute\"]\nx = [\"y:NoSchedule\", \"z:NoExecute\"]\n";
         let settings = read(text, true);
         assert_eq!(settings.labels[0].0.as_str(), "a/b=c");
-        assert_eq!(settings.taints.as_ref().unwrap().0.as_str(), "karpenter.sh/unregistered=:NoExecute,x=y:NoSchedule,x=z:NoExecute");
+        assert_eq!(
+            settings.taints.as_ref().unwrap().0.as_str(),
+            "karpenter.sh/unregistered=:NoExecute,x=y:NoSchedule,x=z:NoExecute"
+        );
         assert!(settings.taints.unwrap().1.of(text).starts_with("\"karpenter.sh/"));
         assert_eq!(settings.others[0].0, "max-pods");
         assert!(settings.defects.is_empty());

@@ -1,4 +1,5 @@
-//! What the name of an image tells, where AWS or a vendor named it. A name is only a name: a machine that joined knows better.
+//! What the name of an image tells, where AWS or a vendor named it. A name is only a name: a machine that joined knows
+//! better.
 
 use crate::userdata::Family;
 
@@ -6,7 +7,6 @@ use crate::userdata::Family;
 ///
 /// Sources: amazon-eks-ami releases (amazon-eks-node-1.31-v…, amazon-eks-gpu-node-…, amazon-eks-arm64-node-…,
 /// amazon-eks-node-al2023-…), Bottlerocket (bottlerocket-aws-k8s-…), Windows (Windows_Server-…-EKS_Optimized-…).
-#[must_use]
 pub fn family(name: &str) -> Option<Family> {
     let name = last(name);
     if name.starts_with("amazon-eks-node-al2023-") {
@@ -24,8 +24,8 @@ pub fn family(name: &str) -> Option<Family> {
 
 /// Canonical's images for EKS: Ubuntu with the `/etc/eks/bootstrap.sh` of Amazon Linux 2.
 ///
-/// Sources: names in the EC2 image catalogue (ubuntu-eks/k8s_1.31/images/…, ubuntu-eks-pro/…); eksctl v0.210 pkg/nodebootstrap/README.md.
-#[must_use]
+/// Sources: names in the EC2 image catalogue (ubuntu-eks/k8s_1.31/images/…, ubuntu-eks-pro/…); eksctl v0.210
+/// pkg/nodebootstrap/README.md.
 pub fn is_ubuntu_for_eks(name: &str) -> bool {
     name.starts_with("ubuntu-eks/") || name.starts_with("ubuntu-eks-pro/")
 }
@@ -33,7 +33,6 @@ pub fn is_ubuntu_for_eks(name: &str) -> bool {
 const AL2: [&str; 3] = ["amazon-eks-node-", "amazon-eks-gpu-node-", "amazon-eks-arm64-node-"];
 
 /// The operating system that the name of somebody's own image hints at, where it hints at one only.
-#[must_use]
 pub fn hint(name: &str) -> Option<Family> {
     let lower = name.to_ascii_lowercase();
     let words = || lower.split(|c: char| !c.is_ascii_alphanumeric());
@@ -51,22 +50,23 @@ pub fn hint(name: &str) -> Option<Family> {
 }
 
 /// The minor version of the Kubernetes that a published EKS image is made for: 31 of 1.31.
-#[must_use]
 pub fn kubernetes(name: &str) -> Option<u32> {
-    let minor = |text: &str| text.strip_prefix("1.").filter(|m| !m.is_empty() && m.len() <= 2).and_then(|m| m.parse().ok());
+    let minor =
+        |text: &str| text.strip_prefix("1.").filter(|m| !m.is_empty() && m.len() <= 2).and_then(|m| m.parse().ok());
     family(name)?;
     last(name).split(['-', '_']).find_map(minor)
 }
 
 /// What an image is that holds neither a kubelet nor the bootstrap of EKS.
 ///
-/// Sources: names in the EC2 image catalogue: Amazon Linux (al2023-ami-…, amzn2-ami-…), ECS-optimized images of both and of
-/// Bottlerocket, Canonical's ubuntu/images/… (those for EKS are ubuntu-eks/…), Windows without EKS_Optimized.
-#[must_use]
+/// Sources: names in the EC2 image catalogue: Amazon Linux (al2023-ami-…, amzn2-ami-…), ECS-optimized images of both
+/// and of Bottlerocket, Canonical's ubuntu/images/… (those for EKS are ubuntu-eks/…), Windows without EKS_Optimized.
 pub fn without_kubelet(name: &str) -> Option<&'static str> {
     let file = last(name);
     let ecs = ["-ecs-", "-ECS_Optimized"].iter().any(|part| file.contains(part));
-    let of_amazon = ["al2023-ami-", "amzn2-ami-", "bottlerocket-aws-ecs-", "Windows_Server-"].iter().any(|prefix| file.starts_with(prefix));
+    let of_amazon = ["al2023-ami-", "amzn2-ami-", "bottlerocket-aws-ecs-", "Windows_Server-"]
+        .iter()
+        .any(|prefix| file.starts_with(prefix));
     if ecs && of_amazon {
         Some("an ECS-optimized image")
     } else if file.starts_with("al2023-ami-") {
@@ -103,7 +103,11 @@ mod tests {
             ("bottlerocket-aws-k8s-1.29-nvidia-aarch64-v1.20.1-7c3e9198", Family::Bottlerocket, 29),
             ("Windows_Server-2022-English-Core-EKS_Optimized-1.31-2025.01.15", Family::Windows, 31),
         ] {
-            assert_eq!((family(name), kubernetes(name), without_kubelet(name)), (Some(system), Some(minor), None), "{name}");
+            assert_eq!(
+                (family(name), kubernetes(name), without_kubelet(name)),
+                (Some(system), Some(minor), None),
+                "{name}"
+            );
         }
         for name in [
             "platform-golden-al2-1.29",

@@ -3,7 +3,8 @@
 //! An unknown flag ends the kubelet at once: `failed to parse kubelet flag: unknown flag: --x`.
 
 /// The flags of the newest kubelet that was asked for them.
-// kubernetes v1.36.3 cmd/kubelet/app/options: its flag set, printed; and what component-base's JSON logging, cobra and Windows add.
+// kubernetes v1.36.3 cmd/kubelet/app/options: its flag set, printed; and what component-base's JSON logging, cobra and
+// Windows add.
 #[rustfmt::skip]
 const KNOWN: &[&str] = &[
     "address", "allowed-unsafe-sysctls", "anonymous-auth", "application-metrics-count-limit", "authentication-token-webhook",
@@ -111,7 +112,8 @@ pub fn look_up(name: &str) -> Recognized {
 
 pub fn is_switch(name: &str) -> bool {
     // These two are gone, and old user data still has them.
-    SWITCHES.binary_search(&name).is_ok() || matches!(name, "allow-privileged" | "logtostderr" | "alsologtostderr" | "register-schedulable")
+    SWITCHES.binary_search(&name).is_ok()
+        || matches!(name, "allow-privileged" | "logtostderr" | "alsologtostderr" | "register-schedulable")
 }
 
 /// The flag that was probably meant.
@@ -119,7 +121,9 @@ pub fn nearest(name: &str) -> Option<&'static str> {
     let same = |known: &&&str| {
         let differing = || known.bytes().zip(name.bytes()).filter(|(a, b)| a != b).count();
         // One letter changed, or one too many or missing, wherever it stands.
-        (known.len() == name.len() && differing() <= 2) || one_letter_apart(known, name) || one_letter_apart(name, known)
+        (known.len() == name.len() && differing() <= 2)
+            || one_letter_apart(known, name)
+            || one_letter_apart(name, known)
     };
     KNOWN.iter().find(same).copied()
 }

@@ -148,13 +148,15 @@ pub fn parse_labels(text: &str) -> impl Iterator<Item = (&str, &str, Span)> {
     })
 }
 
-/// The keys of `--node-labels` for which the kubelet exits: names in the Kubernetes domains that are not the kubelet's to set.
+/// The keys of `--node-labels` for which the kubelet exits: names in the Kubernetes domains that are not the kubelet's
+/// to set.
 // kubernetes v1.36.3 cmd/kubelet/app/options/options.go ValidateKubeletFlags
 pub fn refused_labels(value: &str) -> Vec<(String, Span)> {
     parse_labels(value).filter(|(key, ..)| is_refused_label(key)).map(|(key, _, span)| (key.to_owned(), span)).collect()
 }
 
-/// The first label with an illegal key or value: `invalid node labels`, and the kubelet exits. A repeated key has its last value.
+/// The first label with an illegal key or value: `invalid node labels`, and the kubelet exits. A repeated key has its
+/// last value.
 pub fn invalid_label(value: &str) -> Option<FlagError> {
     let last: HashMap<&str, Span> = parse_labels(value).map(|(key, _, span)| (key, span)).collect();
     let mut kept = parse_labels(value).filter(|(key, _, span)| last.get(key) == Some(span));
@@ -179,7 +181,8 @@ const KUBELET_LABELS: &[&str] = &[
 
 fn is_refused_label(key: &str) -> bool {
     let Some((namespace, _)) = key.split_once('/') else { return false };
-    let under = |domain: &str| namespace.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    let under =
+        |domain: &str| namespace.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     let kubernetes = under("kubernetes.io") || under("k8s.io");
     let kubelets = KUBELET_LABELS.contains(&key) || under("kubelet.kubernetes.io") || under("node.kubernetes.io");
     kubernetes && !kubelets
@@ -234,7 +237,9 @@ mod tests {
     use super::*;
 
     fn taints(value: &str) -> Result<Vec<String>, String> {
-        parse_taints(value).map(|t| t.iter().map(|t| format!("{}={}:{}", t.key, t.value, t.effect)).collect()).map_err(|e| e.message)
+        parse_taints(value)
+            .map(|t| t.iter().map(|t| format!("{}={}:{}", t.key, t.value, t.effect)).collect())
+            .map_err(|e| e.message)
     }
 
     #[test]
@@ -252,14 +257,23 @@ mod tests {
 
     #[test]
     fn what_the_kubelet_refuses_is_refused() {
-        for bad in
-            ["a", "a=b", "a=b:noschedule", "a:NoSchedule,", "a:NoSchedule;b:NoSchedule", "a:NoSchedule, b:NoSchedule", "a=b=c:NoExecute"]
-        {
+        for bad in [
+            "a",
+            "a=b",
+            "a=b:noschedule",
+            "a:NoSchedule,",
+            "a:NoSchedule;b:NoSchedule",
+            "a:NoSchedule, b:NoSchedule",
+            "a=b=c:NoExecute",
+        ] {
             assert!(taints(bad).is_err(), "{bad}");
         }
         assert!(taints("a=b:NoSchedule,a=c:NoSchedule").unwrap_err().starts_with("duplicated taints"));
         assert!(taints("a=b:NoSchedule,a=b:NoExecute").is_ok());
-        assert_eq!(taints("\"a=b:NoSchedule\"").unwrap_err(), "invalid taint effect: NoSchedule\", unsupported taint effect");
+        assert_eq!(
+            taints("\"a=b:NoSchedule\"").unwrap_err(),
+            "invalid taint effect: NoSchedule\", unsupported taint effect"
+        );
         assert_eq!(parse_taints("a:NoSchedule,b:Never").unwrap_err().span, Span::new(13, 20));
     }
 
@@ -277,7 +291,10 @@ mod tests {
 
     #[test]
     fn a_label_without_an_equals_sign_has_an_empty_value() {
-        assert_eq!(parse_labels("a=b,c").map(|(key, value, _)| (key, value)).collect::<Vec<_>>(), [("a", "b"), ("c", "")]);
+        assert_eq!(
+            parse_labels("a=b,c").map(|(key, value, _)| (key, value)).collect::<Vec<_>>(),
+            [("a", "b"), ("c", "")]
+        );
         assert!(invalid_label("a=b,c").is_none());
         assert!(invalid_label("a=b c=d").is_some());
         assert!(invalid_label("a=b,,c=d").is_none());

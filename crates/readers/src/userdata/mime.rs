@@ -47,7 +47,8 @@ pub fn read(text: &str) -> Archive {
         return archive;
     }
     if !header.content_type.to_ascii_lowercase().starts_with("multipart/") {
-        archive.fault = fault("the header does not say `Content-Type: multipart/…`; it must begin on the very first line");
+        archive.fault =
+            fault("the header does not say `Content-Type: multipart/…`; it must begin on the very first line");
         return archive;
     }
     let Some(boundary) = parameter(&header.content_type, "boundary").filter(|b| !b.is_empty()) else {
@@ -82,13 +83,18 @@ pub fn read(text: &str) -> Archive {
             return archive;
         }
         if !begins {
-            archive.fault = Some((line, "this line begins with the boundary and is neither a delimiter nor the end of the archive"));
+            archive.fault = Some((
+                line,
+                "this line begins with the boundary and is neither a delimiter nor the end of the archive",
+            ));
             return archive;
         }
         let header = lines.header();
         if let Some(span) = header.malformed {
-            archive.fault =
-                Some((span, "this line stands in the header of a part and is no `Name: value`; an empty line must end the header"));
+            archive.fault = Some((
+                span,
+                "this line stands in the header of a part and is no `Name: value`; an empty line must end the header",
+            ));
             return archive;
         }
         if !header.ended {
@@ -156,7 +162,9 @@ impl Lines<'_> {
             }
             match name.as_str() {
                 "content-type" => header.content_type.push_str(value),
-                "content-transfer-encoding" => header.encoded = !matches!(value.to_ascii_lowercase().as_str(), "7bit" | "8bit" | "binary"),
+                "content-transfer-encoding" => {
+                    header.encoded = !matches!(value.to_ascii_lowercase().as_str(), "7bit" | "8bit" | "binary");
+                }
                 _ => {}
             }
         }
@@ -193,7 +201,10 @@ mod tests {
     fn parts_end_before_the_line_end_of_the_delimiter() {
         let archive = read(ARCHIVE);
         let parts: Vec<_> = archive.entries.iter().map(|e| (e.media_type.as_str(), e.body.of(ARCHIVE))).collect();
-        assert_eq!(parts, [("text/x-shellscript", "#!/bin/bash\necho\n"), ("application/node.eks.aws", "kind: NodeConfig")]);
+        assert_eq!(
+            parts,
+            [("text/x-shellscript", "#!/bin/bash\necho\n"), ("application/node.eks.aws", "kind: NodeConfig")]
+        );
         assert_eq!(archive.fault, None);
     }
 

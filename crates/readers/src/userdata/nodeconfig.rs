@@ -1,8 +1,8 @@
 //! nodeadm's `NodeConfig`, the user data of Amazon Linux 2023.
 //!
-//! Known to differ: Go reads nothing behind its first document, also where no `---` ends that one but a smaller indentation, the end
-//! of a `{…}`, a `%` directive or a leading `...`. We take what follows for a mistake in the YAML. And Go refuses a
-//! `!!binary` that is no base64.
+//! Known to differ: Go reads nothing behind its first document, also where no `---` ends that one but a smaller
+//! indentation, the end of a `{…}`, a `%` directive or a leading `...`. We take what follows for a mistake in the YAML.
+//! And Go refuses a `!!binary` that is no base64.
 
 use super::traced::Traced;
 use super::yaml::{self, YamlNode, YamlValue};
@@ -39,7 +39,8 @@ const API_VERSION: &str = "node.eks.aws/v1alpha1";
 /// Whether Karpenter takes plain user data for a `NodeConfig`: whenever it parses as a YAML map, or as nothing at all.
 // karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/nodeadm.go parseUserData
 pub fn is_node_config_for_karpenter(text: &str) -> bool {
-    yaml::read(text, Span::new(0, text.len())).is_ok_and(|root| matches!(root.value, YamlValue::Map(_) | YamlValue::Null))
+    yaml::read(text, Span::new(0, text.len()))
+        .is_ok_and(|root| matches!(root.value, YamlValue::Map(_) | YamlValue::Null))
 }
 
 /// Whether the text names itself a `NodeConfig`.
@@ -62,7 +63,9 @@ pub fn read(text: &str, span: Span) -> Result<NodeConfig, Defect> {
         return Err(Defect {
             kind: DefectKind::NodeConfigWrongKind,
             span: at,
-            message: format!("nodeadm takes this part for a NodeConfig and wants `apiVersion: {API_VERSION}` and `kind: NodeConfig`"),
+            message: format!(
+                "nodeadm takes this part for a NodeConfig and wants `apiVersion: {API_VERSION}` and `kind: NodeConfig`"
+            ),
         });
     }
     let spec = root.get("spec");
@@ -104,13 +107,22 @@ fn first_line_end(text: &str, span: Span) -> usize {
 }
 
 fn wrong_type(field: &str, wanted: &str, span: Span) -> Defect {
-    Defect { kind: DefectKind::NodeConfigWrongType, span, message: format!("nodeadm refuses the document: {field} must be {wanted}") }
+    Defect {
+        kind: DefectKind::NodeConfigWrongType,
+        span,
+        message: format!("nodeadm refuses the document: {field} must be {wanted}"),
+    }
 }
 
 fn flags(text: &str, list: Option<&YamlNode>) -> Result<Vec<Traced>, Defect> {
     let Some(list) = list.filter(|node| node.value != YamlValue::Null) else { return Ok(Vec::new()) };
-    let YamlValue::List(items) = &list.value else { return Err(wrong_type("spec.kubelet.flags", "a list of strings", list.span)) };
-    items.iter().map(|item| item.traced(text).ok_or_else(|| wrong_type("spec.kubelet.flags", "a list of strings", item.span))).collect()
+    let YamlValue::List(items) = &list.value else {
+        return Err(wrong_type("spec.kubelet.flags", "a list of strings", list.span));
+    };
+    items
+        .iter()
+        .map(|item| item.traced(text).ok_or_else(|| wrong_type("spec.kubelet.flags", "a list of strings", item.span)))
+        .collect()
 }
 
 fn fields(text: &str, config: Option<&YamlNode>) -> Result<Vec<Field>, Defect> {
@@ -118,14 +130,19 @@ fn fields(text: &str, config: Option<&YamlNode>) -> Result<Vec<Field>, Defect> {
     if !matches!(config.value, YamlValue::Map(_)) {
         return Err(wrong_type("spec.kubelet.config", "a map", config.span));
     }
-    let written = |node: &YamlNode| node.traced(text).unwrap_or_else(|| Traced::written_at(node.span.of(text), node.span.start));
+    let written =
+        |node: &YamlNode| node.traced(text).unwrap_or_else(|| Traced::written_at(node.span.of(text), node.span.start));
     let mut fields = Vec::new();
     for (name, node) in config.entries() {
         if name == "registerWithTaints" {
             fields.push(Field { name: name.clone(), value: taints(text, node), span: node.span });
         } else if let YamlValue::Map(entries) = &node.value {
             // Maps are merged key by key, so that each key has a fate of its own.
-            fields.extend(entries.iter().map(|(key, node)| Field { name: format!("{name}.{key}"), value: written(node), span: node.span }));
+            fields.extend(entries.iter().map(|(key, node)| Field {
+                name: format!("{name}.{key}"),
+                value: written(node),
+                span: node.span,
+            }));
         } else {
             fields.push(Field { name: name.clone(), value: written(node), span: node.span });
         }
@@ -188,7 +205,9 @@ mod tests {
 
     #[test]
     fn a_field_of_another_type_fails_the_document() {
-        for spec in ["{kubelet: {flags: --v=2}}", "{cluster: []}", "[]", "{featureGates: {InstanceIdNodeName: \"true\"}}"] {
+        for spec in
+            ["{kubelet: {flags: --v=2}}", "{cluster: []}", "[]", "{featureGates: {InstanceIdNodeName: \"true\"}}"]
+        {
             let error = whole(&format!("{HEAD}spec: {spec}\n")).unwrap_err();
             assert_eq!(error.kind, DefectKind::NodeConfigWrongType, "{spec}");
         }

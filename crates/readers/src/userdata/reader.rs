@@ -8,8 +8,8 @@ use super::shell::{self, Command, Runs, Word};
 use super::systemd::{self, Generation, GivenUp};
 use super::traced::Traced;
 use super::{
-    Argument, ArgumentOrigin, BootstrapCall, By, Defect, DefectKind, Family, Fate, Loss, Part, PartKind, Setting, UserData, bootstrap,
-    bottlerocket, has_expansion, kubelet_flags, mime, nodeconfig, sets, windows,
+    Argument, ArgumentOrigin, BootstrapCall, By, Defect, DefectKind, Family, Fate, Loss, Part, PartKind, Setting,
+    UserData, bootstrap, bottlerocket, has_expansion, kubelet_flags, mime, nodeconfig, sets, windows,
 };
 use crate::source_text::Span;
 
@@ -145,14 +145,19 @@ impl Reader<'_> {
             Family::Bottlerocket => self.part(PartKind::Bottlerocket, whole),
             Family::Windows => self.part(PartKind::PowerShell, whole),
             Family::Al2 | Family::Al2023 if mime::is_archive(self.text) => self.archive(),
-            Family::Al2023 if nodeconfig::is_node_config_for_karpenter(self.text) => self.part(PartKind::NodeConfig, whole),
+            Family::Al2023 if nodeconfig::is_node_config_for_karpenter(self.text) => {
+                self.part(PartKind::NodeConfig, whole);
+            }
             Family::Al2 | Family::Al2023 => self.part(PartKind::Shell, whole),
-            Family::Custom if mime::is_archive(self.text) || mime::is_archive_for_cloud_init(self.text) => self.archive(),
+            Family::Custom if mime::is_archive(self.text) || mime::is_archive_for_cloud_init(self.text) => {
+                self.archive();
+            }
             Family::Custom => {
                 let kind = self.guess(whole);
                 self.part(kind, whole);
                 if kind == PartKind::Unknown {
-                    let message = "this begins with nothing that cloud-init, nodeadm, Bottlerocket or Windows is known to read";
+                    let message =
+                        "this begins with nothing that cloud-init, nodeadm, Bottlerocket or Windows is known to read";
                     self.defect(DefectKind::ReadByNothing, Span::new(0, 0), message);
                 }
             }
@@ -160,7 +165,8 @@ impl Reader<'_> {
     }
 
     /// What a text without a media type is, by the way it begins.
-    // cloud-init cloudinit/handlers/__init__.py INCLUSION_TYPES_MAP; amazon-eks-ami 81fec2e nodeadm configprovider/mime.go
+    // cloud-init cloudinit/handlers/__init__.py INCLUSION_TYPES_MAP; amazon-eks-ami 81fec2e nodeadm
+    // configprovider/mime.go
     fn guess(&self, span: Span) -> PartKind {
         let text = span.of(self.text);
         let begins = text.trim_start();
@@ -187,7 +193,11 @@ impl Reader<'_> {
         for entry in archive.entries {
             let kind = match entry.media_type.as_str() {
                 _ if entry.encoded => {
-                    self.defect(DefectKind::EncodedPart, entry.body, "a transfer encoding hides this part from nodewhy");
+                    self.defect(
+                        DefectKind::EncodedPart,
+                        entry.body,
+                        "a transfer encoding hides this part from nodewhy",
+                    );
                     self.unread(entry.body);
                     PartKind::Unknown
                 }
@@ -195,7 +205,9 @@ impl Reader<'_> {
                 "application/node.eks.aws" => PartKind::NodeConfig,
                 "text/cloud-config" => PartKind::CloudConfig,
                 // For these two cloud-init looks at how the text begins; nodeadm wants its own type.
-                "" | "text/plain" => Some(self.guess(entry.body)).filter(|&kind| kind != PartKind::NodeConfig).unwrap_or(PartKind::Unknown),
+                "" | "text/plain" => Some(self.guess(entry.body))
+                    .filter(|&kind| kind != PartKind::NodeConfig)
+                    .unwrap_or(PartKind::Unknown),
                 _ => PartKind::Unknown,
             };
             if kind == PartKind::Unknown && mentions_kubelet(entry.body.of(self.text)) {
@@ -207,7 +219,8 @@ impl Reader<'_> {
 
     fn shell_part(&mut self, span: Span) {
         let text = span.of(self.text);
-        // The kernel runs a script by its first two bytes; cloud-init then says "Exec format error. Missing #! in script?".
+        // The kernel runs a script by its first two bytes; cloud-init then says "Exec format error. Missing #! in
+        // script?".
         let runs = text.starts_with("#!");
         // Karpenter asks only whether the text is YAML, and a tab or a wrong indent makes it none.
         let meant = (self.data.family == Family::Al2023 && nodeconfig::names_itself_node_config(text) && !runs)
@@ -246,8 +259,10 @@ impl Reader<'_> {
         }
     }
 
-    /// Karpenter takes every carriage return out. In text that it passes through, cloud-init does so where the first line has one.
-    // cloud-init cloudinit/util.py dos2unix; karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/mime/mime.go
+    /// Karpenter takes every carriage return out. In text that it passes through, cloud-init does so where the first
+    /// line has one.
+    // cloud-init cloudinit/util.py dos2unix; karpenter-provider-aws v1.14.1
+    // pkg/providers/amifamily/bootstrap/mime/mime.go
     fn carriage_returns(&mut self, span: Span) {
         let text = span.of(self.text);
         let first = text.find('\n').map_or(text, |end| text.get(..end).unwrap_or_default());
@@ -256,7 +271,8 @@ impl Reader<'_> {
         }
         let mut calls: Vec<Span> = self.data.bootstrap_calls.iter().map(|call| call.span).collect();
         calls.sort_unstable();
-        let before = |at: usize| calls.partition_point(|call| call.start <= at).checked_sub(1).and_then(|last| calls.get(last));
+        let before =
+            |at: usize| calls.partition_point(|call| call.start <= at).checked_sub(1).and_then(|last| calls.get(last));
         let in_call = |at: &usize| before(*at).is_some_and(|call| *at <= call.end);
         let mut ends = text.match_indices("\r\n").map(|(at, _)| span.start + at);
         let Some(first) = ends.clone().next() else { return };
@@ -293,7 +309,8 @@ impl Reader<'_> {
             }
             "kubelet" => self.direct_kubelet(command, arguments),
             "bash" | "sh" | "eval" if depth > 0 => {
-                let flag_c = arguments.iter().position(|w| w.text.as_str().starts_with('-') && w.text.as_str().ends_with('c'));
+                let flag_c =
+                    arguments.iter().position(|w| w.text.as_str().starts_with('-') && w.text.as_str().ends_with('c'));
                 let inner = match flag_c {
                     Some(at) => arguments.get(at + 1),
                     None if path == "eval" => arguments.first(),
@@ -310,13 +327,18 @@ impl Reader<'_> {
                 self.defect(DefectKind::KubeletEdited, command.span, message);
                 self.unread(command.span);
             }
-            _ if !name.exact && command.words.iter().any(|word| mentions_kubelet(word.text.as_str())) => self.unread(command.span),
+            _ if !name.exact && command.words.iter().any(|word| mentions_kubelet(word.text.as_str())) => {
+                self.unread(command.span);
+            }
             _ => {}
         }
     }
 
     fn bootstrap(&mut self, command: &Command, name: &Word, arguments: &[Word]) {
-        let span = Span::new(name.text.span().start, arguments.last().map_or(name.text.span().end, |word| word.text.span().end));
+        let span = Span::new(
+            name.text.span().start,
+            arguments.last().map_or(name.text.span().end, |word| word.text.span().end),
+        );
         let span = if span.end > span.start { span } else { command.span };
         let reading = bootstrap::read(arguments, span);
         let never = match command.runs {
@@ -339,7 +361,11 @@ impl Reader<'_> {
         let certain = command.runs == Runs::Always;
         match never {
             Some(Loss::AfterExit) if !self.kubelet_runs => {
-                self.defect(DefectKind::NeverReached, span, "this is never reached: the script has ended with `exit` before");
+                self.defect(
+                    DefectKind::NeverReached,
+                    span,
+                    "this is never reached: the script has ended with `exit` before",
+                );
             }
             Some(Loss::KubeletRunsAlready) => {
                 self.defect(DefectKind::SecondBootstrap, span, Loss::KubeletRunsAlready.to_string());
@@ -361,9 +387,15 @@ impl Reader<'_> {
             let known = certain && reading.settled;
             self.extra_args(extra, never, if known { words } else { Certain::No });
         }
-        self.flags(&reading.loose, ArgumentOrigin::BootstrapExtraArgs, &Fate::Lost(never.unwrap_or(Loss::LooseWord)), Certain::Wholly);
+        self.flags(
+            &reading.loose,
+            ArgumentOrigin::BootstrapExtraArgs,
+            &Fate::Lost(never.unwrap_or(Loss::LooseWord)),
+            Certain::Wholly,
+        );
         if never.is_none() && self.data.family == Family::Al2 {
-            let message = "this starts the kubelet before Karpenter's own call of bootstrap.sh, which then changes nothing";
+            let message =
+                "this starts the kubelet before Karpenter's own call of bootstrap.sh, which then changes nothing";
             self.defect(DefectKind::BootstrapBeforeKarpenter, span, message);
         }
         let starts_kubelet = never.is_none() && certain;
@@ -376,12 +408,15 @@ impl Reader<'_> {
         if let Some(name) = reading.call.cluster_name.as_ref().filter(|_| never.is_none())
             && let Some(at) = name.span.of(self.text).find(is_typographic)
         {
-            let message = "this typographic character is no ASCII quote or dash: it becomes a part of the cluster's name";
+            let message =
+                "this typographic character is no ASCII quote or dash: it becomes a part of the cluster's name";
             return self.defect(DefectKind::TypographicCharacter, character(self.text, name.span.start + at), message);
         }
         let values: HashSet<Span> = reading.call.options.iter().map(|(_, value)| value.span).collect();
         let is_value = |word: &Word| values.contains(&word.text.span());
-        if let Some(word) = arguments.iter().find(|word| word.text.as_str().starts_with(['–', '—', '−']) && !is_value(word)) {
+        if let Some(word) =
+            arguments.iter().find(|word| word.text.as_str().starts_with(['–', '—', '−']) && !is_value(word))
+        {
             let start = word.text.span().start;
             let message = "this is a typographic dash: bootstrap.sh wants `--`, and does not know the option";
             self.defect(DefectKind::TypographicOption, character(self.text, start), message);
@@ -455,10 +490,10 @@ impl Reader<'_> {
 
     /// What the kubelet exits over before it looks at any value.
     fn command_line_defects(&mut self, words: &[Traced], line: &CommandLine, origin: ArgumentOrigin) {
-        let typographic = words.iter().find_map(|word| word.as_str().find(is_typographic).map(|at| word.place(at).start));
+        let typographic =
+            words.iter().find_map(|word| word.as_str().find(is_typographic).map(|at| word.place(at).start));
         if let Some(at) = typographic {
-            let message =
-                "the kubelet exits over this typographic character, which is no ASCII quote or dash and becomes a part of its flags";
+            let message = "the kubelet exits over this typographic character, which is no ASCII quote or dash and becomes a part of its flags";
             return self.defect(DefectKind::TypographicCharacter, character(self.text, at), message);
         }
         for &span in &line.stray {
@@ -470,11 +505,16 @@ impl Reader<'_> {
         }
         if let Some(span) = line.without_value {
             let name = line.flags.last().map_or("", |flag| flag.name.as_str());
-            let mut message = format!("the kubelet exits with `flag needs an argument: --{name}`, since no value follows");
+            let mut message =
+                format!("the kubelet exits with `flag needs an argument: --{name}`, since no value follows");
             if origin == ArgumentOrigin::BootstrapExtraArgs {
                 message.push_str("; bootstrap.sh takes only one word behind --kubelet-extra-args: ");
                 let own = bootstrap::is_option(&format!("--{name}"));
-                message.push_str(if own { "this is an option of its own, to be given without that" } else { "quote all of its value" });
+                message.push_str(if own {
+                    "this is an option of its own, to be given without that"
+                } else {
+                    "quote all of its value"
+                });
             } else if origin == ArgumentOrigin::NodeConfigFlags && self.data.family == Family::Al2023 {
                 // nodeadm puts Karpenter's flags behind the user's.
                 message = format!("--{name} has no value, and takes Karpenter's --node-labels=… behind it for one");
@@ -510,7 +550,8 @@ impl Reader<'_> {
     }
 
     /// Merges the `NodeConfig`s in their order, with Karpenter's last.
-    // amazon-eks-ami 81fec2e nodeadm/internal/api/merge.go: flags are appended, fields of the kubelet's configuration replaced
+    // amazon-eks-ami 81fec2e nodeadm/internal/api/merge.go: flags are appended, fields of the kubelet's configuration
+    // replaced
     fn node_configs(&mut self) {
         let configs = std::mem::take(&mut self.data.node_configs);
         let karpenter = self.data.family != Family::Custom;
@@ -544,7 +585,8 @@ impl Reader<'_> {
         self.flags(&words, ArgumentOrigin::NodeConfigFlags, &Fate::Taken, certain);
         if let Some(at) = cut {
             let end = joined.place(at - 1);
-            let message = "this line end in a flag drops every flag behind it, Karpenter's own --node-labels among them";
+            let message =
+                "this line end in a flag drops every flag behind it, Karpenter's own --node-labels among them";
             self.defect(DefectKind::CutAtNewline, end, message);
             let words = systemd::words(&joined.from(at), Generation::V252).unwrap_or_default();
             self.flags(&words, ArgumentOrigin::NodeConfigFlags, &Fate::Lost(Loss::CutAtNewline), certain);
@@ -585,7 +627,11 @@ impl Reader<'_> {
             self.flags(&words, ArgumentOrigin::WindowsExtraArgs, &Fate::Taken, Certain::No);
         }
         if let Some(span) = windows::ends_at(self.text, span).filter(|_| self.data.family == Family::Windows) {
-            self.defect(DefectKind::EndsBeforeKarpenter, span, "this ends the script before Karpenter's own lines, which join the node");
+            self.defect(
+                DefectKind::EndsBeforeKarpenter,
+                span,
+                "this ends the script before Karpenter's own lines, which join the node",
+            );
         }
     }
 
@@ -609,8 +655,9 @@ impl Reader<'_> {
             if sets(&argument.setting, "node-labels") {
                 let refused = kubelet_flags::refused_labels(&argument.value).into_iter();
                 for (key, span) in refused.filter(|(_, span)| argument.is_certain_of(span.of(&argument.value))) {
-                    let message =
-                        format!("the kubelet exits over this label: {key} lies in a Kubernetes domain that is not the kubelet's to set");
+                    let message = format!(
+                        "the kubelet exits over this label: {key} lies in a Kubernetes domain that is not the kubelet's to set"
+                    );
                     found.push(Defect { kind: DefectKind::RefusedLabel, span: argument.place(span), message });
                 }
                 if argument.exact
@@ -682,13 +729,17 @@ fn program(words: &[Word]) -> &[Word] {
     while let Some((first, rest)) = words.split_first() {
         match first.text.as_str() {
             "sudo" | "exec" | "command" | "nohup" | "env" | "nice" => {
-                let options = rest.iter().take_while(|w| w.text.as_str().starts_with('-') || w.text.as_str().contains('=')).count();
+                let options = rest
+                    .iter()
+                    .take_while(|w| w.text.as_str().starts_with('-') || w.text.as_str().contains('='))
+                    .count();
                 words = rest.get(options..).unwrap_or_default();
             }
             // "bash -x script words": the script is the program, unless it comes as text.
             "bash" | "sh" | "/bin/bash" | "/bin/sh" | "/usr/bin/bash" => {
                 let options = rest.iter().take_while(|w| w.text.as_str().starts_with(['-', '+'])).count();
-                let takes_text = rest.iter().take(options).any(|w| w.text.as_str().ends_with('c') || w.text.as_str().ends_with('s'));
+                let takes_text =
+                    rest.iter().take(options).any(|w| w.text.as_str().ends_with('c') || w.text.as_str().ends_with('s'));
                 if takes_text || options == rest.len() {
                     return words;
                 }
@@ -701,7 +752,9 @@ fn program(words: &[Word]) -> &[Word] {
 }
 
 fn mentions_kubelet(text: &str) -> bool {
-    ["bootstrap.sh", "kubelet", "register-with-taints", "nodeadm", "node.eks.aws"].iter().any(|name| text.contains(name))
+    ["bootstrap.sh", "kubelet", "register-with-taints", "nodeadm", "node.eks.aws"]
+        .iter()
+        .any(|name| text.contains(name))
 }
 
 /// Places that decide how the kubelet is started.
@@ -717,7 +770,8 @@ const KUBELET_PLACES: &[&str] = &[
 ];
 
 /// Programs that change a file named among their words.
-const EDITORS: &[&str] = &["sed", "tee", "cp", "mv", "install", "ln", "yq", "perl", "python", "python3", "dd", "patch", "rm"];
+const EDITORS: &[&str] =
+    &["sed", "tee", "cp", "mv", "install", "ln", "yq", "perl", "python", "python3", "dd", "patch", "rm"];
 
 fn edits_kubelet(program: &str, command: &Command) -> bool {
     let named = |word: &Word| KUBELET_PLACES.iter().any(|place| word.text.as_str().contains(place));

@@ -1,10 +1,11 @@
-//! A shell script as a list of commands with their words, followed as far as plain assignments, quotes and here-documents go.
+//! A shell script as a list of commands with their words, followed as far as plain assignments, quotes and
+//! here-documents go.
 //!
-//! Compared with bash in `tests/oracles/bash.rs`. On purpose otherwise: a command is taken to succeed, so that `set -e` and
-//! `… || exit` end nothing; and of the mistakes that bash refuses only a quote that is never closed is seen.
+//! Compared with bash in `tests/oracles/bash.rs`. On purpose otherwise: a command is taken to succeed, so that `set -e`
+//! and `… || exit` end nothing; and of the mistakes that bash refuses only a quote that is never closed is seen.
 //!
-//! This is no shell: it runs nothing, and what only running would tell (substitutions, functions, loops) keeps its literal text and
-//! is marked as not exact.
+//! This is no shell: it runs nothing, and what only running would tell (substitutions, functions, loops) keeps its
+//! literal text and is marked as not exact.
 
 use std::collections::HashMap;
 
@@ -23,7 +24,8 @@ pub struct Word {
     pub text: Traced,
     /// Whether the word is certainly what the command receives.
     pub exact: bool,
-    /// Whether it may be several words, or another text: more than the expansions is unknown that stand in it as they are written.
+    /// Whether it may be several words, or another text: more than the expansions is unknown that stand in it as they
+    /// are written.
     pub vague: bool,
     quoted: bool,
 }
@@ -257,7 +259,8 @@ impl<'a> Reader<'a> {
     /// Whether the `(` here belongs to `NAME=(…)`, of which nothing is known.
     fn array(&mut self) -> bool {
         let Some(last) = self.words.last_mut() else { return false };
-        let array = self.text.get(..self.at).is_some_and(|before| before.ends_with('=')) && assignment(last.text.as_str()).is_some();
+        let array = self.text.get(..self.at).is_some_and(|before| before.ends_with('='))
+            && assignment(last.text.as_str()).is_some();
         last.exact &= !array;
         last.vague |= array;
         array
@@ -280,7 +283,8 @@ impl<'a> Reader<'a> {
             return self.redirection();
         }
         let first = self.words.is_empty();
-        self.assigning &= words.iter().all(|word| assignment(word.text.as_str()).is_some() || (first && declares(word)));
+        self.assigning &=
+            words.iter().all(|word| assignment(word.text.as_str()).is_some() || (first && declares(word)));
         match words.as_slice() {
             [word] if first && !word.quoted => match word.text.as_str() {
                 "if" | "while" | "until" | "for" | "case" | "select" | "{" => {
@@ -310,7 +314,10 @@ impl<'a> Reader<'a> {
 
     fn finish_command(&mut self) {
         let (words, output) = (std::mem::take(&mut self.words), self.output.take());
-        if words.is_empty() && output.is_none() && !self.documents.iter().any(|d| d.command == self.script.commands.len()) {
+        if words.is_empty()
+            && output.is_none()
+            && !self.documents.iter().any(|d| d.command == self.script.commands.len())
+        {
             return;
         }
         let span = self.source.span_of(self.command_start..self.at.max(self.command_start));
@@ -324,7 +331,8 @@ impl<'a> Reader<'a> {
             Runs::Always
         };
         // A shell of its own takes its variables and its exit with it.
-        let words = self.assign(words, if self.behind_pipe || !self.subshells.is_empty() { Runs::Perhaps } else { runs });
+        let words =
+            self.assign(words, if self.behind_pipe || !self.subshells.is_empty() { Runs::Perhaps } else { runs });
         if runs == Runs::Always && !self.behind_pipe && words.first().is_some_and(|w| w.text.as_str() == "exit") {
             self.exited = true;
         }
@@ -353,7 +361,9 @@ impl<'a> Reader<'a> {
                 self.variables.remove(*name);
             }
             // What these set is known only to the shell that runs them.
-            ["eval" | "source" | ".", ..] => self.variables.values_mut().for_each(|value| (value.exact, value.vague) = (false, true)),
+            ["eval" | "source" | ".", ..] => {
+                self.variables.values_mut().for_each(|value| (value.exact, value.vague) = (false, true));
+            }
             ["read", names @ ..] => names.iter().for_each(|name| drop(self.variables.remove(*name))),
             _ => {}
         }
@@ -364,14 +374,19 @@ impl<'a> Reader<'a> {
     fn assign_one(&mut self, word: &Word, runs: Runs) {
         let Some((name, value_start, appends)) = assignment(word.text.as_str()) else { return };
         let certain = runs == Runs::Always;
-        let mut value =
-            Word { text: word.text.from(value_start), exact: word.exact && certain, vague: word.vague || !certain, quoted: false };
+        let mut value = Word {
+            text: word.text.from(value_start),
+            exact: word.exact && certain,
+            vague: word.vague || !certain,
+            quoted: false,
+        };
         self.own_separators |= name == "IFS";
         if appends {
             let Some(before) = self.variables.get(name) else { return };
             let mut text = before.text.clone();
             text.append(&value.text);
-            value = Word { text, exact: value.exact && before.exact, vague: value.vague || before.vague, quoted: false };
+            value =
+                Word { text, exact: value.exact && before.exact, vague: value.vague || before.vague, quoted: false };
         }
         if value.text.len() <= EXPANSION_LIMIT {
             self.variables.insert(name.to_owned(), value);
@@ -391,7 +406,12 @@ impl<'a> Reader<'a> {
             let start = self.at;
             let delimiter: String = self.read_word().iter().map(|w| w.text.as_str()).collect();
             let literal = self.text.get(start..self.at).is_some_and(|w| w.contains(['\'', '"', '\\']));
-            self.documents.push(PendingDocument { command: self.script.commands.len(), delimiter, literal, strip_tabs });
+            self.documents.push(PendingDocument {
+                command: self.script.commands.len(),
+                delimiter,
+                literal,
+                strip_tabs,
+            });
             return;
         }
         while self.peek().is_some_and(|c| matches!(c, '<' | '>' | '&' | '|')) {
@@ -497,10 +517,15 @@ impl<'a> Reader<'a> {
                 '$' | '`' => {
                     let mut value = self.expansion();
                     value.exact &= !self.own_separators;
-                    let assigned = self.assigning && word.as_ref().is_some_and(|word| assignment(word.text.as_str()).is_some());
+                    let assigned =
+                        self.assigning && word.as_ref().is_some_and(|word| assignment(word.text.as_str()).is_some());
                     value.quoted |= assigned;
                     value.vague |= !value.exact && !assigned;
-                    if value.exact { split_fields(&value, &mut word, &mut words) } else { join(start(&mut word), &value) }
+                    if value.exact {
+                        split_fields(&value, &mut word, &mut words);
+                    } else {
+                        join(start(&mut word), &value);
+                    }
                 }
                 // A template's own `{{ … }}`, filled in before any shell reads it.
                 '{' if let Some(length) = self.template() => {
@@ -540,7 +565,12 @@ impl<'a> Reader<'a> {
 
     /// `{a,b}` and `{1..3}` become several words.
     fn brace_expansion(&self) -> bool {
-        let inside = self.rest().bytes().skip(1).take(256).take_while(|b| !b.is_ascii_whitespace() && !matches!(b, b'\'' | b'"'));
+        let inside = self
+            .rest()
+            .bytes()
+            .skip(1)
+            .take(256)
+            .take_while(|b| !b.is_ascii_whitespace() && !matches!(b, b'\'' | b'"'));
         let mut several = false;
         let mut last = b'{';
         for b in inside {
@@ -671,8 +701,11 @@ impl<'a> Reader<'a> {
             self.at += name.map_or(0, str::len);
             // A name goes on behind a continued line; nobody means that, and it is not followed.
             let continued = self.rest().starts_with("\\\n");
-            // `$1`, `$@` and the like are two characters; a dollar that is none of these changes how bash splits the word around it.
-            if name.is_none() && self.peek().is_some_and(|c| matches!(c, '@' | '*' | '#' | '?' | '-' | '!' | '$' | '0'..='9')) {
+            // `$1`, `$@` and the like are two characters; a dollar that is none of these changes how bash splits the
+            // word around it.
+            if name.is_none()
+                && self.peek().is_some_and(|c| matches!(c, '@' | '*' | '#' | '?' | '-' | '!' | '$' | '0'..='9'))
+            {
                 self.at += 1;
             }
             name.filter(|_| !continued)
@@ -784,7 +817,10 @@ mod tests {
 
     #[test]
     fn operators_end_commands() {
-        assert_eq!(commands("a b;c&&d||e|f\ng&"), [vec!["a", "b"], vec!["c"], vec!["d"], vec!["e"], vec!["f"], vec!["g"]]);
+        assert_eq!(
+            commands("a b;c&&d||e|f\ng&"),
+            [vec!["a", "b"], vec!["c"], vec!["d"], vec!["e"], vec!["f"], vec!["g"]]
+        );
     }
 
     #[test]
@@ -869,7 +905,8 @@ mod tests {
 
     #[test]
     fn a_here_document_belongs_to_its_command_and_is_expanded_unless_quoted() {
-        let script = read(&Traced::written_at("X=y\ncat <<EOF > /f\na $X \\\nb\nEOF\ncat <<-'END'\n\tc $X\n\tEND\nd\n", 0));
+        let script =
+            read(&Traced::written_at("X=y\ncat <<EOF > /f\na $X \\\nb\nEOF\ncat <<-'END'\n\tc $X\n\tEND\nd\n", 0));
         let documents: Vec<_> = script.commands.iter().map(|c| c.document.as_ref().map(|d| d.text.as_str())).collect();
         assert_eq!(documents, [None, Some("a y b\n"), Some("c $X\n"), None]);
         assert_eq!(script.commands[1].output.as_ref().unwrap().text.as_str(), "/f");

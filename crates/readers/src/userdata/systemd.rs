@@ -1,5 +1,5 @@
-//! What systemd does to the kubelet's arguments before the kubelet sees them: `Environment='…'`, an environment file, and the
-//! splitting of `$KUBELET_EXTRA_ARGS`.
+//! What systemd does to the kubelet's arguments before the kubelet sees them: `Environment='…'`, an environment file,
+//! and the splitting of `$KUBELET_EXTRA_ARGS`.
 
 use std::iter::Peekable;
 
@@ -73,7 +73,8 @@ fn environment_219(value: &Traced) -> Result<Variable, GivenUp> {
     Ok(reading)
 }
 
-// systemd 252 src/core/load-fragment.c config_parse_environ: a word that cannot be read ends the line, those before it count
+// systemd 252 src/core/load-fragment.c config_parse_environ: a word that cannot be read ends the line, those before it
+// count
 fn environment_252(value: &Traced) -> Result<Variable, GivenUp> {
     let mut unit = Traced::default();
     format!("'{NAME}=").chars().for_each(|c| unit.push_unwritten(c, value.place(0).start));
@@ -90,8 +91,8 @@ fn environment_252(value: &Traced) -> Result<Variable, GivenUp> {
     assigned.ok_or(GivenUp::Dropped)
 }
 
-/// The first line of a unit's text with the lines that backslashes join to it, and whether that is all. Comments between them are
-/// left out. What else stands in a unit may spoil it as a whole.
+/// The first line of a unit's text with the lines that backslashes join to it, and whether that is all. Comments
+/// between them are left out. What else stands in a unit may spoil it as a whole.
 // systemd 252 src/shared/conf-parser.c config_parse
 fn logical_line(text: &Traced) -> (Traced, bool) {
     let mut line = Traced::default();
@@ -180,7 +181,8 @@ fn unescaped(c: char) -> Option<char> {
     })
 }
 
-/// The value of the one variable in an environment file, up to the end of its line, and where the rest begins that is lost.
+/// The value of the one variable in an environment file, up to the end of its line, and where the rest begins that is
+/// lost.
 // systemd 252 src/basic/env-file.c parse_env_file_internal: quotes count only at the beginning of a value
 pub fn environment_file(value: &Traced) -> (Traced, Option<usize>) {
     let mut read = Traced::default();
@@ -212,7 +214,8 @@ pub fn environment_file(value: &Traced) -> (Traced, Option<usize>) {
 }
 
 /// The words into which `$VARIABLE` of an `ExecStart=` falls.
-// 252: src/basic/env-util.c replace_env_argv (EXTRACT_RELAX | EXTRACT_UNQUOTE); 219: src/shared/util.c unquote_first_word
+// 252: src/basic/env-util.c replace_env_argv (EXTRACT_RELAX | EXTRACT_UNQUOTE); 219: src/shared/util.c
+// unquote_first_word
 pub fn words(value: &Traced, generation: Generation) -> Result<Vec<Traced>, GivenUp> {
     let mut words = Vec::new();
     let mut word: Option<Traced> = None;

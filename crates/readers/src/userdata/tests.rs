@@ -33,11 +33,13 @@ fn families_are_named_by_field_and_by_alias() {
 
 #[test]
 fn the_equals_form_loses_the_taint_and_a_blank_keeps_it() {
-    let text =
-        "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n";
+    let text = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n";
     let data = read(text, Family::Custom);
     assert_eq!(losses(&data), [("register-with-taints", Loss::EqualsForm)]);
-    assert_eq!(data.lost().next().unwrap().span.of(text), "--register-with-taints=\"karpenter.sh/unregistered:NoExecute");
+    assert_eq!(
+        data.lost().next().unwrap().span.of(text),
+        "--register-with-taints=\"karpenter.sh/unregistered:NoExecute"
+    );
     assert!(data.taints().is_none());
     assert_eq!(kinds(&data), [DefectKind::OptionWithEquals]);
 
@@ -49,8 +51,7 @@ fn the_equals_form_loses_the_taint_and_a_blank_keeps_it() {
 
 #[test]
 fn the_space_form_of_a_flag_works_too() {
-    let text =
-        "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args '--register-with-taints \"karpenter.sh/unregistered:NoExecute\"'\n";
+    let text = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args '--register-with-taints \"karpenter.sh/unregistered:NoExecute\"'\n";
     assert_eq!(taints(&read(text, Family::Custom)), ["karpenter.sh/unregistered=:NoExecute"]);
 }
 
@@ -66,7 +67,8 @@ fn continued_lines_and_variables_are_followed() {
 
 #[test]
 fn an_unknown_variable_makes_the_value_uncertain() {
-    let text = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args \"--node-labels=id=$(uname -n),zone=$ZONE\"\n";
+    let text =
+        "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args \"--node-labels=id=$(uname -n),zone=$ZONE\"\n";
     let data = read(text, Family::Custom);
     let labels = data.effective("node-labels").unwrap();
     assert!(!labels.exact);
@@ -120,7 +122,8 @@ fn a_flag_cut_off_from_its_value_stops_the_kubelet() {
     let data = read(text, Family::Custom);
     assert_eq!(kinds(&data), [DefectKind::FlagWithoutValue]);
     assert_eq!(data.defects[0].span.of(text), "--container-runtime");
-    let quoted = read(&text.replace("--container-runtime containerd", "'--container-runtime containerd'"), Family::Custom);
+    let quoted =
+        read(&text.replace("--container-runtime containerd", "'--container-runtime containerd'"), Family::Custom);
     assert!(quoted.defects.is_empty());
     let own_option = read(&text.replace("--kubelet-extra-args ", ""), Family::Custom);
     assert!(own_option.defects.is_empty());
@@ -165,7 +168,9 @@ fn an_edit_of_bootstrap_sh_is_not_followed_and_says_so() {
     let data = read(text, Family::Al2);
     assert_eq!(kinds(&data), [DefectKind::KubeletEdited]);
     assert!(data.unread_from.unwrap().of(text).starts_with("sed -i"));
-    assert!(read("#!/bin/bash\ncat /etc/eks/bootstrap.sh\nsystemctl status kubelet\n", Family::Al2).unread_from.is_none());
+    assert!(
+        read("#!/bin/bash\ncat /etc/eks/bootstrap.sh\nsystemctl status kubelet\n", Family::Al2).unread_from.is_none()
+    );
 }
 
 #[test]
@@ -173,7 +178,10 @@ fn a_taint_flag_of_a_node_config_wins_over_karpenters_field() {
     let text = node_config("    flags:\n    - --register-with-taints=team=a:NoSchedule\n    - \"--node-labels=x=y\"\n");
     let data = read(&text, Family::Al2023);
     assert_eq!(taints(&data), ["team=a:NoSchedule"]);
-    assert_eq!(data.effective("register-with-taints").unwrap().span.of(&text), "--register-with-taints=team=a:NoSchedule");
+    assert_eq!(
+        data.effective("register-with-taints").unwrap().span.of(&text),
+        "--register-with-taints=team=a:NoSchedule"
+    );
     assert!(data.defects.is_empty());
 }
 
@@ -266,7 +274,10 @@ fn bottlerocket_taints_are_karpenters_unless_the_family_is_custom() {
     let data = read(text, Family::Custom);
     assert_eq!(taints(&data), ["karpenter.sh/unregistered=:NoExecute"]);
     assert_eq!(data.labels()[0].1, "true");
-    assert_eq!(read("[settings", Family::Bottlerocket).defects[0].consequence(Family::Bottlerocket), Consequence::NoLaunch);
+    assert_eq!(
+        read("[settings", Family::Bottlerocket).defects[0].consequence(Family::Bottlerocket),
+        Consequence::NoLaunch
+    );
 }
 
 #[test]
@@ -295,13 +306,17 @@ fn carriage_returns_break_a_call_only_where_nothing_takes_them_out() {
 
 #[test]
 fn typographic_quotes_and_dashes_are_pointed_at() {
-    let call =
-        |name: &str, option: &str, flags: &str| format!("#!/bin/bash\n# don’t\necho “hi”\n/etc/eks/bootstrap.sh {name} {option} {flags}\n");
+    let call = |name: &str, option: &str, flags: &str| {
+        format!("#!/bin/bash\n# don’t\necho “hi”\n/etc/eks/bootstrap.sh {name} {option} {flags}\n")
+    };
     let (option, flags) = ("--kubelet-extra-args", "'--node-labels=a=b'");
     assert!(marked(&call("shop", option, flags), Family::Custom).is_empty());
     let kind = DefectKind::TypographicCharacter;
     assert_eq!(marked(&call("“shop”", option, flags), Family::Custom), [(kind, "“", Consequence::NoJoin)]);
-    assert_eq!(marked(&call("shop", option, "“--node-labels=a=b”"), Family::Custom), [(kind, "“", Consequence::NoJoin)]);
+    assert_eq!(
+        marked(&call("shop", option, "“--node-labels=a=b”"), Family::Custom),
+        [(kind, "“", Consequence::NoJoin)]
+    );
     assert_eq!(marked(&call("shop", option, "'–node-labels=a=b'"), Family::Custom), [(kind, "–", Consequence::NoJoin)]);
     let dash = call("shop", "–kubelet-extra-args", flags);
     assert_eq!(marked(&dash, Family::Custom), [(DefectKind::TypographicOption, "–", Consequence::Lost)]);
@@ -317,7 +332,11 @@ fn a_node_config_that_is_no_yaml_becomes_a_shell_script() {
     assert_eq!(data.defects[0].consequence(Family::Al2023), Consequence::Lost);
     assert_eq!(crate::source_text::position(&text, data.defects[0].span.start).line, 6);
     // A script that writes a NodeConfig is a script.
-    assert!(read("#!/bin/bash\nset -e\necho 'apiVersion: node.eks.aws/v1alpha1' > /etc/x\n", Family::Al2023).defects.is_empty());
+    assert!(
+        read("#!/bin/bash\nset -e\necho 'apiVersion: node.eks.aws/v1alpha1' > /etc/x\n", Family::Al2023)
+            .defects
+            .is_empty()
+    );
 }
 
 #[test]
@@ -356,7 +375,10 @@ fn flags_that_the_kubelet_does_not_have_are_pointed_at() {
     assert_eq!(kinds(&read(&flags("--max-pods"), Family::Custom)), [DefectKind::FlagWithoutValue]);
     let gone = read(&flags("--container-runtime=remote"), Family::Al2023);
     assert!(gone.defects.is_empty() && gone.removed_flags(26).next().is_none());
-    assert_eq!(gone.removed_flags(27).map(|(argument, since)| (argument.name(), since)).collect::<Vec<_>>(), [("container-runtime", 27)]);
+    assert_eq!(
+        gone.removed_flags(27).map(|(argument, since)| (argument.name(), since)).collect::<Vec<_>>(),
+        [("container-runtime", 27)]
+    );
     assert!(read(&flags("--container-runtime-endpoint=x"), Family::Al2023).removed_flags(36).next().is_none());
 }
 
@@ -365,7 +387,11 @@ fn a_bottlerocket_table_of_strings_takes_no_number() {
     let text = "[settings.kubernetes.node-labels]\nteam = 7\n";
     assert_eq!(
         marked(text, Family::Bottlerocket),
-        [(DefectKind::TomlWrongType, "{", Consequence::NoLaunch)].map(|d| (d.0, marked(text, Family::Bottlerocket)[0].1, d.2))
+        [(DefectKind::TomlWrongType, "{", Consequence::NoLaunch)].map(|d| (
+            d.0,
+            marked(text, Family::Bottlerocket)[0].1,
+            d.2
+        ))
     );
     assert_eq!(marked(text, Family::Custom)[0].2, Consequence::NoJoin);
     assert!(marked("[settings.kubernetes.node-labels]\nteam = \"7\"\n", Family::Custom).is_empty());
@@ -378,10 +404,13 @@ fn noise_of_sixteen_kib_is_read_to_its_end_and_without_a_panic() {
     let pieces: Vec<char> = alphabet.chars().collect();
     let mut state = 7_usize;
     for round in 0..40 {
-        let mut text =
-            ["", "#!/bin/bash\n", "#!/bin/bash\nbootstrap.sh a ", "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n--B\n"]
-                [round % 4]
-                .to_owned();
+        let mut text = [
+            "",
+            "#!/bin/bash\n",
+            "#!/bin/bash\nbootstrap.sh a ",
+            "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n--B\n",
+        ][round % 4]
+            .to_owned();
         while text.len() < 16 * 1024 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             text.push(pieces[(state >> 33) % pieces.len()]);
@@ -430,15 +459,18 @@ fn noise_of_sixteen_kib_is_read_to_its_end_and_without_a_panic() {
 /// Of such a taint nothing is written, and the text ends.
 #[test]
 fn an_empty_taint_at_the_end_is_pointed_at_within_the_text() {
-    for text in [node_config("    config:\n      registerWithTaints:\n      - "), node_config("    config: {registerWithTaints: [ö: x]}\n")]
-    {
+    for text in [
+        node_config("    config:\n      registerWithTaints:\n      - "),
+        node_config("    config: {registerWithTaints: [ö: x]}\n"),
+    ] {
         let data = read(&text, Family::Custom);
         assert_eq!(kinds(&data), [DefectKind::InvalidTaints], "{text}");
         assert!(data.defects.iter().all(|defect| text.get(defect.span.start..defect.span.end).is_some()), "{text}");
     }
 }
 
-/// Of the one label that the kubelet refuses in this call of bootstrap.sh: whether that is a defect, which only what is certain is.
+/// Of the one label that the kubelet refuses in this call of bootstrap.sh: whether that is a defect, which only what is
+/// certain is.
 fn refuses(call: &str) -> bool {
     let data = read(&format!("#!/bin/bash\n/etc/eks/bootstrap.sh {call}\n"), Family::Custom);
     assert_eq!(data.refused_labels().len(), 1, "{call}");
@@ -470,11 +502,18 @@ fn an_expansion_leaves_certain_what_it_cannot_change() {
 
 #[test]
 fn an_expansion_is_no_mistake_itself() {
-    for value in ["${ARGS}", "${ARGS} value", "--node-labels=id=$(curl -s 'http://x')", "--max-pods={{ .Values.max }}", "--$FLAG=1"] {
+    for value in [
+        "${ARGS}",
+        "${ARGS} value",
+        "--node-labels=id=$(curl -s 'http://x')",
+        "--max-pods={{ .Values.max }}",
+        "--$FLAG=1",
+    ] {
         let text = format!("#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args \"{value}\"\n");
         assert_eq!(kinds(&read(&text, Family::Custom)), [], "{value}");
     }
-    let text = "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args \"--max-pods=${MAX} stray --nope=${NOPE}\"\n";
+    let text =
+        "#!/bin/bash\n/etc/eks/bootstrap.sh shop --kubelet-extra-args \"--max-pods=${MAX} stray --nope=${NOPE}\"\n";
     assert_eq!(kinds(&read(text, Family::Custom)), [DefectKind::StrayArgument, DefectKind::UnknownFlag]);
     let flags = node_config("    flags:\n    - --node-labels=team={{ .Values.team }}\n");
     assert_eq!(kinds(&read(&flags, Family::Al2023)), []);

@@ -1,20 +1,21 @@
 //! A string that remembers where each of its characters was written.
 //!
-//! Quotes, escapes, variables and three programs stand between the user's text and the kubelet. A value that has gone through all
-//! of them can still be pointed at in the text.
+//! Quotes, escapes, variables and three programs stand between the user's text and the kubelet. A value that has gone
+//! through all of them can still be pointed at in the text.
 
 use std::{iter, ops::Range};
 
 use crate::source_text::Span;
 
-/// Neighbouring characters whose origins lie further apart than this were not written side by side: a variable stands between them.
+/// Neighbouring characters whose origins lie further apart than this were not written side by side: a variable stands
+/// between them.
 const LARGEST_GAP: usize = 48;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Traced {
     text: String,
-    /// For every byte of `text`, the character of the user's text, or the escape, that it stems from. Where all of them lie between
-    /// characters, so do the places that are made of them.
+    /// For every byte of `text`, the character of the user's text, or the escape, that it stems from. Where all of them
+    /// lie between characters, so do the places that are made of them.
     origin: Vec<Span>,
 }
 
@@ -28,7 +29,8 @@ impl Traced {
         written
     }
 
-    /// `value`, which some format decoded from the text `raw` that stands at `start`: its characters are found again in their order.
+    /// `value`, which some format decoded from the text `raw` that stands at `start`: its characters are found again in
+    /// their order.
     pub fn decoded(value: &str, raw: &str, start: usize) -> Self {
         if let Some(at) = raw.find(value) {
             return Self::written_at(value, start + at);
@@ -123,7 +125,9 @@ impl Traced {
             let at = self.place(range.start).start;
             return Span::new(at, at);
         };
-        let torn = origins.windows(2).position(|pair| matches!(pair, [a, b] if b.start < a.start || b.start - a.start > LARGEST_GAP));
+        let torn = origins
+            .windows(2)
+            .position(|pair| matches!(pair, [a, b] if b.start < a.start || b.start - a.start > LARGEST_GAP));
         let stretch = torn.map_or(origins, |at| origins.get(..=at).unwrap_or(origins));
         let (first, last) = (stretch.first().copied().unwrap_or_default(), stretch.last().copied().unwrap_or_default());
         Span::new(first.start, last.end)

@@ -24,7 +24,8 @@ pub fn extra_args(text: &str, span: Span) -> Vec<Traced> {
     values
 }
 
-/// A statement at the beginning of a line that ends the script before Karpenter's own lines, which stand behind the user's.
+/// A statement at the beginning of a line that ends the script before Karpenter's own lines, which stand behind the
+/// user's.
 // karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/windows.go
 pub fn ends_at(text: &str, span: Span) -> Option<Span> {
     let mut at = span.start;

@@ -1,4 +1,5 @@
-//! Where the programs come from: Go modules, built once into `target/control-plane`, and for Prometheus a package of Debian.
+//! Where the programs come from: Go modules, built once into `target/control-plane`, and for Prometheus a package of
+//! Debian.
 
 use std::{
     env, fs,
@@ -11,9 +12,12 @@ use crate::go::{folder, install, once};
 /// The folder with the go.mod that pins etcd and Kubernetes.
 const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/control-plane");
 
-/// A program of the control plane: from `KUBEBUILDER_ASSETS` where that folder has it, else built from the pinned modules.
+/// A program of the control plane: from `KUBEBUILDER_ASSETS` where that folder has it, else built from the pinned
+/// modules.
 pub fn control_plane(name: &str) -> PathBuf {
-    if let Some(ready) = env::var_os("KUBEBUILDER_ASSETS").map(|folder| Path::new(&folder).join(name)).filter(|path| path.exists()) {
+    if let Some(ready) =
+        env::var_os("KUBEBUILDER_ASSETS").map(|folder| Path::new(&folder).join(name)).filter(|path| path.exists())
+    {
         return ready;
     }
     // go install builds etcd's server under the name of its directory.
@@ -37,15 +41,17 @@ pub fn helm() -> PathBuf {
     install("helm-3.20.0", "", &folder(), &["-ldflags=-s -w", "helm.sh/helm/v3/cmd/helm@v3.20.0"]).join("helm")
 }
 
-const NO_PROMETHEUS: &str =
-    "the tests take prometheus and promtool from the PATH, or on Debian and Ubuntu from the package prometheus: install them";
+const NO_PROMETHEUS: &str = "the tests take prometheus and promtool from the PATH, or on Debian and Ubuntu from the package prometheus: install them";
 
-/// `prometheus` or `promtool`: what the PATH has, else Debian's. Its Go module has `replace` lines, which go install refuses.
+/// `prometheus` or `promtool`: what the PATH has, else Debian's. Its Go module has `replace` lines, which go install
+/// refuses.
 pub fn prometheus(name: &str) -> PathBuf {
     let path = env::var_os("PATH").unwrap_or_default();
     let ready = env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file());
     ready.unwrap_or_else(|| {
-        once("prometheus", "Debian's package", |folder| debian::unpack(&["prometheus"], NO_PROMETHEUS, folder)).join("usr/bin").join(name)
+        once("prometheus", "Debian's package", |folder| debian::unpack(&["prometheus"], NO_PROMETHEUS, folder))
+            .join("usr/bin")
+            .join(name)
     })
 }
 
@@ -65,5 +71,7 @@ fn ldflags(go_mod: &str) -> String {
     let mut numbers = version.split('.');
     let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
     let package = "k8s.io/component-base/version";
-    format!("-ldflags=-s -w -X {package}.gitVersion=v{version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}")
+    format!(
+        "-ldflags=-s -w -X {package}.gitVersion=v{version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
+    )
 }

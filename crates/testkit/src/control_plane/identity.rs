@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose,
+};
 use serde_json::{Value, json};
 
 use super::{ControlPlane, write_kubeconfig};
@@ -18,7 +21,8 @@ pub fn authority() -> Authority {
 }
 
 impl ControlPlane {
-    /// A kubeconfig with a certificate of that user and group, as a kubelet of `system:node:NAME` in `system:nodes` has one.
+    /// A kubeconfig with a certificate of that user and group, as a kubelet of `system:node:NAME` in `system:nodes` has
+    /// one.
     pub fn kubeconfig_of(&self, user: &str, group: &str) -> PathBuf {
         let key = key();
         let mut params = params(user, Some(group));

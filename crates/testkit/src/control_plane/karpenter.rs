@@ -1,4 +1,5 @@
-//! The real Karpenter beside the control plane. Its kwok provider makes Node objects where another would start machines.
+//! The real Karpenter beside the control plane. Its kwok provider makes Node objects where another would start
+//! machines.
 
 use std::{
     io::{Read, Write},
@@ -57,7 +58,8 @@ impl ControlPlane {
         self.apply_crds(&source.join("pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml"));
     }
 
-    /// The Deployment as the AWS chart makes it, with the version in the image's tag. No pod comes of it: there is no scheduler here.
+    /// The Deployment as the AWS chart makes it, with the version in the image's tag. No pod comes of it: there is no
+    /// scheduler here.
     fn karpenter_deployment(&self, version: &str) {
         let labels = json!({ "app.kubernetes.io/name": "karpenter" });
         self.apply(json!({
@@ -78,5 +80,7 @@ impl ControlPlane {
 fn is_ready(port: u16) -> bool {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
     let mut answer = String::new();
-    write!(stream, "GET /readyz HTTP/1.0\r\n\r\n").is_ok() && stream.read_to_string(&mut answer).is_ok() && answer.contains(" 200 ")
+    write!(stream, "GET /readyz HTTP/1.0\r\n\r\n").is_ok()
+        && stream.read_to_string(&mut answer).is_ok()
+        && answer.contains(" 200 ")
 }

@@ -10,8 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// `exec` keeps the process id, so the child answers to signals and reports its exit status as if nobody stood between. The subshell beside
-/// it reads a pipe whose other end only the test holds: end of file means that the test is gone, however it died. A line means "let it be".
+/// `exec` keeps the process id, so the child answers to signals and reports its exit status as if nobody stood between.
+/// The subshell beside it reads a pipe whose other end only the test holds: end of file means that the test is gone,
+/// however it died. A line means "let it be".
 const SUPERVISE: &str = r#"
 exec 3<&0
 (trap '' HUP INT TERM; read -r _ <&3 || kill -KILL $$) &
@@ -68,7 +69,8 @@ impl Process {
 
     /// Holds it still (`STOP`) or lets it go on (`CONT`).
     pub fn signal(&self, name: &str) {
-        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().expect("kill runs");
+        let sent =
+            Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().expect("kill runs");
         assert!(sent.success(), "it is gone; {}", self.log_tail());
     }
 

@@ -1,4 +1,5 @@
-//! States of a cluster that tests start from, each brought about the way it comes about in the field where that is possible.
+//! States of a cluster that tests start from, each brought about the way it comes about in the field where that is
+//! possible.
 
 use std::{
     thread,
@@ -28,14 +29,15 @@ pub fn nodepool(control_plane: &ControlPlane, name: &str) {
     nodepool_of_class(control_plane, name, json!({}));
 }
 
-/// The same, but its machines never become nodes: `NodeNotFound`. A test may make the Node itself, with the claim's `status.providerID`.
-/// Karpenter 1.4.0 and later.
+/// The same, but its machines never become nodes: `NodeNotFound`. A test may make the Node itself, with the claim's
+/// `status.providerID`. Karpenter 1.4.0 and later.
 pub fn nodepool_without_nodes(control_plane: &ControlPlane, name: &str) {
     nodepool_of_class(control_plane, name, json!({ "nodeRegistrationDelay": "24h" }));
 }
 
 fn nodepool_of_class(control_plane: &ControlPlane, name: &str, class: Value) {
-    let mut node_class = json!({ "apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": { "name": name } });
+    let mut node_class =
+        json!({ "apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": { "name": name } });
     // Karpenter 1.0's KWOKNodeClass has no spec at all.
     if class != json!({}) {
         node_class["spec"] = class;
@@ -74,7 +76,8 @@ pub fn ec2_node_class_ref() -> Value {
     json!({ "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default" })
 }
 
-/// A `NodeClaim` as Karpenter makes it for a pod that found no place. Its Node has the label `kubernetes.io/hostname: NAME`.
+/// A `NodeClaim` as Karpenter makes it for a pod that found no place. Its Node has the label `kubernetes.io/hostname:
+/// NAME`.
 pub fn nodeclaim(control_plane: &ControlPlane, name: &str, nodepool: &str) {
     nodeclaim_with(control_plane, name, nodepool, json!({}));
 }
@@ -126,8 +129,8 @@ fn node_class_ref(name: &str) -> Value {
     json!({ "group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": name })
 }
 
-/// From now on the pool's nodes join without Karpenter's taint, as with a bootstrap script that does not pass it to kubelet.
-/// Karpenter 1.0.0 to 1.0.5, 1.1.0, 1.1.1 and 1.2.0 give such a node up: `UnregisteredTaintNotFound`.
+/// From now on the pool's nodes join without Karpenter's taint, as with a bootstrap script that does not pass it to
+/// kubelet. Karpenter 1.0.0 to 1.0.5, 1.1.0, 1.1.1 and 1.2.0 give such a node up: `UnregisteredTaintNotFound`.
 pub fn join_without_unregistered_taint(control_plane: &ControlPlane, nodepool: &str) {
     let name = format!("{nodepool}-without-unregistered-taint");
     let policy = json!({
@@ -150,39 +153,65 @@ pub fn join_without_unregistered_taint(control_plane: &ControlPlane, nodepool: &
         "spec": { "taints": [{ "key": "karpenter.sh/unregistered", "effect": "NoExecute" }] },
     });
     wait_until(Duration::from_secs(30), || {
-        let created = control_plane.try_kubectl_with_input(&["create", "--dry-run=server", "--output=json", "--filename=-"], &node);
+        let created = control_plane
+            .try_kubectl_with_input(&["create", "--dry-run=server", "--output=json", "--filename=-"], &node);
         (!created.expect("a dry run changes nothing").contains("karpenter.sh/unregistered")).then_some(())
     });
 }
 
-/// From now on nobody can create a Node of the pool, as under a policy that demands labels which Karpenter's Nodes lack.
+/// From now on nobody can create a Node of the pool, as under a policy that demands labels which Karpenter's Nodes
+/// lack.
 pub fn deny_nodes(control_plane: &ControlPlane, nodepool: &str) {
     let name = format!("{nodepool}-no-nodes");
     let policy = json!({ "validations": [{ "expression": "false", "message": "a Node needs the label team" }] });
-    policy_on_new_nodes(control_plane, "ValidatingAdmissionPolicy", &name, nodepool, policy, json!({ "validationActions": ["Deny"] }));
+    policy_on_new_nodes(
+        control_plane,
+        "ValidatingAdmissionPolicy",
+        &name,
+        nodepool,
+        policy,
+        json!({ "validationActions": ["Deny"] }),
+    );
     // The API server takes a moment to act on a new policy.
     let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": { "karpenter.sh/nodepool": nodepool } } });
     wait_until(Duration::from_secs(30), || {
-        control_plane.try_kubectl_with_input(&["create", "--dry-run=server", "--filename=-"], &node).is_err().then_some(())
+        control_plane
+            .try_kubectl_with_input(&["create", "--dry-run=server", "--filename=-"], &node)
+            .is_err()
+            .then_some(())
     });
 }
 
-/// From now on nobody can write the status of the pool's `NodeClaims`, as under a policy that demands annotations which Karpenter's lack.
+/// From now on nobody can write the status of the pool's `NodeClaims`, as under a policy that demands annotations which
+/// Karpenter's lack.
 pub fn deny_status_of_claims(control_plane: &ControlPlane, nodepool: &str) {
     let name = format!("{nodepool}-no-status");
-    let policy = json!({ "validations": [{ "expression": "false", "message": "a NodeClaim needs the annotation owner" }] });
+    let policy =
+        json!({ "validations": [{ "expression": "false", "message": "a NodeClaim needs the annotation owner" }] });
     let rules = json!([
         { "apiGroups": ["karpenter.sh"], "apiVersions": ["v1"], "resources": ["nodeclaims/status"], "operations": ["UPDATE"] },
         { "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"] },
     ]);
-    bind_policy(control_plane, "ValidatingAdmissionPolicy", &name, nodepool, &rules, policy, json!({ "validationActions": ["Deny"] }));
-    // The API server takes a moment to act on a new policy. A ConfigMap tells, since there is no status before there is a claim.
+    bind_policy(
+        control_plane,
+        "ValidatingAdmissionPolicy",
+        &name,
+        nodepool,
+        &rules,
+        policy,
+        json!({ "validationActions": ["Deny"] }),
+    );
+    // The API server takes a moment to act on a new policy. A ConfigMap tells, since there is no status before there is
+    // a claim.
     let probe = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": { "name": name, "namespace": "default", "labels": { "karpenter.sh/nodepool": nodepool } },
     });
     wait_until(Duration::from_secs(30), || {
-        control_plane.try_kubectl_with_input(&["create", "--dry-run=server", "--filename=-"], &probe).is_err().then_some(())
+        control_plane
+            .try_kubectl_with_input(&["create", "--dry-run=server", "--filename=-"], &probe)
+            .is_err()
+            .then_some(())
     });
 }
 
@@ -206,18 +235,36 @@ pub fn deny_events_of_karpenter(control_plane: &ControlPlane) {
         "involvedObject": { "kind": "Node", "name": "probe" }, "source": { "component": "karpenter" },
     });
     wait_until(Duration::from_secs(30), || {
-        control_plane.try_kubectl_with_input(&["create", "--dry-run=server", "--filename=-"], &event).is_err().then_some(())
+        control_plane
+            .try_kubectl_with_input(&["create", "--dry-run=server", "--filename=-"], &event)
+            .is_err()
+            .then_some(())
     });
 }
 
 /// An admission policy for the Nodes of a pool as they are created, and its binding.
-fn policy_on_new_nodes(control_plane: &ControlPlane, kind: &str, name: &str, nodepool: &str, policy: Value, binding: Value) {
+fn policy_on_new_nodes(
+    control_plane: &ControlPlane,
+    kind: &str,
+    name: &str,
+    nodepool: &str,
+    policy: Value,
+    binding: Value,
+) {
     let nodes = json!([{ "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"], "operations": ["CREATE"] }]);
     bind_policy(control_plane, kind, name, nodepool, &nodes, policy, binding);
 }
 
 /// An admission policy for what belongs to a pool, and its binding.
-fn bind_policy(control_plane: &ControlPlane, kind: &str, name: &str, nodepool: &str, rules: &Value, mut policy: Value, mut binding: Value) {
+fn bind_policy(
+    control_plane: &ControlPlane,
+    kind: &str,
+    name: &str,
+    nodepool: &str,
+    rules: &Value,
+    mut policy: Value,
+    mut binding: Value,
+) {
     policy["matchConstraints"] = json!({
         "objectSelector": { "matchLabels": { "karpenter.sh/nodepool": nodepool } },
         "resourceRules": rules,
@@ -230,14 +277,21 @@ fn bind_policy(control_plane: &ControlPlane, kind: &str, name: &str, nodepool: &
     }
 }
 
-/// Says what kubelet says when the node can run pods, and takes off the taint that kube-controller-manager takes off then.
+/// Says what kubelet says when the node can run pods, and takes off the taint that kube-controller-manager takes off
+/// then.
 pub fn mark_ready(control_plane: &ControlPlane, node: &str) {
     patch_condition(control_plane, node, "Ready", "True", "KubeletReady").expect("the node exists");
     // Not there: kube-controller-manager runs in this test and was faster.
     let _ = control_plane.try_kubectl(&["taint", "node", node, "node.kubernetes.io/not-ready-"]);
 }
 
-fn patch_condition(control_plane: &ControlPlane, node: &str, kind: &str, status: &str, reason: &str) -> Result<String, String> {
+fn patch_condition(
+    control_plane: &ControlPlane,
+    node: &str,
+    kind: &str,
+    status: &str,
+    reason: &str,
+) -> Result<String, String> {
     let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
     let condition = json!({ "type": kind, "status": status, "reason": reason, "lastHeartbeatTime": now, "lastTransitionTime": now });
     let patch = json!({ "status": { "conditions": [condition] } }).to_string();
@@ -246,8 +300,9 @@ fn patch_condition(control_plane: &ControlPlane, node: &str, kind: &str, status:
 
 /// Posts every Node's status once, as kubelet does every few minutes, and sooner when something changed.
 ///
-/// Karpenter 1.0 looks at a claim again only when its Node changes: a Node that came before the claim's `status.providerID` was known is
-/// not looked at until then. (karpenter v1.0.5 pkg/controllers/nodeclaim/lifecycle/controller.go)
+/// Karpenter 1.0 looks at a claim again only when its Node changes: a Node that came before the claim's
+/// `status.providerID` was known is not looked at until then. (karpenter v1.0.5
+/// pkg/controllers/nodeclaim/lifecycle/controller.go)
 pub fn heartbeat(control_plane: &ControlPlane) {
     let nodes = control_plane.get(&["nodes"]).expect("a list always exists");
     for node in nodes["items"].as_array().into_iter().flatten().filter_map(|node| node["metadata"]["name"].as_str()) {
@@ -260,17 +315,29 @@ pub fn heartbeat(control_plane: &ControlPlane) {
 pub fn backdate_registration(control_plane: &ControlPlane, claim: &str) {
     let object = control_plane.get(&["nodeclaim", claim]).expect("the claim exists");
     let conditions = object["status"]["conditions"].as_array().expect("Karpenter has seen the claim");
-    let index = conditions.iter().position(|condition| condition["type"] == "Registered").expect("Karpenter has looked for the node");
+    let index = conditions
+        .iter()
+        .position(|condition| condition["type"] == "Registered")
+        .expect("Karpenter has looked for the node");
     let pointer = |field: &str| format!("/status/conditions/{index}/{field}");
     let past = (Utc::now() - Duration::from_mins(20)).to_rfc3339_opts(SecondsFormat::Secs, true);
     let patch = json!([
         { "op": "test", "path": pointer("type"), "value": "Registered" },
         { "op": "replace", "path": pointer("lastTransitionTime"), "value": past },
     ]);
-    control_plane.kubectl(&["patch", "nodeclaim", claim, "--subresource=status", "--type=json", "--patch", &patch.to_string()]);
+    control_plane.kubectl(&[
+        "patch",
+        "nodeclaim",
+        claim,
+        "--subresource=status",
+        "--type=json",
+        "--patch",
+        &patch.to_string(),
+    ]);
 }
 
-/// Status and reason of a condition, `False UnregisteredTaintNotFound`; nothing while the object or the condition is missing.
+/// Status and reason of a condition, `False UnregisteredTaintNotFound`; nothing while the object or the condition is
+/// missing.
 pub fn condition(control_plane: &ControlPlane, kind: &str, name: &str, condition: &str) -> Option<String> {
     let object = control_plane.get(&[kind, name])?;
     let found = object["status"]["conditions"].as_array()?.iter().find(|candidate| candidate["type"] == condition)?;

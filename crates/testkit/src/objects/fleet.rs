@@ -18,7 +18,8 @@ pub fn now() -> DateTime<Utc> {
 }
 
 fn ago(seconds: usize) -> String {
-    (now() - TimeDelta::seconds(i64::try_from(seconds).expect("a small number"))).to_rfc3339_opts(SecondsFormat::Secs, true)
+    (now() - TimeDelta::seconds(i64::try_from(seconds).expect("a small number")))
+        .to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 const TYPES: [(&str, &str, &str); 6] = [
@@ -187,8 +188,18 @@ pub fn claim(n: usize, fate: Fate) -> Value {
         status["nodeName"] = json!(node_name(n));
     } else {
         conditions.push(condition("Registered", "Unknown", "NodeNotFound", "Node not registered with cluster"));
-        conditions.push(condition("Initialized", "Unknown", "AwaitingReconciliation", "object is awaiting reconciliation"));
-        conditions.push(condition("Ready", "Unknown", "ReconcilingDependents", "Registered=Unknown, Initialized=Unknown"));
+        conditions.push(condition(
+            "Initialized",
+            "Unknown",
+            "AwaitingReconciliation",
+            "object is awaiting reconciliation",
+        ));
+        conditions.push(condition(
+            "Ready",
+            "Unknown",
+            "ReconcilingDependents",
+            "Registered=Unknown, Initialized=Unknown",
+        ));
     }
     status["conditions"] = json!(conditions);
     json!({

@@ -33,7 +33,11 @@ pub const ALL: [Incident; 6] = [
             });
             (
                 json!({}),
-                if n.is_multiple_of(2) { old } else { json!({"metadata": {"annotations": {"karpenter.k8s.aws/ec2nodeclass-hash": "2"}}}) },
+                if n.is_multiple_of(2) {
+                    old
+                } else {
+                    json!({"metadata": {"annotations": {"karpenter.k8s.aws/ec2nodeclass-hash": "2"}}})
+                },
             )
         },
     },
@@ -51,7 +55,12 @@ pub const ALL: [Incident; 6] = [
         cluster: REMOVED_FLAG,
         is_stuck: |n| n % 2 == 1,
         had_joined: false,
-        changes: |n| (json!({}), if n.is_multiple_of(2) { json!({"status": {"imageID": "ami-0bbb0000000000001"}}) } else { json!({}) }),
+        changes: |n| {
+            (
+                json!({}),
+                if n.is_multiple_of(2) { json!({"status": {"imageID": "ami-0bbb0000000000001"}}) } else { json!({}) },
+            )
+        },
     },
     Incident {
         what: "the cloud controller is down",
@@ -60,7 +69,8 @@ pub const ALL: [Incident; 6] = [
         is_stuck: |_| true,
         had_joined: true,
         changes: |n| {
-            let why = r#"KnownEphemeralTaint "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule" still exists"#;
+            let why =
+                r#"KnownEphemeralTaint "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule" still exists"#;
             let waits = uninitialized(n, "KnownEphemeralTaintsExist", why);
             let gone = [
                 "beta.kubernetes.io/arch",
@@ -69,7 +79,8 @@ pub const ALL: [Incident; 6] = [
                 "failure-domain.beta.kubernetes.io/region",
                 "karpenter.sh/initialized",
             ];
-            let labels: serde_json::Map<String, Value> = gone.into_iter().map(|label| (label.to_owned(), Value::Null)).collect();
+            let labels: serde_json::Map<String, Value> =
+                gone.into_iter().map(|label| (label.to_owned(), Value::Null)).collect();
             let taint = json!({"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"});
             let node = json!({
                 "metadata": {"labels": labels, "annotations": {"alpha.kubernetes.io/provided-node-ip": null}, "managedFields": []},
@@ -99,8 +110,13 @@ pub const ALL: [Incident; 6] = [
         is_stuck: |_| true,
         had_joined: true,
         changes: |n| {
-            let waits = uninitialized(n, "ResourceNotRegistered", r#"Resource "nvidia.com/gpu" was requested but not registered"#);
-            let claim = json!({"spec": {"resources": {"requests": {"nvidia.com/gpu": "1"}}}, "status": {"conditions": waits}});
+            let waits = uninitialized(
+                n,
+                "ResourceNotRegistered",
+                r#"Resource "nvidia.com/gpu" was requested but not registered"#,
+            );
+            let claim =
+                json!({"spec": {"resources": {"requests": {"nvidia.com/gpu": "1"}}}, "status": {"conditions": waits}});
             (json!({"metadata": {"labels": {"karpenter.sh/initialized": null}}}), claim)
         },
     },

@@ -32,7 +32,9 @@ fn check(case: &Case) -> Opinion {
     let (Some(role), Some(cluster)) = (node_role::name(case), case.cluster_name()) else { return Opinion::Silent };
     let (entry, at) = match access_entry::of(case, role) {
         Entrance::WrongType { entry, at } => (entry, at),
-        Entrance::Fits(entry) => return Opinion::ruled_out(format!("the access entry of {role} is of type {}", entry.type_)),
+        Entrance::Fits(entry) => {
+            return Opinion::ruled_out(format!("the access entry of {role} is of type {}", entry.type_));
+        }
         _ => return Opinion::Silent,
     };
     if let Some(proof) = role_in_use::is_let_in(case) {

@@ -36,11 +36,16 @@ fn check(case: &Case) -> Opinion {
     };
     let role = question.role;
     let (entry, miss) = match question.auth.read.judge(role) {
-        Verdict::NearMiss { miss: Miss::Similar { .. }, .. } | Verdict::Unmapped | Verdict::Broken(_) | Verdict::Dropped { .. } => {
+        Verdict::NearMiss { miss: Miss::Similar { .. }, .. }
+        | Verdict::Unmapped
+        | Verdict::Broken(_)
+        | Verdict::Dropped { .. } => {
             return Opinion::Silent;
         }
         // Of the role behind a profile only this mistake is known: its own ARN may stand elsewhere.
-        Verdict::NearMiss { miss, .. } if question.profile_only && miss != Miss::InstanceProfileArn => return Opinion::Silent,
+        Verdict::NearMiss { miss, .. } if question.profile_only && miss != Miss::InstanceProfileArn => {
+            return Opinion::Silent;
+        }
         Verdict::NearMiss { entry, miss } => (entry, miss),
         _ => return Opinion::ruled_out(format!("the ARN of {role} in aws-auth has the form that matches")),
     };
@@ -59,7 +64,10 @@ fn check(case: &Case) -> Opinion {
     };
     Finding::new(
         question.confidence(),
-        format!("The ARN {} in ConfigMap aws-auth {why}, so it never matches, and {role} is mapped to nothing.", entry.role_arn),
+        format!(
+            "The ARN {} in ConfigMap aws-auth {why}, so it never matches, and {role} is mapped to nothing.",
+            entry.role_arn
+        ),
         Evidence::new(
             "ConfigMap/aws-auth",
             "data.mapRoles",

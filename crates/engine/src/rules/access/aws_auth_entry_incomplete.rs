@@ -48,7 +48,9 @@ fn check(case: &Case) -> Opinion {
     let text = &question.auth.map_roles;
     let verdict = question.auth.read.judge(role);
     let (span, why, because) = match &verdict {
-        Verdict::Mapped(_) => return Opinion::ruled_out(format!("aws-auth maps {role} to a node's username and to {NODES_GROUP}")),
+        Verdict::Mapped(_) => {
+            return Opinion::ruled_out(format!("aws-auth maps {role} to a node's username and to {NODES_GROUP}"));
+        }
         Verdict::MissingGroups { entry, missing } => (
             entry.groups_span.unwrap_or(entry.span),
             format!("lacks the {} {}", if missing.len() > 1 { "groups" } else { "group" }, missing.join(" and ")),
@@ -58,7 +60,9 @@ fn check(case: &Case) -> Opinion {
             entry.username_span.unwrap_or(entry.span),
             match flaw {
                 UsernameFlaw::Empty => "has no username".to_owned(),
-                UsernameFlaw::NoNodePrefix => format!("has the username {:?}, which does not begin with system:node:", entry.username),
+                UsernameFlaw::NoNodePrefix => {
+                    format!("has the username {:?}, which does not begin with system:node:", entry.username)
+                }
                 UsernameFlaw::UnknownTemplate(template) => {
                     format!("has {template} in its username, which is no template of the authenticator")
                 }
@@ -71,9 +75,11 @@ fn check(case: &Case) -> Opinion {
             "is replaced by a later one of the same ARN".to_owned(),
             "of two entries with one ARN the last wins whole; groups are not merged",
         ),
-        Verdict::Dropped { defect } => {
-            (defect.span, format!("is dropped: {}", defect.message), "the authenticator drops such an entry without a word in the cluster")
-        }
+        Verdict::Dropped { defect } => (
+            defect.span,
+            format!("is dropped: {}", defect.message),
+            "the authenticator drops such an entry without a word in the cluster",
+        ),
         Verdict::NearMiss { .. } | Verdict::Broken(_) | Verdict::Unmapped => return Opinion::Silent,
     };
     let arn = commands::role_arn(
@@ -82,7 +88,9 @@ fn check(case: &Case) -> Opinion {
     );
     let mut finding = Finding::new(
         question.confidence(),
-        format!("The entry of the node role {role} in ConfigMap aws-auth {why}, so its kubelets cannot register Nodes."),
+        format!(
+            "The entry of the node role {role} in ConfigMap aws-auth {why}, so its kubelets cannot register Nodes."
+        ),
         Evidence::new(
             "ConfigMap/aws-auth",
             "data.mapRoles",
@@ -95,14 +103,19 @@ fn check(case: &Case) -> Opinion {
         match case.cluster.access(&identity) {
             _ if identity.is_node() => {}
             _ if identity.may_do_everything() => {
-                return Opinion::ruled_out(format!("the entry of {role} {why}, but its groups may do everything, creating Nodes included"));
+                return Opinion::ruled_out(format!(
+                    "the entry of {role} {why}, but its groups may do everything, creating Nodes included"
+                ));
             }
             Some(ReviewStatus { allowed: true, reason, .. }) => {
                 let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-                return Opinion::ruled_out(format!("the entry of {role} {why}, but the API server lets {identity} create Nodes{reason}"));
+                return Opinion::ruled_out(format!(
+                    "the entry of {role} {why}, but the API server lets {identity} create Nodes{reason}"
+                ));
             }
             Some(denied) => {
-                let said = ["false", &denied.reason, &denied.evaluation_error].into_iter().filter(|text| !text.is_empty());
+                let said =
+                    ["false", &denied.reason, &denied.evaluation_error].into_iter().filter(|text| !text.is_empty());
                 let said = said.collect::<Vec<_>>().join(": ");
                 finding = finding.with(Evidence::new(
                     "SubjectAccessReview",

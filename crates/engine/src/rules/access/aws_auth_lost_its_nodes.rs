@@ -27,7 +27,9 @@ pub static RULE: Rule = Rule {
 const TOGETHER: TimeDelta = TimeDelta::minutes(10);
 
 fn stopped(node: &Node) -> Option<DateTime<Utc>> {
-    node.condition("Ready").filter(|ready| ready.reason == "NodeStatusUnknown").and_then(|ready| ready.last_transition_time)
+    node.condition("Ready")
+        .filter(|ready| ready.reason == "NodeStatusUnknown")
+        .and_then(|ready| ready.last_transition_time)
 }
 
 static KUBELETS: Memo<Kubelets> = Memo::new("how all Nodes fare");
@@ -58,7 +60,9 @@ fn check(case: &Case) -> Opinion {
         Kubelets { ready, stopped }
     });
     if let Some(ready) = &kubelets.ready {
-        return Opinion::ruled_out(format!("Node {ready} is Ready although aws-auth maps no node role: access entries are in use"));
+        return Opinion::ruled_out(format!(
+            "Node {ready} is Ready although aws-auth maps no node role: access entries are in use"
+        ));
     }
     if aws_auth_role::by_entries(case) {
         return Opinion::ruled_out("a Node came by an access entry");
@@ -69,7 +73,8 @@ fn check(case: &Case) -> Opinion {
     if together == 0 {
         return Opinion::Silent;
     }
-    let mapped = read.roles.iter().map(|r| r.role_arn.rsplit('/').next().unwrap_or(&r.role_arn)).collect::<Vec<_>>().join(", ");
+    let mapped =
+        read.roles.iter().map(|r| r.role_arn.rsplit('/').next().unwrap_or(&r.role_arn)).collect::<Vec<_>>().join(", ");
     let arn = commands::role_arn("NODE_ROLE", read.roles.first().map(|entry| entry.role_arn.as_str()));
     Finding::new(
         Confidence::Likely,

@@ -53,7 +53,12 @@ fn check(case: &Case) -> Opinion {
             "one such mistake drops every mapping at once, and the authenticator reports it only in its log",
         ),
     )
-    .blaming(Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles").at(text, broken.span))
+    .blaming(
+        Blame::object("v1", "ConfigMap", "aws-auth")
+            .namespace("kube-system")
+            .field("data.mapRoles")
+            .at(text, broken.span),
+    )
     .fix("Correct mapRoles of ConfigMap aws-auth; the mappings are back within seconds.")
     .step(Risk::Mutating, format!("Correct line {} of mapRoles", place.line), Some(commands::EDIT_AWS_AUTH.to_owned()))
     .into()

@@ -12,7 +12,14 @@ pub static RULE: Rule = Rule {
     cause: "NodeNameRefused",
     summary: "The kubelet authenticates, but the API server refuses to let it create a Node of its name",
     stages: &[Stage::Join],
-    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::AwsAuth, Input::Events, Input::CertificateSigningRequests],
+    reads: &[
+        Input::Nodes,
+        Input::NodeClaims,
+        Input::NodeClasses,
+        Input::AwsAuth,
+        Input::Events,
+        Input::CertificateSigningRequests,
+    ],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/NodeNameRefused.md"),
@@ -58,7 +65,8 @@ fn check(case: &Case) -> Opinion {
     finding.blaming(blame(case).unwrap_or_else(|| Blame::object("karpenter.sh/v1", "NodeClaim", claim.name()))).into()
 }
 
-/// What gives the kubelet its name: the user's own override, an entry of aws-auth that expects the instance's id, or the node class.
+/// What gives the kubelet its name: the user's own override, an entry of aws-auth that expects the instance's id, or
+/// the node class.
 fn blame(case: &Case) -> Option<Blame> {
     let override_ = case.user_data().and_then(|(u, text)| Some((u.effective("hostname-override")?.span, text)));
     let class = case.class().map(|c| Blame::object(&c.api_version, &c.kind, c.name()));

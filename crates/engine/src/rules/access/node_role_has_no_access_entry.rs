@@ -37,7 +37,9 @@ fn check(case: &Case) -> Opinion {
             return Opinion::ruled_out(format!("{} has an access entry", entry.principal_arn));
         }
         Entrance::NotRead => {
-            return Opinion::ruled_out(format!("the authentication mode of {cluster} is CONFIG_MAP: it reads no access entries"));
+            return Opinion::ruled_out(format!(
+                "the authentication mode of {cluster} is CONFIG_MAP: it reads no access entries"
+            ));
         }
         Entrance::Unseen => return Opinion::Silent,
     };
@@ -51,9 +53,15 @@ fn check(case: &Case) -> Opinion {
         (true, None, None) | (false, ..) => Confidence::Certain,
     };
     let authentication = mode.authentication_mode.as_deref().unwrap_or_default();
-    let because = if mode.reads_aws_auth() { "no aws-auth is seen to make up for it" } else { "aws-auth does not count in this cluster" };
+    let because = if mode.reads_aws_auth() {
+        "no aws-auth is seen to make up for it"
+    } else {
+        "aws-auth does not count in this cluster"
+    };
     let wanted = access_entry::type_for(case);
-    let arn = node_role::profile(case).and_then(|p| p.role_arn.clone()).unwrap_or_else(|| format!("arn:aws:iam::ACCOUNT:role/{role}"));
+    let arn = node_role::profile(case)
+        .and_then(|p| p.role_arn.clone())
+        .unwrap_or_else(|| format!("arn:aws:iam::ACCOUNT:role/{role}"));
     Finding::new(
         confidence,
         format!("The node role {role} has no access entry in the cluster {cluster}, whose authentication mode is {authentication}, so the kubelets of its machines are turned away."),

@@ -58,7 +58,11 @@ fn check(case: &Case) -> Opinion {
         .cluster
         .service_accounts()
         .find_map(|s| s.role_arn().filter(|arn| auth.roles.iter().any(|r| r.role_arn.eq_ignore_ascii_case(arn))));
-    let mapped = node_entries.iter().map(|r| r.role_arn.rsplit('/').next().unwrap_or(&r.role_arn)).collect::<Vec<_>>().join(", ");
+    let mapped = node_entries
+        .iter()
+        .map(|r| r.role_arn.rsplit('/').next().unwrap_or(&r.role_arn))
+        .collect::<Vec<_>>()
+        .join(", ");
     let mapped = if mapped.is_empty() { "no other role of nodes".to_owned() } else { mapped };
     let confidence = match (question.has_no_entry, question.may_have_entry) {
         (true, _) => Confidence::Certain,
@@ -88,8 +92,13 @@ fn check(case: &Case) -> Opinion {
     let finding = if matches!(access_entry::of(case, role), Entrance::NotRead) {
         finding
     } else {
-        let command = format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {type_}");
-        finding.step(Risk::Mutating, "Or let the role in by an access entry, where the cluster reads them", Some(command))
+        let command =
+            format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {type_}");
+        finding.step(
+            Risk::Mutating,
+            "Or let the role in by an access entry, where the cluster reads them",
+            Some(command),
+        )
     };
     let finding = match access_entry::of(case, role) {
         Entrance::Missing { at, .. } => finding.with(
@@ -113,7 +122,9 @@ fn check(case: &Case) -> Opinion {
         _ => or_ask(
             finding,
             case.cluster.aws().access_entry(cluster, role),
-            format!("Does an access entry exist for {role}? Where the cluster uses access entries, aws-auth need not have it."),
+            format!(
+                "Does an access entry exist for {role}? Where the cluster uses access entries, aws-auth need not have it."
+            ),
             format!("aws eks list-access-entries --cluster-name {cluster} --output text"),
             |_, _| None,
         ),

@@ -27,10 +27,15 @@ pub static RULE: Rule = Rule {
 fn failing(case: &Case, class: &NodeClass, arch: Option<&str>, image: &str) -> usize {
     static FAILING: Memo<BTreeSet<String>> = Memo::new("machines with the new image");
     let of_class = || case.cluster.claims_of_class(&class.kind, class.name());
-    let failing = case.cluster.once(&FAILING, &format!("{}/{} {} {image}", class.kind, class.name(), arch.unwrap_or_default()), || {
-        let failing = of_class().filter(|c| c.metadata.deletion_timestamp.is_none() && c.status.image_id == image && is_of(c, arch));
-        failing.map(|claim| claim.name().to_owned()).collect()
-    });
+    let failing = case.cluster.once(
+        &FAILING,
+        &format!("{}/{} {} {image}", class.kind, class.name(), arch.unwrap_or_default()),
+        || {
+            let failing = of_class()
+                .filter(|c| c.metadata.deletion_timestamp.is_none() && c.status.image_id == image && is_of(c, arch));
+            failing.map(|claim| claim.name().to_owned()).collect()
+        },
+    );
     let own = case.claim.is_some_and(|claim| failing.contains(claim.name()));
     failing.len() + usize::from(!own)
 }
@@ -42,7 +47,12 @@ fn check(case: &Case) -> Opinion {
         Ok(replacement) => replacement,
         Err(answer) => return answer,
     };
-    let named = class.status.amis.iter().find(|a| a.id == new).map_or_else(|| new.to_owned(), |a| format!("{new} ({})", a.name));
+    let named = class
+        .status
+        .amis
+        .iter()
+        .find(|a| a.id == new)
+        .map_or_else(|| new.to_owned(), |a| format!("{new} ({})", a.name));
     let failing = failing(case, class, arch, if refused { "" } else { new });
     let joined = image_drift::joined_with(case, &old.status.image_id);
     let what = if refused { "cannot be launched" } else { "launch and never join" };
@@ -73,8 +83,13 @@ fn check(case: &Case) -> Opinion {
         format!("aws ec2 describe-images --image-ids {new} --query 'Images[].State'"),
         |image, at| {
             Some(
-                Evidence::new(format!("ec2:DescribeImages {new}"), "State", image.state.clone(), "what EC2 says of the new image")
-                    .told_by_aws(at),
+                Evidence::new(
+                    format!("ec2:DescribeImages {new}"),
+                    "State",
+                    image.state.clone(),
+                    "what EC2 says of the new image",
+                )
+                .told_by_aws(at),
             )
         },
     );

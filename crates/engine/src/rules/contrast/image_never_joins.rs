@@ -27,9 +27,13 @@ fn check(case: &Case) -> Opinion {
     if image_drift::replacement(case, claim, class).is_ok() {
         return Opinion::Silent;
     }
-    let named = |id: &str| class.status.amis.iter().find(|a| a.id == id).map_or_else(|| id.to_owned(), |a| format!("{id} ({})", a.name));
-    let latest = class.spec.ami_selector_terms.iter().find_map(|t| t.alias.as_deref()).filter(|a| a.ends_with("@latest"));
-    let how = latest.map_or_else(String::new, |alias| format!("; the alias {alias} moves to each new release by itself"));
+    let named = |id: &str| {
+        class.status.amis.iter().find(|a| a.id == id).map_or_else(|| id.to_owned(), |a| format!("{id} ({})", a.name))
+    };
+    let latest =
+        class.spec.ami_selector_terms.iter().find_map(|t| t.alias.as_deref()).filter(|a| a.ends_with("@latest"));
+    let how =
+        latest.map_or_else(String::new, |alias| format!("; the alias {alias} moves to each new release by itself"));
     let summary = format!(
         "No machine of {} {} with the image {} has joined, all with other images such as {} have{how}.",
         class.kind,
@@ -39,7 +43,12 @@ fn check(case: &Case) -> Opinion {
     );
     let object = format!("{}/{}", class.kind, class.name());
     contrast::finding(case, &split, confidence, summary)
-        .with(Evidence::new(object, "status.amis", named(split.value), "the first entry that fits is what new machines get"))
+        .with(Evidence::new(
+            object,
+            "status.amis",
+            named(split.value),
+            "the first entry that fits is what new machines get",
+        ))
         .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms"))
         .fix(format!("Pin the image {} that works until the new one does.", split.elsewhere))
         .step(Risk::Mutating, "Pin the old image", Some(commands::pin(class, split.elsewhere)))

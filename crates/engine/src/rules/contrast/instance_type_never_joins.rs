@@ -29,8 +29,9 @@ fn check(case: &Case) -> Opinion {
     } else {
         let kinds = ["instance type", "instance family", "architecture"];
         // The wider dimension says more: all machines of arm64 rather than those of one type.
-        let widest =
-            ["architecture", "instance family", "instance type"].into_iter().find_map(|what| contrast::suspicion(case, what, &kinds));
+        let widest = ["architecture", "instance family", "instance type"]
+            .into_iter()
+            .find_map(|what| contrast::suspicion(case, what, &kinds));
         let Some((split, confidence)) = widest else { return Opinion::Silent };
         // Of a family or architecture only one type may have been tried.
         let type_ = claim.metadata.label(TYPE).filter(|type_| *type_ != split.value);
@@ -45,7 +46,9 @@ fn check(case: &Case) -> Opinion {
         );
         contrast::finding(case, &split, confidence, summary)
     };
-    let finding = finding.fix("Exclude these instance types in the NodePool's requirements, and read the console output of one of them.");
+    let finding = finding.fix(
+        "Exclude these instance types in the NodePool's requirements, and read the console output of one of them.",
+    );
     match claim.node_pool() {
         Some(pool) => finding
             .blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"))

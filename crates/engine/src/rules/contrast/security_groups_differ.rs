@@ -1,4 +1,5 @@
-//! No machine of this node class has joined, and it lacks a security group that the classes whose machines join all have.
+//! No machine of this node class has joined, and it lacks a security group that the classes whose machines join all
+//! have.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -28,17 +29,24 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     // Machines with another role may be turned away for that.
-    let same_identity = |c: &NodeClass| (&c.spec.role, &c.spec.instance_profile) == (&class.spec.role, &class.spec.instance_profile);
+    let same_identity =
+        |c: &NodeClass| (&c.spec.role, &c.spec.instance_profile) == (&class.spec.role, &class.spec.instance_profile);
     let joining: Vec<&NodeClass> = case
         .cluster
         .classes()
         .map(|facts| &facts.class)
-        .filter(|c| c.kind == class.kind && c.name() != class.name() && !c.status.security_groups.is_empty() && same_identity(c))
+        .filter(|c| {
+            c.kind == class.kind && c.name() != class.name() && !c.status.security_groups.is_empty() && same_identity(c)
+        })
         .filter(|c| (same_boot(c, class) || same_subnet(c, class)) && joins(case, c))
         .collect();
     let [first, ..] = joining.as_slice() else { return Opinion::Silent };
-    let missing: Vec<&SecurityGroup> =
-        first.status.security_groups.iter().filter(|group| !has(class, group) && joining.iter().all(|c| has(c, group))).collect();
+    let missing: Vec<&SecurityGroup> = first
+        .status
+        .security_groups
+        .iter()
+        .filter(|group| !has(class, group) && joining.iter().all(|c| has(c, group)))
+        .collect();
     let Some(group) = missing.iter().find(|g| is_clusters(g)).or(missing.first()) else {
         return Opinion::ruled_out(format!(
             "{} {} has the security groups of {}, whose machines join",
@@ -94,5 +102,7 @@ fn joins(case: &Case, class: &NodeClass) -> bool {
     static JOINS: Memo<bool> = Memo::new("whether a machine of the class has a Ready Node");
     let cluster = case.cluster;
     let is_ready = |c: &NodeClaim| cluster.nodes_with_provider_id(&c.status.provider_id).any(Node::is_ready);
-    *cluster.once(&JOINS, &format!("{}/{}", class.kind, class.name()), || cluster.joined_of_class(&class.kind, class.name()).any(is_ready))
+    *cluster.once(&JOINS, &format!("{}/{}", class.kind, class.name()), || {
+        cluster.joined_of_class(&class.kind, class.name()).any(is_ready)
+    })
 }

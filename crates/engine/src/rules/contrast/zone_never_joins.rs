@@ -23,7 +23,8 @@ fn check(case: &Case) -> Opinion {
     let Some((split, confidence)) = contrast::suspicion(case, "zone", &[]) else { return Opinion::Silent };
     let zone = split.value;
     let subnets: Vec<&str> = class.status.subnets.iter().filter(|s| s.zone == zone).map(|s| s.id.as_str()).collect();
-    let where_ = if subnets.is_empty() { "the subnet there".to_owned() } else { format!("subnet {}", subnets.join(", ")) };
+    let where_ =
+        if subnets.is_empty() { "the subnet there".to_owned() } else { format!("subnet {}", subnets.join(", ")) };
     let summary = format!(
         "No machine of {} {} in zone {zone} has joined, all in other zones have: most likely {where_} has no route to the cluster (NAT gateway, VPC endpoints, public IP).",
         class.kind,

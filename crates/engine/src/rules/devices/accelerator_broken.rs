@@ -41,11 +41,16 @@ fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
     let Some(broken) = node.condition("AcceleratedHardwareReady") else { return Opinion::Silent };
     if !broken.is_false() {
-        return Opinion::ruled_out(format!("the node monitoring agent reports no fault of the accelerator of Node {}", node.name()));
+        return Opinion::ruled_out(format!(
+            "the node monitoring agent reports no fault of the accelerator of Node {}",
+            node.name()
+        ));
     }
     // A Node that waits for something else has that as its cause.
-    let lacks_devices =
-        || node.is_ready() && case.claim.is_some_and(|c| missing(c, node).iter().any(|r| r.contains("gpu") || r.contains("neuron")));
+    let lacks_devices = || {
+        node.is_ready()
+            && case.claim.is_some_and(|c| missing(c, node).iter().any(|r| r.contains("gpu") || r.contains("neuron")))
+    };
     if !(case.wait.symptom == Symptom::HardwareBroken || case.stage() == Stage::Initialize && lacks_devices()) {
         return Opinion::Silent;
     }
@@ -60,7 +65,10 @@ fn check(case: &Case) -> Opinion {
     if broken.reason == "DCGMError" {
         return no_dcgm(case, name, evidence).into();
     }
-    let meaning = REPORTS.iter().find(|(part, _)| broken.reason.contains(part)).map_or("the accelerator is broken", |(_, meaning)| meaning);
+    let meaning = REPORTS
+        .iter()
+        .find(|(part, _)| broken.reason.contains(part))
+        .map_or("the accelerator is broken", |(_, meaning)| meaning);
     let said = if broken.message.is_empty() {
         broken.reason.to_string()
     } else {
@@ -97,22 +105,31 @@ fn no_dcgm(case: &Case, name: &str, evidence: Evidence) -> Finding {
         let taint = case.node?.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t))?;
         Some((set, taint))
     });
-    let head =
-        format!("The node monitoring agent cannot reach DCGM on Node {name} since {}, and therefore calls the GPU broken", case.since());
+    let head = format!(
+        "The node monitoring agent cannot reach DCGM on Node {name} since {}, and therefore calls the GPU broken",
+        case.since()
+    );
     let pods = || case.pods().filter(|p| p.daemon_set() == Some(SERVER));
     let failing = pods().find_map(|p| Some((p, p.trouble()?)));
-    let replaced = case.claim.is_some_and(|c| c.is_true("Registered")) && case.karpenter().is_some_and(|k| k.repairs_nodes == Some(true));
+    let replaced = case.claim.is_some_and(|c| c.is_true("Registered"))
+        && case.karpenter().is_some_and(|k| k.repairs_nodes == Some(true));
     match refused {
-        Some((set, taint)) => {
-            Finding::new(Confidence::Certain, format!("{head}: DaemonSet {SERVER} does not tolerate the Node's taint {taint}."), evidence)
-                .blaming(
-                    Blame::object("apps/v1", "DaemonSet", SERVER)
-                        .namespace(set.metadata.namespace.as_deref().unwrap_or_default())
-                        .field("spec.template.spec.tolerations"),
-                )
-                .fix("Let dcgm-server tolerate the Node's taints (the add-on's setting dcgmAgent.tolerations).")
-                .step(Risk::Mutating, "Add the toleration; the add-on may undo it at its next update", Some(commands::tolerate(set, taint)))
-        }
+        Some((set, taint)) => Finding::new(
+            Confidence::Certain,
+            format!("{head}: DaemonSet {SERVER} does not tolerate the Node's taint {taint}."),
+            evidence,
+        )
+        .blaming(
+            Blame::object("apps/v1", "DaemonSet", SERVER)
+                .namespace(set.metadata.namespace.as_deref().unwrap_or_default())
+                .field("spec.template.spec.tolerations"),
+        )
+        .fix("Let dcgm-server tolerate the Node's taints (the add-on's setting dcgmAgent.tolerations).")
+        .step(
+            Risk::Mutating,
+            "Add the toleration; the add-on may undo it at its next update",
+            Some(commands::tolerate(set, taint)),
+        ),
         None if failing.is_some() || !replaced => unreachable_server(&head, failing, evidence),
         None => replaced_for_nothing(case, &head, name, evidence),
     }
@@ -149,7 +166,8 @@ fn unreachable_server(head: &str, failing: Option<(&Pod, (&str, String))>, evide
 /// Source: aws/eks-node-monitoring-agent v1.7.0 pkg/manager/node_exporter.go `Fatal`; reports #266, #275.
 fn replaced_for_nothing(case: &Case, head: &str, name: &str, evidence: Evidence) -> Finding {
     const AGENT: &str = "eks-node-monitoring-agent";
-    let summary = format!("{head}; the GPU itself may be well, and Karpenter's node repair replaces the machine for it.");
+    let summary =
+        format!("{head}; the GPU itself may be well, and Karpenter's node repair replaces the machine for it.");
     let finding = Finding::new(Confidence::Certain, summary, evidence)
         .blaming(Blame::object("apps/v1", "DaemonSet", AGENT).namespace("kube-system"))
         .fix("Restart the agent's pod on the Node: it reports the loss of the connection once, and never that it is back. Only one DCGM may run there: the GPU operator brings its own.")

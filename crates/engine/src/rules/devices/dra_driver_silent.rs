@@ -21,15 +21,19 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let (Some(node), Some(claim)) = (case.node.filter(|n| n.is_ready()), case.claim) else { return Opinion::Silent };
     // Source: core pkg/controllers/nodeclaim/lifecycle/initialization.go (v1.14.1).
-    let Some(waits) = claim.condition("Initialized").filter(|c| c.reason == "DRADriverPoolsNotPublished") else { return Opinion::Silent };
+    let Some(waits) = claim.condition("Initialized").filter(|c| c.reason == "DRADriverPoolsNotPublished") else {
+        return Opinion::Silent;
+    };
     let driver = waits.message.split('"').nth(1).unwrap_or("unknown");
-    let plugin = case.pods().filter(|p| !p.is_ready()).find(|p| p.daemon_set().is_some_and(|set| is_plugin(set, driver)));
+    let plugin =
+        case.pods().filter(|p| !p.is_ready()).find(|p| p.daemon_set().is_some_and(|set| is_plugin(set, driver)));
     let runs = case.pods().any(|p| p.daemon_set().is_some_and(|set| is_plugin(set, driver)));
     let away = || {
         let mut sets = case.cluster.daemon_sets().filter(|set| is_plugin(&set.metadata.name, driver)).peekable();
         let first = *sets.peek()?;
         // One for each kind of Node: only where all are kept away does it matter why.
-        sets.all(|set| placement::refusal(set, node).is_some()).then(|| Some((first, placement::refusal(first, node)?)))?
+        sets.all(|set| placement::refusal(set, node).is_some())
+            .then(|| Some((first, placement::refusal(first, node)?)))?
     };
     let trouble = plugin.and_then(|p| Some((p, p.daemon_set()?, p.trouble()?)));
     let evidence = Evidence::new(
@@ -38,14 +42,21 @@ fn check(case: &Case) -> Opinion {
         waits.shown(),
         "Karpenter waits until the driver has published every slice of its pool for the Node",
     );
-    let head = format!("DRA driver {driver} has published no complete pool of resources for Node {} since {}", node.name(), case.since());
+    let head = format!(
+        "DRA driver {driver} has published no complete pool of resources for Node {} since {}",
+        node.name(),
+        case.since()
+    );
     let finding = match (trouble, if runs { None } else { away() }) {
         (Some((pod, set, (container, why))), _) => Finding::new(
             if case.is_overdue() { Confidence::Certain } else { Confidence::Likely },
             format!("{head}: DaemonSet {set} fails there (container {container}: {why})."),
             evidence,
         )
-        .blaming(Blame::object("v1", "Pod", &pod.metadata.name).namespace(pod.metadata.namespace.as_deref().unwrap_or_default())),
+        .blaming(
+            Blame::object("v1", "Pod", &pod.metadata.name)
+                .namespace(pod.metadata.namespace.as_deref().unwrap_or_default()),
+        ),
         (None, Some((set, refusal))) => Finding::new(
             if case.is_overdue() || !refusal.may_change { Confidence::Certain } else { Confidence::Likely },
             format!("{head}: {}.", refusal.why),
@@ -56,7 +67,11 @@ fn check(case: &Case) -> Opinion {
                 .namespace(set.metadata.namespace.as_deref().unwrap_or_default())
                 .field(refusal.field),
         ),
-        (None, None) => Finding::new(Confidence::Likely, format!("{head}."), evidence).blaming(Blame::object("v1", "Node", node.name())),
+        (None, None) => Finding::new(Confidence::Likely, format!("{head}."), evidence).blaming(Blame::object(
+            "v1",
+            "Node",
+            node.name(),
+        )),
     };
     finding
         .fix("Get the driver's kubelet plugin Ready on the Node: it must tolerate the Node's taints and select labels that the Node has, and the image must have the device's driver.")
@@ -67,8 +82,8 @@ fn check(case: &Case) -> Opinion {
 
 /// Whether a DaemonSet is the kubelet plugin of `driver`: their names say what they are and whose.
 ///
-/// Sources: charts of nvidia-dra-driver-gpu (nvidia-dra-driver-gpu-kubelet-plugin, gpu.nvidia.com), `DraNet` (dranet, dra.net) and AWS Neuron
-/// (neuron-dra-driver-kubelet-plugin, neuron.aws.com).
+/// Sources: charts of nvidia-dra-driver-gpu (nvidia-dra-driver-gpu-kubelet-plugin, gpu.nvidia.com), `DraNet` (dranet,
+/// dra.net) and AWS Neuron (neuron-dra-driver-kubelet-plugin, neuron.aws.com).
 fn is_plugin(set: &str, driver: &str) -> bool {
     if set == driver.replace('.', "") {
         return true;

@@ -155,8 +155,13 @@ impl Explained {
 fn check(case: &Case) -> Opinion {
     let (Some(node), Some(claim)) = (case.node, case.claim) else { return Opinion::Silent };
     let missing = missing(claim, node);
-    let Some(&first) = missing.iter().find(|name| ADVERTISERS.iter().any(|s| s.resource == **name)).or(missing.first()) else {
-        return Opinion::ruled_out(format!("Node {} offers every resource that NodeClaim {} asked for", node.name(), claim.name()));
+    let Some(&first) = missing.iter().find(|name| ADVERTISERS.iter().any(|s| s.resource == **name)).or(missing.first())
+    else {
+        return Opinion::ruled_out(format!(
+            "Node {} offers every resource that NodeClaim {} asked for",
+            node.name(),
+            claim.name()
+        ));
     };
     // cpu and memory are missing only where the kubelet has not reported at all.
     if !node.is_ready() || missing.contains(&"cpu") || missing.contains(&"memory") {
@@ -190,7 +195,9 @@ fn check(case: &Case) -> Opinion {
     ))
     .blaming(blame)
     .fix(fix.unwrap_or_else(|| {
-        advertiser.map_or("Install what advertises the resource on the Node, or stop requesting it.", |s| s.fix).to_owned()
+        advertiser
+            .map_or("Install what advertises the resource on the Node, or stop requesting it.", |s| s.fix)
+            .to_owned()
     }))
     .step(
         Risk::Inspect,
@@ -206,8 +213,11 @@ fn check(case: &Case) -> Opinion {
 /// The VPC CNI only asks for a trunk interface where it is told to.
 /// Source: amazon-vpc-cni-k8s v1.20.4 README.md `ENABLE_POD_ENI` (default false).
 fn pod_eni_off(case: &Case, resource: &str) -> Option<Explained> {
-    let set =
-        case.cluster.daemon_sets().find(|d| d.metadata.name == vpc_cni::AWS_NODE).filter(|_| resource == "vpc.amazonaws.com/pod-eni")?;
+    let set = case
+        .cluster
+        .daemon_sets()
+        .find(|d| d.metadata.name == vpc_cni::AWS_NODE)
+        .filter(|_| resource == "vpc.amazonaws.com/pod-eni")?;
     let off = !set.env("ENABLE_POD_ENI").is_some_and(|v| v.eq_ignore_ascii_case("true"));
     let blame = Blame::object("apps/v1", "DaemonSet", &set.metadata.name)
         .namespace(set.metadata.namespace.as_deref().unwrap_or_default())
@@ -216,7 +226,11 @@ fn pod_eni_off(case: &Case, resource: &str) -> Option<Explained> {
         let why = "security groups for pods are off: DaemonSet aws-node does not set ENABLE_POD_ENI=true";
         let namespace = set.metadata.namespace.as_deref().unwrap_or("kube-system");
         let command = format!("kubectl set env -n {namespace} daemonset/{} ENABLE_POD_ENI=true", set.metadata.name);
-        Explained::new(Confidence::Certain, why, blame).step(Risk::Mutating, "Turn them on; the DaemonSet's pods restart", command)
+        Explained::new(Confidence::Certain, why, blame).step(
+            Risk::Mutating,
+            "Turn them on; the DaemonSet's pods restart",
+            command,
+        )
     })
 }
 
@@ -227,7 +241,8 @@ static OFFERING: Memo<Option<String>> = Memo::new("a Node that offers the resour
 fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Advertiser) -> Explained {
     let blame = Blame::object("v1", "Node", node.name()).field("status.allocatable");
     let offers = |n: &&Node| n.status.allocatable.get(resource).is_some_and(|q| !is_zero(q));
-    let offering = case.cluster.once(&OFFERING, resource, || case.cluster.nodes().find(offers).map(|n| n.name().to_owned()));
+    let offering =
+        case.cluster.once(&OFFERING, resource, || case.cluster.nodes().find(offers).map(|n| n.name().to_owned()));
     if let Some(other) = offering.as_ref() {
         let why = format!("Node {other} does offer it, so something advertises it, but not here");
         return Explained::new(Confidence::Possible, why, blame)
@@ -261,8 +276,11 @@ fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Adv
 
 fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Advertiser>) -> Explained {
     let node_blame = || Blame::object("v1", "Node", node.name()).field("status.allocatable");
-    if let Some((renamed, _)) =
-        node.status.allocatable.iter().find(|(k, _)| k.strip_prefix(resource).is_some_and(|rest| rest.starts_with(".shared")))
+    if let Some((renamed, _)) = node
+        .status
+        .allocatable
+        .iter()
+        .find(|(k, _)| k.strip_prefix(resource).is_some_and(|rest| rest.starts_with(".shared")))
     {
         let why = format!("the device plugin offers it as {renamed} (time-slicing or MPS with renameByDefault)");
         return Explained::new(Confidence::Certain, why, renaming_setting(case).unwrap_or_else(node_blame)).fix(format!(
@@ -270,16 +288,18 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         ));
     }
     // mig.strategy=mixed. Source: NVIDIA/k8s-device-plugin v0.17 internal/rm/device_map.go.
-    if let Some(slice) =
-        node.status.allocatable.iter().find(|(k, v)| resource == "nvidia.com/gpu" && k.starts_with("nvidia.com/mig-") && !is_zero(v))
+    if let Some(slice) = node
+        .status
+        .allocatable
+        .iter()
+        .find(|(k, v)| resource == "nvidia.com/gpu" && k.starts_with("nvidia.com/mig-") && !is_zero(v))
     {
         let why = format!("the device plugin offers slices instead ({}; mig.strategy=mixed)", slice.0);
         return Explained::new(Confidence::Certain, why, node_blame())
             .fix(format!("Let the pods request {}, or set mig.strategy=single on the device plugin.", slice.0));
     }
     let Some(advertiser) = advertiser else {
-        let why =
-            "nothing on the Node advertises it, and nodewhy does not know what should (a NodeOverlay may promise what no machine has)";
+        let why = "nothing on the Node advertises it, and nodewhy does not know what should (a NodeOverlay may promise what no machine has)";
         return Explained::new(Confidence::Possible, why, node_blame());
     };
     if let Some(found) = pod_eni_off(case, resource) {
@@ -289,7 +309,9 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         return Explained::new(Confidence::Likely, format!("{} has not provided it", advertiser.who), node_blame());
     }
     // The chart of the device plugin names its feature discovery after itself.
-    let is_advertiser = |name: &str| advertiser.daemon_sets.iter().any(|part| name.contains(part)) && !name.contains("feature-discovery");
+    let is_advertiser = |name: &str| {
+        advertiser.daemon_sets.iter().any(|part| name.contains(part)) && !name.contains("feature-discovery")
+    };
     if let Some(found) = failing_driver(case, advertiser) {
         return found;
     }
@@ -309,7 +331,8 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
                     || format!("Read the log of pod {}: it names why {who} fails.", pod.metadata.name),
                     |pull| pull.fix.to_owned(),
                 );
-                Explained::new(confidence, format!("{who} fails on the Node (container {container}: {why})"), blame).fix(fix)
+                Explained::new(confidence, format!("{who} fails on the Node (container {container}: {why})"), blame)
+                    .fix(fix)
             }
             None if pod.is_ready() => {
                 let why = format!("{who} runs there and finds no device; the image may lack the driver");
@@ -324,7 +347,8 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
     let sets: Vec<&DaemonSet> = case.cluster.daemon_sets().filter(|d| is_advertiser(&d.metadata.name)).collect();
     let Some(set) = sets.first() else { return without_daemon_set(case, node, resource, advertiser) };
     let name = &set.metadata.name;
-    let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(set.metadata.namespace.as_deref().unwrap_or_default());
+    let blame =
+        Blame::object("apps/v1", "DaemonSet", name).namespace(set.metadata.namespace.as_deref().unwrap_or_default());
     if let Some(refusal) = placement::refusal(set, node) {
         let unmet = set.spec.template.spec.affinity.unmet(&node.metadata);
         if refusal.field == placement::AFFINITY
@@ -333,13 +357,16 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
             return found;
         }
         // The GPU operator labels a Node some minutes after it joined, once the driver is there.
-        let confidence = if case.is_overdue() || !refusal.may_change { Confidence::Certain } else { Confidence::Likely };
+        let confidence =
+            if case.is_overdue() || !refusal.may_change { Confidence::Certain } else { Confidence::Likely };
         let untolerated = node.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t));
         let explained = Explained::new(confidence, refusal.why, blame.field(refusal.field));
         return match untolerated {
             Some(taint) => tolerating(explained, set, taint),
             None => explained
-                .fix(format!("Let the Node have the label that DaemonSet {name} asks for, or let the DaemonSet select this Node."))
+                .fix(format!(
+                    "Let the Node have the label that DaemonSet {name} asks for, or let the DaemonSet select this Node."
+                ))
                 .step(Risk::Inspect, "See what it selects", describe_set(set)),
         };
     }
@@ -350,12 +377,19 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
 
 fn tolerating(explained: Explained, set: &DaemonSet, taint: &Taint) -> Explained {
     explained
-        .fix(format!("Let DaemonSet {} tolerate {taint}; keep it in the chart's values, or the next release undoes it.", set.metadata.name))
+        .fix(format!(
+            "Let DaemonSet {} tolerate {taint}; keep it in the chart's values, or the next release undoes it.",
+            set.metadata.name
+        ))
         .step(Risk::Mutating, "Add the toleration; the DaemonSet's pods restart", commands::tolerate(set, taint))
 }
 
 fn describe_set(set: &DaemonSet) -> String {
-    format!("kubectl describe daemonset -n {} {}", set.metadata.namespace.as_deref().unwrap_or("default"), set.metadata.name)
+    format!(
+        "kubectl describe daemonset -n {} {}",
+        set.metadata.namespace.as_deref().unwrap_or("default"),
+        set.metadata.name
+    )
 }
 
 fn describe_pod(namespace: &str, name: &str) -> String {
@@ -366,15 +400,18 @@ fn describe_pod(namespace: &str, name: &str) -> String {
 fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requirement]) -> Option<Explained> {
     // node-feature-discovery pkg/apis/nfd/v1alpha1 `FeatureLabelNs`
     let label = unmet.iter().find(|r| r.key.starts_with("feature.node.kubernetes.io/"))?;
-    let is_worker = |d: &&DaemonSet| d.metadata.name.ends_with("node-feature-discovery-worker") || d.metadata.name == "nfd-worker";
+    let is_worker =
+        |d: &&DaemonSet| d.metadata.name.ends_with("node-feature-discovery-worker") || d.metadata.name == "nfd-worker";
     let workers: Vec<&DaemonSet> = case.cluster.daemon_sets().filter(is_worker).collect();
-    let refused = |d: &DaemonSet| node.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !d.tolerates(t)).cloned();
+    let refused =
+        |d: &DaemonSet| node.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !d.tolerates(t)).cloned();
     let (worker, taint) = workers.first().and_then(|d| Some((*d, refused(d)?)))?;
     if workers.iter().any(|d| refused(d).is_none()) {
         return None;
     }
     let name = &worker.metadata.name;
-    let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(worker.metadata.namespace.as_deref().unwrap_or_default());
+    let blame =
+        Blame::object("apps/v1", "DaemonSet", name).namespace(worker.metadata.namespace.as_deref().unwrap_or_default());
     let why = format!(
         "DaemonSet {plugin} runs only on Nodes with {}, and DaemonSet {name}, which sets that label, does not tolerate the Node's taint {taint}",
         label.shown()
@@ -406,21 +443,31 @@ fn image_without_driver(case: &Case, advertiser: &Advertiser) -> Option<Explaine
         if needed == "nvidia" { "NVIDIA" } else { "Neuron" }
     );
     let fix = "Select the accelerated image: by alias, which chooses the variant by the machine.";
-    Some(Explained::new(Confidence::Likely, why, blame).fix(fix).step(Risk::Mutating, "Select it", commands::edit(class)))
+    Some(Explained::new(Confidence::Likely, why, blame).fix(fix).step(
+        Risk::Mutating,
+        "Select it",
+        commands::edit(class),
+    ))
 }
 
 /// The device plugin only waits: what loads the driver fails.
 fn failing_driver(case: &Case, advertiser: &Advertiser) -> Option<Explained> {
     let driver = |set: &str| advertiser.drivers.iter().any(|part| set.contains(part));
-    let (set, pod) = case.pods().find_map(|p| p.daemon_set().filter(|d| driver(d)).filter(|_| p.trouble().is_some()).map(|d| (d, p)))?;
+    let (set, pod) = case
+        .pods()
+        .find_map(|p| p.daemon_set().filter(|d| driver(d)).filter(|_| p.trouble().is_some()).map(|d| (d, p)))?;
     let (container, why) = pod.trouble()?;
     let confidence = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
-    let blame = Blame::object("apps/v1", "DaemonSet", set).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
+    let blame =
+        Blame::object("apps/v1", "DaemonSet", set).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
     let fix = pull::explain(&why).map_or_else(
         || format!("Read the log of pod {}: it names why the driver does not load.", pod.metadata.name),
         |pull| format!("Get the driver's pod {} running first. {}", pod.metadata.name, pull.fix),
     );
-    let why = format!("{} waits for the driver, and DaemonSet {set} fails on the Node (container {container}: {why})", advertiser.who);
+    let why = format!(
+        "{} waits for the driver, and DaemonSet {set} fails on the Node (container {container}: {why})",
+        advertiser.who
+    );
     let command = describe_pod(pod.metadata.namespace.as_deref().unwrap_or("default"), &pod.metadata.name);
     Some(Explained::new(confidence, why, blame).fix(fix).step(Risk::Inspect, "See what the driver's pod says", command))
 }

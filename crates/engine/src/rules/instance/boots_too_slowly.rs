@@ -47,7 +47,11 @@ fn like_its_siblings(case: &Case) -> Opinion {
     let (Some(class), Some(of_class)) = (case.class(), case.class_object()) else { return Opinion::Silent };
     // Whoever asks has not joined, and is none of them.
     let slowest = case.cluster.once(&SLOWEST, &of_class, || {
-        let took = case.cluster.joined_of_class(&class.kind, class.name()).take(SAMPLE).filter_map(|c| Some((boot(c)?, c.name())));
+        let took = case
+            .cluster
+            .joined_of_class(&class.kind, class.name())
+            .take(SAMPLE)
+            .filter_map(|c| Some((boot(c)?, c.name())));
         took.max().map(|(took, name)| (took, name.to_owned()))
     });
     let Some((took, slowest)) = slowest.as_ref() else { return Opinion::Silent };
@@ -82,7 +86,9 @@ fn like_its_siblings(case: &Case) -> Opinion {
 fn too_late(case: &Case, node: &Node) -> Opinion {
     let of_karpenter = node.metadata.label("karpenter.sh/nodepool");
     let waits = node.taint(UNREGISTERED_TAINT).is_some() && !node.spec.provider_id.is_empty();
-    let (Some(pool), true, None) = (of_karpenter, waits, case.cluster.missing(Input::NodeClaims)) else { return Opinion::Silent };
+    let (Some(pool), true, None) = (of_karpenter, waits, case.cluster.missing(Input::NodeClaims)) else {
+        return Opinion::Silent;
+    };
     let name = node.name();
     let summary = format!(
         "Node {name} of NodePool {pool} has joined, but its NodeClaim is gone: most likely the machine booted for longer than the {} after which Karpenter deletes it.",
@@ -91,9 +97,19 @@ fn too_late(case: &Case, node: &Node) -> Opinion {
     let finding = Finding::new(
         Confidence::Likely,
         summary,
-        Evidence::new(format!("Node/{name}"), "spec.providerID", node.spec.provider_id.clone(), "no NodeClaim has this id"),
+        Evidence::new(
+            format!("Node/{name}"),
+            "spec.providerID",
+            node.spec.provider_id.clone(),
+            "no NodeClaim has this id",
+        ),
     )
-    .with(Evidence::new(format!("Node/{name}"), "metadata.labels['karpenter.sh/nodepool']", pool, "Karpenter launched this machine"))
+    .with(Evidence::new(
+        format!("Node/{name}"),
+        "metadata.labels['karpenter.sh/nodepool']",
+        pool,
+        "Karpenter launched this machine",
+    ))
     .blaming(Blame::object("v1", "Node", name));
     let finding = advise(case, finding).unknown(
         "Was the NodeClaim deleted by the timeout, or by somebody?",

@@ -21,27 +21,42 @@ fn check(case: &Case) -> Opinion {
     let Some(id) = case.instance_id() else { return Opinion::Silent };
     let Some((console, at)) = case.cluster.aws().console(id).known() else { return Opinion::Silent };
     let Some(line) = console.lines.last() else {
-        return if console.bytes > 0 { Opinion::ruled_out("the console holds no line that says so") } else { Opinion::Silent };
+        return if console.bytes > 0 {
+            Opinion::ruled_out("the console holds no line that says so")
+        } else {
+            Opinion::Silent
+        };
     };
     // A script that fails under cloud-init need not be the one that starts the kubelet.
     let confidence = if line.program == "cloud-init" { Confidence::Likely } else { Confidence::Certain };
     let object = format!("ec2:GetConsoleOutput {id}");
     let evidence = console.lines.iter().map(|line| {
-        Evidence::new(object.clone(), "Output", line.text.clone(), format!("{} printed this while the instance booted", line.program))
-            .told_by_aws(at)
+        Evidence::new(
+            object.clone(),
+            "Output",
+            line.text.clone(),
+            format!("{} printed this while the instance booted", line.program),
+        )
+        .told_by_aws(at)
     });
     let mut evidence = evidence.rev();
     let Some(first) = evidence.next() else { return Opinion::Silent };
-    let finding = Finding::new(confidence, format!("{} failed on {id} before a kubelet could start: {}", line.program, line.text), first)
-        .with_all(evidence)
-        .fix("Correct what the line names: user data, the image, or the way to the EC2 and EKS endpoints.")
-        .step(
-            Risk::Inspect,
-            "Read the whole console",
-            Some(format!("aws ec2 get-console-output --latest --output text --instance-id {id}")),
-        );
+    let finding = Finding::new(
+        confidence,
+        format!("{} failed on {id} before a kubelet could start: {}", line.program, line.text),
+        first,
+    )
+    .with_all(evidence)
+    .fix("Correct what the line names: user data, the image, or the way to the EC2 and EKS endpoints.")
+    .step(
+        Risk::Inspect,
+        "Read the whole console",
+        Some(format!("aws ec2 get-console-output --latest --output text --instance-id {id}")),
+    );
     match case.class().filter(|class| class.spec.user_data.is_some()) {
-        Some(class) => finding.blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.userData")).into(),
+        Some(class) => {
+            finding.blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.userData")).into()
+        }
         None => finding.into(),
     }
 }

@@ -33,10 +33,18 @@ fn check(case: &Case) -> Opinion {
     });
     let suspicion = match encrypted {
         Some((class, Some(key))) => {
-            format!("; {} {} encrypts their volumes with {key}, which EC2 may not be allowed to use", class.kind, class.name())
+            format!(
+                "; {} {} encrypts their volumes with {key}, which EC2 may not be allowed to use",
+                class.kind,
+                class.name()
+            )
         }
         Some((class, None)) => {
-            format!("; {} {} encrypts their volumes, and EC2 may not be allowed to use the key", class.kind, class.name())
+            format!(
+                "; {} {} encrypts their volumes, and EC2 may not be allowed to use the key",
+                class.kind,
+                class.name()
+            )
         }
         None => String::new(),
     };

@@ -26,7 +26,9 @@ fn meaning(code: &str) -> &'static str {
         "Client.UserInitiatedShutdown" => "somebody stopped or terminated it",
         "Client.VolumeLimitExceeded" => "the account's limit of volumes or of their size is reached",
         "Client.InvalidSnapshot.NotFound" => "the snapshot of its volume is not there",
-        "Client.InternalError" => "it could not be launched with what it was given, mostly an encrypted volume whose key cannot be used",
+        "Client.InternalError" => {
+            "it could not be launched with what it was given, mostly an encrypted volume whose key cannot be used"
+        }
         "Server.SpotInstanceTermination" | "Server.SpotInstanceShutdown" => "EC2 took the Spot instance back",
         "Server.InsufficientInstanceCapacity" => "EC2 had no capacity for it",
         "Server.ScheduledStop" => "EC2 stopped it for maintenance",
@@ -60,12 +62,16 @@ fn check(case: &Case) -> Opinion {
     }
     let Some(ended) = ended(case) else {
         return match case.cluster.aws().instance(id).known() {
-            Some((instance, _)) if instance.state == "running" => Opinion::ruled_out(format!("EC2 says that {id} runs")),
+            Some((instance, _)) if instance.state == "running" => {
+                Opinion::ruled_out(format!("EC2 says that {id} runs"))
+            }
             _ => Opinion::Silent,
         };
     };
     // Where the class encrypts its volumes there is a rule that says more.
-    if ended.code.starts_with("Client.InvalidKMSKey") || (ended.code == "Client.InternalError" && encryption(case).is_some()) {
+    if ended.code.starts_with("Client.InvalidKMSKey")
+        || (ended.code == "Client.InternalError" && encryption(case).is_some())
+    {
         return Opinion::Silent;
     }
     let message = ended.instance.message.as_deref().unwrap_or_default();

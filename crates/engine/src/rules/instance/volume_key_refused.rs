@@ -18,8 +18,8 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// Amazon EC2 user guide, "Instance terminates immediately": InternalError, "Client error on launch", typically means that the root
-/// volume is encrypted and the key may not be used. The InvalidKMSKey codes say it outright.
+/// Amazon EC2 user guide, "Instance terminates immediately": InternalError, "Client error on launch", typically means
+/// that the root volume is encrypted and the key may not be used. The InvalidKMSKey codes say it outright.
 fn check(case: &Case) -> Opinion {
     let Some(ended) = ended(case) else { return Opinion::Silent };
     let encrypted = encryption(case);

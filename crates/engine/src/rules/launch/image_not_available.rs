@@ -41,14 +41,21 @@ fn check(case: &Case) -> Opinion {
     let named = name.map_or_else(|| id.to_owned(), |name| format!("{id} ({name})"));
     let term = selected_by(class, id, name);
     let object = format!("{}/{}", class.kind, class.name());
-    let by = term.as_ref().map_or_else(String::new, |(_, term)| format!(", which {term} of {} {} selects", class.kind, class.name()));
+    let by = term
+        .as_ref()
+        .map_or_else(String::new, |(_, term)| format!(", which {term} of {} {} selects", class.kind, class.name()));
     let safe = kept(case);
     let reason = image.and_then(|i| i.state_reason.as_deref()).map_or_else(String::new, |reason| format!(": {reason}"));
     let mut finding = Finding::new(
         confidence,
         format!("The image {named}{by}, is {state}, and EC2 launches nothing with it."),
-        Evidence::new(format!("ec2:DescribeImages {id}"), "State", format!("{state}{reason}"), "only an available image can be launched")
-            .told_by_aws(at),
+        Evidence::new(
+            format!("ec2:DescribeImages {id}"),
+            "State",
+            format!("{state}{reason}"),
+            "only an available image can be launched",
+        )
+        .told_by_aws(at),
     )
     .with(Evidence::new(&object, "status.amis", named.clone(), "the first entry that fits is what new machines get"))
     .blaming(
@@ -58,8 +65,13 @@ fn check(case: &Case) -> Opinion {
     .fix(fix(image));
     if let Some(created) = image.and_then(|i| i.created) {
         finding = finding.with(
-            Evidence::new(format!("ec2:DescribeImages {id}"), "CreationDate", timestamp(created).to_string(), "when the image was begun")
-                .told_by_aws(None),
+            Evidence::new(
+                format!("ec2:DescribeImages {id}"),
+                "CreationDate",
+                timestamp(created).to_string(),
+                "when the image was begun",
+            )
+            .told_by_aws(None),
         );
     }
     if let Some(safe) = safe {
@@ -77,7 +89,10 @@ fn check(case: &Case) -> Opinion {
             },
         ));
     }
-    let works = case.image_drifted_siblings().map(|claim| claim.status.image_id.as_str()).find(|image| !image.is_empty() && *image != id);
+    let works = case
+        .image_drifted_siblings()
+        .map(|claim| claim.status.image_id.as_str())
+        .find(|image| !image.is_empty() && *image != id);
     let (pin_text, pin) = match works {
         Some(image) => ("Pin the image that the running machines have", commands::pin(class, image)),
         None => ("Select another image", commands::edit(class)),

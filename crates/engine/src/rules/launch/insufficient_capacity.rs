@@ -1,4 +1,5 @@
-//! EC2 has no capacity for what the NodePool asks, or a quota or a full subnet says no: Karpenter deletes the claim at once.
+//! EC2 has no capacity for what the NodePool asks, or a quota or a full subnet says no: Karpenter deletes the claim at
+//! once.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -21,7 +22,9 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
-    let Some(pool) = case.pool().map(NodePool::name).or_else(|| case.claim.and_then(NodeClaim::node_pool)) else { return Opinion::Silent };
+    let Some(pool) = case.pool().map(NodePool::name).or_else(|| case.claim.and_then(NodeClaim::node_pool)) else {
+        return Opinion::Silent;
+    };
     let refused = |e: &&Event| e.reason == "InsufficientCapacityError";
     let own = match case.claim {
         Some(claim) => case.cluster.events("NodeClaim", claim.name()).filter(refused).max_by_key(|e| e.last_seen()),
@@ -49,13 +52,19 @@ fn check(case: &Case) -> Opinion {
     let wanted = wanted(case);
     // All of these end as InsufficientCapacityError: karpenter-provider-aws v1.14.1 pkg/errors/errors.go
     // `unfulfillableCapacityErrorCodes`. Where capacity is one of several errors, more capacity would have done.
-    let refusal = launch_error::named(message).filter(|e| !e.is_capacity() && !message.contains("InsufficientInstanceCapacity"));
+    let refusal =
+        launch_error::named(message).filter(|e| !e.is_capacity() && !message.contains("InsufficientInstanceCapacity"));
     let zones = zones(message);
     let place = if zones.is_empty() { String::new() } else { format!(" in {}", zones.join(", ")) };
     let mut summary = match refusal {
-        Some(refusal) => format!("NodePool {pool} cannot launch {}: {}", wanted.as_deref().unwrap_or("instances"), refusal.why),
+        Some(refusal) => {
+            format!("NodePool {pool} cannot launch {}: {}", wanted.as_deref().unwrap_or("instances"), refusal.why)
+        }
         None => {
-            format!("EC2 has no {}capacity{place} for NodePool {pool}", wanted.map_or_else(String::new, |w| format!("{w} ")))
+            format!(
+                "EC2 has no {}capacity{place} for NodePool {pool}",
+                wanted.map_or_else(String::new, |w| format!("{w} "))
+            )
         }
     };
     match earlier.len() {
@@ -77,7 +86,9 @@ fn check(case: &Case) -> Opinion {
     let requirements = || Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements");
     let blame = match (refusal.map(|r| r.fault), case.class()) {
         (None | Some(FaultIn::Requirements), _) => Some(requirements()),
-        (Some(FaultIn::Class(field)), Some(class)) => Some(Blame::object(&class.api_version, &class.kind, class.name()).field(field)),
+        (Some(FaultIn::Class(field)), Some(class)) => {
+            Some(Blame::object(&class.api_version, &class.kind, class.name()).field(field))
+        }
         _ => None,
     };
     if let Some(blame) = blame {
@@ -112,8 +123,14 @@ fn wanted(case: &Case) -> Option<String> {
     if let Some(fixed) = case.claim.and_then(|c| c.fixed(KEY)) {
         return Some(fixed.to_owned());
     }
-    let requirements = case.claim.map(|c| &c.spec.requirements).or_else(|| case.pool().map(|p| &p.spec.template.spec.requirements));
-    let types = requirements.into_iter().flatten().find(|r| r.key == KEY && r.operator == "In").map(|r| &*r.values).unwrap_or_default();
+    let requirements =
+        case.claim.map(|c| &c.spec.requirements).or_else(|| case.pool().map(|p| &p.spec.template.spec.requirements));
+    let types = requirements
+        .into_iter()
+        .flatten()
+        .find(|r| r.key == KEY && r.operator == "In")
+        .map(|r| &*r.values)
+        .unwrap_or_default();
     match types {
         [] => None,
         [one] => Some(one.to_string()),

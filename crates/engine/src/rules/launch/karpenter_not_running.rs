@@ -76,8 +76,9 @@ fn waits_for_karpenter(case: &Case) -> Option<String> {
             let class = case.class()?;
             let conditions = &class.status.conditions;
             let open = class.condition("Ready").is_some_and(|c| c.status == "Unknown");
-            let unread =
-                open && conditions.iter().filter(|c| c.type_ != "Ready").all(untouched) && conditions.iter().all(|c| !c.is_false());
+            let unread = open
+                && conditions.iter().filter(|c| c.type_ != "Ready").all(untouched)
+                && conditions.iter().all(|c| !c.is_false());
             unread.then(|| format!("nobody looks at {} {}", class.kind, class.name()))
         }
         (Stage::Register, Some(claim), Some(node)) => {
@@ -90,7 +91,8 @@ fn waits_for_karpenter(case: &Case) -> Option<String> {
                 .condition("Initialized")
                 .is_some_and(|c| matches!(c.reason.as_str(), "ResourceNotRegistered" | "DRADriverPoolsNotPublished"));
             let tainted = node.spec.taints.iter().any(|t| !claim.spec.taints.iter().any(|own| own.matches(t)));
-            (node.is_ready() && !resource && !tainted).then(|| format!("nobody calls the Ready Node {} initialized", node.name()))
+            (node.is_ready() && !resource && !tainted)
+                .then(|| format!("nobody calls the Ready Node {} initialized", node.name()))
         }
         _ => None,
     }

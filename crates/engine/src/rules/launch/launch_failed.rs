@@ -29,7 +29,8 @@ fn check(case: &Case) -> Opinion {
     if matches!(launched.reason.as_str(), "AwaitingReconciliation" | "" | "Launched" | "NodeClassReadinessUnknown") {
         return Opinion::ruled_out("Karpenter reports no launch error");
     }
-    // A reason of Karpenter's own is surer than words in a message, but "Unauthorized" has variants that only the message tells apart.
+    // A reason of Karpenter's own is surer than words in a message, but "Unauthorized" has variants that only the
+    // message tells apart.
     let by_reason = launch_error::named(&launched.reason);
     let by_message = launch_error::named(&launched.message);
     let known = match launched.reason.as_str() {
@@ -37,11 +38,13 @@ fn check(case: &Case) -> Opinion {
         _ => by_reason.or(by_message),
     };
     // A user data that Karpenter cannot render is one such error, and its own place can be shown.
-    let unreadable = unreadable_user_data(case).filter(|_| known.is_none_or(|e| e.fault == FaultIn::Class("spec.userData")));
+    let unreadable =
+        unreadable_user_data(case).filter(|_| known.is_none_or(|e| e.fault == FaultIn::Class("spec.userData")));
     let confidence = if known.is_some_and(|e| e.exact) { Confidence::Certain } else { Confidence::Likely };
     let said = said(launched);
     let name = claim.name();
-    let what = profile(case, &launched.reason, &launched.message).map_or_else(String::new, |name| format!(", the node class names {name}"));
+    let what = profile(case, &launched.reason, &launched.message)
+        .map_or_else(String::new, |name| format!(", the node class names {name}"));
     let summary = match (&unreadable, known) {
         (Some((class, text, defect)), _) => format!(
             "NodeClaim {name} cannot be launched because Karpenter cannot read userData of {} {}, line {}: {} ({said}).",
@@ -66,7 +69,9 @@ fn check(case: &Case) -> Opinion {
         Some(command) => finding.step(Risk::Inspect, "See what AWS says", Some(command.to_owned())),
         None => finding,
     };
-    let pending = [&launched.reason, &launched.message].iter().any(|text| text.contains("InvalidAMIID") && !text.contains("NotFound"));
+    let pending = [&launched.reason, &launched.message]
+        .iter()
+        .any(|text| text.contains("InvalidAMIID") && !text.contains("NotFound"));
     let finding = match case.karpenter().filter(|k| pending && k.takes_pending_images()) {
         Some(karpenter) => finding.with(Evidence::new(
             "Deployment/karpenter",
@@ -77,7 +82,8 @@ fn check(case: &Case) -> Opinion {
         None => finding,
     };
     if let Some((class, text, defect)) = unreadable {
-        let blame = Blame::object(&class.api_version, &class.kind, class.name()).field("spec.userData").at(text, defect.span);
+        let blame =
+            Blame::object(&class.api_version, &class.kind, class.name()).field("spec.userData").at(text, defect.span);
         let place = source_text::position(text, defect.span.start);
         return finding
             .fix(format!("Correct line {} of userData in {} {}.", place.line, class.kind, class.name()))
@@ -87,7 +93,11 @@ fn check(case: &Case) -> Opinion {
     }
     match (known.map(|e| e.fault), case.class(), claim.node_pool()) {
         (Some(FaultIn::Class(field)), Some(class), _) => finding
-            .step(Risk::Mutating, format!("Change {field} of {} {}", class.kind, class.name()), Some(commands::edit(class)))
+            .step(
+                Risk::Mutating,
+                format!("Change {field} of {} {}", class.kind, class.name()),
+                Some(commands::edit(class)),
+            )
             .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field(field))
             .into(),
         (Some(FaultIn::Requirements | FaultIn::Nowhere), _, Some(pool)) if known.is_some_and(|e| e.exact) => finding

@@ -28,8 +28,13 @@ fn check(case: &Case) -> Opinion {
     }
     let (wanted, have) = (wanted.join(" or "), have.into_iter().collect::<Vec<_>>().join(", "));
     let (name, object) = (pool.name(), format!("{}/{}", class.kind, class.name()));
-    let images =
-        class.status.amis.iter().map(|a| if a.name.is_empty() { a.id.as_str() } else { a.name.as_str() }).collect::<Vec<_>>().join(", ");
+    let images = class
+        .status
+        .amis
+        .iter()
+        .map(|a| if a.name.is_empty() { a.id.as_str() } else { a.name.as_str() })
+        .collect::<Vec<_>>()
+        .join(", ");
     Finding::new(
         Confidence::Certain,
         format!(

@@ -27,17 +27,24 @@ fn check(case: &Case) -> Opinion {
     if ready.is_true() {
         return Opinion::ruled_out(format!("{} {} is Ready", class.kind, class.name()));
     }
-    // The dependents say why; ValidationSucceeded "DependenciesNotReady" only repeats them. What is False is known, what is Unknown is not.
+    // The dependents say why; ValidationSucceeded "DependenciesNotReady" only repeats them. What is False is known,
+    // what is Unknown is not.
     // Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass_status.go, pkg/controllers/nodeclass/*.go.
-    let mut failing: Vec<&Condition> =
-        class.status.conditions.iter().filter(|c| c.type_ != "Ready" && !c.is_true() && c.reason != "DependenciesNotReady").collect();
+    let mut failing: Vec<&Condition> = class
+        .status
+        .conditions
+        .iter()
+        .filter(|c| c.type_ != "Ready" && !c.is_true() && c.reason != "DependenciesNotReady")
+        .collect();
     failing.sort_by_key(|c| !c.is_false());
     let name = class.name();
     let object = format!("{}/{name}", class.kind);
-    let said: Vec<String> = if failing.is_empty() { vec![ready.shown()] } else { failing.iter().map(|c| plain(class, c)).collect() };
+    let said: Vec<String> =
+        if failing.is_empty() { vec![ready.shown()] } else { failing.iter().map(|c| plain(class, c)).collect() };
     let certain = failing.iter().any(|c| c.is_false());
     let confidence = if certain { Confidence::Certain } else { Confidence::Likely };
-    let summary = format!("{} {name} is not Ready, so nothing can be launched from it: {}.", class.kind, said.join("; "));
+    let summary =
+        format!("{} {name} is not Ready, so nothing can be launched from it: {}.", class.kind, said.join("; "));
     let evidence = |c: &Condition| {
         Evidence::new(
             &object,
@@ -62,16 +69,27 @@ fn check(case: &Case) -> Opinion {
     let selects = |type_: &str| failing.iter().any(|c| c.type_ == type_ && c.is_false());
     if selects("SubnetsReady") || selects("SecurityGroupsReady") {
         finding = finding
-            .step(Risk::Inspect, "See which subnets carry the tag", tag_command("describe-subnets", &class.spec.subnet_selector_terms))
+            .step(
+                Risk::Inspect,
+                "See which subnets carry the tag",
+                tag_command("describe-subnets", &class.spec.subnet_selector_terms),
+            )
             .step(
                 Risk::Inspect,
                 "See which security groups carry the tag",
                 tag_command("describe-security-groups", &class.spec.security_group_selector_terms),
             )
-            .step(Risk::Mutating, "Tag them, or change the selector terms", Some(format!("kubectl edit ec2nodeclass {name}")));
+            .step(
+                Risk::Mutating,
+                "Tag them, or change the selector terms",
+                Some(format!("kubectl edit ec2nodeclass {name}")),
+            );
     } else if finding.blame.is_some() {
-        finding =
-            finding.step(Risk::Mutating, "Change the node class", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())));
+        finding = finding.step(
+            Risk::Mutating,
+            "Change the node class",
+            Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())),
+        );
     }
     if !certain {
         finding = finding.unknown(
@@ -79,7 +97,13 @@ fn check(case: &Case) -> Opinion {
             format!("{} | grep -i -e nodeclass -e {name}", commands::karpenter_log(case)),
         );
     }
-    finding.step(Risk::Inspect, "See all conditions", Some(format!("kubectl describe {} {name}", class.kind.to_ascii_lowercase()))).into()
+    finding
+        .step(
+            Risk::Inspect,
+            "See all conditions",
+            Some(format!("kubectl describe {} {name}", class.kind.to_ascii_lowercase())),
+        )
+        .into()
 }
 
 /// What a failing condition asks for.
@@ -107,8 +131,12 @@ fn advice(condition: &Condition) -> Option<Advice> {
             "See that the alias has this version for this Kubernetes version, and that Karpenter's role may call ssm:GetParameter and ec2:DescribeImages.",
             true,
         ),
-        ("SubnetsReady", _) => ("See that Karpenter's role may call ec2:DescribeSubnets and reaches the EC2 endpoint.", true),
-        ("SecurityGroupsReady", _) => ("See that Karpenter's role may call ec2:DescribeSecurityGroups and reaches the EC2 endpoint.", true),
+        ("SubnetsReady", _) => {
+            ("See that Karpenter's role may call ec2:DescribeSubnets and reaches the EC2 endpoint.", true)
+        }
+        ("SecurityGroupsReady", _) => {
+            ("See that Karpenter's role may call ec2:DescribeSecurityGroups and reaches the EC2 endpoint.", true)
+        }
         ("InstanceProfileReady", _) => (
             "See that the role in spec.role exists, and that Karpenter's role may call iam:GetInstanceProfile, iam:CreateInstanceProfile, iam:TagInstanceProfile, iam:AddRoleToInstanceProfile, and iam:PassRole on the node role. Without internet there is no IAM endpoint in the VPC: use spec.instanceProfile.",
             true,
@@ -150,12 +178,19 @@ fn plain(class: &NodeClass, condition: &Condition) -> String {
         "SubnetsNotFound" => ("subnet", &class.spec.subnet_selector_terms),
         "SecurityGroupsNotFound" => ("security group", &class.spec.security_group_selector_terms),
         "UnsupportedAlias" => {
-            let alias = class.spec.ami_selector_terms.iter().find_map(|t| t.alias.as_deref()).unwrap_or("in amiSelectorTerms");
-            return format!("the alias {alias} has no images for this Kubernetes version ({})", condition.message.trim_end_matches('.'));
+            let alias =
+                class.spec.ami_selector_terms.iter().find_map(|t| t.alias.as_deref()).unwrap_or("in amiSelectorTerms");
+            return format!(
+                "the alias {alias} has no images for this Kubernetes version ({})",
+                condition.message.trim_end_matches('.')
+            );
         }
         "AMINotFound" => {
             let wanted: Vec<String> = class.spec.ami_selector_terms.iter().map(image_term).collect();
-            return format!("no image (AMI) fits {}", if wanted.is_empty() { "amiSelectorTerms".to_owned() } else { wanted.join(" or ") });
+            return format!(
+                "no image (AMI) fits {}",
+                if wanted.is_empty() { "amiSelectorTerms".to_owned() } else { wanted.join(" or ") }
+            );
         }
         "AwaitingReconciliation" => return unresolved(class, &condition.type_),
         _ if condition.message.is_empty() => return format!("{} is {}", condition.type_, condition.shown()),
@@ -196,8 +231,8 @@ fn shown(term: &SelectorTerm) -> String {
     tags.chain(id).chain(name).collect::<Vec<_>>().join(" and ")
 }
 
-/// Where every failing selector goes by one tag, the tags in AWS are what is missing; else the class is what to change. Nothing in the
-/// cluster is where a permission is missing.
+/// Where every failing selector goes by one tag, the tags in AWS are what is missing; else the class is what to change.
+/// Nothing in the cluster is where a permission is missing.
 fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
     let known: Vec<&Condition> = failing.iter().copied().filter(|c| c.is_false()).collect();
     let field = |type_: &str| match type_ {
@@ -232,6 +267,7 @@ fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
 
 fn tag_command(verb: &str, terms: &[SelectorTerm]) -> Option<String> {
     let (key, value) = terms.iter().find_map(|t| t.tags.iter().next())?;
-    let filter = if value == "*" { format!("Name=tag-key,Values={key}") } else { format!("Name=tag:{key},Values={value}") };
+    let filter =
+        if value == "*" { format!("Name=tag-key,Values={key}") } else { format!("Name=tag:{key},Values={value}") };
     Some(format!("aws ec2 {verb} --filters {filter}"))
 }

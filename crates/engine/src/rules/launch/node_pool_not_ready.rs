@@ -20,10 +20,10 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let Some(pool) = case.pool() else { return Opinion::Silent };
     // Source: core pkg/controllers/nodepool/readiness, pkg/controllers/nodepool/validation (v1.14.3).
-    let failing = ["ValidationSucceeded", "NodeClassReady"]
-        .into_iter()
-        .filter_map(|t| pool.condition(t))
-        .find(|c| c.is_false() && matches!(c.reason.as_str(), "NodePoolValidationFailed" | "NodeClassNotFound" | "NodeClassTerminating"));
+    let failing = ["ValidationSucceeded", "NodeClassReady"].into_iter().filter_map(|t| pool.condition(t)).find(|c| {
+        c.is_false()
+            && matches!(c.reason.as_str(), "NodePoolValidationFailed" | "NodeClassNotFound" | "NodeClassTerminating")
+    });
     let Some(condition) = failing else {
         return Opinion::ruled_out(format!("NodePool {} is valid, and its node class exists", pool.name()));
     };

@@ -40,13 +40,25 @@ fn check(case: &Case) -> Opinion {
     let effect = if node.is_ready() { "gives its pods no addresses" } else { "has no network and stays NotReady" };
     Finding::new(
         confidence,
-        format!("Node {} {effect}: its VPC CNI may not call {}, because {whose} does not permit it.", node.name(), call(&event.message)),
+        format!(
+            "Node {} {effect}: its VPC CNI may not call {}, because {whose} does not permit it.",
+            node.name(),
+            call(&event.message)
+        ),
         Evidence::new(format!("Event/{}", event.metadata.name), "message", event.said(), "aws-node says so itself"),
     )
     .blaming(blame)
     .fix(fix)
-    .step(Risk::Inspect, "See with which role aws-node runs", Some("kubectl get serviceaccount -n kube-system aws-node -o yaml".to_owned()))
-    .step(Risk::Inspect, "See which role the machine has, and what the Node says", Some(format!("kubectl describe node {}", node.name())))
+    .step(
+        Risk::Inspect,
+        "See with which role aws-node runs",
+        Some("kubectl get serviceaccount -n kube-system aws-node -o yaml".to_owned()),
+    )
+    .step(
+        Risk::Inspect,
+        "See which role the machine has, and what the Node says",
+        Some(format!("kubectl describe node {}", node.name())),
+    )
     .into()
 }
 
@@ -58,7 +70,9 @@ fn owner(case: &Case, pod: &Pod) -> (String, Blame, String) {
         Credentials::Irsa(role) => (
             format!("the role {role} of its ServiceAccount"),
             account().field("metadata.annotations['eks.amazonaws.com/role-arn']"),
-            format!("Attach {POLICY} to the role {role}, and see that its trust policy names the ServiceAccount kube-system/aws-node."),
+            format!(
+                "Attach {POLICY} to the role {role}, and see that its trust policy names the ServiceAccount kube-system/aws-node."
+            ),
         ),
         Credentials::PodIdentity => (
             "the role of its Pod Identity association".to_owned(),
@@ -66,17 +80,19 @@ fn owner(case: &Case, pod: &Pod) -> (String, Blame, String) {
             format!("Attach {POLICY} to the role of the Pod Identity association of kube-system/aws-node."),
         ),
         Credentials::Node => {
-            let class = case.class().and_then(|c| Some((c, c.spec.role.as_deref().or(c.spec.instance_profile.as_deref())?)));
+            let class =
+                case.class().and_then(|c| Some((c, c.spec.role.as_deref().or(c.spec.instance_profile.as_deref())?)));
             match class {
-                Some((class, role)) => (
-                    format!("the node role {role}"),
-                    Blame::object(&class.api_version, &class.kind, class.name()).field(if class.spec.role.is_some() {
-                        "spec.role"
-                    } else {
-                        "spec.instanceProfile"
-                    }),
-                    format!("Attach {POLICY} to {role}, or give the ServiceAccount kube-system/aws-node a role of its own that has it."),
-                ),
+                Some((class, role)) => {
+                    (
+                        format!("the node role {role}"),
+                        Blame::object(&class.api_version, &class.kind, class.name())
+                            .field(if class.spec.role.is_some() { "spec.role" } else { "spec.instanceProfile" }),
+                        format!(
+                            "Attach {POLICY} to {role}, or give the ServiceAccount kube-system/aws-node a role of its own that has it."
+                        ),
+                    )
+                }
                 None => (
                     "the node role".to_owned(),
                     account(),

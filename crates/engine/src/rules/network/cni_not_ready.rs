@@ -27,8 +27,12 @@ fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
     let Some(ready) = vpc_cni::not_ready(node) else {
         return match node.condition("Ready") {
-            Some(c) if c.is_true() => Opinion::ruled_out(format!("Node {} is Ready, so its network plugin is set up", node.name())),
-            Some(c) if c.is_false() => Opinion::ruled_out(format!("Node {} is NotReady for another reason: {}", node.name(), c.said())),
+            Some(c) if c.is_true() => {
+                Opinion::ruled_out(format!("Node {} is Ready, so its network plugin is set up", node.name()))
+            }
+            Some(c) if c.is_false() => {
+                Opinion::ruled_out(format!("Node {} is NotReady for another reason: {}", node.name(), c.said()))
+            }
             _ => Opinion::Silent,
         };
     };
@@ -96,11 +100,16 @@ fn with_pod(case: &Case, node: &Node, pod: &Pod, evidence: crate::api::Evidence)
     let object = format!("Pod/{name}");
     let trouble = pod.trouble();
     let (confidence, why) = match &trouble {
-        Some((container, why)) => (proven_in_time(case), format!("its network plugin's pod {name} fails: container {container}: {why}")),
-        None if pod.is_ready() => {
-            (Confidence::Likely, format!("its network plugin's pod {name} is Ready and has still not written a configuration"))
+        Some((container, why)) => {
+            (proven_in_time(case), format!("its network plugin's pod {name} fails: container {container}: {why}"))
         }
-        None => (Confidence::Likely, format!("its network plugin's pod {name} is not Ready (phase {})", pod.status.phase)),
+        None if pod.is_ready() => (
+            Confidence::Likely,
+            format!("its network plugin's pod {name} is Ready and has still not written a configuration"),
+        ),
+        None => {
+            (Confidence::Likely, format!("its network plugin's pod {name} is not Ready (phase {})", pod.status.phase))
+        }
     };
     let summary = format!("Node {} has been NotReady since {} because {why}.", node.name(), case.since());
     let pull = trouble.as_ref().and_then(|(_, why)| pull::explain(why));
@@ -117,7 +126,11 @@ fn with_pod(case: &Case, node: &Node, pod: &Pod, evidence: crate::api::Evidence)
             (None, Some(vpc_cni::AWS_NODE)) => AWS_NODE_FIX,
             (None, _) => "Read the log of the network plugin's pod: it names the reason.",
         })
-        .step(Risk::Inspect, "Read its log", Some(format!("kubectl logs -n {namespace} {name} --all-containers --tail=50")));
+        .step(
+            Risk::Inspect,
+            "Read its log",
+            Some(format!("kubectl logs -n {namespace} {name} --all-containers --tail=50")),
+        );
     let finding = match (pod.spec.containers.first(), node.metadata.label("node.kubernetes.io/instance-type")) {
         // Instance types that the VPC CNI does not know make it exit. vpc-cni v1.20.4 pkg/vpc/vpc_ip_resource_limit.go.
         (Some(container), Some(type_)) if pull.is_none() && pod.daemon_set() == Some(vpc_cni::AWS_NODE) => {
@@ -158,10 +171,14 @@ fn without_pod(case: &Case, node: &Node, set: &DaemonSet, evidence: crate::api::
     let head = format!("Node {} has been NotReady since {} because", node.name(), case.since());
     let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace);
     if case.cluster.missing(Input::Pods).is_some() {
-        return Finding::new(Confidence::Likely, format!("{head} its network plugin (DaemonSet {name}) has not set itself up."), evidence)
-            .blaming(blame)
-            .fix("Get the network plugin's pod running on this Node.")
-            .unknown("Does the network plugin's pod run there?", pods_command(node));
+        return Finding::new(
+            Confidence::Likely,
+            format!("{head} its network plugin (DaemonSet {name}) has not set itself up."),
+            evidence,
+        )
+        .blaming(blame)
+        .fix("Get the network plugin's pod running on this Node.")
+        .unknown("Does the network plugin's pod run there?", pods_command(node));
     }
     let refused = node.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t));
     match refused {
@@ -178,10 +195,22 @@ fn without_pod(case: &Case, node: &Node, set: &DaemonSet, evidence: crate::api::
         ))
         .blaming(blame.field("spec.template.spec.tolerations"))
         .fix("Let the network plugin tolerate every taint (operator: Exists), as its own manifests do.")
-        .step(Risk::Mutating, "Add the toleration; the DaemonSet's pods restart", Some(commands::tolerate(set, taint))),
-        None => Finding::new(Confidence::Likely, format!("{head} DaemonSet {name}, its network plugin, has no pod on it."), evidence)
-            .blaming(blame)
-            .fix("Find out why the DaemonSet makes no pod there: a quota, an admission policy, its node affinity.")
-            .step(Risk::Inspect, "See why the DaemonSet makes no pod", Some(format!("kubectl describe daemonset -n {namespace} {name}"))),
+        .step(
+            Risk::Mutating,
+            "Add the toleration; the DaemonSet's pods restart",
+            Some(commands::tolerate(set, taint)),
+        ),
+        None => Finding::new(
+            Confidence::Likely,
+            format!("{head} DaemonSet {name}, its network plugin, has no pod on it."),
+            evidence,
+        )
+        .blaming(blame)
+        .fix("Find out why the DaemonSet makes no pod there: a quota, an admission policy, its node affinity.")
+        .step(
+            Risk::Inspect,
+            "See why the DaemonSet makes no pod",
+            Some(format!("kubectl describe daemonset -n {namespace} {name}")),
+        ),
     }
 }

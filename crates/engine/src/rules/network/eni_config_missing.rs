@@ -38,7 +38,10 @@ fn check(case: &Case) -> Opinion {
     let Some(set) = custom_networking(case) else { return Opinion::Silent };
     let (name, from) = wanted(set, node);
     if case.cluster.has_eni_config(name) {
-        return Opinion::ruled_out(format!("ENIConfig {name}, which the VPC CNI takes for Node {}, exists", node.name()));
+        return Opinion::ruled_out(format!(
+            "ENIConfig {name}, which the VPC CNI takes for Node {}, exists",
+            node.name()
+        ));
     }
     let unread = case.cluster.missing(Input::EniConfigs);
     // A name that something gives the Node may well exist where nobody has looked.
@@ -46,8 +49,9 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-    let daemon_set =
-        Blame::object("apps/v1", "DaemonSet", &set.metadata.name).namespace(namespace).field("spec.template.spec.containers[0].env");
+    let daemon_set = Blame::object("apps/v1", "DaemonSet", &set.metadata.name)
+        .namespace(namespace)
+        .field("spec.template.spec.containers[0].env");
     let named = set.env("ENI_CONFIG_LABEL_DEF").filter(|v| !v.is_empty());
     let (why, blame, fix) = match (&from, named) {
         (Some(from), _) => (
@@ -75,7 +79,11 @@ fn check(case: &Case) -> Opinion {
     let confidence = if unread.is_none() && case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
     let finding = Finding::new(
         confidence,
-        format!("Node {} has been NotReady since {}: the VPC CNI's custom networking is on, and {why}.", node.name(), case.since()),
+        format!(
+            "Node {} has been NotReady since {}: the VPC CNI's custom networking is on, and {why}.",
+            node.name(),
+            case.since()
+        ),
         Evidence::new(
             format!("DaemonSet/{}", set.metadata.name),
             "spec.template.spec.containers[0].env",
@@ -90,8 +98,11 @@ fn check(case: &Case) -> Opinion {
         "See the ENIConfigs and the Nodes' zones",
         Some("kubectl get eniconfigs; kubectl get nodes -L topology.kubernetes.io/zone".to_owned()),
     );
-    let finding =
-        finding.step(Risk::Inspect, "See the Node's own labels and annotations", Some(format!("kubectl get node {} -o yaml", node.name())));
+    let finding = finding.step(
+        Risk::Inspect,
+        "See the Node's own labels and annotations",
+        Some(format!("kubectl get node {} -o yaml", node.name())),
+    );
     let finding = match from {
         Some(_) => finding,
         None => finding.step(

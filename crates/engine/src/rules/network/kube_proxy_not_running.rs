@@ -63,7 +63,9 @@ fn without_pod(case: &Case, node: &Node) -> Opinion {
     let fails = |p: &Pod| p.daemon_set() == Some(vpc_cni::AWS_NODE) && !p.is_ready();
     let set = case.cluster.daemon_sets().find(|d| d.metadata.name == KUBE_PROXY);
     let Some((set, pod)) = set.zip(case.pods().find(|p| fails(p))) else { return Opinion::Silent };
-    let Some(taint) = node.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t)) else { return Opinion::Silent };
+    let Some(taint) = node.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t)) else {
+        return Opinion::Silent;
+    };
     let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
     Finding::new(
         Confidence::Certain,

@@ -26,7 +26,9 @@ const AGENT: &str = "eks-pod-identity-agent";
 
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node.filter(|n| vpc_cni::not_ready(n).is_some()) else { return Opinion::Silent };
-    let Some(pod) = case.pods().find(|p| p.daemon_set() == Some(vpc_cni::AWS_NODE) && !p.is_ready()) else { return Opinion::Silent };
+    let Some(pod) = case.pods().find(|p| p.daemon_set() == Some(vpc_cni::AWS_NODE) && !p.is_ready()) else {
+        return Opinion::Silent;
+    };
     if Credentials::of(pod) != Credentials::PodIdentity {
         return Opinion::Silent;
     }
@@ -37,11 +39,13 @@ fn check(case: &Case) -> Opinion {
     let set = case.cluster.daemon_sets().find(|d| d.metadata.name == AGENT);
     let blame = Blame::object("apps/v1", "DaemonSet", AGENT).namespace("kube-system");
     let overdue = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
-    let refused = set.and_then(|set| node.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t)));
+    let refused =
+        set.and_then(|set| node.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t)));
     let (confidence, why, blame, fix) = match (agent, set, refused) {
         (Some(agent), ..) => {
-            let trouble =
-                agent.trouble().map_or_else(|| "not Ready".to_owned(), |(container, why)| format!("container {container}: {why}"));
+            let trouble = agent
+                .trouble()
+                .map_or_else(|| "not Ready".to_owned(), |(container, why)| format!("container {container}: {why}"));
             (
                 overdue,
                 format!("its pod {} fails there ({trouble})", agent.metadata.name),
@@ -55,9 +59,12 @@ fn check(case: &Case) -> Opinion {
             blame.field("spec.template.spec.tolerations"),
             "Let the agent tolerate every taint (operator: Exists), as its add-on does by default.",
         ),
-        (None, Some(_), None) => {
-            (Confidence::Likely, format!("DaemonSet {AGENT} has no pod there"), blame, "Find out why the DaemonSet makes no pod there.")
-        }
+        (None, Some(_), None) => (
+            Confidence::Likely,
+            format!("DaemonSet {AGENT} has no pod there"),
+            blame,
+            "Find out why the DaemonSet makes no pod there.",
+        ),
         (None, None, _) if case.cluster.missing(Input::DaemonSets).is_some() => return Opinion::Silent,
         (None, None, _) => (
             overdue,
@@ -89,7 +96,9 @@ fn check(case: &Case) -> Opinion {
         Some(format!("kubectl get daemonset,pods -n kube-system -o wide -l app.kubernetes.io/name={AGENT}")),
     );
     match tolerate {
-        Some(command) => finding.step(Risk::Mutating, "Add the toleration; the DaemonSet's pods restart", Some(command)).into(),
+        Some(command) => {
+            finding.step(Risk::Mutating, "Add the toleration; the DaemonSet's pods restart", Some(command)).into()
+        }
         None => finding.into(),
     }
 }

@@ -67,7 +67,11 @@ fn explain(case: &Case, node: &Node, pods: &str) -> (String, Blame, &'static str
     let custom = custom_networking(case);
     if let Some((class, own)) = case.class().and_then(|c| Some((c, c.max_pods()?))) {
         return (
-            format!("{} {} sets maxPods to {own}, whatever the instance type has addresses for", class.kind, class.name()),
+            format!(
+                "{} {} sets maxPods to {own}, whatever the instance type has addresses for",
+                class.kind,
+                class.name()
+            ),
             Blame::object(&class.api_version, &class.kind, class.name()).field("spec.kubelet.maxPods"),
             "Leave out maxPods, so that Karpenter computes it for each instance type, or turn on prefix delegation (ENABLE_PREFIX_DELEGATION=true).",
         );

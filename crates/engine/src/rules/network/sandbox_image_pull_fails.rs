@@ -26,7 +26,8 @@ const REPLACE: &str = "Replace the machine (or pull the image there with a fresh
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
     let waits_for_pods = case.wait.symptom == Symptom::PodsRefused;
-    if vpc_cni::not_ready(node).is_none() && !(node.is_ready() && (waits_for_pods || case.stage() == Stage::Initialize)) {
+    if vpc_cni::not_ready(node).is_none() && !(node.is_ready() && (waits_for_pods || case.stage() == Stage::Initialize))
+    {
         return Opinion::Silent;
     }
     let refused = case.cluster.pod_events_on(node.name()).filter(|e| refused_sandbox(e) == Some(Sandbox::Image));
@@ -34,16 +35,25 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     };
     let pull = pull::explain(&event.message);
-    let image = event.message.split('"').find(|part| part.contains("/pause") || part.contains("pause:")).unwrap_or("the pause image");
+    let image = event
+        .message
+        .split('"')
+        .find(|part| part.contains("/pause") || part.contains("pause:"))
+        .unwrap_or("the pause image");
     let why = pull.map_or("it cannot be pulled", |p| p.why);
     let fix = pull.map_or("Let the Node pull the image.", |p| p.fix);
     let refused = pull == Some(pull::REFUSED);
-    // A Ready Node has run pods, so the image was there. containerd has no login to ECR of its own: only what pulls at boot asks for one.
+    // A Ready Node has run pods, so the image was there. containerd has no login to ECR of its own: only what pulls at
+    // boot asks for one.
     // Source: amazon-eks-ami @64b7016 templates/al2/runtime/pull-sandbox-image.sh; aws/containers-roadmap#1912
     let (why, fix) = if refused && node.is_ready() { (DELETED, REPLACE) } else { (why, fix) };
     Finding::new(
         if case.is_overdue() { Confidence::Certain } else { Confidence::Likely },
-        format!("No pod can start on Node {} since {}: every pod needs the image {image}, and {why}.", node.name(), case.since()),
+        format!(
+            "No pod can start on Node {} since {}: every pod needs the image {image}, and {why}.",
+            node.name(),
+            case.since()
+        ),
         Evidence::new(
             format!("Event Pod/{}", event.involved_object.name),
             "message",
@@ -52,7 +62,9 @@ fn check(case: &Case) -> Opinion {
         ),
     )
     .blaming(match case.class() {
-        Some(class) if refused && !node.is_ready() => Blame::object(&class.api_version, &class.kind, class.name()).field("spec.role"),
+        Some(class) if refused && !node.is_ready() => {
+            Blame::object(&class.api_version, &class.kind, class.name()).field("spec.role")
+        }
         _ => Blame::object("v1", "Node", node.name()),
     })
     .fix(fix)

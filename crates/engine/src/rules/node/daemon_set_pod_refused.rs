@@ -72,14 +72,17 @@ fn check(case: &Case) -> Opinion {
     .into()
 }
 
-/// The webhook that the API server names: `failed calling webhook "NAME"`, `admission webhook "NAME" denied the request`.
-/// Source: kubernetes v1.36.3 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go, generic/webhook.go.
+/// The webhook that the API server names: `failed calling webhook "NAME"`, `admission webhook "NAME" denied the
+/// request`.
+/// Source: kubernetes v1.36.3 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go,
+/// generic/webhook.go.
 fn webhook(said: &str) -> Option<&str> {
     said.split_once("webhook \"").and_then(|(_, rest)| rest.split_once('"')).map(|(name, _)| name)
 }
 
 fn of(event: &Event, set: &DaemonSet) -> bool {
-    event.involved_object.namespace.is_none() || event.involved_object.namespace.as_deref() == set.metadata.namespace.as_deref()
+    event.involved_object.namespace.is_none()
+        || event.involved_object.namespace.as_deref() == set.metadata.namespace.as_deref()
 }
 
 /// The DaemonSet without whose pod the Node stays as it is, and what for.

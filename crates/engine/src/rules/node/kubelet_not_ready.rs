@@ -29,15 +29,27 @@ const REPORTS: &[(&str, &str, &str)] = &[
         "it cannot list its containers in time",
         "Look for too many pods, a slow disk or a hanging container runtime; replace the instance.",
     ),
-    ("container runtime is down", "containerd does not answer", "Look at containerd on the instance; replace it if it does not come back."),
+    (
+        "container runtime is down",
+        "containerd does not answer",
+        "Look at containerd on the instance; replace it if it does not come back.",
+    ),
     (
         "status check may not have completed",
         "containerd has not answered since the kubelet started",
         "Look at containerd on the instance: a user-given configuration that it refuses, or a socket elsewhere.",
     ),
-    ("RuntimeReady=false", "containerd is not ready", "Look at containerd on the instance; replace it if it does not come back."),
+    (
+        "RuntimeReady=false",
+        "containerd is not ready",
+        "Look at containerd on the instance; replace it if it does not come back.",
+    ),
     ("CSINode", "it cannot write its CSINode object", "See why the API server refuses or does not answer the kubelet."),
-    ("missing node capacity", "it cannot read the machine's resources", "Look at the kubelet's log; replace the instance."),
+    (
+        "missing node capacity",
+        "it cannot read the machine's resources",
+        "Look at the kubelet's log; replace the instance.",
+    ),
 ];
 
 const PRESSURES: [(&str, &str); 3] = [
@@ -48,7 +60,9 @@ const PRESSURES: [(&str, &str); 3] = [
 
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
-    let Some(ready) = node.condition("Ready").filter(|c| c.is_false() && !c.message.is_empty()) else { return Opinion::Silent };
+    let Some(ready) = node.condition("Ready").filter(|c| c.is_false() && !c.message.is_empty()) else {
+        return Opinion::Silent;
+    };
     if vpc_cni::not_ready(node).is_some() {
         return Opinion::Silent;
     }
@@ -61,22 +75,39 @@ fn check(case: &Case) -> Opinion {
     let said = ready.said();
     let said = said.trim_end_matches('.');
     let quoted = if meaning.is_empty() { said.to_owned() } else { format!("{meaning}({said})") };
-    let finding = Finding::new(
-        confidence,
-        format!("Node {} has been NotReady since {}, and its kubelet says why: {quoted}{also}.", node.name(), case.since()),
-        Evidence::new(
-            format!("Node/{}", node.name()),
-            r#"status.conditions[?(@.type=="Ready")]"#,
-            ready.shown(),
-            "the kubelet's own words",
-        ),
-    )
-    .with_all(pressed.iter().map(|(type_, what)| {
-        Evidence::new(format!("Node/{}", node.name()), format!(r#"status.conditions[?(@.type=="{type_}")]"#), "True", *what)
-    }))
-    .blaming(Blame::object("v1", "Node", node.name()))
-    .fix(report.map_or("Look at the instance for what the kubelet names; replace it if that does not pass.", |(.., fix)| fix))
-    .step(Risk::Inspect, "See the Node's conditions and events", Some(format!("kubectl describe node {}", node.name())));
+    let finding =
+        Finding::new(
+            confidence,
+            format!(
+                "Node {} has been NotReady since {}, and its kubelet says why: {quoted}{also}.",
+                node.name(),
+                case.since()
+            ),
+            Evidence::new(
+                format!("Node/{}", node.name()),
+                r#"status.conditions[?(@.type=="Ready")]"#,
+                ready.shown(),
+                "the kubelet's own words",
+            ),
+        )
+        .with_all(pressed.iter().map(|(type_, what)| {
+            Evidence::new(
+                format!("Node/{}", node.name()),
+                format!(r#"status.conditions[?(@.type=="{type_}")]"#),
+                "True",
+                *what,
+            )
+        }))
+        .blaming(Blame::object("v1", "Node", node.name()))
+        .fix(report.map_or(
+            "Look at the instance for what the kubelet names; replace it if that does not pass.",
+            |(.., fix)| fix,
+        ))
+        .step(
+            Risk::Inspect,
+            "See the Node's conditions and events",
+            Some(format!("kubectl describe node {}", node.name())),
+        );
     let finding = repair::or_replace(case, finding);
     repair::who_replaces(case, ask_the_instance(case, finding)).into()
 }

@@ -21,7 +21,8 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// Between the kernel's last kill and the node controller's verdict: a machine that thrashes may renew its Lease for some time yet.
+/// Between the kernel's last kill and the node controller's verdict: a machine that thrashes may renew its Lease for
+/// some time yet.
 const AFTER_OOM: TimeDelta = TimeDelta::minutes(15);
 
 /// The kernel killed processes for want of memory right before the kubelet fell silent.
@@ -46,11 +47,15 @@ fn check(case: &Case) -> Opinion {
         Some(event) => format!("right before, the machine ran out of memory ({}).", event.said().trim_end_matches('.')),
         None => "the instance is gone, hangs, or has lost the API server.".to_owned(),
     };
-    // k8s.io/cloud-provider v0.36.3 controllers/nodelifecycle: where the search by name finds nothing, AWS's provider returns an error,
-    // and a Node is only deleted without one (kubernetes/cloud-provider-aws#1471, kubernetes/kubernetes#139301).
+    // k8s.io/cloud-provider v0.36.3 controllers/nodelifecycle: where the search by name finds nothing, AWS's provider
+    // returns an error, and a Node is only deleted without one (kubernetes/cloud-provider-aws#1471,
+    // kubernetes/kubernetes#139301).
     let orphan = node.spec.provider_id.is_empty();
-    let tail =
-        if orphan { " It has no providerID, without which the cloud controller does not delete it when its instance is gone." } else { "" };
+    let tail = if orphan {
+        " It has no providerID, without which the cloud controller does not delete it when its instance is gone."
+    } else {
+        ""
+    };
     let summary = format!("The kubelet of Node {} {what}: {why}{tail}", node.name());
     let finding = Finding::new(
         Confidence::Likely,
@@ -77,8 +82,11 @@ fn check(case: &Case) -> Opinion {
         None if orphan => finding.fix("Find out whether an instance of that private DNS name still runs. Delete the Node where none does."),
         None => finding.fix("Look at the instance: out of memory, disk or network are the usual reasons. Replace it if it does not come back."),
     };
-    let finding =
-        finding.step(Risk::Inspect, "See the Node's conditions and events", Some(format!("kubectl describe node {}", node.name())));
+    let finding = finding.step(
+        Risk::Inspect,
+        "See the Node's conditions and events",
+        Some(format!("kubectl describe node {}", node.name())),
+    );
     repair::who_replaces(case, ask_the_instance(case, repair::or_replace(case, finding))).into()
 }
 

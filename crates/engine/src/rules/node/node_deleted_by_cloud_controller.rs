@@ -18,7 +18,14 @@ pub static RULE: Rule = Rule {
     cause: "NodeDeletedByCloudController",
     summary: "The cloud controller deleted the Node because it did not find its instance, and the machine lives on without a Node",
     stages: &[Stage::Join, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Events, Input::Deployments, Input::AwsObservations],
+    reads: &[
+        Input::Nodes,
+        Input::NodeClaims,
+        Input::NodeClasses,
+        Input::Events,
+        Input::Deployments,
+        Input::AwsObservations,
+    ],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/NodeDeletedByCloudController.md"),
@@ -56,8 +63,8 @@ static NAMED: Memo<BTreeSet<Interned>> = Memo::new("the names of the Nodes that 
 
 /// The Node was deleted before Karpenter saw it: EC2 did not list the new instance yet.
 ///
-/// Nodes of machines that are gone get the same event: only a name under which a kubelet started after the launch, and right before the
-/// deletion, can be this one's.
+/// Nodes of machines that are gone get the same event: only a name under which a kubelet started after the launch, and
+/// right before the deletion, can be this one's.
 fn before_registration(case: &Case, claim: &NodeClaim) -> Opinion {
     let Some(launched) = claim.true_since("Launched") else { return Opinion::Silent };
     let first = |e: &Event| e.first_timestamp.or(e.metadata.creation_timestamp).or(e.last_seen());
@@ -68,8 +75,11 @@ fn before_registration(case: &Case, claim: &NodeClaim) -> Opinion {
     };
     let named = case.cluster.once(&NAMED, "", || case.cluster.claims().map(|c| c.status.node_name.clone()).collect());
     let others = |name: &str| claim.status.node_name != name && named.contains(name);
-    let deleted: Vec<_> =
-        case.cluster.events_without_node().filter(|(name, e)| stage::deletes_node(e) && young(name, e) && !others(name)).collect();
+    let deleted: Vec<_> = case
+        .cluster
+        .events_without_node()
+        .filter(|(name, e)| stage::deletes_node(e) && young(name, e) && !others(name))
+        .collect();
     let own = deleted.iter().find(|(name, _)| claim.instance_id().is_some_and(|id| name.contains(id)));
     let Some(&(name, event)) = own.or(deleted.first()) else { return Opinion::Silent };
     let rivals = deleted.len() > 1 || others_wait(case, event.last_seen());

@@ -32,31 +32,42 @@ fn check(case: &Case) -> Opinion {
             "disk pressure: its volume is nearly full of images, logs and container data",
             "Give the machines a larger volume, or find what fills it.",
         ),
-        "MemoryPressure" => {
-            ("memory pressure", "Find the pods without memory limits, and reserve memory for the system (kubeReserved, systemReserved).")
-        }
+        "MemoryPressure" => (
+            "memory pressure",
+            "Find the pods without memory limits, and reserve memory for the system (kubeReserved, systemReserved).",
+        ),
         _ => ("process id pressure", "Find what forks without end; set podPidsLimit."),
     };
     let sized = volume.filter(|_| pressed.type_ == "DiskPressure");
     let size = sized.map_or_else(String::new, |(_, size)| format!(" (the node class gives it {size})"));
     let finding = Finding::new(
         Confidence::Certain,
-        format!("Node {} has had {short}{size} since {}, so nothing is scheduled there and pods are evicted.", node.name(), case.since()),
+        format!(
+            "Node {} has had {short}{size} since {}, so nothing is scheduled there and pods are evicted.",
+            node.name(),
+            case.since()
+        ),
         case.wait.evidence.clone(),
     )
     .fix(fix)
     .step(Risk::Inspect, "See what the kubelet says", Some(format!("kubectl describe node {}", node.name())));
-    let said = case.event("FreeDiskSpaceFailed").or_else(|| case.event("EvictionThresholdMet")).or_else(|| case.event("SystemOOM"));
+    let said = case
+        .event("FreeDiskSpaceFailed")
+        .or_else(|| case.event("EvictionThresholdMet"))
+        .or_else(|| case.event("SystemOOM"));
     let finding = match said {
-        Some(event) => {
-            finding.with(Evidence::new(format!("Event/{}", event.metadata.name), "message", event.said(), "the kubelet's own words"))
-        }
+        Some(event) => finding.with(Evidence::new(
+            format!("Event/{}", event.metadata.name),
+            "message",
+            event.said(),
+            "the kubelet's own words",
+        )),
         None => finding,
     };
     match sized {
-        Some((class, _)) => {
-            finding.blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.blockDeviceMappings")).into()
-        }
+        Some((class, _)) => finding
+            .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.blockDeviceMappings"))
+            .into(),
         None => finding.blaming(Blame::object("v1", "Node", node.name())).into(),
     }
 }

@@ -45,7 +45,10 @@ fn check(case: &Case) -> Opinion {
     // Resource-name hosts carry the instance id; else it can only be told apart where it is the only one.
     let named = instance.is_some_and(|id| node.name().contains(id));
     let waits = |c: &&NodeClaim| c.is_true("Launched") && !c.is_true("Registered") && fits(node, c);
-    let rivals = case.siblings().filter(waits).any(|c| case.cluster.nodes_with_provider_id(&c.status.provider_id).next().is_none());
+    let rivals = case
+        .siblings()
+        .filter(waits)
+        .any(|c| case.cluster.nodes_with_provider_id(&c.status.provider_id).next().is_none());
     let confidence = if named || case.claim.is_none() {
         Confidence::Certain
     } else if others.is_empty() && !rivals {
@@ -67,16 +70,27 @@ fn check(case: &Case) -> Opinion {
     .blaming(Blame::object("v1", "Node", name).field("spec.providerID"))
     .fix("Let the Node's name be the instance's private DNS name (DHCP options, hostname override), so that the cloud controller finds the instance.")
     .step(Risk::Inspect, "Compare the Node's name with the instance's private DNS name", instance.map(|id| format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].PrivateDnsName'")));
-    finding = finding.step(Risk::Inspect, "See the Node's name and addresses", Some(format!("kubectl get node {name} -o yaml")));
+    finding = finding.step(
+        Risk::Inspect,
+        "See the Node's name and addresses",
+        Some(format!("kubectl get node {name} -o yaml")),
+    );
     if node.taint(UNINITIALIZED_TAINT).is_some() {
-        finding =
-            finding.with(Evidence::new(object, "spec.taints", UNINITIALIZED_TAINT, "the cloud controller has not initialized this Node"));
+        finding = finding.with(Evidence::new(
+            object,
+            "spec.taints",
+            UNINITIALIZED_TAINT,
+            "the cloud controller has not initialized this Node",
+        ));
     }
     finding.into()
 }
 
 /// Whether the Node could be this claim's machine: its pool label, where it has one, is the claim's.
 fn fits(node: &Node, claim: &NodeClaim) -> bool {
-    let same = |key: &str| node.metadata.label(key).is_none_or(|v| claim.metadata.label(key).is_none_or(|own| own == v));
-    node.metadata.label("eks.amazonaws.com/nodegroup").is_none() && same("karpenter.sh/nodepool") && same("topology.kubernetes.io/zone")
+    let same =
+        |key: &str| node.metadata.label(key).is_none_or(|v| claim.metadata.label(key).is_none_or(|own| own == v));
+    node.metadata.label("eks.amazonaws.com/nodegroup").is_none()
+        && same("karpenter.sh/nodepool")
+        && same("topology.kubernetes.io/zone")
 }

@@ -33,7 +33,9 @@ fn check(case: &Case) -> Opinion {
     let Some(trace) = traces.iter().max_by_key(|t| t.certain) else {
         return Opinion::ruled_out("no Node of an earlier machine has come back to life since the launch");
     };
-    let waiting = case.class_members().is_some_and(|class_members| class_members.launched_in_vain().any(|(_, name)| name != claim.name()));
+    let waiting = case
+        .class_members()
+        .is_some_and(|class_members| class_members.launched_in_vain().any(|(_, name)| name != claim.name()));
     let confidence = match (trace.certain, traces.len() > 1 || waiting) {
         (true, _) => Confidence::Certain,
         (false, false) => Confidence::Likely,
@@ -62,7 +64,10 @@ fn trace<'c>(case: &Case<'c>, claim: &NodeClaim, node: &'c Node) -> Option<Trace
     // The session name of instance-profile credentials is the instance's id.
     // Source: aws-iam-authenticator @81b1dab pkg/server/server.go.
     let user = format!("system:node:{}", node.name());
-    let csr = case.cluster.csrs().find(|c| c.spec.username == user && c.instance_id().is_some() && c.instance_id() == claim.instance_id());
+    let csr = case
+        .cluster
+        .csrs()
+        .find(|c| c.spec.username == user && c.instance_id().is_some() && c.instance_id() == claim.instance_id());
     if let Some(csr) = csr {
         let because = "this machine's instance asked for a certificate under the old Node's name";
         let proof = Evidence::new(
@@ -73,16 +78,21 @@ fn trace<'c>(case: &Case<'c>, claim: &NodeClaim, node: &'c Node) -> Option<Trace
         );
         return Some(Trace { node, proof, certain: true });
     }
-    let same = |key: &str| node.metadata.label(key).is_none_or(|v| claim.metadata.label(key).is_none_or(|own| own == v));
+    let same =
+        |key: &str| node.metadata.label(key).is_none_or(|v| claim.metadata.label(key).is_none_or(|own| own == v));
     if !same("topology.kubernetes.io/zone") {
         return None;
     }
     let revived = node.condition("Ready").filter(|c| c.is_true() && c.last_transition_time > launched)?;
     // A kubelet that finds another boot id on its Node says Rebooted.
     // Source: kubernetes v1.36.3 pkg/kubelet/kubelet_node_status.go `updateNodeStatus`, cmd/kubelet/app/server.go.
-    let started = |e: &&crate::objects::Event| matches!(e.reason.as_str(), "Starting" | "Rebooted") && e.reporter() == "kubelet";
+    let started =
+        |e: &&crate::objects::Event| matches!(e.reason.as_str(), "Starting" | "Rebooted") && e.reporter() == "kubelet";
     let started = case.cluster.events("Node", node.name()).find(|e| started(e) && e.last_seen() > launched)?;
-    let because = format!("a kubelet started under this name after the launch, and the Node is Ready again ({})", revived.shown());
+    let because = format!(
+        "a kubelet started under this name after the launch, and the Node is Ready again ({})",
+        revived.shown()
+    );
     Some(Trace {
         node,
         proof: Evidence::new(format!("Event/{}", started.metadata.name), "message", started.said(), because),

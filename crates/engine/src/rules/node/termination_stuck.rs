@@ -30,7 +30,8 @@ fn check(case: &Case) -> Opinion {
     let Some(claim) = case.claim else { return Opinion::Silent };
     let condition = |type_: &str| claim.condition(type_);
     let found = match case.node {
-        // Source: core pkg/controllers/node/termination/controller.go `reconcile`, nodeclaim/lifecycle/controller.go `finalize` (v1.14.3).
+        // Source: core pkg/controllers/node/termination/controller.go `reconcile`, nodeclaim/lifecycle/controller.go
+        // `finalize` (v1.14.3).
         _ if claim.is_true("InstanceTerminating") => {
             Some(instance(case, claim, "Karpenter has asked EC2 to terminate it, and EC2 still shows it"))
         }
@@ -39,8 +40,9 @@ fn check(case: &Case) -> Opinion {
             .or_else(|| dead_kubelet(case, claim, node))
             .or_else(|| {
                 let past = condition("VolumesDetached").is_some_and(|c| c.is_true() || c.is_false());
-                (claim.is_true("Drained") && past)
-                    .then(|| instance(case, claim, "the Node is drained, and Karpenter has not got the instance terminated"))
+                (claim.is_true("Drained") && past).then(|| {
+                    instance(case, claim, "the Node is drained, and Karpenter has not got the instance terminated")
+                })
             }),
         // A claim that still says "Draining" has a Node that was not given.
         None if case.cluster.missing(Input::Nodes).is_none() && condition("Drained").is_none_or(Condition::is_true) => {
@@ -116,10 +118,14 @@ fn volumes(case: &Case, claim: &NodeClaim, detached: &Condition) -> Option<Findi
     let attachment = event.and_then(|e| first_attachment(&e.message));
     let node = case.node?;
     let (blame, look) = match attachment {
-        Some(name) => {
-            (Blame::object("storage.k8s.io/v1", "VolumeAttachment", name), format!("kubectl get volumeattachment {name} -o yaml"))
-        }
-        None => (Blame::object("v1", "Node", node.name()), format!("kubectl get volumeattachments -o wide | grep {}", node.name())),
+        Some(name) => (
+            Blame::object("storage.k8s.io/v1", "VolumeAttachment", name),
+            format!("kubectl get volumeattachment {name} -o yaml"),
+        ),
+        None => (
+            Blame::object("v1", "Node", node.name()),
+            format!("kubectl get volumeattachments -o wide | grep {}", node.name()),
+        ),
     };
     Some(
         Finding::new(
@@ -139,12 +145,14 @@ fn volumes(case: &Case, claim: &NodeClaim, detached: &Condition) -> Option<Findi
 }
 
 /// The first name of `Awaiting deletion of bound volumeattachments (csi-1, csi-2 and 3 other(s))`.
-/// Source: core pkg/controllers/node/termination/terminator/events/events.go `NodeAwaitingVolumeDetachmentEvent` (v1.14.3).
+/// Source: core pkg/controllers/node/termination/terminator/events/events.go `NodeAwaitingVolumeDetachmentEvent`
+/// (v1.14.3).
 fn first_attachment(message: &str) -> Option<&str> {
     let (_, names) = message.split_once("volumeattachments (")?;
     // Whoever may write events chose this text, and it ends up in a command.
-    let is_name =
-        |name: &&str| name.starts_with(char::is_alphanumeric) && name.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c));
+    let is_name = |name: &&str| {
+        name.starts_with(char::is_alphanumeric) && name.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c))
+    };
     names.split([',', ' ', ')']).next().filter(is_name)
 }
 
@@ -188,7 +196,9 @@ mod tests {
 
     #[test]
     fn only_a_name_is_taken_from_the_event() {
-        let first = |names: &str| first_attachment(&format!("Awaiting deletion of bound volumeattachments ({names})")).map(str::to_owned);
+        let first = |names: &str| {
+            first_attachment(&format!("Awaiting deletion of bound volumeattachments ({names})")).map(str::to_owned)
+        };
         assert_eq!(first("csi-12ab"), Some("csi-12ab".to_owned()));
         assert_eq!(first("csi-1, csi-2 and 3 other(s)"), Some("csi-1".to_owned()));
         assert_eq!(first(""), None);

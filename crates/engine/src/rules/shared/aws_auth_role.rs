@@ -1,4 +1,5 @@
-//! What the aws-auth rules ask first: whether the machine's role is known to work, and how sure a flaw of its entry can be.
+//! What the aws-auth rules ask first: whether the machine's role is known to work, and how sure a flaw of its entry can
+//! be.
 
 use crate::api::{Confidence, Stage};
 use crate::case::Case;
@@ -17,8 +18,8 @@ pub(crate) struct RoleInQuestion<'w> {
     /// The role's name is IAM's secret: people often call role and profile alike, but need not.
     pub profile_only: bool,
     pub auth: &'w AwsAuthFacts,
-    /// An access entry may let the role in: nodes here come by access entries, or a machine made before the class was last changed
-    /// runs, with this role or with an earlier one.
+    /// An access entry may let the role in: nodes here come by access entries, or a machine made before the class was
+    /// last changed runs, with this role or with an earlier one.
     pub may_have_entry: bool,
     /// EKS says that no access entry lets the role in.
     pub has_no_entry: bool,
@@ -31,7 +32,8 @@ impl RoleInQuestion<'_> {
     }
 }
 
-/// The node role, where aws-auth makes a node of whoever has it: then no flaw of aws-auth is the cause, whatever else lets the role in.
+/// The node role, where aws-auth makes a node of whoever has it: then no flaw of aws-auth is the cause, whatever else
+/// lets the role in.
 fn mapped<'w>(case: &Case<'w>) -> Option<&'w str> {
     static MAPPED: Memo<bool> = Memo::new("whether aws-auth maps the role");
     let (role, auth) = (node_role::name(case)?, case.cluster.aws_auth()?);
@@ -59,7 +61,10 @@ pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<RoleInQuestion<'w>, Opinion> {
     let role = named.unwrap_or_else(|| role.rsplit('/').next().unwrap_or(role));
     let has_no_entry = match access_entry::of(case, role) {
         Entrance::Fits(entry) => {
-            return Err(Opinion::ruled_out(format!("the access entry of {} is of type {}", entry.principal_arn, entry.type_)));
+            return Err(Opinion::ruled_out(format!(
+                "the access entry of {} is of type {}",
+                entry.principal_arn, entry.type_
+            )));
         }
         Entrance::Missing { mode, .. } if !mode.reads_aws_auth() => {
             return Err(Opinion::ruled_out("the cluster's authentication mode is API: aws-auth lets nobody in"));
@@ -82,8 +87,8 @@ pub(crate) fn by_entries(case: &Case) -> bool {
     })
 }
 
-/// Of whom only the API server can say whether the machine's kubelet may create its Node: what the entry makes of it is no node, and RBAC
-/// may still let it.
+/// Of whom only the API server can say whether the machine's kubelet may create its Node: what the entry makes of it is
+/// no node, and RBAC may still let it.
 pub(crate) fn in_doubt(case: &Case) -> Option<Identity> {
     let question = ask(case).ok()?;
     let entry = in_force(&question.auth.read.judge(question.role))?;
@@ -93,7 +98,9 @@ pub(crate) fn in_doubt(case: &Case) -> Option<Identity> {
 /// The entry that the authenticator goes by, and that makes no node.
 pub(crate) fn in_force<'a>(verdict: &Verdict<'a>) -> Option<&'a RoleMapping> {
     match *verdict {
-        Verdict::MissingGroups { entry, .. } | Verdict::WrongUsername { entry, .. } | Verdict::Shadowed { by: entry, .. } => Some(entry),
+        Verdict::MissingGroups { entry, .. }
+        | Verdict::WrongUsername { entry, .. }
+        | Verdict::Shadowed { by: entry, .. } => Some(entry),
         _ => None,
     }
 }

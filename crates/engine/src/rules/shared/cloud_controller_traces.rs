@@ -16,13 +16,16 @@ pub(crate) fn traces(cluster: &ClusterState, node: &Node) -> Vec<Evidence> {
         let because = "only the cloud controller writes this kind of address";
         Evidence::new(&object, "status.addresses", format!("{type_} {address}"), because)
     });
-    let synced = cluster.events("Node", node.name()).filter(|e| e.reason == "Synced" && e.reporter() == "cloud-node-controller").map(|e| {
-        Evidence::new(
-            format!("Event/{}", e.metadata.name),
-            "message",
-            e.said(),
-            "the cloud controller says that it has initialized the Node",
-        )
-    });
+    let synced = cluster
+        .events("Node", node.name())
+        .filter(|e| e.reason == "Synced" && e.reporter() == "cloud-node-controller")
+        .map(|e| {
+            Evidence::new(
+                format!("Event/{}", e.metadata.name),
+                "message",
+                e.said(),
+                "the cloud controller says that it has initialized the Node",
+            )
+        });
     labels.chain(addresses).chain(synced).collect()
 }

@@ -29,7 +29,10 @@ pub(crate) fn edit(class: &NodeClass) -> String {
 
 /// `kubectl logs` knows no --all-namespaces.
 pub(crate) fn karpenter_log(case: &Case) -> String {
-    let namespace = case.karpenter().and_then(|k| k.deployment.split_once('/')).map_or("KARPENTER_NAMESPACE", |(namespace, _)| namespace);
+    let namespace = case
+        .karpenter()
+        .and_then(|k| k.deployment.split_once('/'))
+        .map_or("KARPENTER_NAMESPACE", |(namespace, _)| namespace);
     format!("kubectl logs -n {namespace} -l app.kubernetes.io/name=karpenter --tail=-1")
 }
 
@@ -46,7 +49,9 @@ pub(crate) const EDIT_AWS_AUTH: &str = "kubectl edit configmap -n kube-system aw
 pub(crate) fn role_arn(role: &str, like: Option<&str>) -> String {
     let parts: Vec<&str> = like.into_iter().flat_map(|arn| arn.trim().split(':')).collect();
     match parts.as_slice() {
-        ["arn", partition, "iam" | "sts", _, account, ..] if account.len() == 12 && account.bytes().all(|b| b.is_ascii_digit()) => {
+        ["arn", partition, "iam" | "sts", _, account, ..]
+            if account.len() == 12 && account.bytes().all(|b| b.is_ascii_digit()) =>
+        {
             format!("arn:{partition}:iam::{account}:role/{role}")
         }
         _ => format!("arn:aws:iam::ACCOUNT:role/{role}"),

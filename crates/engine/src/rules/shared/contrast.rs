@@ -1,7 +1,7 @@
 //! What separates the machines that fail from those of the same class that joined.
 //!
-//! One dimension that splits them is evidence for whoever looks for the cause. Three of them are a suspicion of their own: the zone, the
-//! image, the instance type.
+//! One dimension that splits them is evidence for whoever looks for the cause. Three of them are a suspicion of their
+//! own: the zone, the image, the instance type.
 
 use crate::api::{Confidence, Evidence, Stage};
 use crate::case::Case;
@@ -44,18 +44,24 @@ fn splits_by<'w>(case: &Case<'w>, of: impl Fn(&str) -> bool) -> impl Iterator<It
             return None;
         }
         let others = tallies.iter().filter(|(other, _)| *other != value);
-        let (joined, failed) = others.clone().fold((0, 0), |(joined, failed), (_, t)| (joined + t.joined, failed + t.not_joined));
+        let (joined, failed) =
+            others.clone().fold((0, 0), |(joined, failed), (_, t)| (joined + t.joined, failed + t.not_joined));
         let (elsewhere, _) = others.max_by_key(|(_, t)| t.joined)?;
         (joined >= 2 && failed == 0).then_some(Split { dimension, value, failed: own.not_joined, elsewhere, joined })
     };
-    class_members.into_iter().flat_map(ClassMembers::tallies).filter(move |(dimension, _)| of(dimension.what)).filter_map(split)
+    class_members
+        .into_iter()
+        .flat_map(ClassMembers::tallies)
+        .filter(move |(dimension, _)| of(dimension.what))
+        .filter_map(split)
 }
 
 impl Split<'_> {
     fn evidence(&self, case: &Case) -> Evidence {
         let what = self.dimension.what;
         let because = format!("the {what} separates the machines that fail from those that joined");
-        let observed = format!("{what} {}: none joined; other values, such as {}: all joined", self.value, self.elsewhere);
+        let observed =
+            format!("{what} {}: none joined; other values, such as {}: all joined", self.value, self.elsewhere);
         Evidence::new(case.subject(), self.dimension.field, observed, because).figures(format!(
             "0 of {} joined; elsewhere {joined} of {joined}",
             self.failed,
@@ -65,22 +71,21 @@ impl Split<'_> {
 }
 
 /// Every split, for whoever looks.
-#[must_use]
 pub fn evidence(case: &Case) -> Vec<Evidence> {
     splits(case).map(|split| split.evidence(case)).collect()
 }
 
 /// How far a split by `what` suggests a cause, where it does.
 ///
-/// A machine with another value that joined after this one was launched shows that nothing else has changed for all of them meanwhile; else
-/// it takes more machines to tell. And what another dimension separates just as well is not told apart.
-#[must_use]
+/// A machine with another value that joined after this one was launched shows that nothing else has changed for all of
+/// them meanwhile; else it takes more machines to tell. And what another dimension separates just as well is not told
+/// apart.
 pub fn suspicion<'w>(case: &Case<'w>, what: &str, also: &[&str]) -> Option<(Split<'w>, Confidence)> {
     const MANY: u32 = 3;
     let split = splits_by(case, |dimension| dimension == what).next()?;
     // What was edited between the successes and the failures may be it just as well.
-    let rivals =
-        splits_by(case, |dimension| dimension != what && !also.contains(&dimension)).next().is_some() || !change::evidence(case).is_empty();
+    let rivals = splits_by(case, |dimension| dimension != what && !also.contains(&dimension)).next().is_some()
+        || !change::evidence(case).is_empty();
     // The second machine may only be booting.
     let (claim, class_members) = (case.claim?, case.class_members()?);
     let overdue = class_members.launched_in_vain().take_while(|(at, _)| case.now - *at >= case.wait.patience);
@@ -103,7 +108,6 @@ pub fn suspicion<'w>(case: &Case<'w>, what: &str, also: &[&str]) -> Option<(Spli
 }
 
 /// The finding that a suspicion is.
-#[must_use]
 pub fn finding(case: &Case, split: &Split, confidence: Confidence, summary: String) -> Finding {
     ask_the_instance(case, Finding::new(confidence, summary, case.wait.evidence.clone()).with(split.evidence(case)))
 }

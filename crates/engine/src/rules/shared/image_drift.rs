@@ -26,7 +26,8 @@ struct Drifted {
 fn drifted(case: &Case, class: &NodeClass, arch: Option<&str>) -> Arc<Drifted> {
     static DRIFTED: Memo<Drifted> = Memo::new("machines that Karpenter replaces for another image");
     case.cluster.once(&DRIFTED, &format!("{}/{} {}", class.kind, class.name(), arch.unwrap_or_default()), || {
-        let mut drifted = case.image_drifted_siblings().filter(|claim| is_of(claim, arch) && !claim.status.image_id.is_empty());
+        let mut drifted =
+            case.image_drifted_siblings().filter(|claim| is_of(claim, arch) && !claim.status.image_id.is_empty());
         let first = drifted.next().map(|claim| claim.name().to_owned());
         Drifted { count: usize::from(first.is_some()) + drifted.count(), first }
     })
@@ -50,14 +51,23 @@ pub(crate) fn joined_with(case: &Case, image: &str) -> u32 {
 }
 
 /// `Err` is the answer where the machine is no such replacement.
-pub(crate) fn replacement<'w>(case: &Case<'w>, claim: &'w NodeClaim, class: &'w NodeClass) -> Result<Replacement<'w>, Opinion> {
+pub(crate) fn replacement<'w>(
+    case: &Case<'w>,
+    claim: &'w NodeClaim,
+    class: &'w NodeClass,
+) -> Result<Replacement<'w>, Opinion> {
     let arch = claim.fixed("kubernetes.io/arch");
     let drifted = drifted(case, class, arch);
     let Some(old) = drifted.first.as_deref().and_then(|name| case.cluster.claim(name)) else {
-        return Err(Opinion::ruled_out(format!("no NodeClaim of {} {} is drifted by its image", class.kind, class.name())));
+        return Err(Opinion::ruled_out(format!(
+            "no NodeClaim of {} {} is drifted by its image",
+            class.kind,
+            class.name()
+        )));
     };
     let Some(launched) = claim.condition("Launched") else { return Err(Opinion::Silent) };
-    // The replacement's image: its own once launched, else the newest that the class selects, which Karpenter takes first.
+    // The replacement's image: its own once launched, else the newest that the class selects, which Karpenter takes
+    // first.
     let Some(new) = machine_image::of(case).filter(|id| *id != old.status.image_id) else {
         return Err(Opinion::ruled_out("the machine has the image that works elsewhere"));
     };

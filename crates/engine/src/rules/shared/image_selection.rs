@@ -3,7 +3,8 @@
 use crate::cluster_state::aws::Told;
 use crate::objects::{Ami, AmiTerm, Image, NodeClass};
 
-/// The selector term that takes the image, and its place; `None` where that cannot be told, as by tags among other terms.
+/// The selector term that takes the image, and its place; `None` where that cannot be told, as by tags among other
+/// terms.
 /// Source: karpenter-provider-aws v1.14.1 pkg/providers/amifamily/ami.go `DescribeImageQueries`.
 pub(crate) fn selected_by(class: &NodeClass, id: &str, name: Option<&str>) -> Option<(usize, String)> {
     let terms = &class.spec.ami_selector_terms;
@@ -57,7 +58,8 @@ pub(crate) fn preflight(told: Told<'_, Image>, class: &NodeClass, ami: &Ami) -> 
         Told::Absent(_) => "not known to EC2 in this region and account",
         _ => return None,
     };
-    let by = selected_by(class, &ami.id, Some(&ami.name)).map_or_else(String::new, |(_, term)| format!(", which {term} selects"));
+    let by = selected_by(class, &ami.id, Some(&ami.name))
+        .map_or_else(String::new, |(_, term)| format!(", which {term} selects"));
     Some(format!("The image {} ({}){by}, is {state}: EC2 launches nothing with it.", ami.id, ami.name))
 }
 

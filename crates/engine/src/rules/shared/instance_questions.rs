@@ -22,8 +22,13 @@ pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
             ),
             |is, at| {
                 Some(
-                    Evidence::new(format!("ec2:DescribeInstances {instance}"), "State", is.state.clone(), "what EC2 says of the instance")
-                        .told_by_aws(at),
+                    Evidence::new(
+                        format!("ec2:DescribeInstances {instance}"),
+                        "State",
+                        is.state.clone(),
+                        "what EC2 says of the instance",
+                    )
+                    .told_by_aws(at),
                 )
             },
         ),
@@ -54,8 +59,13 @@ pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
             let nothing = console.lines.is_empty() && console.bytes > 0;
             let because = "none of its lines is known to say that the bootstrap failed";
             nothing.then(|| {
-                Evidence::new(format!("ec2:GetConsoleOutput {instance}"), "Output", format!("{} bytes", console.bytes), because)
-                    .told_by_aws(at)
+                Evidence::new(
+                    format!("ec2:GetConsoleOutput {instance}"),
+                    "Output",
+                    format!("{} bytes", console.bytes),
+                    because,
+                )
+                .told_by_aws(at)
             })
         },
     );

@@ -36,7 +36,8 @@ pub(crate) fn ended<'w>(case: &Case<'w>) -> Option<Ended<'w>> {
     Some(Ended { id, instance, code, seen: at })
 }
 
-/// The key that the node class encrypts the machine's volumes with; empty for the account's own, `None` where nothing is encrypted.
+/// The key that the node class encrypts the machine's volumes with; empty for the account's own, `None` where nothing
+/// is encrypted.
 pub(crate) fn encryption<'w>(case: &Case<'w>) -> Option<&'w str> {
     let ebs = case.class()?.spec.block_device_mappings.iter().filter_map(|b| b.ebs.as_ref());
     let key = ebs.clone().find_map(|e| e.kms_key_id.as_deref());

@@ -4,7 +4,8 @@ use crate::case::{Case, stage};
 use crate::objects::{Event, NodeClaim};
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// The kubelet's events are throttled to one in 300 s for each object; twice that without one, and it has stopped trying.
+/// The kubelet's events are throttled to one in 300 s for each object; twice that without one, and it has stopped
+/// trying.
 /// Source: client-go v0.36.3 tools/record/events_cache.go `defaultSpamQPS`.
 const STILL_TRYING: TimeDelta = TimeDelta::minutes(10);
 
@@ -34,7 +35,9 @@ pub(crate) fn of_this_machine<'w>(case: &Case<'w>, launched: DateTime<Utc>) -> O
 
 /// Whether another machine, of whatever class, was launched by then and has not joined.
 pub(crate) fn others_wait(case: &Case, by: Option<DateTime<Utc>>) -> bool {
-    let waits = |c: &NodeClaim| !c.is_true("Registered") && c.true_since("Launched").is_some_and(|at| by.is_none_or(|by| at <= by));
+    let waits = |c: &NodeClaim| {
+        !c.is_true("Registered") && c.true_since("Launched").is_some_and(|at| by.is_none_or(|by| at <= by))
+    };
     case.cluster.claims().any(|claim| waits(claim) && Some(claim.name()) != case.claim.map(NodeClaim::name))
 }
 
@@ -44,9 +47,10 @@ fn first_seen(event: &Event) -> Option<DateTime<Utc>> {
 
 /// A kubelet that reports, since the launch and until now, under a name that no Node has or ever had.
 ///
-/// It writes events only as a node (`system:node:…` in `system:nodes`): network, CA and authentication are right. A certificate
-/// request would say that its Node did exist.
-/// Source: kubernetes v1.36.3 pkg/auth/authorizer/rbac/bootstrappolicy/policy.go `NodeRules`, pkg/kubelet/kubelet_node_status.go.
+/// It writes events only as a node (`system:node:…` in `system:nodes`): network, CA and authentication are right. A
+/// certificate request would say that its Node did exist.
+/// Source: kubernetes v1.36.3 pkg/auth/authorizer/rbac/bootstrappolicy/policy.go `NodeRules`,
+/// pkg/kubelet/kubelet_node_status.go.
 fn turned_away<'w>(case: &Case<'w>, launched: DateTime<Utc>) -> Vec<(&'w str, &'w Event)> {
     let mut names: Vec<(&str, &Event)> = Vec::new();
     for (name, event) in case.cluster.kubelets_without_node() {
@@ -59,6 +63,8 @@ fn turned_away<'w>(case: &Case<'w>, launched: DateTime<Utc>) -> Vec<(&'w str, &'
         }
     }
     let deleted = |name: &str| case.cluster.events("Node", name).any(stage::deletes_node);
-    names.retain(|(name, _)| !deleted(name) && !case.cluster.csrs().any(|c| c.spec.username == format!("system:node:{name}")));
+    names.retain(|(name, _)| {
+        !deleted(name) && !case.cluster.csrs().any(|c| c.spec.username == format!("system:node:{name}"))
+    });
     names
 }

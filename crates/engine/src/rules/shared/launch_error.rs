@@ -1,5 +1,5 @@
-//! What the errors mean with which AWS refuses a launch: Karpenter's condition reasons, and EC2's own codes and words in the text of
-//! versions that have no reasons.
+//! What the errors mean with which AWS refuses a launch: Karpenter's condition reasons, and EC2's own codes and words
+//! in the text of versions that have no reasons.
 
 /// One kind of refusal.
 #[derive(Debug)]
@@ -47,8 +47,7 @@ impl LaunchError {
     }
 }
 
-const QUOTAS: &str =
-    "aws service-quotas list-service-quotas --service-code ec2 --query 'Quotas[?contains(QuotaName,`Instance`)].[QuotaName,Value]'";
+const QUOTAS: &str = "aws service-quotas list-service-quotas --service-code ec2 --query 'Quotas[?contains(QuotaName,`Instance`)].[QuotaName,Value]'";
 const AMIS: FaultIn = FaultIn::Class("spec.amiSelectorTerms");
 const SUBNETS: FaultIn = FaultIn::Class("spec.subnetSelectorTerms");
 const GROUPS: FaultIn = FaultIn::Class("spec.securityGroupSelectorTerms");
@@ -326,10 +325,19 @@ mod tests {
                 "InvalidBlockDeviceMapping: Volume of size 20GB is smaller than snapshot 'snap-0', expect size >= 30GB",
                 "blockDeviceMappings",
             ),
-            ("InvalidParameterValue: Invalid IAM Instance Profile name: value (KarpenterNodeInstanceProfile-x)", "instance profile"),
+            (
+                "InvalidParameterValue: Invalid IAM Instance Profile name: value (KarpenterNodeInstanceProfile-x)",
+                "instance profile",
+            ),
             ("InvalidAMIID.Unavailable: The image ID 'ami-0' is not available", "not available yet"),
-            ("InvalidParameter: Security group sg-1 and subnet subnet-1 belong to different networks.", "different VPCs"),
-            ("VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 0 allows", "vCPU quota"),
+            (
+                "InvalidParameter: Security group sg-1 and subnet subnet-1 belong to different networks.",
+                "different VPCs",
+            ),
+            (
+                "VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 0 allows",
+                "vCPU quota",
+            ),
             (
                 "operation error EC2: CreateFleet, get identity: get credentials: failed to refresh cached credentials, operation error STS: AssumeRoleWithWebIdentity",
                 "credentials",

@@ -4,7 +4,6 @@ use crate::case::Case;
 use crate::objects::Ami;
 
 /// The image that the machine gets: its own, else the first of the class that runs on its architecture.
-#[must_use]
 pub fn of<'w>(case: &Case<'w>) -> Option<&'w str> {
     let class = case.class()?;
     let arch = case.claim.and_then(|c| c.fixed("kubernetes.io/arch"));

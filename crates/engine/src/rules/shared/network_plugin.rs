@@ -3,9 +3,10 @@
 use crate::case::Case;
 use crate::objects::{DaemonSet, Node};
 
-/// DaemonSets that are a network plugin, as their charts and manifests call them. The likelier first: Calico and Cilium also run
-/// beside another plugin, for policies only.
-const PLUGINS: &[&str] = &["aws-node", "cilium", "calico-node", "antrea-agent", "kube-flannel-ds", "weave-net", "kube-router"];
+/// DaemonSets that are a network plugin, as their charts and manifests call them. The likelier first: Calico and Cilium
+/// also run beside another plugin, for policies only.
+const PLUGINS: &[&str] =
+    &["aws-node", "cilium", "calico-node", "antrea-agent", "kube-flannel-ds", "weave-net", "kube-router"];
 
 /// How likely a DaemonSet of this name is the network plugin: the lowest is the likeliest.
 pub(crate) fn rank(name: &str) -> Option<usize> {

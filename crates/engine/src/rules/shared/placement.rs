@@ -15,10 +15,10 @@ pub struct KeptAway {
 /// The part that only some Nodes meet.
 pub const AFFINITY: &str = "spec.template.spec.affinity";
 
-#[must_use]
 pub fn refusal(set: &DaemonSet, node: &Node) -> Option<KeptAway> {
     let (name, pod) = (&set.metadata.name, &set.spec.template.spec);
-    if let Some(taint) = node.spec.taints.iter().find(|t: &&Taint| t.effect != "PreferNoSchedule" && !set.tolerates(t)) {
+    if let Some(taint) = node.spec.taints.iter().find(|t: &&Taint| t.effect != "PreferNoSchedule" && !set.tolerates(t))
+    {
         let why = format!("DaemonSet {name} does not tolerate the Node's taint {taint}");
         return Some(KeptAway { why, field: "spec.template.spec.tolerations", may_change: false });
     }
@@ -28,7 +28,8 @@ pub fn refusal(set: &DaemonSet, node: &Node) -> Option<KeptAway> {
     }
     let unmet = pod.affinity.unmet(&node.metadata);
     let first = unmet.first()?;
-    let has = node.metadata.label(&first.key).map_or_else(|| "does not have that label".to_owned(), |v| format!("has {v}"));
+    let has =
+        node.metadata.label(&first.key).map_or_else(|| "does not have that label".to_owned(), |v| format!("has {v}"));
     let why = format!("DaemonSet {name} runs only on Nodes with {}, and this one {has}", first.shown());
     Some(KeptAway { why, field: AFFINITY, may_change: true })
 }

@@ -14,7 +14,8 @@ pub const REFUSED: Pull = Pull {
 };
 
 /// Parts of containerd's and ECR's messages. The first that fits is meant.
-/// Source: containerd v2.1 core/remotes/docker (resolver.go, authorizer.go, errdefs); ECR's answers as in vpc-cni#529, eks-ami#1034.
+/// Source: containerd v2.1 core/remotes/docker (resolver.go, authorizer.go, errdefs); ECR's answers as in vpc-cni#529,
+/// eks-ami#1034.
 const MEANINGS: &[(&[&str], Pull)] = &[
     (
         &[
@@ -73,9 +74,11 @@ const MEANINGS: &[(&[&str], Pull)] = &[
 ];
 
 /// Where a text tells of a failed pull, what it means.
-#[must_use]
 pub fn explain(text: &str) -> Option<Pull> {
-    if !["ImagePull", "ErrImage", "InvalidImageName", "failed to pull", "get sandbox image"].iter().any(|sign| text.contains(sign)) {
+    if !["ImagePull", "ErrImage", "InvalidImageName", "failed to pull", "get sandbox image"]
+        .iter()
+        .any(|sign| text.contains(sign))
+    {
         return None;
     }
     let known = MEANINGS.iter().find(|(parts, _)| parts.iter().any(|part| text.contains(part)));
@@ -96,8 +99,14 @@ mod tests {
     fn the_registrys_words_tell_permission_from_network_from_a_wrong_tag() {
         let why = |text: &str| explain(text).map(|p| p.why);
         let pull = "ErrImagePull: failed to pull and unpack image \"602401143452.dkr.ecr.eu-west-1.amazonaws.com/eks/pause:3.10\": ";
-        assert_eq!(why(&format!("{pull}unexpected status from HEAD request: 403 Forbidden")), Some("the registry refuses the node role"));
-        assert_eq!(why(&format!("{pull}dial tcp 10.0.3.1:443: i/o timeout")), Some("the registry cannot be reached from the subnet"));
+        assert_eq!(
+            why(&format!("{pull}unexpected status from HEAD request: 403 Forbidden")),
+            Some("the registry refuses the node role")
+        );
+        assert_eq!(
+            why(&format!("{pull}dial tcp 10.0.3.1:443: i/o timeout")),
+            Some("the registry cannot be reached from the subnet")
+        );
         assert_eq!(why(&format!("{pull}not found")), Some("this image does not exist in that registry"));
         assert_eq!(why("ImagePullBackOff"), Some("its image cannot be pulled"));
         assert_eq!(why("CrashLoopBackOff: back-off 40s"), None);

@@ -4,17 +4,23 @@ use crate::api::{Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
 
-/// Adds what Karpenter will do about a Node that stays as it is. A machine without NodeClaim is its node group's affair.
+/// Adds what Karpenter will do about a Node that stays as it is. A machine without NodeClaim is its node group's
+/// affair.
 ///
-/// Source: karpenter-provider-aws v1.14.1 pkg/cloudprovider/cloudprovider.go `RepairPolicies`; core pkg/controllers/node/health (v1.14.1).
-#[must_use]
+/// Source: karpenter-provider-aws v1.14.1 pkg/cloudprovider/cloudprovider.go `RepairPolicies`; core
+/// pkg/controllers/node/health (v1.14.1).
 pub fn who_replaces(case: &Case, finding: Finding) -> Finding {
     if !case.claim.is_some_and(|c| c.is_true("Registered")) {
         return finding;
     }
     if let Some(blocked) = case.event("NodeRepairBlocked") {
         let because = "Karpenter would replace the machine, and does not: with more than 20 % of a NodePool unhealthy it suspects something common to all";
-        return finding.with(Evidence::new(format!("Event/{}", blocked.metadata.name), "message", blocked.said(), because));
+        return finding.with(Evidence::new(
+            format!("Event/{}", blocked.metadata.name),
+            "message",
+            blocked.said(),
+            because,
+        ));
     }
     match case.karpenter().and_then(|k| Some((k, k.repairs_nodes?))) {
         Some((karpenter, false)) => finding.with(Evidence::new(

@@ -42,7 +42,9 @@ fn ready_claims<'w>(case: &Case<'w>, role: &str) -> impl Iterator<Item = (&'w No
     let claims = same_role.flat_map(|c| {
         let hash = c.class.metadata.annotation(CLASS_HASH);
         let claims = case.cluster.joined_of_class(&c.class.kind, c.class.name());
-        claims.map(move |claim| (claim, claim.metadata.annotation(CLASS_HASH).is_none_or(|h| hash.is_none_or(|now| now == h))))
+        claims.map(move |claim| {
+            (claim, claim.metadata.annotation(CLASS_HASH).is_none_or(|h| hash.is_none_or(|now| now == h)))
+        })
     });
     claims.filter(|(claim, _)| case.cluster.nodes_with_provider_id(&claim.status.provider_id).any(Node::is_ready))
 }

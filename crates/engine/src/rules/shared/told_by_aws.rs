@@ -21,7 +21,8 @@ impl Evidence {
     }
 }
 
-/// Adds what AWS told to the evidence. Where it told nothing that settles the question, the question stays, and says why.
+/// Adds what AWS told to the evidence. Where it told nothing that settles the question, the question stays, and says
+/// why.
 pub(crate) fn or_ask<T>(
     mut finding: Finding,
     told: Told<'_, T>,
@@ -36,9 +37,10 @@ pub(crate) fn or_ask<T>(
             finding.denied.extend(refusal.denied.then(|| refusal.action.clone()));
             finding.ask_aws(format!("{question} ({refusal}.)"), command)
         }
-        Told::Absent(_) => {
-            finding.ask_aws(format!("{question} (AWS knows nothing of it, in the region and account that were asked.)"), command)
-        }
+        Told::Absent(_) => finding.ask_aws(
+            format!("{question} (AWS knows nothing of it, in the region and account that were asked.)"),
+            command,
+        ),
         Told::Is(fact, at) => match evidence(fact, at) {
             Some(evidence) => finding.with(evidence),
             None => finding.ask_aws(question, command),
@@ -47,31 +49,30 @@ pub(crate) fn or_ask<T>(
 }
 
 /// Whether AWS could prove or mend a verdict: it is not Certain, or names itself a question that only AWS answers.
-#[must_use]
 pub fn leaves_open(verdict: &NodeDiagnosisStatus) -> bool {
     verdict.confidence != Confidence::Certain || verdict.unknowns.iter().any(|unknown| unknown.source == Witness::Aws)
 }
 
-/// Whether AWS is asked about a machine: it could settle the verdict, or has told something that may have changed since.
-#[must_use]
+/// Whether AWS is asked about a machine: it could settle the verdict, or has told something that may have changed
+/// since.
 pub fn concerns(verdict: &NodeDiagnosisStatus) -> bool {
     leaves_open(verdict) || is_told(verdict)
 }
 
 /// Whether a verdict holds what AWS told.
-#[must_use]
 pub fn is_told(verdict: &NodeDiagnosisStatus) -> bool {
     verdict.evidence.iter().any(|evidence| evidence.source == Witness::Aws)
 }
 
 /// The calls that IAM denied when AWS was asked about this machine; each once.
-#[must_use]
 pub fn denials<'w>(case: &Case<'w>) -> Vec<&'w AwsRefusal> {
     let aws = case.cluster.aws();
     let (cluster, role) = (case.cluster_name().unwrap_or_default(), node_role::name(case).unwrap_or_default());
-    let of_instance = case.instance_id().map(|id| [aws.instance(id).refusal(), aws.checks(id).refusal(), aws.console(id).refusal()]);
+    let of_instance =
+        case.instance_id().map(|id| [aws.instance(id).refusal(), aws.checks(id).refusal(), aws.console(id).refusal()]);
     let of_image = machine_image::of(case).map(|id| aws.image(id).refusal());
-    let of_profile = case.class().and_then(|class| class.instance_profile()).map(|name| aws.instance_profile(name).refusal());
+    let of_profile =
+        case.class().and_then(|class| class.instance_profile()).map(|name| aws.instance_profile(name).refusal());
     let of_role = [aws.cluster(cluster).refusal(), aws.access_entry(cluster, role).refusal()];
     let all = of_instance.into_iter().flatten().chain(of_image).chain(of_profile).chain(of_role).flatten();
     let mut denied: Vec<&AwsRefusal> = all.filter(|refusal| refusal.denied).collect();

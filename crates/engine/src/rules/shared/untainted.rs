@@ -1,4 +1,5 @@
-//! What the rules about missing taints ask first: does the Node lack taints that Karpenter relies on, and what does that lead to?
+//! What the rules about missing taints ask first: does the Node lack taints that Karpenter relies on, and what does
+//! that lead to?
 
 use crate::api::{Evidence, Stage};
 use crate::case::Case;
@@ -21,7 +22,8 @@ pub struct Untainted<'w> {
 pub fn ask<'w>(case: &Case<'w>) -> Result<Untainted<'w>, Opinion> {
     let Some(claim) = case.claim.filter(|_| case.stage() == Stage::Register) else { return Err(Opinion::Silent) };
     if let Some(registered) = claim.condition("Registered").filter(|c| c.is_false()) {
-        // core v1.0.5 pkg/controllers/nodeclaim/lifecycle/registration.go; the condition itself proves that this version blocks.
+        // core v1.0.5 pkg/controllers/nodeclaim/lifecycle/registration.go; the condition itself proves that this
+        // version blocks.
         if registered.reason != "UnregisteredTaintNotFound" {
             return Err(Opinion::ruled_out(format!("Karpenter found {UNREGISTERED_TAINT} on the Node")));
         }
@@ -51,7 +53,8 @@ impl Untainted<'_> {
     /// What the Node and the version show.
     pub fn evidence(&self, case: &Case) -> Vec<Evidence> {
         let node = self.node.map(|node| {
-            let because = "the kubelet applies its taints only when it creates the Node; adding them later does not help";
+            let because =
+                "the kubelet applies its taints only when it creates the Node; adding them later does not help";
             Evidence::new(format!("Node/{}", node.name()), "spec.taints", stage::listed(&node.spec.taints), because)
         });
         let version = case.karpenter().map(|k| {
@@ -68,7 +71,11 @@ impl Untainted<'_> {
     /// Whether these taints, registered by the kubelet, would have spared the machine its fate.
     pub fn covered_by(&self, taints: &[readers::userdata::kubelet_flags::RegisteredTaint]) -> bool {
         let has = |key: &str, effect: &str| taints.iter().any(|t| t.key == key && t.effect == effect);
-        if self.refused { has(UNREGISTERED_TAINT, "NoExecute") } else { self.missing.iter().all(|t| has(&t.key, &t.effect)) }
+        if self.refused {
+            has(UNREGISTERED_TAINT, "NoExecute")
+        } else {
+            self.missing.iter().all(|t| has(&t.key, &t.effect))
+        }
     }
 }
 

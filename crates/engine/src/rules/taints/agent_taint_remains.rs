@@ -24,7 +24,8 @@ fn check(case: &Case) -> Opinion {
     let Some(node) = case.node.filter(|n| n.is_ready()) else { return Opinion::Silent };
     let meant = |taint: &Taint| case.claim.is_some_and(|c| c.spec.taints.iter().any(|own| own.matches(taint)));
     let mut of_agents = node.spec.taints.iter().filter(|t| t.effect != "PreferNoSchedule" && !meant(t));
-    let Some((taint, owner)) = of_agents.find_map(|t| Some((t, startup_taint::owner(t).filter(|o| !o.has_rules())?))) else {
+    let Some((taint, owner)) = of_agents.find_map(|t| Some((t, startup_taint::owner(t).filter(|o| !o.has_rules())?)))
+    else {
         return Opinion::Silent;
     };
     let name = node.name();
@@ -50,7 +51,12 @@ fn check(case: &Case) -> Opinion {
     if !declared {
         let field = "spec.template.spec.startupTaints";
         finding = finding
-            .with(Evidence::new(format!("NodePool/{pool}"), field, "not among them", "Karpenter waits for declared startup taints only"))
+            .with(Evidence::new(
+                format!("NodePool/{pool}"),
+                field,
+                "not among them",
+                "Karpenter waits for declared startup taints only",
+            ))
             .step(
                 Risk::Mutating,
                 "Declare the taint as a startup taint, so that Karpenter waits for it",

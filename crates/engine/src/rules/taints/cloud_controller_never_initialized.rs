@@ -52,8 +52,12 @@ fn check(case: &Case) -> Opinion {
     let certain = case.now - created >= CERTAIN_AFTER;
     let confidence = if certain { Confidence::Certain } else { Confidence::Likely };
     let initialization = case.cluster.once(&INITIALIZATION, "", || {
-        let (wait, passed): (Vec<_>, Vec<_>) = case.cluster.nodes().partition(|n| n.taint(UNINITIALIZED_TAINT).is_some());
-        Initialization { wait: wait.len(), last_passed: passed.iter().filter_map(|n| n.metadata.creation_timestamp).max() }
+        let (wait, passed): (Vec<_>, Vec<_>) =
+            case.cluster.nodes().partition(|n| n.taint(UNINITIALIZED_TAINT).is_some());
+        Initialization {
+            wait: wait.len(),
+            last_passed: passed.iter().filter_map(|n| n.metadata.creation_timestamp).max(),
+        }
     });
     let others = initialization.wait.saturating_sub(1);
     let scope = match others {

@@ -39,8 +39,9 @@ fn check(case: &Case) -> Opinion {
     let name = node.name();
     let writer = cloud_controller::last_taint_writer(node);
     let by = writer.map_or_else(String::new, |w| format!("; the taint list was last written by {}", w.manager));
-    let summary =
-        format!("Node {name} carries {taint} although the cloud controller has initialized it: another writer put the taint back{by}.");
+    let summary = format!(
+        "Node {name} carries {taint} although the cloud controller has initialized it: another writer put the taint back{by}."
+    );
     let object = format!("Node/{name}");
     let finding = Finding::new(
         Confidence::Certain,
@@ -55,7 +56,11 @@ fn check(case: &Case) -> Opinion {
     .with_all(traces)
     .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
     .fix("Remove the stale taint; the Node is initialized.")
-    .step(Risk::Inspect, "See who wrote the taint list last", Some(format!("kubectl get node {name} --show-managed-fields -o yaml")))
+    .step(
+        Risk::Inspect,
+        "See who wrote the taint list last",
+        Some(format!("kubectl get node {name} --show-managed-fields -o yaml")),
+    )
     .step(Risk::LowRisk, "Remove the taint", Some(format!("kubectl taint node {name} {UNINITIALIZED_TAINT}-")));
     naming_last_taint_writer(finding, node).into()
 }

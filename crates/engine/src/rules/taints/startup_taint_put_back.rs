@@ -39,21 +39,31 @@ fn check(case: &Case) -> Opinion {
     }
     let name = node.name();
     // Karpenter merges the startup taints into the Node at registration unless this label tells it not to.
-    // Source: core pkg/controllers/nodeclaim/lifecycle/registration.go `syncNode` (v1.14.3); core#1772, core#2125, aws#8029.
+    // Source: core pkg/controllers/nodeclaim/lifecycle/registration.go `syncNode` (v1.14.3); core#1772, core#2125,
+    // aws#8029.
     let synced = node.metadata.label(DO_NOT_SYNC_TAINTS_LABEL) != Some("true");
     let old = case.karpenter().filter(|k| !k.knows_do_not_sync_taints());
     let custom = case.class().filter(|c| c.family() == Some(Family::Custom));
     let writer = last_taint_writer(node);
     let by_karpenter = synced && (old.is_some() || custom.is_some());
     let who = match (by_karpenter, old, writer) {
-        (true, Some(karpenter), _) => format!("Karpenter {} put it back when it registered the Node", karpenter.version),
-        (true, None, _) => "Karpenter put it back when it registered the Node, as it does with amiFamily Custom".to_owned(),
-        (false, _, Some(writer)) => format!("somebody put it back; the taint list was last written by {}", writer.manager),
+        (true, Some(karpenter), _) => {
+            format!("Karpenter {} put it back when it registered the Node", karpenter.version)
+        }
+        (true, None, _) => {
+            "Karpenter put it back when it registered the Node, as it does with amiFamily Custom".to_owned()
+        }
+        (false, _, Some(writer)) => {
+            format!("somebody put it back; the taint list was last written by {}", writer.manager)
+        }
         (false, _, None) => "somebody put it back".to_owned(),
     };
     let finding = Finding::new(
         Confidence::Likely,
-        format!("Startup taint {taint} is on Node {name} although {} is Ready there and removes it: {who}.", owner.name),
+        format!(
+            "Startup taint {taint} is on Node {name} although {} is Ready there and removes it: {who}.",
+            owner.name
+        ),
         Evidence::new(
             format!("Pod/{}", pod.metadata.name),
             "status.conditions",
@@ -62,7 +72,11 @@ fn check(case: &Case) -> Opinion {
         ),
     )
     .with(Evidence::new(format!("Node/{name}"), "spec.taints", taint.to_string(), "the taint is there all the same"))
-    .step(Risk::LowRisk, "Free this Node now", Some(format!("kubectl taint node {name} {}:{}-", taint.key, taint.effect)));
+    .step(
+        Risk::LowRisk,
+        "Free this Node now",
+        Some(format!("kubectl taint node {name} {}:{}-", taint.key, taint.effect)),
+    );
     let finding = match (by_karpenter, old, custom, writer) {
         (true, Some(karpenter), ..) => finding
             .with(Evidence::new("Deployment/karpenter", "spec.template.spec.containers[0].image", karpenter.version.to_string(), "before 1.5.0 registration restores the startup taints that a fast agent has already removed"))

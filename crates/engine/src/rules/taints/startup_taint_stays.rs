@@ -23,7 +23,11 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let (Some(node), Some(claim)) = (case.node, case.claim) else { return Opinion::Silent };
     let Some((first, all)) = staying(case) else {
-        return Opinion::ruled_out(format!("no startup taint of NodeClaim {} is left on Node {}", claim.name(), node.name()));
+        return Opinion::ruled_out(format!(
+            "no startup taint of NodeClaim {} is left on Node {}",
+            claim.name(),
+            node.name()
+        ));
     };
     // A Node that is not Ready cannot run the pod that removes the taint: the reason for NotReady comes first.
     if !node.is_ready() {
@@ -38,7 +42,14 @@ fn check(case: &Case) -> Opinion {
     };
     let object = format!("Node/{}", node.name());
     let list = all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    finding.with(Evidence::new(object, "spec.taints", list, "Karpenter never removes startup taints, it waits until somebody has")).into()
+    finding
+        .with(Evidence::new(
+            object,
+            "spec.taints",
+            list,
+            "Karpenter never removes startup taints, it waits until somebody has",
+        ))
+        .into()
 }
 
 fn unowned(case: &Case, claim: &NodeClaim, taint: &Taint) -> Finding {
@@ -49,10 +60,9 @@ fn unowned(case: &Case, claim: &NodeClaim, taint: &Taint) -> Finding {
         case.since()
     );
     // Another machine of the pool got rid of it: then somebody does remove it, only not here.
-    let removed_elsewhere = case
-        .cluster
-        .claims_of_pool(pool)
-        .any(|c| c.name() != claim.name() && c.is_true("Initialized") && c.spec.startup_taints == claim.spec.startup_taints);
+    let removed_elsewhere = case.cluster.claims_of_pool(pool).any(|c| {
+        c.name() != claim.name() && c.is_true("Initialized") && c.spec.startup_taints == claim.spec.startup_taints
+    });
     let confidence = if removed_elsewhere { Confidence::Possible } else { Confidence::Likely };
     Finding::new(
         confidence,
@@ -82,7 +92,10 @@ fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::T
     let node = &claim.status.node_name;
     let (confidence, why, blame) = explain(case, node, claim.node_pool().unwrap_or("unknown"), owner);
     let remover = owner.remover.unwrap_or(owner.name);
-    let summary = format!("Startup taint {taint} has been on Node {node} since {}: {remover} removes it, and {why}.", case.since());
+    let summary = format!(
+        "Startup taint {taint} has been on Node {node} since {}: {remover} removes it, and {why}.",
+        case.since()
+    );
     let evidence = Evidence::new(
         format!("Node/{node}"),
         "spec.taints",
@@ -92,7 +105,11 @@ fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::T
     let pods = || format!("kubectl get pods -A -o wide --field-selector spec.nodeName={node}");
     let finding = Finding::new(confidence, summary, evidence).blaming(blame).fix(owner.fix);
     let finding = if owner.otherwise.is_some() {
-        finding.step(Risk::Inspect, "See the Node's taints and conditions", Some(format!("kubectl describe node {node}")))
+        finding.step(
+            Risk::Inspect,
+            "See the Node's taints and conditions",
+            Some(format!("kubectl describe node {node}")),
+        )
     } else {
         finding
     };
@@ -101,7 +118,11 @@ fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::T
     }
     if owner.has_rules() {
         return finding
-            .step(Risk::Inspect, "See the rules and the conditions they ask for", Some("kubectl get nodereadinessrules -o yaml".to_owned()))
+            .step(
+                Risk::Inspect,
+                "See the rules and the conditions they ask for",
+                Some("kubectl get nodereadinessrules -o yaml".to_owned()),
+            )
             .unknown(
                 "Which condition does the rule of this taint ask for, and who reports it?",
                 "kubectl get nodereadinessrules -o yaml".to_owned(),

@@ -39,7 +39,8 @@ fn check(case: &Case) -> Opinion {
             Confidence::Certain,
         ),
         None => (
-            "the Node came without it: an admission policy or webhook took it away, or the kubelet was not told of it".to_owned(),
+            "the Node came without it: an admission policy or webhook took it away, or the kubelet was not told of it"
+                .to_owned(),
             Confidence::Likely,
         ),
     };

@@ -24,7 +24,8 @@ fn check(case: &Case) -> Opinion {
     let Some(taint) = node.taint(UNREGISTERED_TAINT) else {
         return Opinion::ruled_out(format!("Node {} does not carry {UNREGISTERED_TAINT}", node.name()));
     };
-    // Source: core pkg/controllers/nodeclaim/lifecycle/registration.go (v1.14.3): one patch sets the label and removes the taint.
+    // Source: core pkg/controllers/nodeclaim/lifecycle/registration.go (v1.14.3): one patch sets the label and removes
+    // the taint.
     if node.metadata.label("karpenter.sh/registered") != Some("true") {
         return Opinion::Silent;
     }

@@ -30,7 +30,8 @@ fn check(case: &Case) -> Opinion {
         return Opinion::ruled_out("the needed taints reach the kubelet");
     }
     let would_help = |a: &&Argument| {
-        a.name() == "register-with-taints" && kubelet_flags::parse_taints(&a.value).is_ok_and(|taints| question.covered_by(&taints))
+        a.name() == "register-with-taints"
+            && kubelet_flags::parse_taints(&a.value).is_ok_and(|taints| question.covered_by(&taints))
     };
     let Some((argument, loss)) = user_data.lost().find(would_help).and_then(|a| match a.fate {
         Fate::Lost(loss) => Some((a, loss)),
@@ -53,7 +54,9 @@ fn check(case: &Case) -> Opinion {
         }
         Loss::LooseWord => "Quote the whole value of --kubelet-extra-args, so that it is one word.",
         Loss::RepeatedOption => "Write --kubelet-extra-args once, with all arguments in one value.",
-        Loss::AssignmentDropped | Loss::NotStarted => "Use double quotes, or none, inside the value of --kubelet-extra-args.",
+        Loss::AssignmentDropped | Loss::NotStarted => {
+            "Use double quotes, or none, inside the value of --kubelet-extra-args."
+        }
         Loss::KubeletRunsAlready => "Call bootstrap.sh once.",
         _ => "Move the argument to where the machine reads it.",
     };
@@ -70,6 +73,10 @@ fn check(case: &Case) -> Opinion {
     .with_all(question.evidence(case))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, argument.span))
     .fix(fix)
-    .step(Risk::Mutating, "Correct userData; new machines are then right", Some(format!("kubectl edit ec2nodeclass {name}")))
+    .step(
+        Risk::Mutating,
+        "Correct userData; new machines are then right",
+        Some(format!("kubectl edit ec2nodeclass {name}")),
+    )
     .into()
 }

@@ -56,7 +56,8 @@ fn check(case: &Case) -> Opinion {
         position.line,
         question.outcome(case)
     );
-    let confidence = if user_data.unread_from.is_none() && user_data.bootstrap_calls.iter().all(|c| c.extra_args_exact) {
+    let confidence = if user_data.unread_from.is_none() && user_data.bootstrap_calls.iter().all(|c| c.extra_args_exact)
+    {
         Confidence::Certain
     } else {
         Confidence::Likely
@@ -97,7 +98,9 @@ fn check(case: &Case) -> Opinion {
 /// Where the taint belongs: the option that starts the kubelet, else the whole of the bootstrap.
 fn place(user_data: &UserData) -> Span {
     let call = user_data.bootstrap_calls.first();
-    let option = call.and_then(|c| c.options.iter().rfind(|(name, _)| name == "--kubelet-extra-args")).map(|(_, value)| value.span);
+    let option = call
+        .and_then(|c| c.options.iter().rfind(|(name, _)| name == "--kubelet-extra-args"))
+        .map(|(_, value)| value.span);
     let flag = user_data.effective("register-with-taints").map(|a| a.span);
     flag.or(option)
         .or(call.map(|c| c.span))

@@ -27,7 +27,10 @@ fn check(case: &Case) -> Opinion {
         return Opinion::ruled_out(format!("{} {} has user data", class.kind, class.name()));
     }
     if let Some(joined) = case.same_spec_sibling_joined() {
-        return Opinion::ruled_out(format!("NodeClaim {} has joined without user data: its image joins by itself", joined.name()));
+        return Opinion::ruled_out(format!(
+            "NodeClaim {} has joined without user data: its image joins by itself",
+            joined.name()
+        ));
     }
     let name = class.name();
     let object = format!("{}/{name}", class.kind);

@@ -20,7 +20,8 @@ pub static RULE: Rule = Rule {
 };
 
 /// Whatever starts a kubelet has one of these words in it.
-const JOINING: &[&str] = &["kube", "node", "eks", "bootstrap", "join", "register", "cluster", "settings", "ignition", "k3s", "rke"];
+const JOINING: &[&str] =
+    &["kube", "node", "eks", "bootstrap", "join", "register", "cluster", "settings", "ignition", "k3s", "rke"];
 
 /// What may run a text that is not here.
 const ELSEWHERE: &[&str] = &[
@@ -55,9 +56,15 @@ const PREFIXES: &[&str] = &["sudo", "exec", "nohup", "time", "if", "then", "else
 /// Whether every command of `text` is here to be read, and none of them joins a cluster.
 fn joins_nothing(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    let readable = ["#!", "#cloud-config", "mime-version:", "content-type:"].iter().any(|start| lower.trim_start().starts_with(start));
-    let encoded = lower.contains("base64") || lower.contains("b64") || lower.contains("gzip") || lower.contains("include");
-    readable && !encoded && !JOINING.iter().any(|word| lower.contains(word)) && !lower.lines().any(runs_what_is_not_here)
+    let readable = ["#!", "#cloud-config", "mime-version:", "content-type:"]
+        .iter()
+        .any(|start| lower.trim_start().starts_with(start));
+    let encoded =
+        lower.contains("base64") || lower.contains("b64") || lower.contains("gzip") || lower.contains("include");
+    readable
+        && !encoded
+        && !JOINING.iter().any(|word| lower.contains(word))
+        && !lower.lines().any(runs_what_is_not_here)
 }
 
 fn runs_what_is_not_here(line: &str) -> bool {
@@ -76,7 +83,9 @@ fn runs_what_is_not_here(line: &str) -> bool {
 }
 
 fn check(case: &Case) -> Opinion {
-    let (Some(claim), Some(class), Some((user_data, text))) = (case.claim, case.class(), case.user_data()) else { return Opinion::Silent };
+    let (Some(claim), Some(class), Some((user_data, text))) = (case.claim, case.class(), case.user_data()) else {
+        return Opinion::Silent;
+    };
     if class.family() != Some(Family::Custom) || text.trim().is_empty() {
         return Opinion::Silent;
     }
@@ -87,7 +96,10 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     if let Some(joined) = case.same_spec_sibling_joined() {
-        return Opinion::ruled_out(format!("NodeClaim {} has joined with the same user data: its image joins by itself", joined.name()));
+        return Opinion::ruled_out(format!(
+            "NodeClaim {} has joined with the same user data: its image joins by itself",
+            joined.name()
+        ));
     }
     let name = class.name();
     let object = format!("{}/{name}", class.kind);
@@ -100,9 +112,12 @@ fn check(case: &Case) -> Opinion {
     )
     .with(Evidence::new(&object, "spec.amiFamily", class.family_name(), "for every other family Karpenter adds the bootstrap itself"));
     let finding = match image {
-        Some(image) => {
-            finding.with(Evidence::new(&object, "status.amis", format!("{} {}", image.id, image.name), "the image that waits for it"))
-        }
+        Some(image) => finding.with(Evidence::new(
+            &object,
+            "status.amis",
+            format!("{} {}", image.id, image.name),
+            "the image that waits for it",
+        )),
         None => finding,
     };
     let finding = finding
@@ -118,7 +133,9 @@ mod tests {
 
     #[test]
     fn only_a_text_that_is_all_here_is_said_to_join_nothing() {
-        assert!(joins_nothing("#!/bin/bash\nset -e\nsysctl -w net.core.somaxconn=4096\ndnf install -y amazon-cloudwatch-agent\n"));
+        assert!(joins_nothing(
+            "#!/bin/bash\nset -e\nsysctl -w net.core.somaxconn=4096\ndnf install -y amazon-cloudwatch-agent\n"
+        ));
         assert!(joins_nothing("#cloud-config\nruncmd:\n- [systemctl, enable, --now, amazon-ssm-agent]\n"));
         for text in [
             "#!/bin/bash\n/etc/eks/bootstrap.sh shop\n",

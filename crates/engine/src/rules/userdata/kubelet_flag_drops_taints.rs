@@ -26,11 +26,13 @@ fn check(case: &Case) -> Opinion {
         Err(answer) => return answer,
     };
     let (Some((user_data, text)), Some(class)) = (case.user_data(), case.class()) else { return Opinion::Silent };
-    // With Custom nothing is replaced, the taint was never there; on AL2 the user's own call of bootstrap.sh is the fault.
+    // With Custom nothing is replaced, the taint was never there; on AL2 the user's own call of bootstrap.sh is the
+    // fault.
     if user_data.family == Family::Custom || user_data.starts_kubelet_before_karpenter() {
         return Opinion::Silent;
     }
-    let Some(argument) = user_data.effective("register-with-taints").filter(|a| matches!(a.setting, Setting::Flag(_))) else {
+    let Some(argument) = user_data.effective("register-with-taints").filter(|a| matches!(a.setting, Setting::Flag(_)))
+    else {
         return Opinion::ruled_out("userData passes no --register-with-taints to the kubelet");
     };
     let Some(taints) = untainted::registered(user_data) else { return Opinion::Silent };
@@ -65,7 +67,11 @@ fn check(case: &Case) -> Opinion {
         "Remove the flag; new machines are then right, this one cannot be mended",
         Some(format!("kubectl edit ec2nodeclass {name}")),
     )
-    .step(Risk::Mutating, "Declare the taint in the NodePool", question.claim.node_pool().map(|p| format!("kubectl edit nodepool {p}")))
+    .step(
+        Risk::Mutating,
+        "Declare the taint in the NodePool",
+        question.claim.node_pool().map(|p| format!("kubectl edit nodepool {p}")),
+    )
     .step(Risk::Destructive, "Replace the machine", Some(format!("kubectl delete nodeclaim {}", question.claim.name())))
     .into()
 }

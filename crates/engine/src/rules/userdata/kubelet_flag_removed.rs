@@ -24,7 +24,9 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
-    let (Some(claim), Some((user_data, text)), Some(class)) = (case.claim, case.user_data(), case.class()) else { return Opinion::Silent };
+    let (Some(claim), Some((user_data, text)), Some(class)) = (case.claim, case.user_data(), case.class()) else {
+        return Opinion::Silent;
+    };
     let image = class.status.amis.iter().find(|a| a.id == claim.status.image_id);
     // The image says which kubelet it holds; else it is most likely that of the other Nodes.
     let by_image = image.and_then(|a| image_name::kubernetes(&a.name));
@@ -32,7 +34,9 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     };
     let Some((argument, since)) = user_data.removed_flags(minor).next() else {
-        return Opinion::ruled_out(format!("userData passes no flag that the kubelet of Kubernetes 1.{minor} does not know"));
+        return Opinion::ruled_out(format!(
+            "userData passes no flag that the kubelet of Kubernetes 1.{minor} does not know"
+        ));
     };
     // A machine that joined with this text only tells of its own kubelet, which may be the one before the upgrade.
     if let Some(sibling) = joined_since(case, class, since).as_ref() {
@@ -75,7 +79,8 @@ fn newest(case: &Case) -> Option<u32> {
 fn joined_since(case: &Case, class: &NodeClass, since: u32) -> Arc<Option<String>> {
     static JOINED: Memo<Option<String>> = Memo::new("a machine with the same text and no older kubelet that joined");
     let text = case.claim.and_then(|c| c.metadata.annotation(CLASS_HASH)).unwrap_or_default();
-    let older = |s: &NodeClaim| case.cluster.nodes_of(s).first().and_then(|n| minor_of(n)).is_some_and(|minor| minor < since);
+    let older =
+        |s: &NodeClaim| case.cluster.nodes_of(s).first().and_then(|n| minor_of(n)).is_some_and(|minor| minor < since);
     case.cluster.once(&JOINED, &format!("{}/{} {text} {since}", class.kind, class.name()), || {
         case.same_spec_siblings_joined().find(|s| !older(s)).map(|s| s.name().to_owned())
     })

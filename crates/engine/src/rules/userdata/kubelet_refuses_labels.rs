@@ -30,7 +30,8 @@ fn check(case: &Case) -> Opinion {
     let place = source_text::position(text, span.start);
     let name = class.name();
     let argument = user_data.all("node-labels").find(|a| a.span.start <= span.start && span.end <= a.span.end);
-    let confidence = if argument.is_none_or(|a| a.is_certain_of(span.of(text))) { Confidence::Certain } else { Confidence::Likely };
+    let confidence =
+        if argument.is_none_or(|a| a.is_certain_of(span.of(text))) { Confidence::Certain } else { Confidence::Likely };
     let keys = refused.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>().join(", ");
     Finding::new(
         confidence,

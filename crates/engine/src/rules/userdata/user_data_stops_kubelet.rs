@@ -23,7 +23,9 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let (Some((user_data, text)), Some(class)) = (case.user_data(), case.class()) else { return Opinion::Silent };
     let fatal = |kind: DefectKind| kind != DefectKind::RefusedLabel;
-    let Some(defect) = user_data.defects.iter().find(|d| d.consequence(user_data.family) == Consequence::NoJoin && fatal(d.kind)) else {
+    let Some(defect) =
+        user_data.defects.iter().find(|d| d.consequence(user_data.family) == Consequence::NoJoin && fatal(d.kind))
+    else {
         return Opinion::ruled_out("userData holds no mistake that would keep the kubelet from starting");
     };
     if let Some(sibling) = case.same_spec_sibling_joined() {
@@ -33,7 +35,10 @@ fn check(case: &Case) -> Opinion {
     let name = class.name();
     let confidence = if user_data.unread_from.is_none() { Confidence::Certain } else { Confidence::Likely };
     let message = source_text::mask(defect.message.trim_end_matches('.'));
-    let summary = format!("The machine cannot join because of userData of {} {name}, line {}: {message}.", class.kind, place.line);
+    let summary = format!(
+        "The machine cannot join because of userData of {} {name}, line {}: {message}.",
+        class.kind, place.line
+    );
     let finding = Finding::new(
         confidence,
         summary,
@@ -46,6 +51,10 @@ fn check(case: &Case) -> Opinion {
     )
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, defect.span))
     .fix(format!("Correct line {} of userData in {} {name}.", place.line, class.kind))
-    .step(Risk::Mutating, "Correct it; new machines are then right", Some(format!("kubectl edit ec2nodeclass {name}")));
+    .step(
+        Risk::Mutating,
+        "Correct it; new machines are then right",
+        Some(format!("kubectl edit ec2nodeclass {name}")),
+    );
     if confidence == Confidence::Certain { finding.into() } else { ask_the_instance(case, finding).into() }
 }

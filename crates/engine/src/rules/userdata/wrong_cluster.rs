@@ -74,23 +74,34 @@ fn by_user_data(class: &NodeClass, text: &str, named: &Located<String>, own: &st
 /// The cluster's name as the labels of Nodes have it that eksctl made.
 static BY_EKSCTL: Memo<Option<String>> = Memo::new("the cluster's name by eksctl's label");
 
-/// Karpenter writes its own cluster's name and endpoint into every machine's user data; after a cluster was made anew they may be the
-/// old one's. Who else in the cluster knows them: the VPC CNI as the EKS add-on, and Nodes that eksctl made.
+/// Karpenter writes its own cluster's name and endpoint into every machine's user data; after a cluster was made anew
+/// they may be the old one's. Who else in the cluster knows them: the VPC CNI as the EKS add-on, and Nodes that eksctl
+/// made.
 fn by_settings(case: &Case, deployment: &str, name: Option<&str>, endpoint: Option<&str>) -> Option<Finding> {
     let cni = case.cluster.daemon_sets().find(|d| d.metadata.name == "aws-node")?;
     let containers = &cni.spec.template.spec.containers;
-    let env = |key: &str| containers.iter().flat_map(|c| &c.env).find(|e| e.name == key && !e.value.is_empty()).map(|e| e.value.as_str());
+    let env = |key: &str| {
+        containers.iter().flat_map(|c| &c.env).find(|e| e.name == key && !e.value.is_empty()).map(|e| e.value.as_str())
+    };
     let eksctl = case.cluster.once(&BY_EKSCTL, "", || {
         let label = case.cluster.nodes().find_map(|n| n.metadata.label("alpha.eksctl.io/cluster-name"));
         label.map(str::to_owned)
     });
-    let by_name =
-        name.zip(env("CLUSTER_NAME")).filter(|(ours, theirs)| ours != theirs).map(|(o, t)| ("CLUSTER_NAME", o, t, "DaemonSet/aws-node"));
-    let by_label = || name.zip(eksctl.as_deref()).filter(|(ours, theirs)| ours != theirs).map(|(o, t)| ("CLUSTER_NAME", o, t, "Nodes"));
+    let by_name = name
+        .zip(env("CLUSTER_NAME"))
+        .filter(|(ours, theirs)| ours != theirs)
+        .map(|(o, t)| ("CLUSTER_NAME", o, t, "DaemonSet/aws-node"));
+    let by_label = || {
+        name.zip(eksctl.as_deref())
+            .filter(|(ours, theirs)| ours != theirs)
+            .map(|(o, t)| ("CLUSTER_NAME", o, t, "Nodes"))
+    };
     // The add-on's template has been published with its placeholder: amazon-vpc-cni-k8s#2327.
     let by_endpoint = || {
         let theirs = env("CLUSTER_ENDPOINT").filter(|e| e.starts_with("https://"))?;
-        endpoint.filter(|ours| !same_endpoint(ours, theirs)).map(|ours| ("CLUSTER_ENDPOINT", ours, theirs, "DaemonSet/aws-node"))
+        endpoint
+            .filter(|ours| !same_endpoint(ours, theirs))
+            .map(|ours| ("CLUSTER_ENDPOINT", ours, theirs, "DaemonSet/aws-node"))
     };
     let (setting, ours, theirs, witness) = by_endpoint().or(by_name).or_else(by_label)?;
     let (namespace, deployment) = deployment.split_once('/')?;
