@@ -3,6 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::objects::NodeClaim;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::instance_questions::ask_the_instance;
@@ -26,10 +27,11 @@ fn check(case: &Case) -> Opinion {
     let Some(defect) =
         user_data.defects.iter().find(|d| d.consequence(user_data.family) == Consequence::NoJoin && fatal(d.kind))
     else {
-        return Opinion::ruled_out("userData holds no mistake that would keep the kubelet from starting");
+        // That no mistake was seen excludes none: a machine that joined with this very text does.
+        return case.same_spec_sibling_joined().map_or(Opinion::Silent, joined);
     };
     if let Some(sibling) = case.same_spec_sibling_joined() {
-        return Opinion::ruled_out(format!("NodeClaim {} joined with the same userData", sibling.name()));
+        return joined(sibling);
     }
     let place = source_text::position(text, defect.span.start);
     let name = class.name();
@@ -57,4 +59,8 @@ fn check(case: &Case) -> Opinion {
         Some(format!("kubectl edit ec2nodeclass {name}")),
     );
     if confidence == Confidence::Certain { finding.into() } else { ask_the_instance(case, finding).into() }
+}
+
+fn joined(sibling: &NodeClaim) -> Opinion {
+    Opinion::ruled_out(format!("NodeClaim {} joined with the same userData", sibling.name()))
 }
