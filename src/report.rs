@@ -9,7 +9,7 @@ pub mod userdata;
 
 pub use judged::counted_as;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use clap::ValueEnum;
 use engine::api::NodeDiagnosisList;
 use engine::diagnose::survey::Survey;
@@ -62,4 +62,9 @@ pub enum Error {
     Json(#[from] serde_json::Error),
     #[error("the diagnoses cannot be written as YAML: {0}")]
     Yaml(String),
+}
+
+/// `2026-01-15T18:00:51Z`.
+fn clock(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }

@@ -1,6 +1,6 @@
 //! What was judged, and when, in sentences: an all-clear is worth what was looked at.
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use super::clock;
 use engine::api::judged::{About, AlsoStuck, Judged, JudgedBy, Otherwise};
 use engine::case::duration;
 
@@ -121,8 +121,4 @@ const fn source(clock: JudgedBy) -> &'static str {
 pub fn counted_as(count: usize, what: &str) -> String {
     let plural = if what.ends_with('s') { "es" } else { "s" };
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}{plural}") }
-}
-
-fn clock(at: DateTime<Utc>) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }

@@ -1,7 +1,6 @@
 //! For people: a verdict as a good compiler would print it, machines with the same cause folded into one.
 
-use crate::report::{Style, judged, snippet};
-use chrono::{DateTime, SecondsFormat, Utc};
+use crate::report::{Style, clock, judged, snippet};
 use engine::api::{Blame, Confidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome};
 use engine::case::duration;
 use engine::diagnose::survey::Survey;
@@ -234,10 +233,6 @@ fn listed(names: &[&str]) -> String {
         let _ = write!(out, " and {} more", names.len() - SHOWN);
     }
     out
-}
-
-fn clock(at: DateTime<Utc>) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// Breaks at blanks; a word longer than a line stays whole, so that names and commands can be copied.

@@ -7,7 +7,7 @@ pub mod stage;
 use crate::api::{Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
 use crate::case::stage::{Thresholds, Wait};
 use crate::cluster_state::class_members::{ClassMembers, DIMENSIONS};
-use crate::cluster_state::{ClassFacts, ClusterState, Subject};
+use crate::cluster_state::{ClassFacts, ClusterState, Subject, diagnosis_name};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Meta, Node, NodeClaim, NodeClass, NodePool, Pod};
 use crate::upstream::karpenter::{CLASS_HASH, Karpenter, Provider};
@@ -162,10 +162,7 @@ impl<'w> Case<'w> {
 
     /// The name that a NodeDiagnosis of this case has.
     pub fn diagnosis_name(&self) -> String {
-        match self.subject.kind {
-            "NodeClaim" | "Node" => self.subject.meta.name.to_string(),
-            kind => format!("{}-{}", kind.to_ascii_lowercase(), self.subject.meta.name),
-        }
+        diagnosis_name(self.subject.kind, &self.subject.meta.name)
     }
 
     pub fn stage(&self) -> Stage {

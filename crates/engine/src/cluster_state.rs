@@ -57,13 +57,28 @@ impl Subject {
         }
     }
 
+    /// `NodePool` and `general`.
+    pub fn kind_and_name(&self) -> (&str, &str) {
+        match self {
+            Self::Claim(name) => ("NodeClaim", name),
+            Self::Node(name) => ("Node", name),
+            Self::Pool(name) => ("NodePool", name),
+            Self::Class(kind, name) => (kind, name),
+        }
+    }
+
     /// The name of its NodeDiagnosis, also where it is gone.
     pub fn diagnosis_name(&self) -> String {
-        match self {
-            Self::Claim(name) | Self::Node(name) => name.clone(),
-            Self::Pool(name) => format!("nodepool-{name}"),
-            Self::Class(kind, name) => format!("{}-{name}", kind.to_ascii_lowercase()),
-        }
+        let (kind, name) = self.kind_and_name();
+        diagnosis_name(kind, name)
+    }
+}
+
+/// What the NodeDiagnosis of a subject is called: a machine's as the machine, others with their kind before the name.
+pub fn diagnosis_name(kind: &str, name: &str) -> String {
+    match kind {
+        "NodeClaim" | "Node" => name.to_owned(),
+        kind => format!("{}-{name}", kind.to_ascii_lowercase()),
     }
 }
 

@@ -80,16 +80,6 @@ fn machines<'c>(cluster: &'c ClusterState, subject: &'c Subject) -> Vec<&'c str>
     }
 }
 
-/// `NodePool` and `general`.
-fn kind_and_name(subject: &Subject) -> (&str, &str) {
-    match subject {
-        Subject::Claim(name) => ("NodeClaim", name),
-        Subject::Node(name) => ("Node", name),
-        Subject::Pool(name) => ("NodePool", name),
-        Subject::Class(kind, name) => (kind, name),
-    }
-}
-
 fn is_blamed(diagnosis: &NodeDiagnosis, (kind, name): (&str, &str)) -> bool {
     let blame = diagnosis.status.as_ref().and_then(|status| status.blame.as_ref());
     blame.is_some_and(|blame| (blame.kind.as_str(), blame.name.as_str()) == (kind, name))
@@ -97,7 +87,7 @@ fn is_blamed(diagnosis: &NodeDiagnosis, (kind, name): (&str, &str)) -> bool {
 
 /// Whether a diagnosis is of this subject, of one of its machines, or calls it the object to change.
 fn concerns(diagnosis: &NodeDiagnosis, subject: &Subject) -> bool {
-    let (kind, name) = kind_and_name(subject);
+    let (kind, name) = subject.kind_and_name();
     let spec = &diagnosis.spec;
     let is_itself = (spec.subject.kind.as_str(), spec.subject.name.as_str()) == (kind, name);
     let is_machine = match subject {
@@ -111,7 +101,7 @@ fn concerns(diagnosis: &NodeDiagnosis, subject: &Subject) -> bool {
 }
 
 fn about(cluster: &ClusterState, subject: &Subject, diagnoses: &[NodeDiagnosis]) -> About {
-    let (kind, name) = kind_and_name(subject);
+    let (kind, name) = subject.kind_and_name();
     let mut causes = BTreeMap::new();
     let concerned = || diagnoses.iter().filter(|diagnosis| concerns(diagnosis, subject));
     for status in concerned().filter_map(|diagnosis| diagnosis.status.as_ref()) {
