@@ -161,3 +161,24 @@ fn the_command_judges_a_live_cluster_and_its_own_dump_alike() {
     assert_eq!(code, Some(0));
     assert!(text.starts_with("UnregisteredTaintMissing (Likely): NodeClaim stuck"), "{text}");
 }
+
+/// Whoever may read nothing is told so once, with all that it concerns, and gets no all-clear.
+#[test]
+fn without_rights_there_is_one_line_for_all_that_cannot_be_read() {
+    let control_plane = ControlPlane::start();
+    install(&control_plane);
+    control_plane.kubectl(&["create", "serviceaccount", "nobody", "--namespace=default"]);
+    let output = Command::new(env!("CARGO_BIN_EXE_nodewhy"))
+        .arg("diagnose")
+        .env("KUBECONFIG", control_plane.kubeconfig_for("default", "nobody"))
+        .output()
+        .expect("nodewhy");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(output.stdout.is_empty(), "no answer");
+    let refused: Vec<&str> = said.lines().filter(|line| line.contains("not permitted to")).collect();
+    assert_eq!(refused.len(), 1, "{said}");
+    for what in ["Nodes", "DaemonSets", "Events", "system:serviceaccount:default:nobody", "kubectl auth can-i --list"] {
+        assert!(refused[0].contains(what), "no {what} in {said}");
+    }
+}
