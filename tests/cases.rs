@@ -23,6 +23,9 @@ struct Expect {
     must_mention: Vec<String>,
     #[serde(default)]
     must_not_blame: Vec<String>,
+    /// The causes that fit what the case turned out to be.
+    #[serde(default)]
+    must_not_rule_out: Vec<String>,
     object_to_fix: String,
     observable: String,
 }
@@ -55,6 +58,13 @@ fn faults(folder: &Path) -> Vec<String> {
         if !names(diagnosis).iter().any(|n| expect.sick.contains(n) || expect.sick_other.contains(n)) {
             faults.push(format!("{} is a false alarm: {}", diagnosis.spec.subject.name, status.summary));
         }
+        faults.extend(
+            status
+                .ruled_out
+                .iter()
+                .filter(|r| expect.must_not_rule_out.iter().any(|truth| *truth == r.cause))
+                .map(|r| format!("the true cause {} is ruled out: {}", r.cause, r.because)),
+        );
         let stated = format!("{} {}", status.cause, status.summary).to_lowercase();
         let fix = status.fix.as_ref().map_or_else(String::new, |f| {
             f.steps.iter().fold(f.summary.to_string(), |all, s| {

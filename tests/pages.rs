@@ -78,6 +78,28 @@ fn every_example_gives_what_its_page_says() {
     assert!(failures.is_empty(), "\n{failures}");
 }
 
+/// Where an exclusion is wrong, nobody looks there again.
+#[test]
+fn no_example_has_its_cause_among_the_exclusions() {
+    let now = NOW.parse().expect("a time");
+    let mut failures = String::new();
+    for (cause, page) in pages() {
+        for example in examples(page) {
+            let expected: Vec<_> = example.expect.iter().filter_map(|e| e.get("cause")).collect();
+            for diagnosis in diagnose(&world_of(&example.objects), now, &Thresholds::default()) {
+                let ruled_out = diagnosis.status.expect("the engine fills in the status").ruled_out;
+                // Of two machines each may have a cause of its own.
+                if let [truth] = expected.as_slice()
+                    && let Some(wrong) = ruled_out.iter().find(|r| r.cause == truth.as_str())
+                {
+                    let _ = writeln!(failures, "docs/causes/{cause}.md:{} {}: {wrong:?}", example.line, example.title);
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "\n{failures}");
+}
+
 #[test]
 fn what_is_collected_of_an_example_gives_the_same_verdict_to_the_byte() {
     let now = NOW.parse().expect("a time");

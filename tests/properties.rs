@@ -115,6 +115,49 @@ fn judging_twice_gives_equal_bytes() {
     }
 }
 
+/// Whether the witness of an exclusion is this object, or this answer of AWS.
+fn is_witness(object: &Value, witness: &str) -> bool {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let kind = text("/kind");
+    match witness.split_once('/') {
+        _ if kind == "AwsObservation" => witness == format!("{} {}", text("/call"), text("/about")),
+        Some((of_kind, name)) => of_kind == kind && name == text("/metadata/name"),
+        // It has no name.
+        None => witness == "SubjectAccessReview" && kind == witness,
+    }
+}
+
+#[test]
+fn an_exclusion_stands_and_falls_with_an_object_that_was_seen() {
+    let (mut violations, mut looked_at) = (Vec::new(), BTreeSet::new());
+    for scene in SCENES.iter() {
+        for diagnosis in judged(&scene.objects, scene.now) {
+            let subject = diagnosis.spec.subject;
+            for ruled_out in diagnosis.status.expect("a status").ruled_out {
+                let (mut witness, mut objects) = (ruled_out.witness.clone(), scene.objects.clone());
+                // Another one may step in for it.
+                loop {
+                    let before = objects.len();
+                    objects.retain(|object| !is_witness(object, &witness));
+                    if objects.len() == before {
+                        violations.push(format!("{}: {ruled_out:?}: there is no {witness}", scene.name));
+                        break;
+                    }
+                    let again = judged(&objects, scene.now).into_iter().find(|d| d.spec.subject == subject);
+                    let again = again.and_then(|d| d.status).into_iter().flat_map(|status| status.ruled_out);
+                    match again.into_iter().find(|r| r.cause == ruled_out.cause) {
+                        None => break,
+                        Some(other) => witness = other.witness,
+                    }
+                }
+                looked_at.insert(ruled_out.cause);
+            }
+        }
+    }
+    assert!(violations.is_empty(), "\n{}", violations.join("\n"));
+    assert!(looked_at.len() > 20, "{looked_at:?}");
+}
+
 /// Each kind that a person may have no permission for, as a whole.
 #[test]
 fn what_cannot_be_read_never_makes_a_verdict_surer_nor_another_machine_sick() {

@@ -374,6 +374,9 @@ pub struct RuledOut {
     /// What excludes it.
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub because: Text,
+    /// The object that was seen and excludes it, by kind and name; for what AWS told the call and what it was about.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub witness: Text,
 }
 
 /// A question that the Kubernetes API cannot answer.

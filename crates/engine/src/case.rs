@@ -2,6 +2,7 @@
 
 pub mod deletion_reason;
 pub mod finding;
+pub mod sighting;
 pub mod stage;
 
 use crate::api::{Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
@@ -267,6 +268,13 @@ impl<'w> Case<'w> {
         let own = self.claim.map(NodeClaim::name);
         self.class_members()
             .is_some_and(|class_members| class_members.joined_after(time).any(|name| Some(name.as_str()) != own))
+    }
+
+    /// Whether the node class says what it said when the machine was launched.
+    pub fn class_is_as_at_launch(&self) -> bool {
+        let hash = |meta: &'w Meta| meta.annotation(CLASS_HASH);
+        let launched = self.claim.and_then(|c| hash(&c.metadata));
+        launched.is_some() && launched == self.class().and_then(|c| hash(&c.metadata))
     }
 
     /// A sibling that registered and was made from the same text of the node class.

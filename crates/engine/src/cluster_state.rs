@@ -612,10 +612,9 @@ impl ClusterState {
         self.daemon_sets.values()
     }
 
-    /// Whether there is an ENIConfig of this name.
-    pub fn has_eni_config(&self, name: &str) -> bool {
+    pub fn eni_config(&self, name: &str) -> Option<&EniConfig> {
         self.asks(Input::EniConfigs);
-        self.eni_configs.contains_key(name)
+        self.eni_configs.get(name)
     }
 
     /// What the API server said on whether they may create Nodes.

@@ -78,12 +78,13 @@ struct Evaluated {
 }
 
 fn evaluate(case: &Case) -> Evaluated {
-    // Most rules that say anything rule themselves out.
-    let mut evaluated = Evaluated { findings: Vec::new(), ruled_out: Vec::with_capacity(16), look_again: None };
+    let mut evaluated = Evaluated { findings: Vec::new(), ruled_out: Vec::new(), look_again: None };
     for &rule in rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| &of_stage.rules) {
         match (rule.check)(case) {
             Opinion::Silent => {}
-            Opinion::RuledOut(because) => evaluated.ruled_out.push(RuledOut { cause: rule.cause.into(), because }),
+            Opinion::RuledOut { because, witness } => {
+                evaluated.ruled_out.push(RuledOut { cause: rule.cause.into(), because, witness: witness.into() });
+            }
             Opinion::LookAgain(at) => evaluated.look_again = evaluated.look_again.into_iter().chain([at]).min(),
             Opinion::Found(finding) => evaluated.findings.push((rule, *finding)),
         }

@@ -1,6 +1,7 @@
 //! What a rule says: nothing, an exclusion, or a finding with its evidence.
 
 use crate::api::{Blame, Confidence, Evidence, FixStep, Risk, Text, Unknown, Witness};
+use crate::case::sighting::Sighting;
 use chrono::{DateTime, Utc};
 use readers::source_text::{self, Span};
 
@@ -9,16 +10,19 @@ use readers::source_text::{self, Span};
 pub enum Opinion {
     /// The rule has nothing to say here.
     Silent,
-    /// The rule looked at what it needs, and the cause is not this one.
-    RuledOut(Text),
+    /// Something was seen that excludes the cause.
+    RuledOut {
+        because: Text,
+        witness: Sighting,
+    },
     /// Too early to tell; look again at this time.
     LookAgain(DateTime<Utc>),
     Found(Box<Finding>),
 }
 
 impl Opinion {
-    pub fn ruled_out(because: impl Into<Text>) -> Self {
-        Self::RuledOut(because.into())
+    pub fn ruled_out(witness: impl Into<Sighting>, because: impl Into<Text>) -> Self {
+        Self::RuledOut { because: because.into(), witness: witness.into() }
     }
 }
 

@@ -77,10 +77,13 @@ impl Aws {
         self.answers.retain(|_, of_thing| !of_thing.is_empty());
     }
 
+    /// The answer as it was given.
+    pub fn observation(&self, call: &str, about: &str) -> Option<&AwsObservation> {
+        self.answers.get(about)?.get(call)
+    }
+
     fn told<'w, T>(&'w self, call: &str, about: &str, of: impl Fn(&'w Answer) -> Option<&'w T>) -> Told<'w, T> {
-        let Some(observation) = self.answers.get(about).and_then(|of_thing| of_thing.get(call)) else {
-            return Told::Nothing;
-        };
+        let Some(observation) = self.observation(call, about) else { return Told::Nothing };
         match &observation.answer {
             Answer::Refused(refusal) => Told::Refused(refusal),
             Answer::Absent => Told::Absent(observation.at),

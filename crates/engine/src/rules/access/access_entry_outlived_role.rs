@@ -33,12 +33,13 @@ fn check(case: &Case) -> Opinion {
     let (entry, role_created, at) = match access_entry::of(case, role) {
         Entrance::Outlived { entry, role_created, at } => (entry, role_created, at),
         Entrance::Fits(entry) if node_role::profile(case).is_some_and(|p| p.role_created.is_some()) => {
-            return Opinion::ruled_out(format!("the access entry of {} is younger than the role", entry.principal_arn));
+            let because = format!("the access entry of {} is younger than the role", entry.principal_arn);
+            return access_entry::excludes(case, role, because);
         }
         _ => return Opinion::Silent,
     };
-    if let Some(proof) = role_in_use::is_let_in(case) {
-        return Opinion::ruled_out(format!("the node role {role} is let in: {proof}"));
+    if let Some(let_in) = role_in_use::is_let_in(case) {
+        return let_in.excludes(role);
     }
     let (arn, type_) = (&entry.principal_arn, &entry.type_);
     let created = entry.created.map(|at| timestamp(at).to_string()).unwrap_or_default();

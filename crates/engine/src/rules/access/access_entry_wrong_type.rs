@@ -33,12 +33,13 @@ fn check(case: &Case) -> Opinion {
     let (entry, at) = match access_entry::of(case, role) {
         Entrance::WrongType { entry, at } => (entry, at),
         Entrance::Fits(entry) => {
-            return Opinion::ruled_out(format!("the access entry of {role} is of type {}", entry.type_));
+            let because = format!("the access entry of {role} is of type {}", entry.type_);
+            return access_entry::excludes(case, role, because);
         }
         _ => return Opinion::Silent,
     };
-    if let Some(proof) = role_in_use::is_let_in(case) {
-        return Opinion::ruled_out(format!("the node role {role} is let in: {proof}"));
+    if let Some(let_in) = role_in_use::is_let_in(case) {
+        return let_in.excludes(role);
     }
     let wanted = access_entry::type_for(case);
     let (arn, type_) = (&entry.principal_arn, &entry.type_);

@@ -47,7 +47,12 @@ fn check(case: &Case) -> Opinion {
             return Opinion::Silent;
         }
         Verdict::NearMiss { entry, miss } => (entry, miss),
-        _ => return Opinion::ruled_out(format!("the ARN of {role} in aws-auth has the form that matches")),
+        _ => {
+            return Opinion::ruled_out(
+                question.auth,
+                format!("the ARN of {role} in aws-auth has the form that matches"),
+            );
+        }
     };
     let like = Some(entry.role_arn.as_str()).filter(|_| !matches!(miss, Miss::OtherAccount | Miss::OtherPartition));
     let arn = commands::role_arn(if question.profile_only { "NODE_ROLE" } else { role }, like);

@@ -49,7 +49,8 @@ fn check(case: &Case) -> Opinion {
     let verdict = question.auth.read.judge(role);
     let (span, why, because) = match &verdict {
         Verdict::Mapped(_) => {
-            return Opinion::ruled_out(format!("aws-auth maps {role} to a node's username and to {NODES_GROUP}"));
+            let because = format!("aws-auth maps {role} to a node's username and to {NODES_GROUP}");
+            return Opinion::ruled_out(question.auth, because);
         }
         Verdict::MissingGroups { entry, missing } => (
             entry.groups_span.unwrap_or(entry.span),
@@ -103,15 +104,15 @@ fn check(case: &Case) -> Opinion {
         match case.cluster.access(&identity) {
             _ if identity.is_node() => {}
             _ if identity.may_do_everything() => {
-                return Opinion::ruled_out(format!(
-                    "the entry of {role} {why}, but its groups may do everything, creating Nodes included"
-                ));
+                let because =
+                    format!("the entry of {role} {why}, but its groups may do everything, creating Nodes included");
+                return Opinion::ruled_out(question.auth, because);
             }
-            Some(ReviewStatus { allowed: true, reason, .. }) => {
+            Some(review @ ReviewStatus { allowed: true, reason, .. }) => {
                 let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-                return Opinion::ruled_out(format!(
-                    "the entry of {role} {why}, but the API server lets {identity} create Nodes{reason}"
-                ));
+                let because =
+                    format!("the entry of {role} {why}, but the API server lets {identity} create Nodes{reason}");
+                return Opinion::ruled_out(review, because);
             }
             Some(denied) => {
                 let said =

@@ -34,17 +34,16 @@ fn check(case: &Case) -> Opinion {
     let (at, mode) = match access_entry::of(case, role) {
         Entrance::Missing { at, mode } => (at, mode),
         Entrance::WrongType { entry, .. } | Entrance::Outlived { entry, .. } | Entrance::Fits(entry) => {
-            return Opinion::ruled_out(format!("{} has an access entry", entry.principal_arn));
+            return access_entry::excludes(case, role, format!("{} has an access entry", entry.principal_arn));
         }
         Entrance::NotRead => {
-            return Opinion::ruled_out(format!(
-                "the authentication mode of {cluster} is CONFIG_MAP: it reads no access entries"
-            ));
+            let because = format!("the authentication mode of {cluster} is CONFIG_MAP: it reads no access entries");
+            return access_entry::mode_excludes(case, because);
         }
         Entrance::Unseen => return Opinion::Silent,
     };
-    if let Some(proof) = role_in_use::is_let_in(case) {
-        return Opinion::ruled_out(format!("the node role {role} is let in: {proof}"));
+    if let Some(let_in) = role_in_use::is_let_in(case) {
+        return let_in.excludes(role);
     }
     let confidence = match (mode.reads_aws_auth(), case.cluster.aws_auth(), case.cluster.missing(Input::AwsAuth)) {
         // What aws-auth says of the role has rules of its own.

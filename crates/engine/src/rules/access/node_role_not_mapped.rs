@@ -47,7 +47,7 @@ fn check(case: &Case) -> Opinion {
         Verdict::Unmapped => None,
         Verdict::NearMiss { entry, miss: Miss::Similar { .. } } => Some(entry),
         Verdict::Broken(_) | Verdict::Dropped { .. } | Verdict::NearMiss { .. } => return Opinion::Silent,
-        _ => return Opinion::ruled_out(format!("aws-auth has an entry for {role}")),
+        _ => return Opinion::ruled_out(question.auth, format!("aws-auth has an entry for {role}")),
     };
     let node_entries: Vec<_> = auth.roles.iter().filter(|r| r.has_group(NODES_GROUP)).collect();
     // No node goes by aws-auth here: access entries are in use, and whether one fits cannot be seen.

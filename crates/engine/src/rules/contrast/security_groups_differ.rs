@@ -48,12 +48,12 @@ fn check(case: &Case) -> Opinion {
         .filter(|group| !has(class, group) && joining.iter().all(|c| has(c, group)))
         .collect();
     let Some(group) = missing.iter().find(|g| is_clusters(g)).or(missing.first()) else {
-        return Opinion::ruled_out(format!(
-            "{} {} has the security groups of {}, whose machines join",
-            class.kind,
-            class.name(),
-            first.name()
-        ));
+        let Some(like) = joining.iter().find(|c| c.status.security_groups.iter().all(|group| has(class, group))) else {
+            return Opinion::Silent;
+        };
+        let (own, like_name) = (class.name(), like.name());
+        let because = format!("{} {own} has the security groups of {like_name}, whose machines join", class.kind);
+        return Opinion::ruled_out(*like, because);
     };
     // Where nothing else differs that a kubelet depends on.
     let alike = joining.iter().any(|c| same_boot(c, class) && same_subnet(c, class));

@@ -41,10 +41,11 @@ fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
     let Some(broken) = node.condition("AcceleratedHardwareReady") else { return Opinion::Silent };
     if !broken.is_false() {
-        return Opinion::ruled_out(format!(
-            "the node monitoring agent reports no fault of the accelerator of Node {}",
-            node.name()
-        ));
+        if !broken.is_true() {
+            return Opinion::Silent;
+        }
+        let because = format!("the node monitoring agent reports that the accelerator of Node {} is well", node.name());
+        return Opinion::ruled_out(node, because);
     }
     // A Node that waits for something else has that as its cause.
     let lacks_devices = || {

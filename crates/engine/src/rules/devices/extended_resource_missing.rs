@@ -157,11 +157,8 @@ fn check(case: &Case) -> Opinion {
     let missing = missing(claim, node);
     let Some(&first) = missing.iter().find(|name| ADVERTISERS.iter().any(|s| s.resource == **name)).or(missing.first())
     else {
-        return Opinion::ruled_out(format!(
-            "Node {} offers every resource that NodeClaim {} asked for",
-            node.name(),
-            claim.name()
-        ));
+        let because = format!("Node {} offers every resource that NodeClaim {} asked for", node.name(), claim.name());
+        return Opinion::ruled_out(node, because);
     };
     // cpu and memory are missing only where the kubelet has not reported at all.
     if !node.is_ready() || missing.contains(&"cpu") || missing.contains(&"memory") {

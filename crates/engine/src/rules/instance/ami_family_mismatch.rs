@@ -53,11 +53,18 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     if family == built_for {
-        return Opinion::ruled_out(format!("the image {} is one of {os}, which fits the class", ami.name));
+        // A name that only hints, or a class that was edited since, does not tell.
+        if published.is_some() && case.class_is_as_at_launch() {
+            return Opinion::ruled_out(class, format!("the image {} is one of {os}, which fits the class", ami.name));
+        }
+        return Opinion::Silent;
     }
     // A name is only a name: a machine that joined with this image and this class knows better.
     if let Some(joined) = case.same_spec_siblings_joined().find(|s| s.status.image_id == ami.id) {
-        return Opinion::ruled_out(format!("NodeClaim {} has joined with the image {}", joined.name(), ami.name));
+        return Opinion::ruled_out(
+            joined,
+            format!("NodeClaim {} has joined with the image {}", joined.name(), ami.name),
+        );
     }
     let written = class.family_name();
     let summary = format!(

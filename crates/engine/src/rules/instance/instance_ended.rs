@@ -3,6 +3,7 @@
 use crate::api::{Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, timestamp};
+use crate::cluster_state::aws::INSTANCE;
 use crate::objects::NodeClaim;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -63,7 +64,8 @@ fn check(case: &Case) -> Opinion {
     let Some(ended) = ended(case) else {
         return match case.cluster.aws().instance(id).known() {
             Some((instance, _)) if instance.state == "running" => {
-                Opinion::ruled_out(format!("EC2 says that {id} runs"))
+                let answer = case.cluster.aws().observation(INSTANCE, id);
+                answer.map_or(Opinion::Silent, |seen| Opinion::ruled_out(seen, format!("EC2 says that {id} runs")))
             }
             _ => Opinion::Silent,
         };

@@ -29,7 +29,10 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     if let Some(joined) = case.sibling_joined_with("image", &ami.id) {
-        return Opinion::ruled_out(format!("NodeClaim {} has joined with the image {}", joined.name(), ami.name));
+        return Opinion::ruled_out(
+            joined,
+            format!("NodeClaim {} has joined with the image {}", joined.name(), ami.name),
+        );
     }
     let name = class.name();
     let object = format!("{}/{name}", class.kind);

@@ -36,14 +36,18 @@ fn check(case: &Case) -> Opinion {
     }
     let Some(family) = claim.metadata.label(FAMILY) else { return Opinion::Silent };
     if let Some(gpus) = claim.metadata.label(GPUS) {
-        return Opinion::ruled_out(format!("the image {} is for NVIDIA GPUs, and the machine has {gpus}", ami.name));
+        return Opinion::ruled_out(
+            claim,
+            format!("the image {} is for NVIDIA GPUs, and the machine has {gpus}", ami.name),
+        );
     }
     let joined = case.cluster.once(&JOINED, &format!("{}/{} {}", class.kind, class.name(), ami.id), || {
         let without_gpu = |s: &&NodeClaim| s.status.image_id == ami.id && s.metadata.label(GPUS).is_none();
         case.joined_siblings().find(without_gpu).map(|s| s.name().to_owned())
     });
-    if let Some(joined) = joined.as_ref() {
-        return Opinion::ruled_out(format!("NodeClaim {joined} has joined with the image {} and no GPU", ami.name));
+    if let Some(joined) = joined.as_deref().and_then(|name| case.cluster.claim(name)) {
+        let because = format!("NodeClaim {} has joined with the image {} and no GPU", joined.name(), ami.name);
+        return Opinion::ruled_out(joined, because);
     }
     let name = class.name();
     let object = format!("{}/{name}", class.kind);

@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, timestamp};
-use crate::cluster_state::aws::Told;
+use crate::cluster_state::aws::{IMAGE, Told};
 use crate::objects::input::Input;
 use crate::objects::{Image, NodeClaim};
 use crate::rules::Rule;
@@ -28,7 +28,8 @@ fn check(case: &Case) -> Opinion {
     let aws = case.cluster.aws();
     let (state, image, at) = match aws.image(id) {
         Told::Is(image, _) if image.state == "available" => {
-            return Opinion::ruled_out(format!("EC2 says that the image {id} is available"));
+            let because = format!("EC2 says that the image {id} is available");
+            return aws.observation(IMAGE, id).map_or(Opinion::Silent, |seen| Opinion::ruled_out(seen, because));
         }
         Told::Is(image, at) => (image.state.as_str(), Some(image), at),
         Told::Absent(at) => ("not known to EC2: deregistered, or not shared with this account", None, at),

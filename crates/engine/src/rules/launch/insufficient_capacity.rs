@@ -48,7 +48,7 @@ fn check(case: &Case) -> Opinion {
         .collect();
     // A single refusal is everyday life: Karpenter asks for another offering at once.
     if case.claim.is_some() && earlier.is_empty() && event.times() < 2 {
-        return Opinion::ruled_out("EC2 refused one NodeClaim only, and Karpenter asks again");
+        return Opinion::Silent;
     }
     let wanted = wanted(case);
     // All of these end as InsufficientCapacityError: karpenter-provider-aws v1.14.1 pkg/errors/errors.go

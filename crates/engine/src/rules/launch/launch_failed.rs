@@ -27,7 +27,7 @@ fn check(case: &Case) -> Opinion {
     let Some(launched) = claim.condition("Launched").filter(|c| !c.is_true()) else { return Opinion::Silent };
     // NodeClassReadinessUnknown is the class's own affair.
     if matches!(launched.reason.as_str(), "AwaitingReconciliation" | "" | "Launched" | "NodeClassReadinessUnknown") {
-        return Opinion::ruled_out("Karpenter reports no launch error");
+        return Opinion::Silent;
     }
     // A reason of Karpenter's own is surer than words in a message, but "Unauthorized" has variants that only the
     // message tells apart.

@@ -24,7 +24,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     if let Some(arch) = wanted.iter().find(|arch| have.contains(arch.as_str())) {
-        return Opinion::ruled_out(format!("{} {} has an image for {arch}", class.kind, class.name()));
+        return Opinion::ruled_out(class, format!("{} {} has an image for {arch}", class.kind, class.name()));
     }
     let (wanted, have) = (wanted.join(" or "), have.into_iter().collect::<Vec<_>>().join(", "));
     let (name, object) = (pool.name(), format!("{}/{}", class.kind, class.name()));

@@ -25,7 +25,7 @@ fn check(case: &Case) -> Opinion {
     let Some(class) = case.class() else { return Opinion::Silent };
     let Some(ready) = class.condition("Ready") else { return Opinion::Silent };
     if ready.is_true() {
-        return Opinion::ruled_out(format!("{} {} is Ready", class.kind, class.name()));
+        return Opinion::ruled_out(class, format!("{} {} is Ready", class.kind, class.name()));
     }
     // The dependents say why; ValidationSucceeded "DependenciesNotReady" only repeats them. What is False is known,
     // what is Unknown is not.

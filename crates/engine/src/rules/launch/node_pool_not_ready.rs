@@ -3,6 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::objects::Condition;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 
@@ -25,7 +26,10 @@ fn check(case: &Case) -> Opinion {
             && matches!(c.reason.as_str(), "NodePoolValidationFailed" | "NodeClassNotFound" | "NodeClassTerminating")
     });
     let Some(condition) = failing else {
-        return Opinion::ruled_out(format!("NodePool {} is valid, and its node class exists", pool.name()));
+        if pool.condition("Ready").is_some_and(Condition::is_true) {
+            return Opinion::ruled_out(pool, format!("NodePool {} is Ready", pool.name()));
+        }
+        return Opinion::Silent;
     };
     let name = pool.name();
     let reference = &pool.spec.template.spec.node_class_ref;

@@ -28,10 +28,7 @@ fn check(case: &Case) -> Opinion {
     let Some(ready) = vpc_cni::not_ready(node) else {
         return match node.condition("Ready") {
             Some(c) if c.is_true() => {
-                Opinion::ruled_out(format!("Node {} is Ready, so its network plugin is set up", node.name()))
-            }
-            Some(c) if c.is_false() => {
-                Opinion::ruled_out(format!("Node {} is NotReady for another reason: {}", node.name(), c.said()))
+                Opinion::ruled_out(node, format!("Node {} is Ready, so its network plugin is set up", node.name()))
             }
             _ => Opinion::Silent,
         };

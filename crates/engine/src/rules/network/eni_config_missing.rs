@@ -37,11 +37,9 @@ fn check(case: &Case) -> Opinion {
     let Some(node) = case.node.filter(|n| vpc_cni::not_ready(n).is_some()) else { return Opinion::Silent };
     let Some(set) = custom_networking(case) else { return Opinion::Silent };
     let (name, from) = wanted(set, node);
-    if case.cluster.has_eni_config(name) {
-        return Opinion::ruled_out(format!(
-            "ENIConfig {name}, which the VPC CNI takes for Node {}, exists",
-            node.name()
-        ));
+    if let Some(config) = case.cluster.eni_config(name) {
+        let because = format!("ENIConfig {name}, which the VPC CNI takes for Node {}, exists", node.name());
+        return Opinion::ruled_out(config, because);
     }
     let unread = case.cluster.missing(Input::EniConfigs);
     // A name that something gives the Node may well exist where nobody has looked.

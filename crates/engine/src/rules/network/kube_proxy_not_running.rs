@@ -27,7 +27,7 @@ fn check(case: &Case) -> Opinion {
     let Some(node) = case.node.filter(|n| vpc_cni::not_ready(n).is_some()) else { return Opinion::Silent };
     let Some(pod) = case.pods().find(|p| p.daemon_set() == Some(KUBE_PROXY)) else { return without_pod(case, node) };
     if pod.is_ready() {
-        return Opinion::ruled_out(format!("kube-proxy runs on Node {}", node.name()));
+        return Opinion::ruled_out(pod, format!("kube-proxy runs on Node {}", node.name()));
     }
     let Some((container, why)) = pod.trouble() else { return Opinion::Silent };
     let name = &pod.metadata.name;

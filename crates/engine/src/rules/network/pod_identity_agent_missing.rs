@@ -3,7 +3,6 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::commands;
@@ -33,8 +32,8 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     let agent = case.pods().find(|p| p.daemon_set() == Some(AGENT));
-    if agent.is_some_and(Pod::is_ready) {
-        return Opinion::ruled_out(format!("the Pod Identity agent runs on Node {}", node.name()));
+    if let Some(agent) = agent.filter(|agent| agent.is_ready()) {
+        return Opinion::ruled_out(agent, format!("the Pod Identity agent runs on Node {}", node.name()));
     }
     let set = case.cluster.daemon_sets().find(|d| d.metadata.name == AGENT);
     let blame = Blame::object("apps/v1", "DaemonSet", AGENT).namespace("kube-system");

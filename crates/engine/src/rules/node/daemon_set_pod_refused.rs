@@ -26,14 +26,14 @@ fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
     let Some((set, needed_for)) = needed(case) else { return Opinion::Silent };
     let name = &set.metadata.name;
-    if case.pods().any(|p| p.daemon_set() == Some(name)) {
-        return Opinion::ruled_out(format!("DaemonSet {name} has a pod on Node {}", node.name()));
+    if let Some(pod) = case.pods().find(|p| p.daemon_set() == Some(name)) {
+        return Opinion::ruled_out(pod, format!("DaemonSet {name} has a pod on Node {}", node.name()));
     }
     // Source: kubernetes v1.36.3 pkg/controller/controller_utils.go `FailedCreatePodReason`.
     let refusals = case.cluster.events("DaemonSet", name).filter(|e| e.reason == "FailedCreate" && of(e, set));
     let since_node = refusals.filter(|e| e.last_seen() >= node.metadata.creation_timestamp);
     let Some(event) = since_node.max_by_key(|e| e.last_seen()) else {
-        return Opinion::ruled_out(format!("no FailedCreate event of DaemonSet {name} since the Node is there"));
+        return Opinion::Silent;
     };
     let said = event.said();
     let said = said.trim().trim_end_matches('.');

@@ -40,7 +40,10 @@ fn check(case: &Case) -> Opinion {
     let what = match ready.reason.as_str() {
         "NodeStatusUnknown" => format!("has posted no status since {}", case.since()),
         "NodeStatusNeverUpdated" => "has never posted a status".to_owned(),
-        _ => return Opinion::ruled_out(format!("the kubelet of Node {} posts its status", node.name())),
+        _ if ready.is_true() || ready.is_false() => {
+            return Opinion::ruled_out(node, format!("the kubelet of Node {} posts its status", node.name()));
+        }
+        _ => return Opinion::Silent,
     };
     let oom = out_of_memory(case, ready);
     let why = match oom {

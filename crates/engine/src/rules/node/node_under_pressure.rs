@@ -4,6 +4,7 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::PRESSURES;
+use crate::objects::Condition;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 
@@ -21,7 +22,10 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node.filter(|n| n.is_ready()) else { return Opinion::Silent };
     let Some(pressed) = PRESSURES.iter().find_map(|type_| node.condition(type_).filter(|c| c.is_true())) else {
-        return Opinion::ruled_out(format!("Node {} reports no pressure", node.name()));
+        if PRESSURES.iter().all(|type_| node.condition(type_).is_some_and(Condition::is_false)) {
+            return Opinion::ruled_out(node, format!("Node {} reports that it has no pressure", node.name()));
+        }
+        return Opinion::Silent;
     };
     let volume = case.class().and_then(|c| {
         let size = c.spec.block_device_mappings.iter().find_map(|m| m.ebs.as_ref()?.volume_size.as_deref())?;

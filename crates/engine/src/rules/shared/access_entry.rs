@@ -1,7 +1,8 @@
 //! How the node role gets into the cluster, as far as EKS was asked: what the rules about access entries share.
 
 use crate::case::Case;
-use crate::cluster_state::aws::Told;
+use crate::case::finding::Opinion;
+use crate::cluster_state::aws::{self, Told};
 use crate::objects::{AccessEntry, EksCluster, NodeClass};
 use crate::rules::shared::node_role;
 use chrono::{DateTime, Utc};
@@ -42,14 +43,30 @@ pub(crate) fn type_for(case: &Case) -> &'static str {
     if case.class().and_then(NodeClass::family) == Some(Family::Windows) { "EC2_WINDOWS" } else { "EC2_LINUX" }
 }
 
+/// Excludes a cause by what EKS answered about the role's entry.
+pub(crate) fn excludes(case: &Case, role: &str, because: String) -> Opinion {
+    let cluster = case.cluster_name().unwrap_or_default();
+    by_answer(case, aws::ENTRY, &format!("{cluster}/{role}"), because)
+}
+
+/// Excludes a cause by the cluster's authentication mode.
+pub(crate) fn mode_excludes(case: &Case, because: String) -> Opinion {
+    by_answer(case, aws::CLUSTER, case.cluster_name().unwrap_or_default(), because)
+}
+
+fn by_answer(case: &Case, call: &str, about: &str, because: String) -> Opinion {
+    let answer = case.cluster.aws().observation(call, about);
+    answer.map_or(Opinion::Silent, |answer| Opinion::ruled_out(answer, because))
+}
+
 pub(crate) fn of<'w>(case: &Case<'w>, role: &str) -> Entrance<'w> {
     let Some(name) = case.cluster_name() else { return Entrance::Unseen };
-    let aws = case.cluster.aws();
-    let cluster = aws.cluster(name).known().map(|(cluster, _)| cluster);
+    let told = case.cluster.aws();
+    let cluster = told.cluster(name).known().map(|(cluster, _)| cluster);
     if cluster.is_some_and(|c| c.authentication_mode.as_deref() == Some("CONFIG_MAP")) {
         return Entrance::NotRead;
     }
-    match (aws.access_entry(name, role), cluster) {
+    match (told.access_entry(name, role), cluster) {
         (Told::Absent(at), Some(mode)) if mode.reads_entries() => Entrance::Missing { at, mode },
         (Told::Is(entry, at), _) if !OF_NODES.contains(&entry.type_.as_str()) => Entrance::WrongType { entry, at },
         (Told::Is(entry, at), _) => {

@@ -46,14 +46,17 @@ pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<RoleInQuestion<'w>, Opinion> {
     if case.stage() != Stage::Join {
         return Err(Opinion::Silent);
     }
-    if let Some(role) = mapped(case) {
-        return Err(Opinion::ruled_out(format!("aws-auth maps {role} to a node's username and to {NODES_GROUP}")));
-    }
     let (Some(class), Some(auth)) = (case.class(), case.cluster.aws_auth()) else { return Err(Opinion::Silent) };
+    if let Some(role) = mapped(case) {
+        return Err(Opinion::ruled_out(
+            auth,
+            format!("aws-auth maps {role} to a node's username and to {NODES_GROUP}"),
+        ));
+    }
     let Some(role) = node_role::identity(class) else { return Err(Opinion::Silent) };
     let running = role_in_use::running(case, role);
-    if let Some(proof) = role_in_use::works(case, &running) {
-        return Err(Opinion::ruled_out(format!("the node role {role} is let in: {proof}")));
+    if let Some(let_in) = role_in_use::works(case, &running) {
+        return Err(let_in.excludes(role));
     }
     let ran_before = running.any;
     let named = node_role::name(case);
@@ -61,13 +64,12 @@ pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<RoleInQuestion<'w>, Opinion> {
     let role = named.unwrap_or_else(|| role.rsplit('/').next().unwrap_or(role));
     let has_no_entry = match access_entry::of(case, role) {
         Entrance::Fits(entry) => {
-            return Err(Opinion::ruled_out(format!(
-                "the access entry of {} is of type {}",
-                entry.principal_arn, entry.type_
-            )));
+            let because = format!("the access entry of {} is of type {}", entry.principal_arn, entry.type_);
+            return Err(access_entry::excludes(case, role, because));
         }
         Entrance::Missing { mode, .. } if !mode.reads_aws_auth() => {
-            return Err(Opinion::ruled_out("the cluster's authentication mode is API: aws-auth lets nobody in"));
+            let because = "the cluster's authentication mode is API: aws-auth lets nobody in".to_owned();
+            return Err(access_entry::mode_excludes(case, because));
         }
         // An entry beats aws-auth, and this one has its own rule.
         Entrance::WrongType { .. } | Entrance::Outlived { .. } => return Err(Opinion::Silent),

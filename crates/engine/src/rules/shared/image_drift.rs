@@ -59,20 +59,14 @@ pub(crate) fn replacement<'w>(
     let arch = claim.fixed("kubernetes.io/arch");
     let drifted = drifted(case, class, arch);
     let Some(old) = drifted.first.as_deref().and_then(|name| case.cluster.claim(name)) else {
-        return Err(Opinion::ruled_out(format!(
-            "no NodeClaim of {} {} is drifted by its image",
-            class.kind,
-            class.name()
-        )));
+        return Err(Opinion::Silent);
     };
     let Some(launched) = claim.condition("Launched") else { return Err(Opinion::Silent) };
     // The replacement's image: its own once launched, else the newest that the class selects, which Karpenter takes
     // first.
-    let Some(new) = machine_image::of(case).filter(|id| *id != old.status.image_id) else {
-        return Err(Opinion::ruled_out("the machine has the image that works elsewhere"));
-    };
-    if joined_with(case, new) > 0 {
-        return Err(Opinion::ruled_out(format!("another NodeClaim with the image {new} has joined")));
+    let Some(new) = machine_image::of(case) else { return Err(Opinion::Silent) };
+    if let Some(joined) = case.sibling_joined_with("image", new) {
+        return Err(Opinion::ruled_out(joined, format!("NodeClaim {} has joined with the image {new}", joined.name())));
     }
     let refused = !launched.is_true()
         && (IMAGE_REASONS.contains(&launched.reason.as_str())

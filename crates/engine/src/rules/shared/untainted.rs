@@ -25,7 +25,7 @@ pub fn ask<'w>(case: &Case<'w>) -> Result<Untainted<'w>, Opinion> {
         // core v1.0.5 pkg/controllers/nodeclaim/lifecycle/registration.go; the condition itself proves that this
         // version blocks.
         if registered.reason != "UnregisteredTaintNotFound" {
-            return Err(Opinion::ruled_out(format!("Karpenter found {UNREGISTERED_TAINT} on the Node")));
+            return Err(Opinion::Silent);
         }
         return Ok(Untainted { claim, node: case.node, refused: true, missing: Vec::new() });
     }

@@ -41,10 +41,10 @@ struct Initialization {
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
     let Some(taint) = node.taint(UNINITIALIZED_TAINT) else {
-        return Opinion::ruled_out(format!("Node {} does not carry {UNINITIALIZED_TAINT}", node.name()));
+        return Opinion::ruled_out(node, format!("Node {} does not carry {UNINITIALIZED_TAINT}", node.name()));
     };
     if !traces(case.cluster, node).is_empty() {
-        return Opinion::ruled_out(format!("the cloud controller has left its traces on Node {}", node.name()));
+        return Opinion::ruled_out(node, format!("the cloud controller has left its traces on Node {}", node.name()));
     }
     let Some(created) = node.metadata.creation_timestamp else { return Opinion::Silent };
     let name = node.name();

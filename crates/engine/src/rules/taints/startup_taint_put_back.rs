@@ -28,7 +28,7 @@ fn check(case: &Case) -> Opinion {
     let Some(owner) = startup_taint::owner(taint).filter(|o| o.remover.is_none()) else { return Opinion::Silent };
     let Some(pod) = pod_of(case, owner) else { return Opinion::Silent };
     let Some(ready) = pod.status.conditions.iter().find(|c| c.type_ == "Ready" && c.is_true()) else {
-        return Opinion::ruled_out(format!("pod {} of {} is not Ready yet", pod.metadata.name, owner.name));
+        return Opinion::ruled_out(pod, format!("pod {} of {} is not Ready yet", pod.metadata.name, owner.name));
     };
     // A driver removes its taint within seconds of its start, with retries.
     // Source: aws-ebs-csi-driver pkg/driver/node.go `tryRemoveNotReadyTaintUntilSucceed`.

@@ -4,7 +4,7 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
-use crate::objects::{NodeClaim, Pod, Taint};
+use crate::objects::{NodeClaim, Taint};
 use crate::rules::Rule;
 use crate::rules::shared::startup_taints::{ask_remover, explain, pod_of, staying, step_for};
 use crate::upstream::startup_taint;
@@ -23,11 +23,8 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let (Some(node), Some(claim)) = (case.node, case.claim) else { return Opinion::Silent };
     let Some((first, all)) = staying(case) else {
-        return Opinion::ruled_out(format!(
-            "no startup taint of NodeClaim {} is left on Node {}",
-            claim.name(),
-            node.name()
-        ));
+        let because = format!("no startup taint of NodeClaim {} is left on Node {}", claim.name(), node.name());
+        return Opinion::ruled_out(node, because);
     };
     // A Node that is not Ready cannot run the pod that removes the taint: the reason for NotReady comes first.
     if !node.is_ready() {
@@ -35,10 +32,12 @@ fn check(case: &Case) -> Opinion {
     }
     let finding = match startup_taint::owner(first) {
         None => unowned(case, claim, first),
-        Some(owner) if owner.remover.is_none() && pod_of(case, owner).is_some_and(Pod::is_ready) => {
-            return Opinion::ruled_out(format!("{} runs on the Node and has done its part", owner.name));
-        }
-        Some(owner) => owned(case, claim, first, owner),
+        Some(owner) => match pod_of(case, owner).filter(|pod| owner.remover.is_none() && pod.is_ready()) {
+            Some(pod) => {
+                return Opinion::ruled_out(pod, format!("{} runs on the Node and has done its part", owner.name));
+            }
+            None => owned(case, claim, first, owner),
+        },
     };
     let object = format!("Node/{}", node.name());
     let list = all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

@@ -22,7 +22,7 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let (Some(node), Some(_)) = (case.node, case.claim) else { return Opinion::Silent };
     let Some(taint) = node.taint(UNREGISTERED_TAINT) else {
-        return Opinion::ruled_out(format!("Node {} does not carry {UNREGISTERED_TAINT}", node.name()));
+        return Opinion::ruled_out(node, format!("Node {} does not carry {UNREGISTERED_TAINT}", node.name()));
     };
     // Source: core pkg/controllers/nodeclaim/lifecycle/registration.go (v1.14.3): one patch sets the label and removes
     // the taint.

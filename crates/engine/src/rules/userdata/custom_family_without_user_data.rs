@@ -24,13 +24,11 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     if class.spec.user_data.as_deref().is_some_and(|text| !text.trim().is_empty()) {
-        return Opinion::ruled_out(format!("{} {} has user data", class.kind, class.name()));
+        return Opinion::Silent;
     }
     if let Some(joined) = case.same_spec_sibling_joined() {
-        return Opinion::ruled_out(format!(
-            "NodeClaim {} has joined without user data: its image joins by itself",
-            joined.name()
-        ));
+        let because = format!("NodeClaim {} has joined without user data: its image joins by itself", joined.name());
+        return Opinion::ruled_out(joined, because);
     }
     let name = class.name();
     let object = format!("{}/{name}", class.kind);

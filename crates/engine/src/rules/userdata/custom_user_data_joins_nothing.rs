@@ -90,16 +90,15 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     if !user_data.node_configs.is_empty() || !user_data.bootstrap_calls.is_empty() || !user_data.arguments.is_empty() {
-        return Opinion::ruled_out("userData starts a kubelet");
+        return Opinion::Silent;
     }
     if !joins_nothing(text) {
         return Opinion::Silent;
     }
     if let Some(joined) = case.same_spec_sibling_joined() {
-        return Opinion::ruled_out(format!(
-            "NodeClaim {} has joined with the same user data: its image joins by itself",
-            joined.name()
-        ));
+        let because =
+            format!("NodeClaim {} has joined with the same user data: its image joins by itself", joined.name());
+        return Opinion::ruled_out(joined, because);
     }
     let name = class.name();
     let object = format!("{}/{name}", class.kind);

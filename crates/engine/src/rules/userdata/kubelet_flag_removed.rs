@@ -33,14 +33,10 @@ fn check(case: &Case) -> Opinion {
     let Some(minor) = by_image.or_else(|| newest(case)) else {
         return Opinion::Silent;
     };
-    let Some((argument, since)) = user_data.removed_flags(minor).next() else {
-        return Opinion::ruled_out(format!(
-            "userData passes no flag that the kubelet of Kubernetes 1.{minor} does not know"
-        ));
-    };
+    let Some((argument, since)) = user_data.removed_flags(minor).next() else { return Opinion::Silent };
     // A machine that joined with this text only tells of its own kubelet, which may be the one before the upgrade.
-    if let Some(sibling) = joined_since(case, class, since).as_ref() {
-        return Opinion::ruled_out(format!("NodeClaim {sibling} joined with the same userData"));
+    if let Some(sibling) = joined_since(case, class, since).as_deref().and_then(|name| case.cluster.claim(name)) {
+        return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with the same userData", sibling.name()));
     }
     let (flag, span, exact) = (argument.name(), argument.span, argument.is_certain_of(argument.name()));
     let place = source_text::position(text, span.start);

@@ -21,12 +21,10 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let (Some((user_data, text)), Some(class)) = (case.user_data(), case.class()) else { return Opinion::Silent };
     let refused = user_data.refused_labels();
-    let Some((key, span)) = refused.first() else {
-        return Opinion::ruled_out("userData passes no label that the kubelet refuses");
-    };
     if let Some(sibling) = case.same_spec_sibling_joined() {
-        return Opinion::ruled_out(format!("NodeClaim {} joined with the same userData", sibling.name()));
+        return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with the same userData", sibling.name()));
     }
+    let Some((key, span)) = refused.first() else { return Opinion::Silent };
     let place = source_text::position(text, span.start);
     let name = class.name();
     let argument = user_data.all("node-labels").find(|a| a.span.start <= span.start && span.end <= a.span.end);

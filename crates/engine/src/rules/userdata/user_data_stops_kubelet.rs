@@ -62,5 +62,5 @@ fn check(case: &Case) -> Opinion {
 }
 
 fn joined(sibling: &NodeClaim) -> Opinion {
-    Opinion::ruled_out(format!("NodeClaim {} joined with the same userData", sibling.name()))
+    Opinion::ruled_out(sibling, format!("NodeClaim {} joined with the same userData", sibling.name()))
 }

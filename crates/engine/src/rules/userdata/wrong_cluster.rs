@@ -31,7 +31,7 @@ fn check(case: &Case) -> Opinion {
         Some((text, named, own))
     });
     if let Some(sibling) = case.same_spec_sibling_joined() {
-        return Opinion::ruled_out(format!("NodeClaim {} joined with the same node class", sibling.name()));
+        return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with the same node class", sibling.name()));
     }
     if let Some((text, named, own)) = elsewhere {
         return by_user_data(class, text, named, own).into();

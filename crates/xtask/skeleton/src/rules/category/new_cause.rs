@@ -17,7 +17,7 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(_case: &Case) -> Opinion {
-    // TODO: read the case and nothing else. `RuledOut` where you looked and it is not this, `Found` with evidence where
-    // it is.
+    // TODO: read the case and nothing else. `ruled_out` by an object that excludes this cause, `Found` with evidence
+    // where it is this.
     Opinion::Silent
 }
