@@ -258,7 +258,16 @@ pub enum DefectKind {
     InvalidLabels,
     TomlInvalid,
     TomlWrongType,
+    /// Karpenter leaves it out.
     UnknownSetting,
+    /// Bottlerocket's API server refuses it, and all other settings with it.
+    SettingRefused,
+    /// No known version of Bottlerocket has it.
+    UnfamiliarSetting,
+    /// The image of an essential bootstrap container, which no registry has.
+    BootImageUnreachable,
+    /// The image of another bootstrap container, which no registry has.
+    ContainerImageUnreachable,
     EndsBeforeKarpenter,
     /// The kubelet's files are changed in a way that is not followed here.
     KubeletEdited,
@@ -308,7 +317,7 @@ impl Defect {
             (D::MimeUnreadable, Family::Al2 | Family::Al2023)
             | (D::TomlInvalid | D::TomlWrongType, Family::Bottlerocket)
             | (D::TooLarge, _) => Consequence::NoLaunch,
-            (D::MimeUnreadable | D::EncodedPart | D::KubeletEdited, _) => Consequence::Unknown,
+            (D::MimeUnreadable | D::EncodedPart | D::KubeletEdited | D::UnfamiliarSetting, _) => Consequence::Unknown,
             // Karpenter's own call still joins the node on AL2, and its own part on AL2023.
             (
                 D::NoInterpreter | D::OpenQuote | D::NoBootstrapScript | D::NeverReached,
@@ -321,6 +330,7 @@ impl Defect {
                 | D::CutAtNewline
                 | D::NodeConfigIgnored
                 | D::UnknownSetting
+                | D::ContainerImageUnreachable
                 | D::MisreadAsShell
                 | D::TypographicOption
                 | D::SecondBootstrap

@@ -8,6 +8,9 @@ use toml::de::{DeTable, DeValue};
 use super::traced::Traced;
 use super::{Defect, DefectKind};
 use crate::source_text::Span;
+use model::Wrong;
+
+mod model;
 
 /// What the settings say to the kubelet.
 #[derive(Debug, Default)]
@@ -24,12 +27,21 @@ pub struct Settings {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
+    /// One of these.
+    Word(&'static [&'static str]),
     Integer,
+    /// A string for Karpenter, an integer too for Bottlerocket.
+    Percent,
     Boolean,
     Texts,
+    /// A string for Karpenter, a list too for Bottlerocket.
+    Addresses,
     TextMap,
     TextsMap,
     Table,
+    /// Of what, is not looked at.
+    List,
+    ListOrTable,
 }
 
 // karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/bottlerocketsettings.go BottlerocketKubernetes
@@ -38,7 +50,7 @@ const KNOWN: &[(&str, Kind)] = &[
     ("api-server", Kind::Text),
     ("cloud-provider", Kind::Text),
     ("cluster-certificate", Kind::Text),
-    ("cluster-dns-ip", Kind::Text),
+    ("cluster-dns-ip", Kind::Addresses),
     ("cluster-domain", Kind::Text),
     ("cluster-name", Kind::Text),
     ("container-log-max-files", Kind::Integer),
@@ -59,8 +71,8 @@ const KNOWN: &[(&str, Kind)] = &[
     ("eviction-soft-grace-period", Kind::TextMap),
     ("hostname-override-source", Kind::Text),
     ("ids-per-pod", Kind::Integer),
-    ("image-gc-high-threshold-percent", Kind::Text),
-    ("image-gc-low-threshold-percent", Kind::Text),
+    ("image-gc-high-threshold-percent", Kind::Percent),
+    ("image-gc-low-threshold-percent", Kind::Percent),
     ("kube-api-burst", Kind::Integer),
     ("kube-api-qps", Kind::Integer),
     ("kube-reserved", Kind::TextMap),
@@ -105,9 +117,22 @@ pub fn read(text: &str, by_karpenter: bool) -> Settings {
         }
     };
     let Some(below) = root.get_ref().get("settings") else { return settings };
-    let Some(kubernetes) = settings.table("settings", below).and_then(|table| table.get("kubernetes")) else {
-        return settings;
-    };
+    let Some(below) = settings.table("settings", below) else { return settings };
+    // Karpenter copies these as they are.
+    model::check(below, &mut |span, wrong| {
+        let (kind, message) = match wrong {
+            Wrong::Type(message) => {
+                (DefectKind::SettingRefused, message + ": Bottlerocket refuses the whole user data at boot")
+            }
+            Wrong::Unfamiliar(name) => {
+                (DefectKind::UnfamiliarSetting, format!("{name} is no setting that is known here"))
+            }
+            Wrong::Image { message, stops_boot: true } => (DefectKind::BootImageUnreachable, message),
+            Wrong::Image { message, .. } => (DefectKind::ContainerImageUnreachable, message),
+        };
+        settings.defect(kind, span, message);
+    });
+    let Some(kubernetes) = below.get("kubernetes") else { return settings };
     let Some(kubernetes) = settings.table("settings.kubernetes", kubernetes) else { return settings };
     let mut entries: Vec<_> = kubernetes.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
@@ -169,36 +194,45 @@ impl Settings {
 impl Kind {
     const fn wanted(self) -> &'static str {
         match self {
-            Self::Text => "a string",
+            Self::Text | Self::Percent | Self::Addresses => "a string",
+            Self::Word(_) => "one of its words",
             Self::Integer => "an integer",
             Self::Boolean => "a boolean",
             Self::Texts => "a list of strings",
             Self::TextMap => "a table of strings",
             Self::TextsMap => "a table of lists of strings",
             Self::Table => "a table",
+            Self::List => "a list",
+            Self::ListOrTable => "a list or a table",
         }
     }
 }
 
 fn fits(kind: Kind, value: &DeValue<'_>, by_karpenter: bool) -> bool {
     let all = |value: &DeValue<'_>, kind| match value {
-        DeValue::Table(table) => table.values().all(|v| fits(kind, v.get_ref(), by_karpenter)),
         DeValue::Array(items) => items.iter().all(|v| fits(kind, v.get_ref(), by_karpenter)),
         _ => false,
     };
     match (kind, value) {
-        (Kind::Text, DeValue::String(_))
+        (Kind::Word(known), DeValue::String(word)) => known.contains(&word.as_ref()),
+        (Kind::Text | Kind::Percent | Kind::Addresses, DeValue::String(_))
         | (Kind::Integer, DeValue::Integer(_))
         | (Kind::Boolean, DeValue::Boolean(_))
-        | (Kind::Table, DeValue::Table(_)) => true,
+        | (Kind::List | Kind::ListOrTable, DeValue::Array(_))
+        | (Kind::Table | Kind::ListOrTable, DeValue::Table(_)) => true,
         (Kind::Texts, DeValue::Array(_)) => all(value, Kind::Text),
         // Labels, reservations and thresholds are strings for both; `cpu = 2` and `"x" = true` are refused.
         // bottlerocket v1.19.0 sources/models/modeled-types/src/kubernetes.rs
         (Kind::TextMap, DeValue::Table(table)) => table.values().all(|v| matches!(v.get_ref(), DeValue::String(_))),
-        (Kind::TextsMap, DeValue::Table(_)) => all(value, Kind::Texts),
-        // Bottlerocket itself takes a single string for a list of one, Karpenter's struct does not; and it takes
-        // numbers for percentages.
-        (Kind::Texts | Kind::Text, DeValue::String(_) | DeValue::Integer(_)) => !by_karpenter,
+        // Bottlerocket itself takes a single string for a list of one; Karpenter's struct does not.
+        // bottlerocket v1.20.5 sources/models/src/de.rs deserialize_node_taints
+        (Kind::TextsMap, DeValue::Table(table)) => table.values().all(|v| match v.get_ref() {
+            DeValue::String(_) => !by_karpenter,
+            list => fits(Kind::Texts, list, by_karpenter),
+        }),
+        // bottlerocket v1.20.5 sources/models/modeled-types/src/kubernetes.rs IntegerPercent, KubernetesClusterDnsIp
+        (Kind::Percent, DeValue::Integer(_)) => !by_karpenter,
+        (Kind::Addresses, DeValue::Array(_)) => !by_karpenter && all(value, Kind::Text),
         _ => false,
     }
 }
@@ -289,6 +323,89 @@ mod tests {
         let text = "[settings.kubernetes]\nmax-pods = \"58\"\nfoo = 1\n";
         let kinds: Vec<_> = read(text, true).defects.iter().map(|d| d.kind).collect();
         assert_eq!(kinds, [DefectKind::TomlWrongType, DefectKind::UnknownSetting]);
+    }
+
+    fn told(text: &str) -> Vec<(DefectKind, &str)> {
+        let mut defects = read(text, true).defects;
+        defects.sort_by_key(|defect| defect.span.start);
+        defects.iter().map(|defect| (defect.kind, defect.span.of(text))).collect()
+    }
+
+    #[test]
+    fn one_value_of_a_wrong_type_is_shown_where_it_stands() {
+        let refused = |text| {
+            let told = told(text);
+            assert!(told.iter().all(|(kind, _)| *kind == DefectKind::SettingRefused), "{told:?}");
+            told.into_iter().map(|(_, place)| place).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            refused("[settings.kernel.sysctl]\n\"vm.max_map_count\" = \"1\"\n\"user.x\" = 1048576\n"),
+            ["1048576"]
+        );
+        assert_eq!(refused("[settings.kernel]\nlockdown = \"on\"\n"), ["\"on\""]);
+        assert_eq!(refused("[settings.host-containers.admin]\nenabled = \"true\"\n"), ["\"true\""]);
+        assert_eq!(refused("[settings.ntp]\ntime-servers = \"169.254.169.123\"\n"), ["\"169.254.169.123\""]);
+        assert_eq!(refused("[settings.pki]\nour-ca = \"LS0t\"\n"), ["\"LS0t\""]);
+        assert_eq!(refused("settings.metrics = true\n"), ["true"]);
+        assert_eq!(refused("[settings.bootstrap-containers.tune]\nmode = \"on\"\n"), ["\"on\""]);
+    }
+
+    #[test]
+    fn what_the_model_takes_is_taken() {
+        let text = r#"
+settings.motd = "hello"
+[settings.kernel]
+lockdown = "integrity"
+sysctl = {"net.core.somaxconn" = "1024"}
+modules.sctp.allowed = true
+[settings.host-containers.admin]
+enabled = true
+user-data = "e30="
+[settings.bootstrap-containers.tune]
+source = "public.ecr.aws/shop/tune:v1"
+mode = "always"
+essential = true
+[settings.container-registry.mirrors]
+"docker.io" = ["https://mirror.example.com"]
+[[settings.container-registry.credentials]]
+registry = "docker.io"
+[settings.boot.kernel-parameters]
+quiet = ["a", "b"]
+[settings.network]
+hosts = [["10.0.0.1", ["a"]]]
+no-proxy = ["localhost"]
+[settings.ntp]
+time-servers = ["169.254.169.123"]
+[settings.updates]
+seed = 3
+"#;
+        assert_eq!(told(text), []);
+    }
+
+    #[test]
+    fn an_unknown_setting_may_be_a_newer_ones() {
+        let text = "[settings.quantum]\nspin = 1\n[settings.network]\nfuture = true\n";
+        assert_eq!(told(text), [(DefectKind::UnfamiliarSetting, "quantum"), (DefectKind::UnfamiliarSetting, "future")]);
+    }
+
+    #[test]
+    fn an_image_needs_a_registry_and_a_tag_or_digest() {
+        let with = |source: &str, rest: &str| {
+            read(&format!("[settings.bootstrap-containers.tune]\nsource = {source:?}\n{rest}\n"), true)
+                .defects
+                .iter()
+                .map(|defect| defect.kind)
+                .collect::<Vec<_>>()
+        };
+        let essential = "mode = \"once\"\nessential = true";
+        assert_eq!(with("docker.io/tune", essential), [DefectKind::BootImageUnreachable]);
+        assert_eq!(with("tune:v1", essential), [DefectKind::BootImageUnreachable]);
+        assert_eq!(with("docker.io:443/tune", "mode = \"always\""), [DefectKind::ContainerImageUnreachable]);
+        assert_eq!(with("docker.io/shop/tune:v1", essential), []);
+        assert_eq!(with("docker.io/shop/tune@sha256:0a", essential), []);
+        assert_eq!(with("docker.io/tune", "mode = \"off\"\nessential = true"), []);
+        assert_eq!(with("docker.io/tune", "essential = true"), []);
+        assert_eq!(with("{{ .Values.image }}", essential), []);
     }
 
     #[test]
