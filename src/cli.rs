@@ -12,6 +12,7 @@ mod progress;
 mod run;
 mod userdata;
 mod version;
+mod watch;
 
 use crate::ingest::list;
 use crate::kube_client::Connection;
@@ -159,17 +160,29 @@ fn load(
     thresholds: &Thresholds,
     seen: &mut (dyn FnMut(&Object) + Send),
 ) -> Result<(), String> {
+    let mut complaints = Vec::new();
+    let loaded =
+        block_on(async { load_from(&connect(cluster).await?, state, now, thresholds, seen, &mut complaints).await });
+    complaints.iter().for_each(|complaint| complain(complaint));
+    loaded.map_err(|error| error.to_string()).flatten()
+}
+
+/// The same of a cluster that is connected to.
+async fn load_from(
+    connection: &Connection,
+    state: &mut ClusterState,
+    now: DateTime<Utc>,
+    thresholds: &Thresholds,
+    seen: &mut (dyn FnMut(&Object) + Send),
+    complaints: &mut Vec<String>,
+) -> Result<(), String> {
     let progress = Progress::start();
-    let loaded = block_on(async {
-        let connection = connect(cluster).await?;
-        let mut seen = |object: &Object| {
-            progress.saw(object.input());
-            seen(object);
-        };
-        Ok(list::load(&connection.client, state, now, thresholds, &mut seen).await)
-    });
+    let mut seen = |object: &Object| {
+        progress.saw(object.input());
+        seen(object);
+    };
+    complaints.extend(list::load(&connection.client, state, now, thresholds, &mut seen).await);
     progress.end();
-    loaded.map_err(|error| error.to_string()).flatten()?.iter().for_each(|complaint: &String| complain(complaint));
     state.missing(Input::Nodes).map_or(Ok(()), |why| Err(format!("nothing to judge: Nodes cannot be read ({why})")))
 }
 
@@ -201,10 +214,16 @@ const NARROWEST: usize = 40;
 
 /// Prints the answer. A closed pipe (`nodewhy … | head`) is no error, everything else is.
 fn print(text: &str) -> Result<(), String> {
+    print_to_reader(text).map(|_| ())
+}
+
+/// Prints a part of an answer; tells whether somebody still reads.
+fn print_to_reader(text: &str) -> Result<bool, String> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(format!("the answer cannot be written: {error}")),
-        Ok(()) | Err(_) => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(format!("the answer cannot be written: {error}")),
     }
 }
 

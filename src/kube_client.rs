@@ -58,6 +58,11 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Where the API server is.
+    pub fn server(&self) -> &str {
+        &self.target.server
+    }
+
     /// Whether the cluster answers; the error says why not, and what to do. While it is silent `waits` is told once
     /// what for.
     pub async fn greet(&self, waits: impl FnOnce(&str)) -> Result<(), Error> {

@@ -55,6 +55,15 @@ pub fn render(survey: Survey, style: Style) -> Result<String, Error> {
     })
 }
 
+/// The same as one of many: JSON on a line of its own, YAML as a document, text with an empty line behind it.
+pub fn render_one_of_many(survey: Survey, style: Style) -> Result<String, Error> {
+    Ok(match style.format {
+        Format::Text | Format::Wide => render(survey, style)? + "\n",
+        Format::Json => serde_json::to_string(&NodeDiagnosisList::new(survey.diagnoses, survey.judged))? + "\n",
+        Format::Yaml => "---\n".to_owned() + &render(survey, style)?,
+    })
+}
+
 /// Diagnoses that could not be written out.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -1,7 +1,8 @@
 //! `nodewhy diagnose`: which machines are stuck and why, of a dump or of a live cluster.
 
+use super::duration::seconds;
 use super::flags::{AwsFlags, LiveFlags, ThresholdFlags};
-use super::{BAD_INPUT, Color, FailOn, NO_CLUSTER, ask_aws, color, complain, fail, load, print, width};
+use super::{BAD_INPUT, Color, FailOn, NO_CLUSTER, ask_aws, color, complain, fail, load, print, watch, width};
 use crate::ingest::{dump, dump_time};
 use crate::report::{self, Format, Style};
 use chrono::{DateTime, Utc};
@@ -25,9 +26,9 @@ pub struct Diagnose {
     #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    cluster: LiveFlags,
+    pub(super) cluster: LiveFlags,
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    pub(super) output: Format,
     /// Also show evidence, exclusions and open questions, as for a single name
     #[arg(long)]
     details: bool,
@@ -38,12 +39,17 @@ pub struct Diagnose {
     /// Exit with 1 if something is stuck and the verdict is at least this sure
     #[arg(long, value_enum)]
     fail_on: Option<FailOn>,
+    /// Look again every so often [30s if no duration is given], and answer anew when a verdict has changed: JSON as one
+    /// line each, YAML as a document each. With --fail-on it ends at the first verdict that is so sure, else with
+    /// Ctrl-C
+    #[arg(short, long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "30s", value_parser = seconds)]
+    watch: Option<u32>,
     #[arg(long, value_enum, default_value_t)]
     color: Color,
     #[command(flatten)]
     aws: AwsFlags,
     #[command(flatten)]
-    thresholds: ThresholdFlags,
+    pub(super) thresholds: ThresholdFlags,
 }
 
 pub fn run(args: &Diagnose) -> ExitCode {
@@ -59,7 +65,46 @@ pub fn run(args: &Diagnose) -> ExitCode {
     if args.names.len() > 1 {
         return fail(&format!("one name is expected, not {}", args.names.join(" ")), BAD_INPUT);
     }
-    if args.files.is_empty() { of_cluster(args) } else { of_dump(args) }
+    match args.watch {
+        Some(every) => match args.unwatchable() {
+            Some(why) => fail(&why, BAD_INPUT),
+            None => watch::run(args, every),
+        },
+        None if args.files.is_empty() => of_cluster(args),
+        None => of_dump(args),
+    }
+}
+
+impl Diagnose {
+    /// Why a second look would see what the first one saw, or cost too much.
+    fn unwatchable(&self) -> Option<&'static str> {
+        if !self.files.is_empty() {
+            Some("--watch needs a cluster: a dump (-f) does not change")
+        } else if self.now.is_some() {
+            Some("--watch judges at the time of each look, so it takes no --now")
+        } else if self.aws.options().is_some() {
+            Some("--watch does not ask AWS: each look would; leave out --aws (NODEWHY_AWS), or let `nodewhy run` ask")
+        } else {
+            None
+        }
+    }
+
+    /// What of the survey is about the name that was asked for.
+    pub(super) fn about(&self, state: &ClusterState, survey: Survey) -> Result<Survey, String> {
+        let Some(name) = self.names.first() else { return Ok(survey) };
+        let unknown = || format!("no NodeClaim, Node, NodePool, node class or instance is called {name}");
+        survey.of_name(state, name).ok_or_else(unknown)
+    }
+
+    pub(super) fn style(&self, now: DateTime<Utc>) -> Style {
+        let details = self.details || !self.names.is_empty();
+        Style { format: self.output, color: color(self.color), now, width: width(), details }
+    }
+
+    /// Whether something is stuck, and the verdict as sure as --fail-on says.
+    pub(super) fn fails(&self, survey: &Survey) -> bool {
+        self.fail_on.is_some_and(|least| survey.surest() >= Some(least.into()))
+    }
 }
 
 fn of_cluster(args: &Diagnose) -> ExitCode {
@@ -112,31 +157,26 @@ fn of_dump(args: &Diagnose) -> ExitCode {
 }
 
 fn say_karpenter(state: &ClusterState) {
+    complain(&karpenter(state));
+}
+
+pub(super) fn karpenter(state: &ClusterState) -> String {
     match state.karpenter() {
-        Some(karpenter) => complain(&format!("Karpenter {} ({})", karpenter.version, karpenter.source)),
-        None => complain("the version of Karpenter is not known: its Deployment is not here"),
+        Some(karpenter) => format!("Karpenter {} ({})", karpenter.version, karpenter.source),
+        None => "the version of Karpenter is not known: its Deployment is not here".to_owned(),
     }
 }
 
 /// Prints the answer, or what of it is about the name that was asked for.
 fn conclude(args: &Diagnose, state: &ClusterState, survey: Survey) -> ExitCode {
     let now = survey.judged.at;
-    let survey = match args.names.first() {
-        None => survey,
-        Some(name) => match survey.of_name(state, name) {
-            Some(survey) => survey,
-            None => {
-                return fail(
-                    &format!("no NodeClaim, Node, NodePool, node class or instance is called {name}"),
-                    BAD_INPUT,
-                );
-            }
-        },
+    let survey = match args.about(state, survey) {
+        Ok(survey) => survey,
+        Err(unknown) => return fail(&unknown, BAD_INPUT),
     };
-    let failed = args.fail_on.is_some_and(|least| survey.surest() >= Some(least.into()));
-    let details = args.details || !args.names.is_empty();
-    let style = Style { format: args.output, color: color(args.color), now, width: width(), details };
-    match report::render(survey, style).map_err(|error| error.to_string()).and_then(|text| print(&text)) {
+    let failed = args.fails(&survey);
+    let rendered = report::render(survey, args.style(now)).map_err(|error| error.to_string());
+    match rendered.and_then(|text| print(&text)) {
         Ok(()) => ExitCode::from(u8::from(failed)),
         Err(error) => fail(&error, BAD_INPUT),
     }

@@ -13,3 +13,4 @@ mod packaging;
 mod prometheus;
 mod remediation;
 mod userdata;
+mod watch;

@@ -38,6 +38,7 @@ use outbox::{GoneMeans, Outbox};
 use questions::{Knowledge, Questions};
 use readers::aws_auth::identity::Identity;
 use record::Saying;
+pub use same::same;
 use schedule::Schedule;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use crate::remediation::{PUT_BACK, REMOVING, remediated};
 /// Whether `new` says what `old` says. Labels that others put on the object do not count, nor does what moves by
 /// itself: when it was first seen, when it ended, when a condition changed, the figures of the evidence; and how many
 /// failed before only where it has doubled.
-pub(super) fn same(old: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
+pub fn same(old: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
     let has_label =
         |key: &String, value: &String| old.metadata.labels.as_ref().and_then(|labels| labels.get(key)) == Some(value);
     old.spec == new.spec

@@ -1,0 +1,124 @@
+//! `nodewhy diagnose --watch`: looks again and again, and answers anew when a verdict has changed.
+//!
+//! Each look reads the cluster as the command without `--watch` does. Watches would tell sooner, but a machine becomes
+//! stuck by waiting, and what is read of its pods depends on the verdict: the operator is there for that.
+
+use super::diagnose::{Diagnose, karpenter};
+use super::{BAD_INPUT, NO_CLUSTER, block_on, complain, connect, fail, load_from, print_to_reader};
+use crate::kube_client::Connection;
+use crate::report;
+use chrono::Utc;
+use engine::api::NodeDiagnosis;
+use engine::api::judged::JudgedBy;
+use engine::case::stage::Thresholds;
+use engine::cluster_state::ClusterState;
+use engine::diagnose::survey::Survey;
+use engine::triage;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Looks no more often than this: a look lists everything.
+const LEAST: u32 = 5;
+
+pub fn run(args: &Diagnose, every: u32) -> ExitCode {
+    if every < LEAST {
+        return fail(
+            &format!("--watch={every}s is too often: each look lists the cluster; from {LEAST}s on"),
+            BAD_INPUT,
+        );
+    }
+    let watched = block_on(async {
+        tokio::select! {
+            ended = watch(args, every) => ended,
+            Ok(()) = tokio::signal::ctrl_c() => Ok(ExitCode::SUCCESS),
+        }
+    });
+    match watched {
+        Ok(Ok(code)) => code,
+        Ok(Err(Failure { why, code })) => fail(&why, code),
+        Err(error) => fail(&error, NO_CLUSTER),
+    }
+}
+
+/// Why it ended, or why a look gave no answer.
+struct Failure {
+    why: String,
+    code: u8,
+}
+
+async fn watch(args: &Diagnose, every: u32) -> Result<ExitCode, Failure> {
+    let no_cluster = |why| Failure { why, code: NO_CLUSTER };
+    let connection = connect(&args.cluster).await.map_err(no_cluster)?;
+    let mut said = Vec::new();
+    let mut before: Option<Survey> = None;
+    loop {
+        let mut remarks = Vec::new();
+        let looked = look(args, &connection, &mut remarks).await;
+        // Whoever asks for what is not there is told so at once, and ends; later it may come back.
+        remarks.extend(looked.as_ref().err().filter(|_| before.is_some()).map(|failure| failure.why.clone()));
+        tell_new(&mut said, remarks);
+        match looked {
+            Ok(survey) => {
+                let changes = before.as_ref().map(|before| changes(before, &survey));
+                if changes.as_deref() != Some(&[]) {
+                    changes.iter().flatten().for_each(|change| complain(change));
+                    let rendered = report::render_one_of_many(survey.clone(), args.style(survey.judged.at));
+                    let printed = rendered.map_err(|error| error.to_string()).and_then(|text| print_to_reader(&text));
+                    if !printed.map_err(|why| Failure { why, code: BAD_INPUT })? {
+                        return Ok(ExitCode::SUCCESS);
+                    }
+                }
+                if args.fails(&survey) {
+                    return Ok(ExitCode::from(1));
+                }
+                if before.is_none() {
+                    complain(&format!("looks at {} again every {every} s, until Ctrl-C", connection.server()));
+                }
+                before = Some(survey);
+            }
+            Err(failure) if before.is_none() => return Err(failure),
+            Err(_) => {}
+        }
+        tokio::time::sleep(Duration::from_secs(u64::from(every))).await;
+    }
+}
+
+async fn look(args: &Diagnose, connection: &Connection, remarks: &mut Vec<String>) -> Result<Survey, Failure> {
+    let (mut state, now, thresholds) = (ClusterState::default(), Utc::now(), Thresholds::from(&args.thresholds));
+    let loaded = load_from(connection, &mut state, now, &thresholds, &mut |_| (), remarks).await;
+    loaded.map_err(|why| Failure { why, code: NO_CLUSTER })?;
+    remarks.push(karpenter(&state));
+    let survey = Survey::of(&state, now, JudgedBy::Present, &thresholds);
+    args.about(&state, survey).map_err(|why| Failure { why, code: BAD_INPUT })
+}
+
+/// Says what the look before did not say.
+fn tell_new(said: &mut Vec<String>, remarks: Vec<String>) {
+    remarks.iter().filter(|remark| !said.contains(remark)).for_each(|remark| complain(remark));
+    *said = remarks;
+}
+
+/// What is no longer as it was, a sentence each. Counts, and machines that wait as machines do, change all the time.
+fn changes(before: &Survey, after: &Survey) -> Vec<String> {
+    let by_name = |survey: &Survey| -> BTreeMap<String, NodeDiagnosis> {
+        survey.diagnoses.iter().filter_map(|d| Some((d.metadata.name.clone()?, d.clone()))).collect()
+    };
+    let (old, new) = (by_name(before), by_name(after));
+    let cause = |d: &NodeDiagnosis| d.status.as_ref().map_or_else(String::new, |status| status.cause.to_string());
+    let mut changes = Vec::new();
+    for (name, diagnosis) in &new {
+        match old.get(name) {
+            None => changes.push(format!("{name} is stuck now: {}", cause(diagnosis))),
+            Some(old) if !triage::same(old, diagnosis) => {
+                changes.push(format!("the verdict on {name} has changed: {}", cause(diagnosis)));
+            }
+            Some(_) => {}
+        }
+    }
+    changes.extend(old.keys().filter(|name| !new.contains_key(*name)).map(|name| format!("{name} is no longer stuck")));
+    if before.judged.missing != after.judged.missing {
+        changes.push("what can be read has changed".to_owned());
+    }
+    changes
+}
