@@ -1,44 +1,10 @@
 //! The fix of every verdict, over every page's examples and every case: it names what to change, and its commands can
 //! be run.
 
-use chrono::{DateTime, Utc};
 use engine::api::{NodeDiagnosis, Risk};
-use engine::case::stage::Thresholds;
-use engine::cluster_state::ClusterState;
-use engine::diagnose::diagnose;
 use engine::rules;
-use nodewhy::ingest::dump::{self, Summary, load_from};
 use std::collections::BTreeSet;
-use testkit::objects::{case_folders, examples, over_cluster};
-
-/// Every page's examples and every case, each with its time.
-fn clusters() -> impl Iterator<Item = (String, ClusterState, DateTime<Utc>)> {
-    let pages = rules::ALL.iter().map(|r| (r.cause, r.page)).chain([(rules::unknown::CAUSE, rules::unknown::PAGE)]);
-    let of_pages =
-        pages.flat_map(|(cause, page)| examples(page).into_iter().map(move |e| (cause, e))).map(|(cause, example)| {
-            let mut state = ClusterState::default();
-            for object in over_cluster(&example.objects) {
-                load_from("page", object.to_string().as_bytes(), &mut state, &mut Summary::default());
-            }
-            (format!("{cause}.md:{}", example.line), state, "2026-01-15T12:00:00Z".parse().expect("a time"))
-        });
-    let of_cases = case_folders().into_iter().map(|folder| {
-        let expect = std::fs::read_to_string(folder.join("expect.json")).expect("expect.json");
-        let expect: serde_json::Value = serde_json::from_str(&expect).expect("an expectation");
-        let mut state = ClusterState::default();
-        dump::load(&[folder.join("cluster.yaml")], &mut state);
-        let name = folder.file_name().unwrap_or_default().display().to_string();
-        (name, state, expect["now"].as_str().and_then(|now| now.parse().ok()).expect("a time"))
-    });
-    of_pages.chain(of_cases)
-}
-
-fn verdicts() -> Vec<(String, NodeDiagnosis)> {
-    let of = |(whence, state, now): (String, ClusterState, DateTime<Utc>)| {
-        diagnose(&state, now, &Thresholds::default()).into_iter().map(move |d| (whence.clone(), d)).collect::<Vec<_>>()
-    };
-    clusters().flat_map(of).collect()
-}
+use testkit::fixes::{commands, split, verdicts};
 
 /// What a verdict is about: the blamed object, the machine, its instance and its pool, and what it has seen.
 fn names(diagnosis: &NodeDiagnosis) -> BTreeSet<String> {
@@ -92,50 +58,6 @@ fn whoever_does_not_run_deletes_nothing() {
             "{whence} announces a deletion"
         );
     }
-}
-
-/// The words of each command of a line, as a shell splits it: `None` where a quote is left open.
-fn split(line: &str) -> Option<Vec<Vec<String>>> {
-    let (mut commands, mut words, mut word) = (Vec::new(), Vec::new(), None::<String>);
-    let mut chars = line.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\'' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next()? {
-                        '\'' => break,
-                        quoted => word.push(quoted),
-                    }
-                }
-            }
-            '"' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next()? {
-                        '"' => break,
-                        // A shell would run or expand these.
-                        '$' | '`' => return None,
-                        '\\' => word.push(chars.next()?),
-                        quoted => word.push(quoted),
-                    }
-                }
-            }
-            '\\' => word.get_or_insert_default().push(chars.next()?),
-            '$' | '`' | '<' | '(' | ')' | '{' | '}' | '*' => return None,
-            ' ' => words.extend(word.take()),
-            ';' | '|' | '&' => {
-                words.extend(word.take());
-                commands.push(std::mem::take(&mut words));
-                chars.next_if_eq(&c);
-            }
-            '>' => words.extend(word.take().into_iter().chain([">".to_owned()])),
-            other => word.get_or_insert_default().push(other),
-        }
-    }
-    words.extend(word);
-    commands.push(words);
-    commands.iter().all(|words| !words.is_empty()).then_some(commands)
 }
 
 /// Verbs and the flags that fixes use of each. Source: kubectl v1.36.3, `kubectl VERB --help`.
@@ -260,17 +182,13 @@ fn refused(words: &[String]) -> Option<String> {
 #[test]
 fn every_command_can_be_run() {
     let mut faults = BTreeSet::new();
-    for (whence, diagnosis) in verdicts() {
-        let status = diagnosis.status.expect("a status");
-        let of_steps = status.fix.iter().flat_map(|fix| &fix.steps).filter_map(|step| step.command.clone());
-        for command in of_steps.chain(status.unknowns.iter().map(|u| u.command.to_string())) {
-            let Some(parts) = split(&command) else {
-                faults.insert(format!("{whence}: a shell reads more in it than words: {command}"));
-                continue;
-            };
-            for why in parts.iter().filter_map(|words| refused(words)) {
-                faults.insert(format!("{whence}: {why}: {command}"));
-            }
+    for (whence, command) in commands() {
+        let Some(parts) = split(&command) else {
+            faults.insert(format!("{whence}: a shell reads more in it than words: {command}"));
+            continue;
+        };
+        for why in parts.iter().filter_map(|words| refused(words)) {
+            faults.insert(format!("{whence}: {why}: {command}"));
         }
     }
     assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.into_iter().collect::<Vec<_>>().join("\n"));

@@ -39,9 +39,8 @@ pub struct Diagnose {
     /// Exit with 1 if something is stuck and the verdict is at least this sure
     #[arg(long, value_enum)]
     fail_on: Option<FailOn>,
-    /// Look again every so often [30s if no duration is given], and answer anew when a verdict has changed: JSON as one
-    /// line each, YAML as a document each. With --fail-on it ends at the first verdict that is so sure, else with
-    /// Ctrl-C
+    /// Look again at this interval [default: 30s], and answer anew when a verdict has changed: JSON as one line each,
+    /// YAML as a document each. Ends with Ctrl-C; with --fail-on, also at the first verdict that is so sure
     #[arg(short, long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "30s", value_parser = seconds)]
     watch: Option<u32>,
     #[arg(long, value_enum, default_value_t)]

@@ -3,6 +3,7 @@
 mod aws;
 mod faults;
 mod fifteen_minutes;
+mod fixes;
 mod harness;
 mod identity;
 mod life;

@@ -6,6 +6,7 @@
 
 pub mod control_plane;
 pub mod debian;
+pub mod fixes;
 pub mod go;
 pub mod moto;
 pub mod objects;

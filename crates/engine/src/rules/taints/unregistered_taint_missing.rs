@@ -19,6 +19,11 @@ pub static RULE: Rule = Rule {
     check,
 };
 
+/// Kubernetes before 1.36 has no policies that mutate, and kubectl gives nothing where one kind of a list is unknown.
+/// Source: kubernetes v1.36.3 pkg/apis/admissionregistration/install, kubectl v0.36.3 pkg/cmd/get.
+const WHAT_MUTATES: &str =
+    "kubectl get mutatingwebhookconfigurations -o yaml; kubectl get mutatingadmissionpolicies -o yaml";
+
 fn check(case: &Case) -> Opinion {
     let question = match untainted::ask(case) {
         Ok(question) if question.refused => question,
@@ -69,11 +74,11 @@ fn check(case: &Case) -> Opinion {
             .step(
                 Risk::Inspect,
                 "See what may change Nodes",
-                Some("kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies -o yaml".to_owned()),
+                Some(WHAT_MUTATES.to_owned()),
             )
             .unknown(
                 "Does a mutating webhook or admission policy change Nodes?",
-                "kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies -o yaml",
+                WHAT_MUTATES,
             ),
     };
     finding
