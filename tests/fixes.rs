@@ -121,7 +121,7 @@ const AWS: &[(&str, &str, &[&str])] = &[
     ("ec2", "describe-images", &["--image-ids", "--include-deprecated", "--include-disabled"]),
     ("ec2", "describe-subnets", &["--filters"]),
     ("ec2", "describe-route-tables", &["--filters"]),
-    ("ec2", "describe-security-groups", &["--filters"]),
+    ("ec2", "describe-security-groups", &["--filters", "--group-ids"]),
     ("ec2", "describe-security-group-rules", &["--filters"]),
     ("ec2", "get-console-output", &["--instance-id", "--latest"]),
     ("eks", "list-access-entries", &["--cluster-name"]),

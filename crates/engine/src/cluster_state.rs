@@ -715,7 +715,12 @@ impl ClusterState {
 
     /// What the kubelet of a Node says about its pods.
     pub fn pod_events_on(&self, node: &str) -> impl Iterator<Item = &Event> {
-        self.events(KUBELET_ABOUT_PODS, node)
+        // What does not say which kubelet it is of, is of the one that has the pod.
+        let without_host = self.pods_on(node).flat_map(|pod| {
+            let about = self.events.about("Pod", &pod.metadata.name);
+            about.filter(|e| e.reporter() == "kubelet" && e.metadata.namespace == pod.metadata.namespace)
+        });
+        self.events(KUBELET_ABOUT_PODS, node).chain(without_host)
     }
 
     /// Events about Nodes that do not exist, each with the Node's name.

@@ -11,7 +11,7 @@ mod requirements;
 mod template;
 mod version;
 
-use crate::api::{Blame, Confidence};
+use crate::api::{Blame, Confidence, Stage};
 use crate::case::Case;
 use crate::case::stage::Thresholds;
 use crate::cluster_state::{ClassFacts, ClusterState, Subject};
@@ -302,6 +302,7 @@ impl Cluster {
         let images = if images.is_empty() { vec![""] } else { images };
         let mut machines = Vec::new();
         for pool in pools {
+            machines.extend(machine::launching(class, pool, now).map(|claim| (claim, None)));
             machines.extend(images.iter().map(|image| (machine::joining(class, pool, image, now), None)));
             machines.extend(
                 machine::untainted(class, pool, self.state.karpenter(), now).map(|(claim, node)| (claim, Some(node))),
@@ -483,7 +484,9 @@ impl Mistake {
 
 /// What the rules find whose cause the text of the objects shows.
 fn by_rules(case: &Case) -> Vec<Mistake> {
-    let told = diagnose::findings(case).into_iter().filter(|(rule, _)| rule.lint);
+    // Why nothing is launched has one answer: the others follow from it.
+    let most = if case.stage() == Stage::Launch { 1 } else { usize::MAX };
+    let told = diagnose::findings(case).into_iter().take(most).filter(|(rule, _)| rule.lint);
     told.filter_map(|(rule, finding)| {
         let blame = finding.blame?;
         // Beside a flawed entry of aws-auth there may be an access entry.

@@ -262,10 +262,16 @@ pub fn refused_pods_wait<'e>(
         .filter(|e| e.last_seen().is_some_and(|at| now - at <= STILL_REFUSED))
         .max_by_key(|e| e.last_seen())?;
     let first = refusals.iter().filter_map(|e| e.first_timestamp.or(e.last_seen())).min()?;
+    // A network may be refused to one pod for reasons of its own, and of all others nothing is heard here.
+    let of_node = refusals.iter().any(|e| refused_sandbox(e) != Some(Sandbox::Network));
+    if !of_node && !node.is_windows() {
+        return None;
+    }
     let because = "the Node is Ready, and its kubelet cannot start the pods that are scheduled there";
     let object = format!("Event Pod/{}", newest.involved_object.name);
     let wait = Wait::new(Stage::Ready, first, t.ready * 2, t, Evidence::new(object, "message", newest.said(), because));
-    Some(Wait { proven: wait.patience, symptom: Symptom::PodsRefused, ..wait })
+    let wait = Wait { proven: wait.patience, symptom: Symptom::PodsRefused, ..wait };
+    Some(if of_node { wait } else { wait.only_with_proof() })
 }
 
 /// A registered machine whose Node the cloud controller has deleted, though its NodeClaim lives on.
@@ -302,6 +308,8 @@ pub enum Sandbox {
     Address,
     /// The image of the pause container.
     Image,
+    /// Whatever else the network plugin needs.
+    Network,
 }
 
 /// Why the sandbox of a pod could not be made, where it is the Node's affair.
@@ -314,7 +322,11 @@ pub fn refused_sandbox(event: &Event) -> Option<Sandbox> {
         return Some(Sandbox::Address);
     }
     // containerd v2.1 internal/cri/server/podsandbox/sandbox_run.go
-    event.message.contains("sandbox image").then_some(Sandbox::Image)
+    if event.message.contains("sandbox image") {
+        return Some(Sandbox::Image);
+    }
+    // containerd v2.1 internal/cri/server/sandbox_run.go
+    event.message.contains("failed to setup network for sandbox").then_some(Sandbox::Network)
 }
 
 /// Hardware that the EKS node monitoring agent calls broken on a Node in service.

@@ -14,6 +14,15 @@ pub fn name(class: &ClassFacts, pool: Option<&NodePool>) -> String {
     format!("{}-*", pool.map_or_else(|| class.class.name(), NodePool::name))
 }
 
+/// A machine that is to be launched; `None` where its class or NodePool has a status that says otherwise: that is
+/// judged by itself.
+pub fn launching(class: &ClassFacts, pool: Option<&NodePool>, at: DateTime<Utc>) -> Option<NodeClaim> {
+    let of_class = class.class.status.conditions.iter();
+    let mut conditions = of_class.chain(pool.into_iter().flat_map(|pool| &pool.status.conditions));
+    let launched = condition("Launched", "Unknown", "AwaitingReconciliation", at);
+    conditions.all(Condition::is_true).then(|| claim(class, pool, "", vec![launched], at))
+}
+
 /// A machine that was launched with this image, and has no Node yet.
 pub fn joining(class: &ClassFacts, pool: Option<&NodePool>, image: &str, at: DateTime<Utc>) -> NodeClaim {
     claim(

@@ -76,6 +76,10 @@ impl Node {
         self.condition("Ready").is_some_and(Condition::is_true)
     }
 
+    pub fn is_windows(&self) -> bool {
+        self.metadata.label("kubernetes.io/os") == Some("windows")
+    }
+
     pub fn taint(&self, key: &str) -> Option<&Taint> {
         self.spec.taints.iter().find(|t| t.key == key)
     }

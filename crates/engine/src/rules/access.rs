@@ -8,4 +8,6 @@ pub mod aws_auth_lost_its_nodes;
 pub mod aws_auth_unreadable;
 pub mod node_name_refused;
 pub mod node_role_has_no_access_entry;
+pub mod node_role_is_controllers;
 pub mod node_role_not_mapped;
+pub mod windows_group_missing;

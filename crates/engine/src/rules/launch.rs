@@ -1,5 +1,6 @@
 //! Machines that are never launched: node class, NodePool, image, capacity, Karpenter itself.
 
+pub mod arn_instead_of_name;
 pub mod image_not_available;
 pub mod insufficient_capacity;
 pub mod karpenter_not_running;
@@ -7,3 +8,4 @@ pub mod launch_failed;
 pub mod no_image_for_architecture;
 pub mod node_class_not_ready;
 pub mod node_pool_not_ready;
+pub mod security_groups_of_two_vpcs;

@@ -8,6 +8,7 @@ pub mod cloud_controller_traces;
 pub mod cni_permissions;
 pub(crate) mod commands;
 pub mod contrast;
+pub(crate) mod controller_role;
 pub mod custom_networking;
 pub mod image_drift;
 pub mod image_selection;

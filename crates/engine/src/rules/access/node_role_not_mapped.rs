@@ -8,6 +8,7 @@ use crate::rules::Rule;
 use crate::rules::shared::access_entry::{self, Entrance};
 use crate::rules::shared::aws_auth_role;
 use crate::rules::shared::commands;
+use crate::rules::shared::controller_role;
 use crate::rules::shared::told_by_aws::or_ask;
 use readers::aws_auth::{Miss, NODES_GROUP, Verdict};
 
@@ -39,6 +40,10 @@ fn check(case: &Case) -> Opinion {
     };
     // What is not mapped under a profile's name may be mapped under its role's.
     if question.profile_only {
+        return Opinion::Silent;
+    }
+    // To map it would let every pod of a node launch machines.
+    if controller_role::as_node_role(case).is_some() {
         return Opinion::Silent;
     }
     let role = question.role;

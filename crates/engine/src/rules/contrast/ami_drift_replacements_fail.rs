@@ -8,7 +8,7 @@ use crate::objects::NodeClass;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::commands;
-use crate::rules::shared::image_drift::{self, Replacement, is_of};
+use crate::rules::shared::image_drift::{self, Replaced, Replacement, is_of};
 use crate::rules::shared::told_by_aws::or_ask;
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ fn failing(case: &Case, class: &NodeClass, arch: Option<&str>, image: &str) -> u
 fn check(case: &Case) -> Opinion {
     let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
     let arch = claim.fixed("kubernetes.io/arch");
-    let Replacement { old, drifted, new, launched, refused } = match image_drift::replacement(case, claim, class) {
+    let Replacement { old, drifted, new, launched, fate } = match image_drift::replacement(case, claim, class) {
         Ok(replacement) => replacement,
         Err(answer) => return answer,
     };
@@ -53,12 +53,12 @@ fn check(case: &Case) -> Opinion {
         .iter()
         .find(|a| a.id == new)
         .map_or_else(|| new.to_owned(), |a| format!("{new} ({})", a.name));
-    let failing = failing(case, class, arch, if refused { "" } else { new });
+    let failing = failing(case, class, arch, if fate == Replaced::NeverJoins { new } else { "" });
     let joined = image_drift::joined_with(case, &old.status.image_id);
-    let what = if refused { "cannot be launched" } else { "launch and never join" };
-    let confidence = if refused { Confidence::Certain } else { Confidence::Likely };
+    let what = if fate == Replaced::NeverJoins { "launch and never join" } else { "cannot be launched" };
+    let confidence = if fate == Replaced::ImageRefused { Confidence::Certain } else { Confidence::Likely };
     let summary = format!(
-        "{} {} moved to the image {named}: Karpenter replaces healthy NodeClaims (AMIDrift), and the replacements {what}. Machines with the image {} have joined, none with the new one.",
+        "{} {} moved to the image (AMI) {named}: Karpenter replaces healthy NodeClaims (AMIDrift), and the replacements {what}. Machines with the image {} have joined, none with the new one.",
         class.kind,
         class.name(),
         old.status.image_id

@@ -13,7 +13,7 @@ pub static RULE: Rule = Rule {
     cause: "SandboxImagePullFails",
     summary: "No pod can start on the Node: the image of the pause container cannot be pulled",
     stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::NodeClasses, Input::Events],
+    reads: &[Input::NodeClasses, Input::Events, Input::Pods],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/SandboxImagePullFails.md"),

@@ -4,6 +4,7 @@ use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::cluster_state::memo::Memo;
 use crate::objects::{Condition, NodeClaim, NodeClass};
+use crate::rules::shared::launch_error;
 use crate::rules::shared::machine_image;
 use std::sync::Arc;
 
@@ -41,8 +42,18 @@ pub(crate) struct Replacement<'w> {
     pub drifted: usize,
     pub new: &'w str,
     pub launched: &'w Condition,
-    /// EC2 does not launch it, and the image is why; else it was launched and has not joined.
-    pub refused: bool,
+    pub fate: Replaced,
+}
+
+/// What becomes of a replacement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Replaced {
+    /// EC2 does not launch it, and says that the image is why.
+    ImageRefused,
+    /// EC2 does not launch it, and Karpenter does not pass on why.
+    Refused,
+    /// It was launched and has not joined.
+    NeverJoins,
 }
 
 /// How many machines of the class joined with this image.
@@ -72,8 +83,18 @@ pub(crate) fn replacement<'w>(
         && (IMAGE_REASONS.contains(&launched.reason.as_str())
             || IMAGE_TEXTS.iter().any(|t| launched.message.contains(t))
             || launched.message.contains(new));
-    if !refused && !launched.is_true() {
+    let fate = if refused {
+        Replaced::ImageRefused
+    } else if launched.is_true() {
+        Replaced::NeverJoins
+    } else if launched.reason == "LaunchFailed"
+        && launch_error::named(&launched.message).is_none()
+        && class.spec.ami_selector_terms.iter().all(|term| term.alias.is_none())
+    {
+        Replaced::Refused
+    } else {
+        // What is known to be something else is not the image's, and Amazon names an image once it is available.
         return Err(Opinion::Silent);
-    }
-    Ok(Replacement { old, drifted: drifted.count, new, launched, refused })
+    };
+    Ok(Replacement { old, drifted: drifted.count, new, launched, fate })
 }

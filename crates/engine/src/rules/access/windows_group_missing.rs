@@ -1,0 +1,111 @@
+//! aws-auth makes a node of the Windows kubelet, but lets its kube-proxy do nothing.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::case::stage::{Sandbox, Symptom, refused_sandbox};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::access_entry::{self, Entrance};
+use crate::rules::shared::commands;
+use crate::rules::shared::node_role;
+use readers::aws_auth::{Verdict, WINDOWS_GROUP};
+
+pub static RULE: Rule = Rule {
+    cause: "WindowsGroupMissing",
+    summary: "The entry of a Windows node role in aws-auth lacks eks:kube-proxy-windows, so no pod gets a network",
+    stages: &[Stage::Ready],
+    reads: &[
+        Input::NodeClasses,
+        Input::AwsAuth,
+        Input::Events,
+        Input::Pods,
+        Input::CertificateSigningRequests,
+        Input::Deployments,
+        Input::AwsObservations,
+    ],
+    lint: false,
+    versions: "all, in clusters whose authentication mode includes the ConfigMap",
+    page: include_str!("../../../pages/WindowsGroupMissing.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    if case.wait.symptom != Symptom::PodsRefused {
+        return Opinion::Silent;
+    }
+    let Some(node) = case.node.filter(|node| node.is_windows()) else { return Opinion::Silent };
+    let (Some(role), Some(auth)) = (node_role::name(case), case.cluster.aws_auth()) else { return Opinion::Silent };
+    let Verdict::Mapped(entry) = auth.read.judge(role) else { return Opinion::Silent };
+    if entry.has_group(WINDOWS_GROUP) {
+        return Opinion::ruled_out(auth, format!("the entry of {role} in aws-auth has the group {WINDOWS_GROUP}"));
+    }
+    let refusals = case.cluster.pod_events_on(node.name()).filter(|e| refused_sandbox(e) == Some(Sandbox::Network));
+    let Some(event) = refusals.max_by_key(|e| e.last_seen()) else { return Opinion::Silent };
+    if let Some(pod) = case.pods().find(|pod| pod.status.phase == "Running" && !pod.spec.host_network) {
+        return Opinion::ruled_out(pod, format!("pod {} has a network on Node {}", pod.metadata.name, node.name()));
+    }
+    // kube-proxy is who the kubelet is, and that stands in the kubelet's certificate requests.
+    let username = format!("system:node:{}", node.name());
+    let own = case.cluster.csrs().filter(|csr| csr.spec.username == username);
+    let csr = own.max_by_key(|csr| csr.metadata.creation_timestamp);
+    // An entry beats the ConfigMap; one of this type brings the group.
+    let proven = match (access_entry::of(case, role), csr) {
+        (Entrance::Fits(own), _) if own.type_ == "EC2_WINDOWS" => {
+            return Opinion::Silent;
+        }
+        (_, Some(csr)) if csr.spec.groups.iter().any(|group| group == WINDOWS_GROUP) => {
+            return Opinion::ruled_out(csr, format!("its kubelet has the group {WINDOWS_GROUP}"));
+        }
+        (Entrance::Missing { .. } | Entrance::NotRead, _) | (_, Some(_)) => case.cluster.missing(Input::Pods).is_none(),
+        _ => false,
+    };
+    let confidence = if proven { Confidence::Certain } else { Confidence::Likely };
+    let span = entry.groups_span.unwrap_or(entry.span);
+    let finding = Finding::new(
+        confidence,
+        format!(
+            "The entry of {role} in ConfigMap aws-auth lacks the group {WINDOWS_GROUP}, so kube-proxy on the Windows Node {} may read nothing, and its pods have got no network since {}.",
+            node.name(),
+            case.since()
+        ),
+        Evidence::new(
+            "ConfigMap/aws-auth",
+            "data.mapRoles",
+            readers::source_text::mask(span.of(&auth.map_roles).lines().next().unwrap_or_default()),
+            "on Windows kube-proxy is part of the machine, and has the node role and no ServiceAccount",
+        ),
+    )
+    .with(Evidence::new(
+        format!("Event Pod/{}", event.involved_object.name),
+        "message",
+        event.said(),
+        "no pod runs on the Node, and their sandboxes are refused",
+    ))
+    .blaming(
+        Blame::object("v1", "ConfigMap", "aws-auth")
+            .namespace("kube-system")
+            .field("data.mapRoles")
+            .at(&auth.map_roles, span),
+    )
+    .fix(format!("Add the group {WINDOWS_GROUP} to the entry of {role}; a managed node group that is made later may take it away again, an access entry of type EC2_WINDOWS lasts."))
+    .step(Risk::Mutating, format!("Add {WINDOWS_GROUP} to its groups"), Some(commands::EDIT_AWS_AUTH.to_owned()));
+    let finding = finding.with_all(csr.map(|csr| {
+        Evidence::new(
+            format!("CertificateSigningRequest/{}", csr.metadata.name),
+            "spec.groups",
+            csr.spec.groups.join(", "),
+            "what the authenticator makes of the machine, kubelet and kube-proxy alike",
+        )
+    }));
+    if proven {
+        return finding.into();
+    }
+    let cluster = case.cluster_name().unwrap_or("CLUSTER");
+    finding
+        .ask_aws(
+            format!("Is there an access entry of type EC2_WINDOWS for {role}? It would make up for the group."),
+            format!("aws eks list-access-entries --cluster-name {cluster} --output text"),
+        )
+        .into()
+}

@@ -1,0 +1,56 @@
+//! The instance's metadata service is turned off, and nothing on it can learn its own user data.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::commands;
+use readers::userdata::Family;
+
+pub static RULE: Rule = Rule {
+    cause: "MetadataServiceOff",
+    summary: "The EC2NodeClass turns the instance metadata service off, which every EKS image needs to boot",
+    stages: &[Stage::Join],
+    reads: &[Input::NodeClaims, Input::NodeClasses],
+    lint: true,
+    versions: "all",
+    page: include_str!("../../../pages/MetadataServiceOff.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(class) = case.class() else { return Opinion::Silent };
+    if class.spec.metadata_options.http_endpoint.as_deref() != Some("disabled") {
+        return Opinion::Silent;
+    }
+    if let Some(sibling) = case.same_spec_sibling_joined() {
+        return Opinion::ruled_out(
+            sibling,
+            format!("NodeClaim {} joined without the metadata service", sibling.name()),
+        );
+    }
+    // What another image needs is its own affair.
+    let confidence = match class.family() {
+        None | Some(Family::Custom) => Confidence::Possible,
+        Some(_) => Confidence::Certain,
+    };
+    let name = class.name();
+    Finding::new(
+        confidence,
+        format!(
+            "{} {name} turns the instance metadata service off (httpEndpoint: disabled), so the machine never gets its user data, its name or its credentials, and no Node appears.",
+            class.kind
+        ),
+        Evidence::new(
+            format!("{}/{name}", class.kind),
+            "spec.metadataOptions.httpEndpoint",
+            "disabled",
+            "user data, the node's name and the role's credentials all come from the metadata service",
+        ),
+    )
+    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.metadataOptions.httpEndpoint"))
+    .fix(format!("Set httpEndpoint of {} {name} to enabled; to keep pods away from it, leave httpPutResponseHopLimit at 1.", class.kind))
+    .step(Risk::Mutating, "Turn it on; new machines are then right", Some(commands::edit(class)))
+    .into()
+}

@@ -1,0 +1,102 @@
+//! A field of the node class holds an ARN where EC2 and IAM take only a name or an id.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::objects::NodeClass;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::commands;
+
+pub static RULE: Rule = Rule {
+    cause: "ArnInsteadOfName",
+    summary: "The EC2NodeClass has an ARN where a name or an id alone belongs",
+    stages: &[Stage::Launch],
+    reads: &[Input::NodeClaims, Input::NodeClasses],
+    lint: true,
+    versions: "all",
+    page: include_str!("../../../pages/ArnInsteadOfName.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(class) = case.class().filter(|class| class.is_ec2()) else { return Opinion::Silent };
+    let Some(Misplaced { field, arn, what }) = misplaced(class) else { return Opinion::Silent };
+    if let Some(sibling) = case.same_spec_sibling_joined() {
+        return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with {field} as it is", sibling.name()));
+    }
+    let (name, own) = (class.name(), arn.rsplit([':', '/']).next().unwrap_or_default());
+    // What Karpenter has refused for another field may be all there is.
+    let of_field = |type_: &str| match field.split('.').nth(1) {
+        Some("subnetSelectorTerms") => type_ == "SubnetsReady",
+        Some("securityGroupSelectorTerms") => type_ == "SecurityGroupsReady",
+        Some("amiSelectorTerms") => type_ == "AMIsReady",
+        _ => type_ == "InstanceProfileReady",
+    };
+    let other = class.status.conditions.iter().any(|condition| {
+        let repeats = matches!(condition.type_.as_str(), "Ready" | "ValidationSucceeded");
+        condition.is_false() && !repeats && !of_field(&condition.type_)
+    });
+    let object = format!("{}/{name}", class.kind);
+    Finding::new(
+        if other { Confidence::Likely } else { Confidence::Certain },
+        format!(
+            "{} {name} has an ARN in {field}, where {what} belongs, so nothing can be launched from it: {arn}.",
+            class.kind
+        ),
+        Evidence::new(
+            &object,
+            field.clone(),
+            arn,
+            format!("Karpenter hands it on as it is, and AWS takes only {what} there"),
+        ),
+    )
+    .with_all(class.condition("Ready").filter(|ready| !ready.is_true()).map(|ready| {
+        Evidence::new(
+            &object,
+            r#"status.conditions[?(@.type=="Ready")]"#,
+            ready.shown(),
+            "Karpenter launches nothing until this is True",
+        )
+    }))
+    .blaming(Blame::object(&class.api_version, &class.kind, name).field(field.clone()))
+    .fix(format!("Write {own:?} in {field} of {} {name}.", class.kind))
+    .step(Risk::Mutating, format!("Put {own} there; Karpenter tries again by itself"), Some(commands::edit(class)))
+    .into()
+}
+
+struct Misplaced<'c> {
+    field: String,
+    arn: &'c str,
+    /// What belongs there.
+    what: &'static str,
+}
+
+/// The first such field. The patterns of the CRD for ids are not anchored, and those of names take anything. Not
+/// `spec.role`: of its value Karpenter takes what stands behind the last `/`.
+// karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass.go; pkg/providers/instanceprofile/instanceprofile.go ensureRole
+fn misplaced(class: &NodeClass) -> Option<Misplaced<'_>> {
+    let spec = &class.spec;
+    // An instance profile's ARN ends as a role's does, so Karpenter looks for a role of the profile's name.
+    let profile_for_role = spec.role.as_deref().filter(|role| role.contains(":instance-profile/"));
+    let subnets = spec.subnet_selector_terms.iter().enumerate();
+    let subnets =
+        subnets.map(|(n, t)| (format!("spec.subnetSelectorTerms.{n}.id"), t.id.as_deref(), "the id of a subnet"));
+    let groups = spec.security_group_selector_terms.iter().enumerate().flat_map(|(n, t)| {
+        let field = format!("spec.securityGroupSelectorTerms.{n}");
+        [
+            (format!("{field}.id"), t.id.as_deref(), "the id of a security group"),
+            (format!("{field}.name"), t.name.as_deref(), "the name of a security group"),
+        ]
+    });
+    let images = spec.ami_selector_terms.iter().enumerate();
+    let images = images.map(|(n, t)| (format!("spec.amiSelectorTerms.{n}.id"), t.id.as_deref(), "the id of an image"));
+    let names = [
+        ("spec.instanceProfile".to_owned(), spec.instance_profile.as_deref(), "the name of an instance profile"),
+        ("spec.role".to_owned(), profile_for_role, "the name of a role"),
+    ];
+    let fields = names.into_iter().chain(subnets).chain(groups).chain(images);
+    fields
+        .filter_map(|(field, value, what)| Some(Misplaced { field, arn: value?, what }))
+        .find(|misplaced| misplaced.arn.trim_start().starts_with("arn:"))
+}

@@ -1,0 +1,78 @@
+//! Two of the selected security groups have one name, so one of them is of another VPC.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::objects::input::Input;
+use crate::objects::{NodeClass, SecurityGroup};
+use crate::rules::Rule;
+use crate::rules::shared::commands;
+use crate::rules::shared::launch_error;
+
+pub static RULE: Rule = Rule {
+    cause: "SecurityGroupsOfTwoVpcs",
+    summary: "The selected security groups are of two VPCs: two of them have one name",
+    stages: &[Stage::Launch],
+    reads: &[Input::NodeClaims, Input::NodeClasses],
+    lint: false,
+    versions: "all; the error of EC2 stands in the condition where Karpenter has a reason for it",
+    page: include_str!("../../../pages/SecurityGroupsOfTwoVpcs.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
+    let Some(launched) = claim.condition("Launched").filter(|c| c.reason == "LaunchFailed") else {
+        return Opinion::Silent;
+    };
+    // Where Karpenter passes on what EC2 says, that is the better sentence.
+    if launch_error::named(&launched.message).is_some() {
+        return Opinion::Silent;
+    }
+    let Some((one, other)) = namesakes(class) else { return Opinion::Silent };
+    if let Some(sibling) = case.same_spec_sibling_joined() {
+        return Opinion::ruled_out(
+            sibling,
+            format!("NodeClaim {} was launched with the same security groups", sibling.name()),
+        );
+    }
+    let (name, group) = (class.name(), &one.name);
+    let by_name = class.spec.security_group_selector_terms.iter().position(|t| t.name.as_deref() == Some(group));
+    let field = by_name.map_or_else(
+        || "spec.securityGroupSelectorTerms".to_owned(),
+        |at| format!("spec.securityGroupSelectorTerms.{at}.name"),
+    );
+    Finding::new(
+        Confidence::Likely,
+        format!(
+            "{} {name} selects two security groups of the name {group}, {} and {}: a VPC has one of a name, so one is of another VPC than the subnets, and EC2 launches nothing with it.",
+            class.kind, one.id, other.id
+        ),
+        Evidence::new(
+            format!("{}/{name}", class.kind),
+            "status.securityGroups",
+            format!("{} and {}, both {group}", one.id, other.id),
+            "names of security groups are unique within a VPC",
+        ),
+    )
+    .with(Evidence::new(
+        case.subject(),
+        r#"status.conditions[?(@.type=="Launched")]"#,
+        launched.shown(),
+        "EC2's own words are in Karpenter's log only",
+    ))
+    .blaming(Blame::object(&class.api_version, &class.kind, name).field(field))
+    .fix("Select the security groups by id, or by a tag that only those of the cluster's VPC have.")
+    .step(Risk::Inspect, "See their VPCs", Some(format!("aws ec2 describe-security-groups --group-ids {} {} --query 'SecurityGroups[].[GroupId,GroupName,VpcId]'", one.id, other.id)))
+    .step(Risk::Mutating, "Select the right one only", Some(commands::edit(class)))
+    .into()
+}
+
+/// The first two groups that have one name.
+fn namesakes(class: &NodeClass) -> Option<(&SecurityGroup, &SecurityGroup)> {
+    let groups = &class.status.security_groups;
+    groups.iter().enumerate().find_map(|(at, one)| {
+        let same = |other: &&SecurityGroup| !one.name.is_empty() && one.name == other.name && one.id != other.id;
+        Some((one, groups.get(at + 1..)?.iter().find(same)?))
+    })
+}
