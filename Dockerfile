@@ -7,6 +7,7 @@ COPY .cargo .cargo
 COPY crates crates
 COPY src src
 COPY docs/causes docs/causes
+COPY docs/lint-findings.md docs/
 # What `nodewhy version` calls the commit.
 ARG NODEWHY_COMMIT
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \

@@ -5,6 +5,7 @@ use assert_cmd::Command;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
+use engine::lint::page;
 use engine::lint::{Files, LintFinding, lint};
 use engine::rules;
 use nodewhy::ingest::dump::{self, Summary, load_from};
@@ -698,4 +699,85 @@ fn a_template_is_named_in_one_sentence_and_counted() {
     assert_eq!(err.lines().next().map(|line| line.trim_start_matches("nodewhy: ")), Some(wanted.as_str()));
     assert_eq!(err.lines().last(), Some("nodewhy: 1 object checked, 0 not known, 1 template not read"));
     assert_eq!(err.lines().count(), 2, "{err}");
+}
+
+#[test]
+fn requirements_that_leave_no_value() {
+    let found = |requirements: &str| shown(&found_in("f", &pool(requirements)));
+    let zones = "{key: topology.kubernetes.io/zone, operator: In, values: [eu-west-1a, eu-west-1b]}\n      - ";
+    let with = |other: &str| found(&format!("{zones}{other}"));
+    assert_eq!(
+        with("{key: topology.kubernetes.io/zone, operator: In, values: [eu-west-1c]}"),
+        ["Error ExcludingRequirements f:10:10"]
+    );
+    assert_eq!(
+        with("{key: topology.kubernetes.io/zone, operator: NotIn, values: [eu-west-1a, eu-west-1b]}"),
+        ["Error ExcludingRequirements f:10:10"]
+    );
+    assert!(with("{key: topology.kubernetes.io/zone, operator: In, values: [eu-west-1b, eu-west-1c]}").is_empty());
+    assert!(with("{key: topology.kubernetes.io/zone, operator: NotIn, values: [eu-west-1a]}").is_empty());
+    assert!(with("{key: topology.kubernetes.io/zone, operator: In, values: ['{{ .Values.zone }}']}").is_empty());
+    // A machine without a label that people made up is a machine all the same.
+    let team = "{key: shop/team, operator: In, values: [a]}\n      - {key: shop/team, operator: In, values: [b]}";
+    assert!(found(team).is_empty());
+}
+
+#[test]
+fn a_taint_that_stays_and_goes() {
+    let with = |startup: &str| {
+        let taints = format!(
+            "      taints: [{{key: a, effect: NoSchedule}}]\n      startupTaints: [{{key: a, effect: {startup}}}]\n"
+        );
+        shown(&found_in("f", &(pool("{key: kubernetes.io/os, operator: In, values: [linux]}") + &taints)))
+    };
+    assert_eq!(with("NoSchedule"), ["Warning TaintTwice f:11:24"]);
+    assert!(with("NoExecute").is_empty());
+}
+
+#[test]
+fn a_node_class_of_another_group() {
+    let with = |group: &str| {
+        let own = pool("{key: kubernetes.io/os, operator: In, values: [linux]}");
+        shown(&found_in("f", &own.replace("group: karpenter.k8s.aws", &format!("group: {group}"))))
+    };
+    assert_eq!(with("karpenter.sh"), ["Error ForeignNodeClassRef f:7:22"]);
+    assert!(with("karpenter.k8s.aws").is_empty());
+}
+
+/// The variants of an enum, as its source has them.
+fn variants(source: &str, name: &str) -> Vec<String> {
+    let body = source.split_once(&format!("pub enum {name} {{\n")).expect("the enum").1;
+    let lines = body.lines().take_while(|line| *line != "}").map(str::trim);
+    lines.filter(|line| !line.starts_with("//")).map(|line| line.trim_end_matches(',').to_owned()).collect()
+}
+
+/// Those of the readers by their kinds, those of NodePools by what the tests above find.
+#[test]
+fn every_finding_that_is_no_cause_has_its_section_with_a_fix() {
+    let read = |path: &str| std::fs::read_to_string(path).expect("a source");
+    let user_data = read("crates/readers/src/userdata.rs");
+    let mut names = variants(&user_data, "DefectKind");
+    names.extend(variants(&read("crates/readers/src/aws_auth.rs"), "MappingDefectKind"));
+    // What else is lost has a defect that tells it.
+    names.extend(["LooseWord", "RepeatedOption", "AfterExit"].map(str::to_owned));
+    assert!(names.len() > 50, "{names:?}");
+    let quoted =
+        ["crates/engine/src/lint.rs", "crates/engine/src/lint/requirements.rs", "crates/engine/src/lint/ignore.rs"]
+            .map(read)
+            .join("\n");
+    let literals = quoted.split('"').skip(1).step_by(2).filter(|text| {
+        text.len() > 8 && text.starts_with(char::is_uppercase) && text.chars().all(char::is_alphanumeric)
+    });
+    names.extend(
+        literals
+            .filter(|text| !["EC2NodeClass", "ConfigMap", "NodePool", "UserData", "DoesNotExist"].contains(text))
+            .map(str::to_owned),
+    );
+    for name in &names {
+        let (page, fix) = (page::page(name), page::fix(name));
+        assert!(page.is_some_and(|page| page.starts_with(&format!("## {name}\n"))), "{name} has no section");
+        assert!(fix.is_some_and(|fix| fix.len() >= 10 && fix.ends_with('.')), "{name} has no fix");
+    }
+    let unused: Vec<&str> = page::names().filter(|own| !names.iter().any(|name| name == own)).collect();
+    assert!(unused.is_empty(), "{unused:?} are found nowhere");
 }

@@ -1,13 +1,14 @@
-//! `nodewhy explain`: the page of a cause, or the list of causes.
+//! `nodewhy explain`: the page of a cause or of another finding of lint, or the list of causes.
 
 use super::{BAD_INPUT, answer, fail};
 use clap::Args;
+use engine::lint;
 use engine::rules::{self, Rule};
 use std::process::ExitCode;
 
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// The cause, for example NodeRoleNotMapped
+    /// The cause, for example NodeRoleNotMapped, or another finding of lint, for example OptionWithEquals
     cause: Option<String>,
 }
 
@@ -20,9 +21,10 @@ pub fn run(args: &Explain) -> ExitCode {
     if cause.eq_ignore_ascii_case(rules::unknown::CAUSE) {
         return answer(prose(rules::unknown::PAGE));
     }
-    match rules::by_cause(cause) {
-        Some(rule) => answer(&page(rule)),
-        None => fail(&unknown(cause), BAD_INPUT),
+    match (rules::by_cause(cause), lint::page::page(cause)) {
+        (Some(rule), _) => answer(&page(rule)),
+        (None, Some(section)) => answer(section),
+        (None, None) => fail(&unknown(cause), BAD_INPUT),
     }
 }
 
@@ -40,9 +42,10 @@ fn prose(page: &str) -> &str {
 const ALIKE: f64 = 0.75;
 
 fn unknown(cause: &str) -> String {
-    let likeness = |rule: &&Rule| strsim::jaro_winkler(&rule.cause.to_lowercase(), &cause.to_lowercase());
+    let likeness = |name: &str| strsim::jaro_winkler(&name.to_lowercase(), &cause.to_lowercase());
+    let names = rules::ALL.iter().map(|rule| rule.cause).chain(lint::page::names());
     let mut near: Vec<(f64, &str)> =
-        rules::ALL.iter().map(|rule| (likeness(rule), rule.cause)).filter(|(alike, _)| *alike >= ALIKE).collect();
+        names.map(|name| (likeness(name), name)).filter(|(alike, _)| *alike >= ALIKE).collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
     let near: Vec<&str> = near.into_iter().map(|(_, cause)| cause).take(3).collect();
     let meant = if near.is_empty() { String::new() } else { format!("; did you mean {}", near.join(" or ")) };

@@ -6,6 +6,7 @@
 
 mod ignore;
 mod machine;
+pub mod page;
 mod place;
 mod requirements;
 mod template;
@@ -385,6 +386,7 @@ impl Cluster {
         };
         let mut mistakes: Vec<Mistake> = requirements::flaws(pool)
             .into_iter()
+            .chain(requirements::taints_twice(pool))
             .map(|flaw| {
                 let level = if flaw.fatal { Level::Error } else { Level::Warning };
                 mistake(level, flaw.cause, flaw.message, flaw.fix, flaw.field)
@@ -393,6 +395,21 @@ impl Cluster {
         let mut names: Vec<&str> =
             self.state.classes().map(|facts| &facts.class).filter(|c| c.is_ec2()).map(NodeClass::name).collect();
         let name = reference.name.as_str();
+        // Karpenter finds the class by kind and group, and the one of another group is not its own.
+        // karpenter v1.14.1 pkg/utils/nodepool/nodepool.go IsManaged
+        if !matches!(reference.group.as_str(), "" | "karpenter.k8s.aws") && !userdata::has_expansion(&reference.group) {
+            mistakes.push(mistake(
+                Level::Error,
+                "ForeignNodeClassRef",
+                format!(
+                    "NodePool {} names an EC2NodeClass of the group {:?}, which Karpenter has not.",
+                    pool.name(),
+                    reference.group
+                ),
+                "Write group: karpenter.k8s.aws.".to_owned(),
+                "spec.template.spec.nodeClassRef.group".to_owned(),
+            ));
+        }
         // Without any class here they are somewhere else.
         if !names.is_empty() && !names.contains(&name) && !userdata::has_expansion(name) {
             names.sort_unstable();
@@ -467,16 +484,22 @@ impl Mistake {
     }
 
     fn at(self, file: &str, place: Place) -> LintFinding {
+        let own = || page::fix(&self.cause).filter(|_| !self.documented);
+        let fix = self.fix.clone().or_else(own);
         LintFinding {
             file: file.strip_prefix("./").unwrap_or(file).to_owned(),
             line: place.line,
             column: place.column,
             exact: place.exact,
             level: self.level,
-            documentation: self.documented.then(|| rules::documentation(&self.cause)),
+            documentation: if self.documented {
+                Some(rules::documentation(&self.cause))
+            } else {
+                page::page(&self.cause).map(|_| page::documentation(&self.cause))
+            },
             cause: self.cause,
             message: source_text::mask(&self.message),
-            fix: self.fix,
+            fix,
             blame: self.blame,
         }
     }

@@ -3,7 +3,7 @@
 //! <https://docs.github.com/en/code-security/code-scanning/integrating-with-code-scanning/sarif-support-for-code-scanning>
 
 use super::level;
-use engine::lint::LintFinding;
+use engine::lint::{self, LintFinding};
 use engine::rules;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -44,10 +44,10 @@ pub fn log(findings: &[LintFinding]) -> Value {
 
 fn rule(cause: &str) -> Value {
     let Some(rule) = rules::by_cause(cause) else {
-        // A mistake in a text: its message says it all.
-        let page = format!("{}/blob/main/docs/lint.md", env!("CARGO_PKG_REPOSITORY"));
         let text = json!({"text": cause});
-        return json!({"id": cause, "shortDescription": text, "fullDescription": text, "help": text, "helpUri": page});
+        let help = lint::page::page(cause).map_or_else(|| text.clone(), |page| json!({"text": page, "markdown": page}));
+        let uri = lint::page::documentation(cause);
+        return json!({"id": cause, "shortDescription": text, "fullDescription": text, "help": help, "helpUri": uri});
     };
     // Behind the examples a page is the test of its cause.
     let page = rule.page.split("\n## Example").next().unwrap_or_default().trim_end();

@@ -74,6 +74,16 @@ const WELL_KNOWN: &[&str] = &[
     "karpenter.k8s.aws/placement-group-partition",
 ];
 
+/// The labels of other domains that tell machines apart.
+// karpenter v1.14.1 pkg/apis/v1/labels.go WellKnownLabels
+const OF_MACHINES: &[&str] = &[
+    "kubernetes.io/arch",
+    "kubernetes.io/os",
+    "node.kubernetes.io/instance-type",
+    "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+];
+
 /// What is wrong with the requirements of a NodePool of an EC2NodeClass. Placeholders may become anything.
 pub fn flaws(pool: &NodePool) -> Vec<Flaw> {
     let mut flaws = Vec::new();
@@ -132,7 +142,72 @@ pub fn flaws(pool: &NodePool) -> Vec<Flaw> {
             });
         }
     }
+    flaws.extend(excluding(pool));
     flaws
+}
+
+/// Requirements of one label that leave no value: Karpenter takes what all of them allow. Of labels that people make
+/// up, a machine then simply has none.
+// karpenter v1.14.1 pkg/scheduling/requirements.go Add, requirement.go Intersection
+fn excluding(pool: &NodePool) -> Vec<Flaw> {
+    let requirements = &pool.spec.template.spec.requirements;
+    let mut seen: Vec<&str> = Vec::new();
+    let mut flaws = Vec::new();
+    for (at, requirement) in requirements.iter().enumerate() {
+        let key = requirement.key.as_str();
+        let of_machines = WELL_KNOWN.contains(&key) || OF_MACHINES.contains(&key);
+        let placeholder = requirements.iter().flat_map(|r| r.values.iter()).any(|value| has_expansion(value));
+        if requirement.operator != "In" || !of_machines || placeholder || seen.contains(&key) {
+            continue;
+        }
+        seen.push(key);
+        let others = || requirements.iter().enumerate().filter(|(other, r)| *other != at && r.key == key);
+        let allows = |value: &&Interned| {
+            others().all(|(_, other)| match other.operator.as_str() {
+                "In" => other.values.contains(value),
+                "NotIn" => !other.values.contains(value),
+                _ => true,
+            })
+        };
+        let Some((other, _)) = others().next_back().filter(|_| !requirement.values.iter().any(|value| allows(&value)))
+        else {
+            continue;
+        };
+        flaws.push(Flaw {
+            cause: "ExcludingRequirements",
+            message: format!(
+                "NodePool {} has requirements of {key} that leave no value, so nothing is ever launched for it.",
+                pool.name()
+            ),
+            fix: "Keep one of them, or let them share a value.".into(),
+            field: format!("spec.template.spec.requirements.{other}.key"),
+            fatal: true,
+        });
+    }
+    flaws
+}
+
+/// Taints that stand among those that stay and those that somebody removes.
+// karpenter v1.14.1 pkg/controllers/nodeclaim/lifecycle/initialization.go StartupTaintsRemoved
+pub fn taints_twice(pool: &NodePool) -> Vec<Flaw> {
+    let spec = &pool.spec.template.spec;
+    let twice = spec.startup_taints.iter().enumerate().filter(|(_, startup)| {
+        spec.taints.iter().any(|taint| taint.key == startup.key && taint.effect == startup.effect)
+    });
+    twice
+        .map(|(at, taint)| Flaw {
+            cause: "TaintTwice",
+            message: format!(
+                "NodePool {} has {}:{} among taints and startupTaints: whoever removes the one removes the other, or the machine is never initialized.",
+                pool.name(),
+                taint.key,
+                taint.effect
+            ),
+            fix: "Keep it in one of the lists.".into(),
+            field: format!("spec.template.spec.startupTaints.{at}.key"),
+            fatal: false,
+        })
+        .collect()
 }
 
 fn is_refused(key: &str) -> bool {
