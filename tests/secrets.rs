@@ -4,7 +4,7 @@ use assert_cmd::Command;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
-use engine::objects::input::{Input, Reading, TypeMeta};
+use engine::objects::input::{Input, Object, Reading, TypeMeta};
 use engine::{lint, rules};
 use nodewhy::ingest::dump::{Summary, load_from};
 use nodewhy::report;
@@ -299,7 +299,9 @@ fn plant(value: &mut Value, name: &str, (line, secret): (&str, &str)) {
         }
         Value::Array(values) => values.iter_mut().for_each(|value| plant(value, name, (line, secret))),
         Value::String(text) if TEXTS.contains(&name) => *text = format!("{text}\n{line}"),
-        Value::String(text) if name == "mapRoles" => *text = format!("# {}\n{text}", line.replace('\n', "\n# ")),
+        Value::String(text) if matches!(name, "mapRoles" | "kubeconfig") => {
+            *text = format!("# {}\n{text}", line.replace('\n', "\n# "))
+        }
         _ => {}
     }
 }
@@ -331,7 +333,8 @@ fn what_is_collected_holds_no_secret_of_any_field_of_any_kind() {
         for object in &mut planted {
             plant(object, "", (line, secret));
             if let Reading::As(input) = serde_json::from_value::<TypeMeta>(object.clone()).expect("a type").reading() {
-                kinds.insert(input);
+                let read = Object::from_value(input, object.clone()).expect("a readable object");
+                kinds.insert(read.by_its_name().input());
             }
         }
         let dump = collected(&planted);

@@ -303,7 +303,7 @@ fn read(type_: &TypeMeta, read: impl FnOnce(Input) -> Result<Object, String>) ->
             Ok(object) if object.meta().name.is_empty() && input != Input::AccessReviews => {
                 Piece::Bad(0, format!("this {} has no metadata.name", kind()))
             }
-            Ok(object) => Piece::Object(Box::new(object)),
+            Ok(object) => Piece::Object(Box::new(object.by_its_name())),
             Err(error) => {
                 let expected = input.command();
                 Piece::Bad(

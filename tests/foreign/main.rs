@@ -37,7 +37,9 @@ fn now() -> DateTime<Utc> {
 
 fn input_of(object: &Value) -> Option<Input> {
     match serde_json::from_value::<TypeMeta>(object.clone()).ok()?.reading() {
-        Reading::As(input) => Some(input),
+        Reading::As(input) => {
+            Some(Object::from_value(input, object.clone()).map_or(input, |object| object.by_its_name().input()))
+        }
         _ => None,
     }
 }

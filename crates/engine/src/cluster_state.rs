@@ -16,8 +16,8 @@ use crate::objects::input::{Input, Object};
 use crate::objects::intern::Interned;
 use crate::objects::sink::{ObjectText, Sink};
 use crate::objects::{
-    AwsAuthData, AwsObservation, CertificateSigningRequest, DaemonSet, EniConfig, Event, Node, NodeClaim, NodeClass,
-    NodePool, Pod, ReviewStatus, ServiceAccount, Written,
+    ApiServer, AwsObservation, CertificateSigningRequest, ConfigMapData, DaemonSet, EniConfig, Event, Node, NodeClaim,
+    NodeClass, NodePool, Pod, ReviewStatus, ServiceAccount, Written,
 };
 use crate::upstream::karpenter::Karpenter;
 use aws::Aws;
@@ -128,6 +128,7 @@ pub struct ClusterState {
     pools: BTreeMap<String, NodePool>,
     classes: ByKind<ClassFacts>,
     aws_auth: Option<AwsAuthFacts>,
+    kube_proxy_server: Option<String>,
     karpenter: BTreeMap<Key, Karpenter>,
     service_accounts: BTreeMap<Key, ServiceAccount>,
     daemon_sets: BTreeMap<Key, DaemonSet>,
@@ -189,20 +190,28 @@ impl ClusterState {
                 Touched::Everything
             }
             Object::AwsAuth(map) => {
-                if map.metadata.name != "aws-auth" || map.metadata.namespace.as_deref() != Some("kube-system") {
+                if !map.is("kube-system", "aws-auth") {
                     self.availability
                         .remove(&Input::AwsAuth)
                         .filter(|_| self.aws_auth.is_some())
                         .map(|a| self.availability.insert(Input::AwsAuth, a));
                     return Touched::Subjects(Vec::new());
                 }
-                let AwsAuthData { map_roles, map_users, map_accounts } = map.data;
+                let ConfigMapData { map_roles, map_users, map_accounts, .. } = map.data;
                 let read = aws_auth::read(map_roles.as_deref(), map_users.as_deref(), map_accounts.as_deref());
                 self.aws_auth = Some(AwsAuthFacts {
                     map_roles: map_roles.unwrap_or_default(),
                     read,
                     written: map.metadata.last_written(),
                 });
+                Touched::Everything
+            }
+            Object::KubeProxyConfig(map) => {
+                let server = map.data.kubeconfig.map(|ApiServer(address)| address).filter(|a| !a.is_empty());
+                if server == self.kube_proxy_server {
+                    return Touched::Subjects(Vec::new());
+                }
+                self.kube_proxy_server = server;
                 Touched::Everything
             }
             Object::Deployment(deployment) => {
@@ -472,6 +481,10 @@ impl ClusterState {
                 self.aws_auth = None;
                 Touched::Everything
             }
+            Input::KubeProxyConfig => {
+                self.kube_proxy_server = None;
+                Touched::Everything
+            }
             Input::Events => {
                 self.events.remove(&key);
                 none
@@ -594,6 +607,12 @@ impl ClusterState {
     pub fn aws_auth(&self) -> Option<&AwsAuthFacts> {
         self.asks(Input::AwsAuth);
         self.aws_auth.as_ref()
+    }
+
+    /// The API server that kube-proxy's configuration names.
+    pub fn kube_proxy_server(&self) -> Option<&str> {
+        self.asks(Input::KubeProxyConfig);
+        self.kube_proxy_server.as_deref()
     }
 
     /// The Karpenter of this cluster; the newest where several are installed.

@@ -30,7 +30,7 @@ mod workload;
 
 pub use affinity::{Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm};
 pub use auth::{
-    AwsAuthConfigMap, AwsAuthData, CertificateSigningRequest, CsrStatus, ROLE_ARN, ReviewStatus, ServiceAccount,
+    ApiServer, CertificateSigningRequest, ConfigMap, ConfigMapData, CsrStatus, ROLE_ARN, ReviewStatus, ServiceAccount,
     SubjectAccessReview,
 };
 pub use aws::{

@@ -417,7 +417,7 @@ impl UserData {
 
     /// The name and the endpoint of the cluster that the user's own text joins. Elsewhere than on Custom, Karpenter's
     /// part overrides it, but for a first call on AL2.
-    fn joins(&self) -> (Option<&Located<String>>, Option<&Located<String>>) {
+    pub fn joins(&self) -> (Option<&Located<String>>, Option<&Located<String>>) {
         let call = self.bootstrap_calls.first().filter(|call| call.exact);
         let endpoint =
             |call: &'_ BootstrapCall| call.options.iter().rposition(|(option, _)| option == "--apiserver-endpoint");

@@ -3,11 +3,11 @@
 use super::ClusterState;
 use crate::objects::input::Input;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Inputs, one bit each.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Inputs(u16);
+pub(super) struct Inputs(u32);
 
 impl Inputs {
     const fn of(input: Input) -> Self {
@@ -16,7 +16,7 @@ impl Inputs {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Reads(AtomicU16);
+pub(super) struct Reads(AtomicU32);
 
 impl Reads {
     pub(super) fn add(&self, Inputs(bits): Inputs) {

@@ -1,28 +1,55 @@
 //! What says who a kubelet is and what it may do: the aws-auth ConfigMap, CertificateSigningRequests, ServiceAccounts,
-//! SubjectAccessReviews.
+//! SubjectAccessReviews; and which API server it does it at.
 
 use super::{Condition, Meta, conditions, masked, masked_by_line, nullable};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The ConfigMap kube-system/aws-auth.
+/// The ConfigMaps kube-system/aws-auth and kube-system/kube-proxy.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
-pub struct AwsAuthConfigMap {
+pub struct ConfigMap {
     pub metadata: Meta,
     #[serde(deserialize_with = "nullable")]
-    pub data: AwsAuthData,
+    pub data: ConfigMapData,
+}
+
+impl ConfigMap {
+    pub fn is(&self, namespace: &str, name: &str) -> bool {
+        self.metadata.name == name && self.metadata.namespace.as_deref() == Some(namespace)
+    }
 }
 
 /// It holds no secrets, but people paste them anywhere.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct AwsAuthData {
+pub struct ConfigMapData {
     #[serde(serialize_with = "masked_by_line")]
     pub map_roles: Option<String>,
     #[serde(serialize_with = "masked_by_line")]
     pub map_users: Option<String>,
     #[serde(serialize_with = "masked_by_line")]
     pub map_accounts: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubeconfig: Option<ApiServer>,
+}
+
+/// Of a kubeconfig the address of its API server: the rest may hold credentials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiServer(pub String);
+
+impl<'de> Deserialize<'de> for ApiServer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text: String = nullable(deserializer)?;
+        let server = text.lines().find_map(|line| line.trim().strip_prefix("server:"));
+        let address = server.map(|s| s.trim().trim_matches(['"', '\''])).filter(|s| !s.contains('@'));
+        Ok(Self(address.filter(|s| s.starts_with("https://")).unwrap_or_default().to_owned()))
+    }
+}
+
+impl Serialize for ApiServer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("server: {}", self.0))
+    }
 }
 
 /// certificates.k8s.io/v1 CertificateSigningRequest. `spec.extra` also holds an access key id; it is not read.

@@ -2,7 +2,7 @@
 
 use crate::objects::json_fields::fields;
 use crate::objects::{
-    AwsAuthConfigMap, AwsObservation, CertificateSigningRequest, DaemonSet, Deployment, EniConfig, Event, Meta, Node,
+    AwsObservation, CertificateSigningRequest, ConfigMap, DaemonSet, Deployment, EniConfig, Event, Meta, Node,
     NodeClaim, NodeClass, NodePool, Pod, ServiceAccount, SubjectAccessReview,
 };
 use serde::{Deserialize, Deserializer, Serialize};
@@ -93,9 +93,14 @@ kinds! {
     NodeClasses: NodeClass(NodeClass) = Spec::new("EC2NodeClasses", "kubectl get ec2nodeclasses -o yaml") => [
         ApiSource::new("karpenter.k8s.aws", "v1", "EC2NodeClass", "ec2nodeclasses"),
     ];
-    AwsAuth: AwsAuth(AwsAuthConfigMap) =
+    AwsAuth: AwsAuth(ConfigMap) =
         Spec::new("ConfigMap kube-system/aws-auth", "kubectl get configmap -n kube-system aws-auth -o yaml") => [
         ApiSource::new("", "v1", "ConfigMap", "configmaps").only("kube-system", "aws-auth"),
+    ];
+    // EKS writes its endpoint into it; clusters that replace kube-proxy have none.
+    KubeProxyConfig: KubeProxyConfig(ConfigMap) =
+        Spec::new("ConfigMap kube-system/kube-proxy", "kubectl get configmap -n kube-system kube-proxy -o yaml").optional() => [
+        ApiSource::new("", "v1", "ConfigMap", "configmaps").only("kube-system", "kube-proxy"),
     ];
     // Events about Pods are most of a cluster's events: only the reasons that a rule reads.
     Events: Event(Event) = Spec::new("Events", "kubectl get events -A -o yaml") => [
@@ -307,6 +312,15 @@ impl Object {
     /// Reads a JSON value of the given input.
     pub fn from_value(input: Input, value: serde_json::Value) -> Result<Self, serde_json::Error> {
         Self::read(input, value)
+    }
+
+    /// The same, told by its name where the kind does not tell which input it is.
+    #[must_use]
+    pub fn by_its_name(self) -> Self {
+        match self {
+            Self::AwsAuth(map) if map.is("kube-system", "kube-proxy") => Self::KubeProxyConfig(map),
+            other => other,
+        }
     }
 
     /// What it is written as: an Event as one of core/v1, as its fields are, and a node class as what it was read as.

@@ -4,18 +4,26 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
-use crate::objects::NodeClass;
 use crate::objects::input::Input;
+use crate::objects::{NodeClaim, NodeClass};
 use crate::rules::Rule;
+use crate::upstream::karpenter::Karpenter;
 use readers::source_text;
 use readers::source_text::shell_word;
-use readers::userdata::{Located, same_endpoint};
+use readers::userdata::{Family, Located, has_expansion, same_endpoint};
 
 pub static RULE: Rule = Rule {
     cause: "WrongCluster",
     summary: "userData or Karpenter's settings send the machine to another cluster",
     stages: &[Stage::Join],
-    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::DaemonSets, Input::Deployments],
+    reads: &[
+        Input::Nodes,
+        Input::NodeClaims,
+        Input::NodeClasses,
+        Input::KubeProxyConfig,
+        Input::DaemonSets,
+        Input::Deployments,
+    ],
     lint: true,
     versions: "all",
     page: include_str!("../../../pages/WrongCluster.md"),
@@ -26,21 +34,33 @@ fn check(case: &Case) -> Opinion {
     let (Some(class), Some(karpenter)) = (case.class(), case.karpenter()) else { return Opinion::Silent };
     let name = karpenter.cluster_name.as_deref().filter(|n| !n.is_empty());
     let endpoint = karpenter.cluster_endpoint.as_deref().filter(|e| !e.is_empty());
-    let elsewhere = case.user_data().and_then(|(user_data, text)| {
+    let joined = case.same_spec_sibling_joined();
+    let elsewhere = case.user_data().filter(|_| joined.is_none()).and_then(|(user_data, text)| {
         let (named, own) = user_data.other_cluster(name, endpoint)?;
         Some((text, named, own))
     });
-    if let Some(sibling) = case.same_spec_sibling_joined() {
-        return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with the same node class", sibling.name()));
-    }
     if let Some((text, named, own)) = elsewhere {
         return by_user_data(class, text, named, own).into();
     }
-    match by_settings(case, &karpenter.deployment, name, endpoint) {
-        Some(finding) => finding.into(),
-        // An endpoint that is not known cannot be compared.
-        None => Opinion::Silent,
+    if let Some(sibling) = joined_by_these_settings(case, karpenter) {
+        return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with the same node class", sibling.name()));
     }
+    // Of what a machine of before a change of the settings tells, nothing is known.
+    if joined.is_some() && karpenter.written.is_none() {
+        return Opinion::Silent;
+    }
+    // A text of the user's own that names its cluster is not told Karpenter's.
+    if class.family() == Some(Family::Custom) {
+        return Opinion::Silent;
+    }
+    by_settings(case, &karpenter.deployment, name, endpoint).map_or(Opinion::Silent, Opinion::from)
+}
+
+/// A machine of the same text of the class that joined, and that was made by Karpenter as it is set now.
+fn joined_by_these_settings<'w>(case: &Case<'w>, karpenter: &Karpenter) -> Option<&'w NodeClaim> {
+    let own = case.claim.and_then(|claim| claim.metadata.creation_timestamp);
+    let since = karpenter.written.as_ref().map(|written| written.at).or(own)?;
+    case.same_spec_siblings_joined().find(|sibling| sibling.metadata.creation_timestamp >= Some(since))
 }
 
 fn by_user_data(class: &NodeClass, text: &str, named: &Located<String>, own: &str) -> Finding {
@@ -75,45 +95,124 @@ fn by_user_data(class: &NodeClass, text: &str, named: &Located<String>, own: &st
 /// The cluster's name as the labels of Nodes have it that eksctl made.
 static BY_EKSCTL: Memo<Option<String>> = Memo::new("the cluster's name by eksctl's label");
 
-/// Karpenter writes its own cluster's name and endpoint into every machine's user data; after a cluster was made anew
-/// they may be the old one's. Who else in the cluster knows them: the VPC CNI as the EKS add-on, and Nodes that eksctl
-/// made.
-fn by_settings(case: &Case, deployment: &str, name: Option<&str>, endpoint: Option<&str>) -> Option<Finding> {
-    let cni = case.cluster.daemon_sets().find(|d| d.metadata.name == "aws-node")?;
-    let containers = &cni.spec.template.spec.containers;
-    let env = |key: &str| {
-        containers.iter().flat_map(|c| &c.env).find(|e| e.name == key && !e.value.is_empty()).map(|e| e.value.as_str())
+/// What somebody in the cluster says of the cluster that he is in.
+struct Said {
+    setting: &'static str,
+    value: String,
+    object: String,
+    field: &'static str,
+    /// EKS itself wrote it, or the component would not work.
+    surely: bool,
+}
+
+/// The API server's address as others have it, who reach it.
+fn endpoints(case: &Case) -> Vec<Said> {
+    const ENV: &str = "spec.template.spec.containers[0].env";
+    let said = |value: String, object: String, field, surely| {
+        // amazon-vpc-cni-k8s#2327: the add-on's template has been published with its placeholder.
+        let told = value.starts_with("https://") && !has_expansion(&value);
+        told.then_some(Said { setting: "CLUSTER_ENDPOINT", value, object, field, surely })
     };
+    let kube_proxy = case
+        .cluster
+        .kube_proxy_server()
+        .and_then(|server| said(server.to_owned(), "ConfigMap/kube-proxy".to_owned(), "data.kubeconfig", true));
+    let by_sets = case.cluster.daemon_sets().flat_map(|set| {
+        let object = format!("DaemonSet/{}", set.metadata.name);
+        let value = match set.metadata.name.as_str() {
+            "aws-node" => set.env("CLUSTER_ENDPOINT").map(str::to_owned),
+            // cilium v1.18.4 install/kubernetes/cilium/templates/cilium-agent/daemonset.yaml, of k8sServiceHost.
+            "cilium" => {
+                set.env("KUBERNETES_SERVICE_HOST").filter(|host| eks_id(host).is_some()).map(|h| format!("https://{h}"))
+            }
+            _ => None,
+        };
+        value.and_then(|value| said(value, object, ENV, false))
+    });
+    let by_classes = case.cluster.classes().filter_map(|facts| {
+        let (_, reached) = facts.user_data.as_ref()?.joins();
+        case.cluster.joined_of_class(&facts.class.kind, facts.class.name()).next()?;
+        said(reached?.value.clone(), format!("{}/{}", facts.class.kind, facts.class.name()), "spec.userData", false)
+    });
+    kube_proxy.into_iter().chain(by_sets).chain(by_classes).collect()
+}
+
+/// The cluster's id in an address that EKS gave.
+/// Source: Amazon EKS user guide, Cluster API server endpoint.
+fn eks_id(endpoint: &str) -> Option<&str> {
+    let host = endpoint.trim_start_matches("https://").trim_end_matches('/').trim_end_matches(":443");
+    let of_eks =
+        [".eks.amazonaws.com", ".eks.amazonaws.com.cn", ".api.aws"].iter().any(|domain| host.ends_with(domain));
+    host.split('.').next().filter(|_| of_eks)
+}
+
+/// Whether two addresses are one cluster's: with IPv6 it has another domain.
+fn same_cluster(one: &str, other: &str) -> bool {
+    let same_id = eks_id(one).zip(eks_id(other)).is_some_and(|(one, other)| one.eq_ignore_ascii_case(other));
+    same_id || same_endpoint(one, other)
+}
+
+/// Karpenter writes its own cluster's name and endpoint into every machine's user data; after a cluster was made anew
+/// they may be the old one's. Who else in the cluster knows them: kube-proxy, the network plugin, machines that joined,
+/// and Nodes that eksctl made.
+fn by_settings(case: &Case, deployment: &str, name: Option<&str>, endpoint: Option<&str>) -> Option<Finding> {
+    static ENDPOINTS: Memo<Vec<Said>> = Memo::new("the cluster's endpoint as others have it");
+    let endpoints = case.cluster.once(&ENDPOINTS, "", || endpoints(case));
+    let same = |ours: &str| endpoints.iter().any(|said| same_cluster(ours, &said.value));
+    // Where one of them agrees with Karpenter, the others have another way to the same API server.
+    if let Some(ours) = endpoint.filter(|ours| !same(ours))
+        && let Some(first) = endpoints.first()
+    {
+        let agree = endpoints.iter().filter(|said| same_cluster(&said.value, &first.value)).count();
+        // An alias of the user's own may lead to the same API server.
+        let proven = eks_id(ours).is_some() && eks_id(&first.value).is_some();
+        let confidence = match first.surely || agree > 1 {
+            true if proven => Confidence::Certain,
+            true => Confidence::Likely,
+            // It may be the one that is old.
+            false => Confidence::Possible,
+        };
+        return Some(
+            set_elsewhere(confidence, deployment, ours, first)?.with_all(
+                endpoints.iter().skip(1).filter(|said| same_cluster(&said.value, &first.value)).map(evidence),
+            ),
+        );
+    }
     let eksctl = case.cluster.once(&BY_EKSCTL, "", || {
         let label = case.cluster.nodes().find_map(|n| n.metadata.label("alpha.eksctl.io/cluster-name"));
         label.map(str::to_owned)
     });
-    let by_name = name
-        .zip(env("CLUSTER_NAME"))
-        .filter(|(ours, theirs)| ours != theirs)
-        .map(|(o, t)| ("CLUSTER_NAME", o, t, "DaemonSet/aws-node"));
-    let by_label = || {
-        name.zip(eksctl.as_deref())
-            .filter(|(ours, theirs)| ours != theirs)
-            .map(|(o, t)| ("CLUSTER_NAME", o, t, "Nodes"))
+    let cni = case.cluster.daemon_sets().find(|d| d.metadata.name == "aws-node")?;
+    let said = |value: &str, object: &str, field| Said {
+        setting: "CLUSTER_NAME",
+        value: value.to_owned(),
+        object: object.to_owned(),
+        field,
+        surely: false,
     };
-    // The add-on's template has been published with its placeholder: amazon-vpc-cni-k8s#2327.
-    let by_endpoint = || {
-        let theirs = env("CLUSTER_ENDPOINT").filter(|e| e.starts_with("https://"))?;
-        endpoint
-            .filter(|ours| !same_endpoint(ours, theirs))
-            .map(|ours| ("CLUSTER_ENDPOINT", ours, theirs, "DaemonSet/aws-node"))
-    };
-    let (setting, ours, theirs, witness) = by_endpoint().or(by_name).or_else(by_label)?;
+    let by_cni = cni.env("CLUSTER_NAME").filter(|name| !name.is_empty());
+    let by_cni = by_cni.map(|name| said(name, "DaemonSet/aws-node", "spec.template.spec.containers[0].env"));
+    let by_label = eksctl.as_deref().map(|name| said(name, "Nodes", "metadata.labels['alpha.eksctl.io/cluster-name']"));
+    let ours = name?;
+    let other = [by_cni, by_label].into_iter().flatten().find(|said| said.value != ours)?;
+    set_elsewhere(Confidence::Likely, deployment, ours, &other)
+}
+
+fn evidence(said: &Said) -> Evidence {
+    Evidence::new(&said.object, said.field, &said.value, "this is the cluster that it is in")
+}
+
+fn set_elsewhere(confidence: Confidence, deployment: &str, ours: &str, said: &Said) -> Option<Finding> {
     let (namespace, deployment) = deployment.split_once('/')?;
+    let (setting, theirs) = (said.setting, &said.value);
     let finding = Finding::new(
-        Confidence::Likely,
+        confidence,
         format!(
             "Karpenter's setting {setting} is {ours:?}, but this cluster's is {theirs:?}: it writes another cluster into the user data of its machines, and their Nodes never appear here."
         ),
         Evidence::new(format!("Deployment/{deployment}"), format!("spec.template.spec.containers[0].env {setting}"), ours, "every machine that Karpenter launches joins this cluster"),
     )
-    .with(Evidence::new(witness, if witness == "Nodes" { "metadata.labels['alpha.eksctl.io/cluster-name']" } else { "spec.template.spec.containers[0].env" }, theirs, "this is the cluster that they are in"))
+    .with(evidence(said))
     .blaming(Blame::object("apps/v1", "Deployment", deployment).namespace(namespace).field(format!("env {setting}")))
     .fix("Set settings.clusterName and settings.clusterEndpoint of Karpenter's chart to this cluster's; an empty endpoint is looked up.")
     .step(Risk::Inspect, "See this cluster's endpoint", Some("kubectl cluster-info".to_owned()))
