@@ -78,6 +78,21 @@ fn every_example_gives_what_its_page_says() {
     assert!(failures.is_empty(), "\n{failures}");
 }
 
+#[test]
+fn that_there_is_none_of_a_kind_is_known_where_its_list_was_read() {
+    let (_, page) = pages().into_iter().find(|(cause, _)| *cause == "EniConfigMissing").expect("a page");
+    let mut objects = over_cluster(&examples(page).first().expect("an example").objects);
+    objects.retain(|object| object["kind"] != "ENIConfig");
+    let causes = |lists: &[&str]| -> Vec<_> {
+        let texts = objects.iter().map(ToString::to_string).chain(lists.iter().map(ToString::to_string));
+        let diagnoses = diagnose(&read(texts), NOW.parse().expect("a time"), &Thresholds::default());
+        diagnoses.iter().map(|d| shown(d)["cause"].clone()).collect()
+    };
+    let empty = r#"{"apiVersion": "crd.k8s.amazonaws.com/v1alpha1", "kind": "ENIConfigList", "items": []}"#;
+    assert_eq!(causes(&[empty]), ["EniConfigMissing"]);
+    assert_ne!(causes(&[]), ["EniConfigMissing"], "nobody has looked");
+}
+
 /// Where an exclusion is wrong, nobody looks there again.
 #[test]
 fn no_example_has_its_cause_among_the_exclusions() {

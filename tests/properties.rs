@@ -4,9 +4,10 @@ use chrono::{DateTime, Utc};
 use engine::api::judged::JudgedBy;
 use engine::api::{Confidence, NodeDiagnosis};
 use engine::case::stage::Thresholds;
-use engine::cluster_state::{ClusterState, Subject};
+use engine::cluster_state::{Availability, ClusterState, Subject};
 use engine::diagnose::survey::Survey;
 use engine::diagnose::{Judgement, diagnose, judge};
+use engine::objects::input::Input;
 use engine::rules;
 use nodewhy::ingest::dump::{Summary, load_from};
 use proptest::prelude::*;
@@ -156,6 +157,23 @@ fn an_exclusion_stands_and_falls_with_an_object_that_was_seen() {
     }
     assert!(violations.is_empty(), "\n{}", violations.join("\n"));
     assert!(looked_at.len() > 20, "{looked_at:?}");
+}
+
+#[test]
+fn nobody_is_told_to_edit_an_aws_auth_that_does_not_exist() {
+    let mut with_one = 0;
+    for scene in SCENES.iter() {
+        let edits = |state: &ClusterState| -> Vec<String> {
+            let diagnoses = diagnose(state, scene.now, &Thresholds::default());
+            let steps = diagnoses.into_iter().filter_map(|d| d.status?.fix).flat_map(|fix| fix.steps);
+            steps.filter_map(|step| step.command).filter(|c| c.contains("configmap -n kube-system aws-auth")).collect()
+        };
+        with_one += edits(&world_of(&scene.objects)).len();
+        let mut without = world_of(scene.objects.iter().filter(|o| o["metadata"]["name"] != "aws-auth"));
+        without.mark(Input::AwsAuth, Availability::Read);
+        assert_eq!(edits(&without), Vec::<String>::new(), "{}", scene.name);
+    }
+    assert!(with_one > 10, "{with_one}");
 }
 
 /// Each kind that a person may have no permission for, as a whole.

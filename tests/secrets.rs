@@ -300,7 +300,7 @@ fn plant(value: &mut Value, name: &str, (line, secret): (&str, &str)) {
         Value::Array(values) => values.iter_mut().for_each(|value| plant(value, name, (line, secret))),
         Value::String(text) if TEXTS.contains(&name) => *text = format!("{text}\n{line}"),
         Value::String(text) if matches!(name, "mapRoles" | "kubeconfig") => {
-            *text = format!("# {}\n{text}", line.replace('\n', "\n# "))
+            *text = format!("# {}\n{text}", line.replace('\n', "\n# "));
         }
         _ => {}
     }

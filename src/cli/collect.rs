@@ -28,7 +28,7 @@ pub fn run(args: &Collect) -> ExitCode {
         Ok(answers) => objects.extend(answers.into_iter().map(Object::AwsObservation)),
         Err(error) => return fail(&error, BAD_INPUT),
     }
-    match collect::list(&objects, now) {
+    match collect::list(&objects, state.inputs_read(), now) {
         Ok(dump) => answer(&dump),
         Err(error) => fail(&error, BAD_INPUT),
     }

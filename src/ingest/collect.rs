@@ -5,7 +5,7 @@
 //! that rules ask for.
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use engine::objects::input::Object;
+use engine::objects::input::{Input, Object};
 use engine::upstream::annotations;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -13,8 +13,16 @@ use std::collections::BTreeSet;
 /// The annotation of the list that says when it was made: nothing else in a dump tells.
 pub const COLLECTED_AT: &str = "nodewhy.dev/collected-at";
 
-/// The objects as one JSON `List`, made at this time.
-pub fn list(objects: &[Object], at: DateTime<Utc>) -> serde_json::Result<String> {
+/// The annotation of the list that names the kinds that were read, with a comma between them: of which there is nothing
+/// in the list, there was nothing in the cluster.
+pub const READ: &str = "nodewhy.dev/read";
+
+/// The objects as one JSON `List`, made at this time, of all that was read.
+pub fn list(
+    objects: &[Object],
+    read: impl IntoIterator<Item = Input>,
+    at: DateTime<Utc>,
+) -> serde_json::Result<String> {
     let told = objects.iter().filter_map(|object| match object {
         // amazon-vpc-cni-k8s v1.20.4 README.md: the annotation that names a Node's ENIConfig.
         Object::DaemonSet(set) => set.env("ENI_CONFIG_ANNOTATION_DEF"),
@@ -23,7 +31,9 @@ pub fn list(objects: &[Object], at: DateTime<Utc>) -> serde_json::Result<String>
     let annotations: BTreeSet<&str> = annotations::READ.into_iter().chain(told).collect();
     let items: Vec<Value> = objects.iter().map(|object| disclosed(object, &annotations)).collect::<Result<_, _>>()?;
     let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
-    Ok(json!({"apiVersion": "v1", "kind": "List", "metadata": {"annotations": {COLLECTED_AT: at}}, "items": items})
+    let read = read.into_iter().map(Input::name).collect::<Vec<_>>().join(",");
+    let annotations = json!({COLLECTED_AT: at, READ: read});
+    Ok(json!({"apiVersion": "v1", "kind": "List", "metadata": {"annotations": annotations}, "items": items})
         .to_string()
         + "\n")
 }
@@ -57,7 +67,6 @@ fn drop_nulls(value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::objects::input::Input;
 
     #[test]
     fn the_annotation_that_the_vpc_cni_is_told_to_look_for_is_kept_and_others_are_not() {
@@ -73,7 +82,7 @@ mod tests {
                 json!({"metadata": {"name": "d"}, "spec": {"template": {"spec": {"containers": [{"env": env}]}}}}),
             ),
         ];
-        let dump: Value = serde_json::from_str(&list(&objects, DateTime::UNIX_EPOCH).unwrap()).unwrap();
+        let dump: Value = serde_json::from_str(&list(&objects, [], DateTime::UNIX_EPOCH).unwrap()).unwrap();
         assert_eq!(dump["items"][0]["metadata"]["annotations"], json!({"acme.io/eni": "a"}));
         assert_eq!(
             (&dump["items"][0]["apiVersion"], &dump["items"][1]["apiVersion"]),

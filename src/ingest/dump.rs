@@ -262,6 +262,8 @@ impl Reader<'_> {
     fn nested_list(&mut self, mut value: serde_json::Value, source: ObjectText<'_>, items: &mut Vec<usize>) {
         let own = TypeMeta::deserialize(&value).unwrap_or_default();
         let type_of_items = type_of_items(&own);
+        // Without items it tells at most its type.
+        own.lists().into_iter().for_each(|input| self.sink.was_read(input));
         let Some(list) = value.get_mut("items").and_then(serde_json::Value::as_array_mut) else { return };
         for (number, item) in std::mem::take(list).into_iter().enumerate() {
             items.push(number);

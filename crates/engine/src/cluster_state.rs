@@ -161,6 +161,10 @@ impl Sink for ClusterState {
     fn object(&mut self, object: Object, _text: ObjectText<'_>) {
         self.apply(object, BEFORE_EVERYTHING);
     }
+
+    fn was_read(&mut self, input: Input) {
+        self.mark(input, Availability::Read);
+    }
 }
 
 impl ClusterState {
@@ -533,6 +537,11 @@ impl ClusterState {
     /// Says that an input was read, or why it could not be.
     pub fn mark(&mut self, input: Input, availability: Availability) {
         self.availability.insert(input, availability);
+    }
+
+    /// The inputs that were read, also those of which there is nothing.
+    pub fn inputs_read(&self) -> impl Iterator<Item = Input> {
+        self.availability.iter().filter(|(_, how)| **how == Availability::Read).map(|(input, _)| *input)
     }
 
     /// Why an input is missing; `None` where it was read.

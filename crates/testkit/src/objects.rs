@@ -61,7 +61,7 @@ pub fn collected(objects: &[Value]) -> String {
         load_from("the cluster", object.to_string().as_bytes(), &mut read, &mut summary);
     }
     assert!(summary.complaints.is_empty(), "{:?}", summary.complaints);
-    collect::list(&read.0, chrono::DateTime::UNIX_EPOCH).expect("a list")
+    collect::list(&read.0, [], chrono::DateTime::UNIX_EPOCH).expect("a list")
 }
 
 /// The folders of the real cases, in order.

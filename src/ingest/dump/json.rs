@@ -5,8 +5,6 @@
 use super::list::{ListHead, Notation, Stop};
 use super::text::LongText;
 use super::{Piece, Reader, read, without_place};
-use crate::ingest::collect::COLLECTED_AT;
-use chrono::{DateTime, Utc};
 use engine::objects::input::{Object, TypeMeta};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -85,20 +83,18 @@ fn field(text: &str, head: &mut ListHead) -> Result<(usize, Stop), (usize, serde
     match name.as_str() {
         "apiVersion" => head.type_.api_version = serde_json::from_str(said).unwrap_or_default(),
         "kind" => head.type_.kind = serde_json::from_str(said).unwrap_or_default(),
-        "metadata" => head.collected = collected(said),
+        "metadata" => annotations(said).iter().for_each(|(key, value)| head.annotation(key, value)),
         _ => {}
     }
     Ok((at + said.len(), Stop::End))
 }
 
-/// When `nodewhy collect` made the list of this metadata.
-fn collected(metadata: &str) -> Option<DateTime<Utc>> {
+fn annotations(metadata: &str) -> BTreeMap<String, String> {
     #[derive(Deserialize)]
     struct Metadata {
         annotations: BTreeMap<String, String>,
     }
-    let metadata: Metadata = serde_json::from_str(metadata).ok()?;
-    metadata.annotations.get(COLLECTED_AT)?.parse().ok()
+    serde_json::from_str(metadata).map_or_else(|_| BTreeMap::new(), |Metadata { annotations }| annotations)
 }
 
 /// Goes over the document at the beginning of a text, to its items or its end, and tells how many bytes it went.

@@ -2,8 +2,9 @@
 
 use super::text::{Lines, LongText};
 use super::{ObjectText, Piece, Reader, abreast, type_of_items};
+use crate::ingest::collect::{COLLECTED_AT, READ};
 use chrono::{DateTime, Utc};
-use engine::objects::input::TypeMeta;
+use engine::objects::input::{Input, TypeMeta};
 
 /// What a list says of itself.
 #[derive(Debug, Default)]
@@ -11,6 +12,19 @@ pub(super) struct ListHead {
     pub type_: TypeMeta,
     /// When `nodewhy collect` made it.
     pub collected: Option<DateTime<Utc>>,
+    /// What `nodewhy collect` has read.
+    pub read: Vec<Input>,
+}
+
+impl ListHead {
+    /// Takes an annotation.
+    pub(super) fn annotation(&mut self, key: &str, value: &str) {
+        match key {
+            COLLECTED_AT => self.collected = value.parse().ok(),
+            READ => self.read = value.split(',').filter_map(Input::named).collect(),
+            _ => {}
+        }
+    }
 }
 
 /// How lists are written.
@@ -84,7 +98,7 @@ impl Reader<'_> {
             }
         }
         self.kept::<N>(&mut list);
-        self.summary.collected = self.summary.collected.max(list.head.collected);
+        self.all_of(&list.head);
         list.head.type_
     }
 
@@ -93,7 +107,15 @@ impl Reader<'_> {
         let mut list = List { head, ..List::default() };
         self.items::<N>(items, lines, &mut list);
         self.kept::<N>(&mut list);
-        self.summary.collected = self.summary.collected.max(list.head.collected);
+        self.all_of(&list.head);
+    }
+
+    /// Takes what a list says of itself, once all its items were read.
+    pub(super) fn all_of(&mut self, head: &ListHead) {
+        self.summary.collected = self.summary.collected.max(head.collected);
+        for input in head.read.iter().copied().chain(head.type_.lists()) {
+            self.sink.was_read(input);
+        }
     }
 
     /// Reads items side by side, and takes them in in their order.

@@ -1,6 +1,10 @@
 //! A dump means the same in blocks of any size.
 
 use super::{Object, ObjectText, Sink, Summary, load_in_blocks};
+use crate::ingest::collect::list;
+use chrono::DateTime;
+use engine::cluster_state::ClusterState;
+use engine::objects::input::Input;
 use proptest::prelude::*;
 use std::io::{self, Read};
 
@@ -212,6 +216,25 @@ fn what_comes_before_a_failing_read_is_taken_in() {
         assert_eq!((seen.0.len(), cut_off.line), (2, 5));
         assert_eq!(error.to_string(), "dump: cannot be read to its end: the disk is gone");
     }
+}
+
+#[test]
+fn an_empty_list_that_says_of_what_was_read_and_another_was_not() {
+    let typed = [
+        "apiVersion: apps/v1\nitems: []\nkind: DaemonSetList\n",
+        r#"{"kind":"DaemonSetList","apiVersion":"apps/v1","items":[]}"#,
+    ];
+    let collected = list(&[], [Input::DaemonSets, Input::AwsAuth], DateTime::UNIX_EPOCH).unwrap();
+    let untyped = "apiVersion: v1\nitems: []\nkind: List\nmetadata:\n  resourceVersion: \"\"\n";
+    let missing = |text: &str| {
+        let (mut state, mut summary) = (ClusterState::default(), Summary::default());
+        load_in_blocks(WHOLE, "dump", text.as_bytes(), &mut state, &mut summary);
+        assert_eq!(summary.complaints, []);
+        [Input::DaemonSets, Input::AwsAuth].map(|input| state.missing(input).is_some())
+    };
+    assert_eq!(typed.map(missing), [[false, true]; 2]);
+    assert_eq!(missing(&collected), [false, false]);
+    assert_eq!(missing(untyped), [true, true]);
 }
 
 proptest! {

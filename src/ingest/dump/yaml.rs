@@ -3,7 +3,7 @@
 use super::list::{ListHead, Notation, Stop};
 use super::text::LongText;
 use super::{Piece, Reader, read_value, without_place};
-use crate::ingest::collect::COLLECTED_AT;
+use crate::ingest::collect::{COLLECTED_AT, READ};
 use engine::objects::input::TypeMeta;
 
 pub(super) struct Yaml;
@@ -40,7 +40,9 @@ impl Notation for Yaml {
             match line.split_once(": ") {
                 Some(("apiVersion", value)) => plain(value).clone_into(&mut head.type_.api_version),
                 Some(("kind", value)) => plain(value).clone_into(&mut head.type_.kind),
-                Some((key, value)) if key.trim_start() == COLLECTED_AT => head.collected = plain(value).parse().ok(),
+                Some((key, value)) if [COLLECTED_AT, READ].contains(&key.trim_start()) => {
+                    head.annotation(key.trim_start(), plain(value));
+                }
                 _ => items = line.trim_end() == "items:" || (items && line.starts_with('#')),
             }
         }

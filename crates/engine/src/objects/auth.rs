@@ -34,6 +34,7 @@ pub struct ConfigMapData {
 }
 
 /// Of a kubeconfig the address of its API server: the rest may hold credentials.
+/// Source: client-go v0.36.3 tools/clientcmd/api/v1/types.go `Cluster`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiServer(pub String);
 

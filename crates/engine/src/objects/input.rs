@@ -153,6 +153,11 @@ impl Input {
         self.spec().name
     }
 
+    /// The input that is called so.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|input| input.name() == name)
+    }
+
     /// The command that shows it.
     pub const fn command(self) -> &'static str {
         self.spec().command
@@ -272,6 +277,15 @@ impl TypeMeta {
             if api_version.is_some() && kind.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         Self { api_version: api_version.unwrap_or_default(), kind: kind.unwrap_or_default() }
+    }
+
+    /// The input that a list of this type holds all of. ConfigMaps may be those of any namespace.
+    pub fn lists(&self) -> Option<Input> {
+        let kind = self.kind.strip_suffix("List").filter(|kind| !kind.is_empty())?.to_owned();
+        match (Self { api_version: self.api_version.clone(), kind }).reading() {
+            Reading::As(input) if !matches!(input, Input::AwsAuth | Input::KubeProxyConfig) => Some(input),
+            _ => None,
+        }
     }
 
     /// Which input an object of this type is.

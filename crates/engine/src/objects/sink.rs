@@ -1,6 +1,6 @@
 //! Who takes in objects that are read from text, and where in a file each is written.
 
-use super::input::Object;
+use super::input::{Input, Object};
 
 /// Where in a file an object is written.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +20,9 @@ pub struct ObjectText<'t> {
 pub trait Sink {
     /// Takes an object.
     fn object(&mut self, object: Object, text: ObjectText<'_>);
+
+    /// All objects of this kind that were asked for were taken, also where there are none.
+    fn was_read(&mut self, _input: Input) {}
 
     /// Whether a file that begins like this is wanted whole, as something else than Kubernetes objects.
     fn wants_file(&self, _file: &str, _begins: &str) -> bool {

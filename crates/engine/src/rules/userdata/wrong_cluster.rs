@@ -117,7 +117,7 @@ fn endpoints(case: &Case) -> Vec<Said> {
         .cluster
         .kube_proxy_server()
         .and_then(|server| said(server.to_owned(), "ConfigMap/kube-proxy".to_owned(), "data.kubeconfig", true));
-    let by_sets = case.cluster.daemon_sets().flat_map(|set| {
+    let by_sets = case.cluster.daemon_sets().filter_map(|set| {
         let object = format!("DaemonSet/{}", set.metadata.name);
         let value = match set.metadata.name.as_str() {
             "aws-node" => set.env("CLUSTER_ENDPOINT").map(str::to_owned),
