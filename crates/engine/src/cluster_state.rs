@@ -113,6 +113,7 @@ pub struct AwsAuthFacts {
     pub map_roles: String,
     pub read: AwsAuth,
     pub written: Option<Written>,
+    pub created: Option<DateTime<Utc>>,
 }
 
 type Key = (String, String);
@@ -207,6 +208,7 @@ impl ClusterState {
                     map_roles: map_roles.unwrap_or_default(),
                     read,
                     written: map.metadata.last_written(),
+                    created: map.metadata.creation_timestamp,
                 });
                 Touched::Everything
             }

@@ -168,9 +168,9 @@ impl ClassMembers {
         &self.joined
     }
 
-    /// When the last machine that joined registered.
-    pub fn last_joined(&self) -> Option<DateTime<Utc>> {
-        self.joined_at.last().map(|(at, _)| *at)
+    /// When the last machine that joined registered, and its name.
+    pub fn last_joined(&self) -> Option<&(DateTime<Utc>, Interned)> {
+        self.joined_at.last()
     }
 
     /// Names of the machines that registered after this time, the last first.

@@ -12,7 +12,7 @@ pub fn evidence(case: &Case) -> Vec<Evidence> {
         return Vec::new();
     };
     let (Some(joined), Some(failed)) =
-        (class_members.last_joined(), class_members.launched_in_vain().next().map(|(at, _)| *at))
+        (class_members.last_joined().map(|(at, _)| *at), class_members.launched_in_vain().next().map(|(at, _)| *at))
     else {
         return Vec::new();
     };

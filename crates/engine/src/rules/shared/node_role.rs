@@ -1,19 +1,92 @@
 //! Which role the machines of a node class have.
 
+use crate::api::Evidence;
 use crate::case::Case;
-use crate::objects::{InstanceProfile, NodeClass};
+use crate::cluster_state::ClusterState;
+use crate::cluster_state::memo::Memo;
+use crate::objects::{CertificateSigningRequest, InstanceProfile, Node, NodeClass};
+use readers::aws_auth::BOOTSTRAPPERS_GROUP;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The name of the role that the machines have: as the class names it, else as IAM says of the class's profile.
 pub(crate) fn name<'w>(case: &Case<'w>) -> Option<&'w str> {
-    let of_profile = || profile(case).and_then(|profile| profile.role_arn.as_deref());
-    let role = case.class()?.spec.role.as_deref().or_else(of_profile)?;
+    of_class(case.cluster, case.class()?)
+}
+
+/// The same of any class.
+pub(crate) fn of_class<'w>(cluster: &'w ClusterState, class: &'w NodeClass) -> Option<&'w str> {
+    let of_profile = || profile_of(cluster, class).and_then(|profile| profile.role_arn.as_deref());
+    let role = class.spec.role.as_deref().or_else(of_profile)?;
     role.rsplit('/').next()
+}
+
+/// The role of a Node: that of its class, else the one that it asked for its certificate with.
+pub(crate) fn of_node(cluster: &ClusterState, node: &Node) -> Option<String> {
+    let of_class = || {
+        let reference = &cluster.claim_of_node(node)?.spec.node_class_ref;
+        of_class(cluster, &cluster.class(&reference.kind, &reference.name)?.class).map(str::to_owned)
+    };
+    of_class().or_else(|| by_certificate(cluster).get(node.instance_id()?).cloned())
+}
+
+/// The machine's role by all that tells it: its class, else certificates, its own or those of its siblings.
+pub(crate) fn seen(case: &Case) -> Option<String> {
+    static OF_SIBLINGS: Memo<Option<String>> =
+        Memo::new("the role that a class's machines asked for certificates with");
+    if let Some(name) = name(case) {
+        return Some(name.to_owned());
+    }
+    let roles = by_certificate(case.cluster);
+    if let Some(role) = case.instance_id().and_then(|id| roles.get(id)) {
+        return Some(role.clone());
+    }
+    let class = case.class()?;
+    let of_class = || {
+        let mut joined = case.cluster.joined_of_class(&class.kind, class.name());
+        joined.find_map(|claim| roles.get(claim.instance_id()?).cloned())
+    };
+    (*case.cluster.once(&OF_SIBLINGS, &format!("{}/{}", class.kind, class.name()), of_class)).clone()
+}
+
+/// By instance, the role that it asked for a certificate with.
+fn by_certificate(cluster: &ClusterState) -> Arc<BTreeMap<String, String>> {
+    static ROLES: Memo<BTreeMap<String, String>> = Memo::new("the roles that asked for certificates");
+    cluster.once(&ROLES, "", || {
+        let role = |c: &CertificateSigningRequest| Some((c.instance_id()?.to_owned(), c.role_name()?.to_owned()));
+        cluster.csrs().filter_map(role).collect()
+    })
+}
+
+/// The certificate of a Node that came with this role by an access entry: then it has no bootstrappers group.
+pub(crate) fn came_by_entry<'w>(case: &Case<'w>, role: &str) -> Option<&'w CertificateSigningRequest> {
+    certificates(case.cluster, role).find(|c| !came_by_aws_auth(c))
+}
+
+/// A certificate that says that aws-auth once let the role in.
+pub(crate) fn evidence(case: &Case, role: &str) -> Option<Evidence> {
+    let csr = certificates(case.cluster, role).find(|c| came_by_aws_auth(c))?;
+    let because = format!("aws-auth made a node of {role} then: access entries know no such group");
+    let object = format!("CertificateSigningRequest/{}", csr.metadata.name);
+    Some(Evidence::new(object, "spec.groups", csr.spec.groups.join(", "), because))
+}
+
+fn came_by_aws_auth(csr: &CertificateSigningRequest) -> bool {
+    csr.spec.groups.iter().any(|g| g == BOOTSTRAPPERS_GROUP)
+}
+
+fn certificates<'w>(cluster: &'w ClusterState, role: &str) -> impl Iterator<Item = &'w CertificateSigningRequest> {
+    cluster.csrs().filter(move |c| c.spec.username.starts_with("system:node:") && c.role_name() == Some(role))
 }
 
 /// The instance profile of the machines, as IAM has it.
 pub(crate) fn profile<'w>(case: &Case<'w>) -> Option<&'w InstanceProfile> {
-    let name = case.class()?.instance_profile()?;
-    case.cluster.aws().instance_profile(name).known().map(|(profile, _)| profile)
+    profile_of(case.cluster, case.class()?)
+}
+
+fn profile_of<'w>(cluster: &'w ClusterState, class: &NodeClass) -> Option<&'w InstanceProfile> {
+    let name = class.instance_profile()?;
+    cluster.aws().instance_profile(name).known().map(|(profile, _)| profile)
 }
 
 /// What the class says of who its machines are.
