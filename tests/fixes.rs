@@ -120,6 +120,7 @@ const AWS: &[(&str, &str, &[&str])] = &[
     ("ec2", "describe-instances", &["--instance-ids", "--filters"]),
     ("ec2", "describe-images", &["--image-ids", "--include-deprecated", "--include-disabled"]),
     ("ec2", "describe-subnets", &["--filters"]),
+    ("ec2", "get-ebs-default-kms-key-id", &[]),
     ("ec2", "describe-route-tables", &["--filters"]),
     ("ec2", "describe-security-groups", &["--filters", "--group-ids"]),
     ("ec2", "describe-security-group-rules", &["--filters"]),

@@ -543,7 +543,7 @@ pub fn pool_wait<'a>(
     pool: &NodePool,
     class: Option<&NodeClass>,
     claim_events: impl Iterator<Item = &'a Event>,
-    mut claims: impl Iterator<Item = &'a NodeClaim>,
+    claims: impl Iterator<Item = &'a NodeClaim>,
     now: DateTime<Utc>,
     t: &Thresholds,
 ) -> Option<Wait> {
@@ -576,7 +576,9 @@ pub fn pool_wait<'a>(
         return Some(wait);
     }
     let claim_events: Vec<&Event> = claim_events.collect();
-    if let Some(wait) = dying_wait(&claim_events, now, STILL_ASKED_FOR, t) {
+    let claims: Vec<&NodeClaim> = claims.collect();
+    let died = died_at_start(&claim_events, claims.iter().copied());
+    if let Some(wait) = dying_wait(&died, now, STILL_ASKED_FOR, t) {
         return Some(wait);
     }
     let refused = claim_events.into_iter().filter(|e| e.reason == "InsufficientCapacityError");
@@ -584,7 +586,7 @@ pub fn pool_wait<'a>(
         refused.filter(|e| e.last_seen().is_some_and(|at| now - at <= STILL_ASKED_FOR)).collect();
     let first = refusals.iter().filter_map(|e| e.last_seen()).min()?;
     // A claim that came later is alive, and has its own diagnosis where it needs one: then the pool is not stuck.
-    let answered = claims.any(|c| {
+    let answered = claims.iter().any(|c| {
         c.metadata.creation_timestamp.is_some_and(|at| at >= first)
             || refusals.iter().any(|e| e.involved_object.name == c.name())
     });
@@ -619,11 +621,14 @@ fn architecture_wait(pool: &NodePool, class: &NodeClass, t: &Thresholds) -> Opti
     Some(Wait::new(Stage::Launch, since, t.launch, t, evidence).only_with_proof())
 }
 
-/// The NodeClaims whose instance EC2 ended within this time of its launch, without anybody having asked for that.
+/// The NodeClaims whose instance EC2 ended within this time of its launch, without anybody having asked for that, since
+/// a machine of the NodePool last joined.
 ///
-/// Karpenter writes `TerminatingOnInterruption` only for a NodeClaim that is not being deleted already.
-/// Source: karpenter-provider-aws v1.14.1 pkg/controllers/interruption/utils.go `deleteNodeClaim`.
-pub fn died_at_start<'a>(claim_events: &[&'a Event]) -> Vec<&'a Event> {
+/// Karpenter writes `TerminatingOnInterruption` only for a NodeClaim that is not being deleted already, and nothing else
+/// ends one that is not registered before its timeout: neither consolidation nor garbage collection.
+/// Sources: karpenter-provider-aws v1.14.1 pkg/controllers/interruption/utils.go `deleteNodeClaim`; core
+/// pkg/controllers/nodeclaim/garbagecollection/controller.go (v1.14.3).
+pub fn died_at_start<'a>(claim_events: &[&'a Event], claims: impl Iterator<Item = &'a NodeClaim>) -> Vec<&'a Event> {
     const AT_START: TimeDelta = TimeDelta::minutes(3);
     // The events of one claim stand together: they are filed by its name.
     let died = |events: &[&'a Event]| {
@@ -635,22 +640,28 @@ pub fn died_at_start<'a>(claim_events: &[&'a Event]) -> Vec<&'a Event> {
         find("InstanceTerminating")?;
         (ended.last_seen()? - launched <= AT_START).then_some(ended)
     };
-    claim_events.chunk_by(|a, b| a.involved_object.name == b.involved_object.name).filter_map(died).collect()
+    let told = claim_events.iter().filter(|e| e.reason == "Registered").filter_map(|e| e.last_seen());
+    let joined = told.chain(claims.filter_map(|c| c.true_since("Registered"))).max();
+    claim_events
+        .chunk_by(|a, b| a.involved_object.name == b.involved_object.name)
+        .filter_map(died)
+        .filter(|ended| joined.is_none_or(|joined| ended.last_seen() > Some(joined)))
+        .collect()
 }
 
-/// Instance after instance ends before it can join.
-fn dying_wait(claim_events: &[&Event], now: DateTime<Utc>, still: TimeDelta, t: &Thresholds) -> Option<Wait> {
-    let died = died_at_start(claim_events);
+/// Instance after instance ends before it can join: one wait, from the first of them on, however soon the next one
+/// follows.
+fn dying_wait(died: &[&Event], now: DateTime<Utc>, still: TimeDelta, t: &Thresholds) -> Option<Wait> {
     let newest = died.iter().max_by_key(|e| e.last_seen()).filter(|_| died.len() >= 2)?;
-    let last = newest.last_seen().filter(|last| now - *last <= still)?;
-    let joined = claim_events.iter().any(|e| e.reason == "Registered" && e.last_seen() >= Some(last));
+    newest.last_seen().filter(|last| now - *last <= still)?;
+    let first = died.iter().filter_map(|e| e.last_seen()).min()?;
     let evidence = Evidence::new(
         format!("Event NodeClaim/{}", newest.involved_object.name),
         "message",
         newest.said(),
         "EC2 ended the instance; nobody had deleted the NodeClaim",
     );
-    (!joined).then(|| Wait::new(Stage::Launch, last, t.launch, t, evidence).only_with_proof())
+    Some(Wait::new(Stage::Launch, first, t.launch, t, evidence).only_with_proof())
 }
 
 /// A node class that is not Ready.

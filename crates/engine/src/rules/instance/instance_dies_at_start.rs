@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let (Some(pool), None) = (case.pool().map(NodePool::name), case.claim) else { return Opinion::Silent };
     let events: Vec<&Event> = case.cluster.claim_events_of_pool(pool).collect();
-    let died = stage::died_at_start(&events);
+    let died = stage::died_at_start(&events, case.cluster.claims_of_pool(pool));
     let claims: BTreeSet<&str> = died.iter().map(|e| e.involved_object.name.as_str()).collect();
     let Some(newest) = died.iter().max_by_key(|e| e.last_seen()) else { return Opinion::Silent };
     let encrypted = case.class().and_then(|class| {
@@ -46,8 +46,13 @@ fn check(case: &Case) -> Opinion {
                 class.name()
             )
         }
-        None => String::new(),
+        // EC2 encrypts what no mapping speaks of where the account's default says so.
+        None => ": most often their volumes cannot be decrypted".to_owned(),
     };
+    let class = case.class_object().unwrap_or_else(|| "the node class".to_owned());
+    let amis = case.class().into_iter().flat_map(|class| &class.status.amis).map(|ami| ami.id.as_str());
+    let images = amis.collect::<Vec<_>>().join(" ");
+    let images = if images.is_empty() { "AMI".to_owned() } else { images };
     let mut finding = Finding::new(
         Confidence::Certain,
         format!("EC2 ended one instance of NodePool {pool} after the other within minutes of its launch, before it could join{suspicion}."),
@@ -57,10 +62,12 @@ fn check(case: &Case) -> Opinion {
             newest.said(),
             "the interruption queue told Karpenter that the instance ends; nobody had deleted the NodeClaim",
         )
-        .figures(format!("{} instances", claims.len())),
+        .figures(format!("{} instances, the first at {}", claims.len(), case.since())),
     )
-    .fix("Read EC2's state reason while it is there (about an hour): Client.InternalError and Client.InvalidKMSKey.InvalidState mean the key, Client.VolumeLimitExceeded the volume quota, Client.InstanceInitiatedShutdown the machine itself.")
+    .fix("Read EC2's state reason while it is there (about an hour): Client.InternalError and Client.InvalidKMSKey.InvalidState mean the key of a volume (of the class, the image's snapshot or the account's default), Client.VolumeLimitExceeded the volume quota, Client.InvalidSnapshot.NotFound the image's snapshot, Server.InternalError EC2 itself, Client.InstanceInitiatedShutdown what the machine runs.")
     .step(Risk::Inspect, "See why the instances ended", Some(format!("aws ec2 describe-instances --filters Name=tag:karpenter.sh/nodepool,Values={pool} Name=instance-state-name,Values=terminated --query 'Reservations[].Instances[].[InstanceId,StateReason.Code,StateReason.Message]' --output text")))
+    .step(Risk::Inspect, "See the key that the account encrypts volumes with by default, where it does", "aws ec2 get-ebs-default-kms-key-id".to_owned())
+    .step(Risk::Inspect, format!("See whether the snapshots of the images of {class} are encrypted"), Some(format!("aws ec2 describe-images --image-ids {images} --query 'Images[].[ImageId,RootDeviceType,BlockDeviceMappings[].Ebs.[Encrypted,SnapshotId]]'")))
     .ask_aws("Why did EC2 end them? Kubernetes is not told.", format!("aws ec2 describe-instances --filters Name=tag:karpenter.sh/nodepool,Values={pool} --query 'Reservations[].Instances[].StateReason'"));
     finding.recurrences = u32::try_from(claims.len().saturating_sub(1)).unwrap_or(u32::MAX);
     match encrypted {
