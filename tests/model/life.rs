@@ -127,9 +127,11 @@ fn join(cluster: &mut Cluster, name: &str, provider_id: &Value, now: DateTime<Ut
     }));
 }
 
+const MAPPED: &str = "- rolearn: arn:aws:iam::111122223333:role/KarpenterNodeRole-shop\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n";
+
 fn aws_auth(cluster: &mut Cluster) {
     let texts = [
-        "- rolearn: arn:aws:iam::111122223333:role/KarpenterNodeRole-shop\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n",
+        MAPPED,
         "- rolearn: arn:aws:iam::111122223333:role/other\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n",
         "- rolearn: [broken\n",
     ];
@@ -149,6 +151,45 @@ fn class(cluster: &mut Cluster, now: DateTime<Utc>) {
             if ready { "Ready" } else { "SubnetsNotFound" },
             now,
         );
+    });
+}
+
+/// Somebody repairs whatever may hold a machine up.
+pub fn repair(cluster: &mut Cluster, claim: &str, now: DateTime<Utc>) {
+    let Some(machine) = cluster.get(Input::NodeClaims, claim).cloned() else { return };
+    let id = &machine["status"]["providerID"];
+    cluster.change(Input::AwsAuth, "aws-auth", |object| object["data"]["mapRoles"] = json!(MAPPED));
+    cluster.change(Input::NodeClasses, "default", |object| {
+        object["spec"]["userData"] = json!("");
+        set_condition(object, "Ready", "True", "Ready", now);
+    });
+    for node in (0..MACHINES).map(node_name) {
+        if cluster.get(Input::Nodes, &node).is_some_and(|node| node["spec"]["providerID"] == *id) {
+            cluster.change(Input::Nodes, &node, |object| {
+                object["spec"]["taints"] = json!([]);
+                set_condition(object, "Ready", "True", "KubeletReady", now);
+            });
+        }
+    }
+}
+
+/// A moment later Karpenter sees it.
+pub fn pass(cluster: &mut Cluster, claim: &str, now: DateTime<Utc>) {
+    let Some(machine) = cluster.get(Input::NodeClaims, claim).cloned() else { return };
+    let free = (0..MACHINES).map(node_name).find(|node| cluster.get(Input::Nodes, node).is_none());
+    let id = &machine["status"]["providerID"];
+    let mut nodes = (0..MACHINES).map(node_name).filter_map(|node| cluster.get(Input::Nodes, &node));
+    if !nodes.any(|node| node["spec"]["providerID"] == *id)
+        && let Some(free) = free
+    {
+        join(cluster, &free, id, now);
+        cluster.change(Input::Nodes, &free, |object| object["spec"]["providerID"] = id.clone());
+    }
+    repair(cluster, claim, now);
+    cluster.change(Input::NodeClaims, claim, |object| {
+        for passed in ["Launched", "Registered", "Initialized"] {
+            set_condition(object, passed, "True", passed, now);
+        }
     });
 }
 

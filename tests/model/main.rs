@@ -51,6 +51,8 @@ struct Run {
     operator: Operator,
     /// Machines that Karpenter's timeout ended, and whose NodeDiagnosis somebody deleted after that.
     forgotten: BTreeSet<String>,
+    /// Machines whose diagnosis did not end with the cause that held them up.
+    overwritten: String,
     /// What happens, for one who replays.
     told: Option<String>,
 }
@@ -82,6 +84,7 @@ impl Run {
             begun,
             operator,
             forgotten: BTreeSet::new(),
+            overwritten: String::new(),
             told: tells.then(String::new),
         }
     }
@@ -176,10 +179,53 @@ impl Run {
                 lock(&self.cluster).forget_what_was_shown();
                 self.operator = Operator::start(&self.cluster, self.now());
             }
-            85..97 => sleep(Duration::from_millis(self.rng.u64(..20_000))).await,
+            85..88 => self.repair().await,
+            88..97 => sleep(Duration::from_millis(self.rng.u64(..20_000))).await,
             _ => sleep(Duration::from_secs(self.rng.u64(..400))).await,
         }
         self.turn().await;
+    }
+
+    async fn show_all(&mut self) {
+        let watches = lock(&self.cluster).watches();
+        for watch in watches {
+            let mut said = lock(&self.cluster).deliver(watch);
+            while !said.is_empty() {
+                self.hear_all(said);
+                said = lock(&self.cluster).deliver(watch);
+            }
+        }
+        self.answer_pods();
+        self.turn().await;
+    }
+
+    /// A machine that is stuck is repaired, and passes its stages a moment later: its diagnosis ends with the cause
+    /// that held it up, whatever it looked like in between.
+    async fn repair(&mut self) {
+        self.show_all().await;
+        let stuck: Vec<NodeDiagnosis> =
+            self.operator.triage.open().filter(|d| d.spec.node_claim.is_some()).cloned().collect();
+        let Some(before) = self.rng.choice(&stuck) else { return };
+        let claim = before.spec.subject.name.clone();
+        self.tell(|| format!("somebody repairs {claim}"));
+        let now = self.now();
+        life::repair(&mut lock(&self.cluster), &claim, now);
+        self.show_all().await;
+        sleep(Duration::from_millis(self.rng.u64(..1_200))).await;
+        self.turn().await;
+        let now = self.now();
+        life::pass(&mut lock(&self.cluster), &claim, now);
+        self.show_all().await;
+        let cause = |d: &NodeDiagnosis| d.status.as_ref().map(|s| s.cause.clone());
+        let after = self.operator.triage.diagnoses().find(|d| d.spec.subject == before.spec.subject);
+        if let Some(after) = after.filter(|d| is_ended(d, Outcome::Recovered) && cause(d) != cause(before)) {
+            let _ = writeln!(
+                self.overwritten,
+                "{claim} was held up by {:?} and ended as {:?}",
+                cause(before),
+                cause(after)
+            );
+        }
     }
 
     /// A cluster without running pods.
@@ -235,7 +281,7 @@ impl Run {
         let expected: BTreeMap<String, String> =
             from_scratch.iter().filter(|d| open(d) && !hangs(d)).map(essence).collect();
         let written: BTreeMap<String, String> = cluster.diagnoses().filter(open).map(|d| essence(&d)).collect();
-        let mut faults = String::new();
+        let mut faults = self.overwritten.clone();
         for name in expected.keys().chain(written.keys()).collect::<BTreeSet<_>>() {
             if expected.get(name) != written.get(name) {
                 let _ = writeln!(
@@ -274,7 +320,11 @@ impl Operator {
 }
 
 fn is_killed(diagnosis: &NodeDiagnosis) -> bool {
-    diagnosis.status.as_ref().is_some_and(|s| s.outcome == Some(Outcome::Terminated))
+    is_ended(diagnosis, Outcome::Terminated)
+}
+
+fn is_ended(diagnosis: &NodeDiagnosis, how: Outcome) -> bool {
+    diagnosis.status.as_ref().is_some_and(|s| s.outcome == Some(how))
 }
 
 /// Everything that must be as a look from scratch finds it. Times, counts and what was said of it before are of the

@@ -1,9 +1,9 @@
 //! What the operator decides, without IO and without a clock: changes go in, orders come out.
 //!
 //! A change alters the cluster and touches subjects (`schedule`). At the next look each is judged, after what its rules
-//! want to know was asked (`questions`). What the verdict says that was not said (`record`, `same`) is remembered
-//! (`history`), summed up (`incidents`), and ordered (`outbox`). A diagnosis that is already in the cluster is taken up
-//! as it is, so a restart writes nothing.
+//! want to know was asked (`questions`). What the verdict says that was not said (`record`, `same`), and that is not a
+//! machine on its way out of trouble (`repaired`), is remembered (`history`), summed up (`incidents`), and ordered
+//! (`outbox`). A diagnosis that is already in the cluster is taken up as it is, so a restart writes nothing.
 //!
 //! A replica that does not lead decides the same, and keeps its orders until the cluster shows that the leader carried
 //! them out. When it takes over, what is left of them is what the leader did not come to.
@@ -15,6 +15,7 @@ mod last_words;
 mod outbox;
 mod questions;
 mod record;
+mod repaired;
 mod same;
 mod schedule;
 #[cfg(test)]
@@ -38,6 +39,7 @@ use outbox::{GoneMeans, Outbox};
 use questions::{Knowledge, Questions};
 use readers::aws_auth::identity::Identity;
 use record::Saying;
+use repaired::Repaired;
 pub use same::same;
 use schedule::Schedule;
 use std::collections::BTreeSet;
@@ -51,6 +53,7 @@ pub struct Triage {
     started: bool,
     schedule: Schedule,
     questions: Questions,
+    repaired: Repaired,
     /// As in the cluster or on the way there. Ended ones too.
     diagnoses: History,
     incidents: Incidents,
@@ -65,6 +68,7 @@ impl Triage {
             started: false,
             schedule: Schedule::default(),
             questions: Questions::default(),
+            repaired: Repaired::default(),
             diagnoses: History::new(keep),
             incidents: Incidents::default(),
             outbox: Outbox::default(),
@@ -272,10 +276,15 @@ impl Triage {
         };
         match diagnose::judge(&self.cluster, subject, now, &self.thresholds) {
             Judgement::Sick(diagnosis, again) => {
-                self.schedule.look_again(subject, again.into_iter().chain(refresh).min());
+                let stands = self.stands_until(subject, &diagnosis, now);
+                self.schedule.look_again(subject, again.into_iter().chain(refresh).chain(stands).min());
+                if stands.is_some() {
+                    return;
+                }
                 self.say(record::judged(&self.diagnoses, &self.cluster, *diagnosis, now));
             }
             Judgement::Waiting(again) => {
+                self.repaired.settle(subject);
                 self.schedule.look_again(subject, again.into_iter().chain(refresh).min());
                 // It waits at another stage, or was touched: neither usable nor stuck. What was said stays, unless it
                 // is going away.
@@ -300,6 +309,17 @@ impl Triage {
                 self.close(&name, outcome, at);
             }
         }
+    }
+
+    /// Until when what was said stands, though another cause was found now.
+    fn stands_until(&mut self, subject: &Subject, new: &NodeDiagnosis, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let known = self.diagnoses.get(new.metadata.name.as_deref()?).filter(|known| repaired::is_replaced(known, new));
+        let Some(known) = known else {
+            self.repaired.settle(subject);
+            return None;
+        };
+        let case = Case::of(&self.cluster, subject, now, &self.thresholds)?;
+        self.repaired.until(known, &case, &self.thresholds)
     }
 
     fn prepare(&mut self, subject: &Subject, now: DateTime<Utc>) -> Knowledge {
@@ -336,6 +356,7 @@ impl Triage {
     }
 
     fn settle(&mut self, subject: &Subject) {
+        self.repaired.settle(subject);
         self.schedule.settle(subject);
         self.questions.settle(&mut self.cluster, subject);
     }

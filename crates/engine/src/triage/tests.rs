@@ -245,6 +245,57 @@ fn a_machine_that_becomes_usable_recovers_and_may_fall_ill_again() {
     assert!(again[0].announces && again[0].ends.is_none() && !again[0].replaces);
 }
 
+/// A machine that a startup taint holds up, and what changes when it is taken off.
+fn held_up_by_a_taint() -> Triage {
+    let mut triage = started(Vec::new());
+    triage.take(applied(Input::Nodes, tainted(true)), at(0, 0));
+    triage.take(applied(Input::NodeClaims, registered(false)), at(0, 0));
+    triage.look(at(6, 0));
+    triage.take(Change::Pods { node: "ip-10-0-0-1".to_owned(), pods: Ok(Vec::new()) }, at(6, 0));
+    assert_eq!(said(triage.look(at(6, 0))), [("StartupTaintStays".to_owned(), Confidence::Likely)]);
+    triage
+}
+
+fn tainted(is: bool) -> Value {
+    let mut node = node("True");
+    let taint = json!({ "key": "example.com/agent-not-ready", "effect": "NoExecute" });
+    node["spec"]["taints"] = if is { json!([taint]) } else { json!([]) };
+    node
+}
+
+fn registered(initialized: bool) -> Value {
+    let initialized = if initialized {
+        condition("Initialized", "True", "Initialized")
+    } else {
+        condition("Initialized", "Unknown", "StartupTaintsExist")
+    };
+    let conditions = [condition("Launched", "True", "Launched"), condition("Registered", "True", "Registered")];
+    let mut claim = claim(&[&conditions[..], &[initialized]].concat(), None);
+    claim["spec"]["startupTaints"] = json!([{ "key": "example.com/agent-not-ready", "effect": "NoExecute" }]);
+    claim
+}
+
+#[test]
+fn what_was_repaired_ends_with_the_cause_that_held_it_up() {
+    let mut triage = held_up_by_a_taint();
+    triage.take(applied(Input::Nodes, tainted(false)), at(7, 0));
+    assert_eq!(said(triage.look(at(7, 0))), []);
+    triage.take(applied(Input::NodeClaims, registered(true)), at(7, 1));
+    let ended = diagnosis(writes(triage.look(at(7, 1))).remove(0));
+    assert_eq!((ended.cause(), ended.outcome()), (Some("StartupTaintStays"), Some(Outcome::Recovered)));
+}
+
+#[test]
+fn what_still_hangs_after_the_repair_has_another_cause() {
+    let mut triage = held_up_by_a_taint();
+    triage.take(applied(Input::Nodes, tainted(false)), at(7, 0));
+    assert_eq!(said(triage.look(at(7, 0))), []);
+    assert_eq!(said(triage.look(at(9, 0))), [("Unknown".to_owned(), Confidence::Possible)]);
+    // It comes back: that is news at once.
+    triage.take(applied(Input::Nodes, tainted(true)), at(9, 30));
+    assert_eq!(said(triage.look(at(9, 30))), [("StartupTaintStays".to_owned(), Confidence::Likely)]);
+}
+
 #[test]
 fn another_machine_of_the_same_name_takes_the_place_of_the_one_that_ended() {
     let (mut triage, _) = sick();
@@ -353,7 +404,9 @@ fn the_rights_of_a_stuck_machines_kubelet_are_asked_before_it_is_judged() {
     assert_eq!(orders, [Order::ReviewAccess(identity.clone())]);
     triage.take(answer(&identity, true), at(4, 1));
     triage.look(at(4, 1));
-    assert_eq!(said(triage.look(at(6, 0))), [("Unknown".to_owned(), Confidence::Possible)]);
+    // It may be joining right now.
+    assert_eq!(said(triage.look(at(6, 0))), []);
+    assert_eq!(said(triage.look(at(8, 0))), [("Unknown".to_owned(), Confidence::Possible)]);
 }
 
 #[test]
