@@ -16,13 +16,13 @@ use crate::objects::input::{Input, Object};
 use crate::objects::intern::Interned;
 use crate::objects::sink::{ObjectText, Sink};
 use crate::objects::{
-    ApiServer, AwsObservation, CertificateSigningRequest, ConfigMapData, DaemonSet, EniConfig, Event, Node, NodeClaim,
-    NodeClass, NodePool, Pod, ReviewStatus, ServiceAccount, Written,
+    ApiServer, AwsObservation, CertificateSigningRequest, ConfigMapData, DaemonSet, EniConfig, Event, Meta, Node,
+    NodeClaim, NodeClass, NodePool, Pod, ReviewStatus, ServiceAccount, Written,
 };
 use crate::upstream::karpenter::Karpenter;
 use aws::Aws;
 use chrono::{DateTime, Utc};
-use events::{Events, KUBELET_ABOUT_PODS};
+use events::{Events, KUBELET_ABOUT_PODS, is_about};
 use index::Index;
 use memo::Derived;
 use readers::aws_auth::identity::Identity;
@@ -737,20 +737,44 @@ impl ClusterState {
         self.claims_by_pool.under(name).filter_map(|name| self.claim(name))
     }
 
-    /// Events about one object.
+    /// Events about one object; of an object that is there, none about an earlier one of its name.
     pub fn events(&self, kind: &str, name: &str) -> impl Iterator<Item = &Event> {
         self.asks(Input::Events);
-        self.events.about(kind, name)
+        self.events.about(kind, name).filter(|event| self.named_by(event).is_none_or(|object| is_about(event, object)))
     }
 
-    /// What the kubelet of a Node says about its pods.
+    /// The object that has the name now that an event names.
+    fn named_by(&self, event: &Event) -> Option<&Meta> {
+        let about = &event.involved_object;
+        let key = || (about.namespace.clone().unwrap_or_default(), about.name.clone());
+        Some(match about.kind.as_str() {
+            "NodeClaim" => &self.claims.get(about.name.as_str())?.metadata,
+            "Node" => &self.nodes.get(about.name.as_str())?.metadata,
+            "NodePool" => &self.pools.get(&about.name)?.metadata,
+            "DaemonSet" => &self.daemon_sets.get(&key())?.metadata,
+            "Pod" => {
+                let key = key();
+                &self.pods.get(self.pod_nodes.get(&key)?)?.get(&key)?.metadata
+            }
+            kind => &self.classes.get(kind)?.get(&about.name)?.class.metadata,
+        })
+    }
+
+    /// What the kubelet of a Node says about its pods, those that are gone included.
     pub fn pod_events_on(&self, node: &str) -> impl Iterator<Item = &Event> {
+        let began = self.nodes.get(node).and_then(|node| node.metadata.creation_timestamp);
+        self.asks(Input::Events);
         // What does not say which kubelet it is of, is of the one that has the pod.
         let without_host = self.pods_on(node).flat_map(|pod| {
             let about = self.events.about("Pod", &pod.metadata.name);
-            about.filter(|e| e.reporter() == "kubelet" && e.metadata.namespace == pod.metadata.namespace)
+            about.filter(|e| {
+                e.reporter() == "kubelet"
+                    && e.metadata.namespace == pod.metadata.namespace
+                    && is_about(e, &pod.metadata)
+            })
         });
-        self.events(KUBELET_ABOUT_PODS, node).chain(without_host)
+        let of_host = self.events.about(KUBELET_ABOUT_PODS, node);
+        of_host.filter(move |event| event.last_seen() >= began).chain(without_host)
     }
 
     /// Events about Nodes that do not exist, each with the Node's name.
@@ -773,7 +797,10 @@ impl ClusterState {
         self.asks(Input::Events);
         let own = pool.to_owned();
         let named = self.events.with_prefix("NodeClaim", &format!("{pool}-"));
-        named.filter(move |(claim, _)| self.pool_of_claim_name(claim) == Some(own.as_str())).map(|(_, event)| event)
+        named
+            .filter(move |(claim, _)| self.pool_of_claim_name(claim) == Some(own.as_str()))
+            .map(|(_, event)| event)
+            .filter(|event| self.named_by(event).is_none_or(|claim| is_about(event, claim)))
     }
 
     /// The NodePool of a claim that may be gone: the claim's own label, else its name without the random suffix.
@@ -826,6 +853,6 @@ impl ClusterState {
     }
 }
 
-fn key_of(meta: &crate::objects::Meta) -> Key {
+fn key_of(meta: &Meta) -> Key {
     (meta.namespace.as_deref().unwrap_or_default().to_owned(), meta.name.to_string())
 }

@@ -287,7 +287,9 @@ pub fn vanished_wait<'e>(
     if !claim.is_true("Registered") || claim.metadata.deletion_timestamp.is_some() {
         return None;
     }
-    let deleting = node_events.find(|e| deletes_node(e))?;
+    // An earlier Node of the name may have been deleted too.
+    let registered = claim.true_since("Registered");
+    let deleting = node_events.find(|e| deletes_node(e) && e.last_seen() >= registered)?;
     let because = "the cloud controller did not find the Node's instance, and deleted the Node";
     let evidence = Evidence::new(format!("Event/{}", deleting.metadata.name), "message", deleting.said(), because);
     Some(Wait { symptom: Symptom::NodeDeleted, ..Wait::new(Stage::Ready, deleting.last_seen()?, t.ready, t, evidence) })

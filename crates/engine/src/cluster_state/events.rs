@@ -2,7 +2,8 @@
 //! allocation.
 
 use super::{Key, key_of};
-use crate::objects::Event;
+use crate::objects::{Event, Meta};
+use chrono::TimeDelta;
 use std::collections::{BTreeMap, btree_map};
 use std::ops::Bound;
 
@@ -66,6 +67,22 @@ impl Events {
     }
 }
 
+/// Whether an event that names this object is about it, and not about an earlier one of its name: names of Nodes come
+/// from addresses, which EC2 hands out again.
+///
+/// A UID tells, where both are known. Kubelets put the name of their Node in its place, and report while they are still
+/// registering it; so there the times have to.
+/// Source: kubernetes v1.36.3 pkg/kubelet/kubelet.go `NewMainKubelet` (nodeRef).
+pub(super) fn is_about(event: &Event, object: &Meta) -> bool {
+    const BEFORE_IT_IS_THERE: TimeDelta = TimeDelta::minutes(2);
+    let uid = &event.involved_object.uid;
+    if !uid.is_empty() && *uid != event.involved_object.name && !object.uid.is_empty() {
+        return *uid == *object.uid;
+    }
+    let times = object.creation_timestamp.zip(event.last_seen());
+    times.is_none_or(|(created, seen)| created - seen <= BEFORE_IT_IS_THERE)
+}
+
 /// Under what an event is filed: what it is about; for what a kubelet says about pods, its Node.
 fn place(event: &Event) -> Key {
     let about = &event.involved_object;
@@ -74,5 +91,33 @@ fn place(event: &Event) -> Key {
             (KUBELET_ABOUT_PODS.to_owned(), event.source.host.clone())
         }
         kind => (kind.to_owned(), about.name.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_about;
+    use crate::objects::{Event, Meta};
+    use serde_json::{Value, from_value, json};
+
+    fn is(uid: &str, seen: &str, object: Value) -> bool {
+        let about = json!({ "kind": "Node", "name": "ip-10-0-0-1", "uid": uid });
+        let event: Event = from_value(json!({ "involvedObject": about, "lastTimestamp": seen })).unwrap();
+        is_about(&event, &from_value::<Meta>(object).unwrap())
+    }
+
+    #[test]
+    fn an_event_of_an_earlier_object_of_the_name_is_not_about_the_present_one() {
+        let node = || json!({ "name": "ip-10-0-0-1", "uid": "2", "creationTimestamp": "2026-01-15T12:00:00Z" });
+        let (long_before, before, after) = ("2026-01-15T11:00:00Z", "2026-01-15T11:59:30Z", "2026-01-15T12:05:00Z");
+        assert!(is("2", after, node()) && is("2", long_before, node()));
+        assert!(!is("1", after, node()) && !is("1", before, node()));
+        // Nothing but the time tells of a kubelet's, of what names no UID, and of an object cut by hand.
+        for uid in ["ip-10-0-0-1", ""] {
+            assert!(is(uid, after, node()) && is(uid, before, node()) && !is(uid, long_before, node()));
+        }
+        let cut = json!({ "name": "ip-10-0-0-1", "creationTimestamp": "2026-01-15T12:00:00Z" });
+        assert!(is("2", after, cut.clone()) && !is("1", long_before, cut));
+        assert!(is("1", long_before, json!({ "name": "ip-10-0-0-1" })));
     }
 }
