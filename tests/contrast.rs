@@ -102,6 +102,38 @@ fn one_machine_is_no_pattern() {
     assert_eq!(splits(&evidence(&one), "imageID"), None);
 }
 
+/// One of a kind whose Node is not Ready, or whose machine is not initialized.
+fn not_in_service(machine: &str, ready: bool) -> String {
+    if ready {
+        machine.replace(
+            "type: Initialized, status: \"True\", reason: Initialized",
+            "type: Initialized, status: Unknown, reason: NodeNotReady",
+        )
+    } else {
+        machine.replace(
+            "type: Ready, status: \"True\", reason: KubeletReady",
+            "type: Ready, status: \"False\", reason: KubeletNotReady",
+        )
+    }
+}
+
+#[test]
+fn an_instance_family_of_which_none_is_in_service_is_named_though_all_joined() {
+    let well =
+        [machine("well1", "ami-a", "m5.large", 60, true), machine("well2", "ami-a", "r5.large", 50, true)].concat();
+    let sick = ["sick1", "sick2"].map(|name| machine(name, "ami-a", "m6i.large", 40, true));
+    let observed = "instance family m6i: none in service; other values, such as r5: all in service";
+    let figures = "0 of 2 in service; elsewhere 2 of 2";
+    for ready in [false, true] {
+        let evidence =
+            evidence(&(well.clone() + &sick.each_ref().map(|machine| not_in_service(machine, ready)).concat()));
+        assert_eq!(splits(&evidence, "instance-family"), Some((observed, figures)), "Ready: {ready}");
+        assert_eq!(splits(&evidence, "imageID"), None, "the image is in service");
+    }
+    let one = well + &not_in_service(&sick[0], false) + &sick[1];
+    assert_eq!(splits(&evidence(&one), "instance-family"), None, "another m6i is in service");
+}
+
 #[test]
 fn a_change_between_the_last_success_and_the_first_failure_is_named() {
     let sick = fleet("ami-old", "m6i.large");

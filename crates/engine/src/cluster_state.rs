@@ -333,9 +333,25 @@ impl ClusterState {
         if let Some(pool) = claim.node_pool() {
             self.claims_by_pool.insert(pool.into(), name);
         }
+        self.count_service(claim, |n| *n += 1);
+    }
+
+    /// Counts it among those of its class that are in service, or that are not.
+    fn count_service(&mut self, claim: &NodeClaim, change: impl Fn(&mut u32)) {
+        let Self { nodes, nodes_by_provider_id, class_members, .. } = self;
+        count_service(claim, nodes, nodes_by_provider_id, class_members, change);
+    }
+
+    /// The same of all that have this providerID.
+    fn count_service_of(&mut self, provider_id: &str, change: impl Fn(&mut u32)) {
+        let Self { claims, claims_by_provider_id, nodes, nodes_by_provider_id, class_members, .. } = self;
+        for claim in claims_by_provider_id.under(provider_id).filter_map(|name| claims.get(name)) {
+            count_service(claim, nodes, nodes_by_provider_id, class_members, &change);
+        }
     }
 
     fn unindex_claim(&mut self, claim: &NodeClaim) {
+        self.count_service(claim, |n| *n = n.saturating_sub(1));
         let name = &claim.metadata.name;
         let class = &claim.spec.node_class_ref;
         self.claims_by_provider_id.remove(&claim.status.provider_id, name);
@@ -356,15 +372,18 @@ impl ClusterState {
         let name = node.metadata.name.clone();
         let id = node.spec.provider_id.clone();
         let before = self.nodes.get(&name).map(|old| old.spec.provider_id.clone());
+        let ids = || before.iter().filter(|before| **before != id).chain([&id]);
+        ids().for_each(|id| self.count_service_of(id, |n| *n = n.saturating_sub(1)));
         if let Some(before) = &before {
             self.nodes_by_provider_id.remove(before, &name);
         }
         self.nodes_by_provider_id.insert(id.clone(), name.clone());
         let mut touched = self.subjects_of_node(&node);
+        self.nodes.insert(name, Box::new(node));
+        ids().for_each(|id| self.count_service_of(id, |n| *n += 1));
         if before.is_some_and(|before| before.is_empty()) != id.is_empty() {
             touched.extend(self.claims_without_node());
         }
-        self.nodes.insert(name, Box::new(node));
         Touched::Subjects(touched)
     }
 
@@ -462,8 +481,11 @@ impl ClusterState {
                 Touched::Subjects(subjects)
             }
             Input::Nodes => {
+                let Some(id) = self.nodes.get(name).map(|node| node.spec.provider_id.clone()) else { return none };
+                self.count_service_of(&id, |n| *n = n.saturating_sub(1));
                 let Some(node) = self.nodes.remove(name) else { return none };
-                self.nodes_by_provider_id.remove(&node.spec.provider_id, &node.metadata.name);
+                self.nodes_by_provider_id.remove(&id, &node.metadata.name);
+                self.count_service_of(&id, |n| *n += 1);
                 for (key, _) in self.pods.remove(name).unwrap_or_default() {
                     self.pod_nodes.remove(&key);
                 }
@@ -850,6 +872,26 @@ impl ClusterState {
             self.classes().flat_map(|c| c.class.status.conditions.iter().filter_map(|c| c.last_transition_time));
         let pools = self.pools.values().flat_map(|p| p.status.conditions.iter().filter_map(|c| c.last_transition_time));
         claims.chain(nodes).chain(events).chain(csrs).chain(pods).chain(classes).chain(pools).max()
+    }
+}
+
+/// A machine that joined is in service where it is initialized and its Node is Ready. Without a Node it is not counted.
+fn count_service(
+    claim: &NodeClaim,
+    nodes: &BTreeMap<Interned, Box<Node>>,
+    nodes_by_provider_id: &Index,
+    class_members: &mut ByKind<ClassMembers>,
+    change: impl Fn(&mut u32),
+) {
+    let (id, class) = (&claim.status.provider_id, &claim.spec.node_class_ref);
+    if id.is_empty() || !claim.is_true("Registered") {
+        return;
+    }
+    let node = nodes_by_provider_id.under(id).next().and_then(|name| nodes.get(name));
+    let of_kind = class_members.get_mut(class.kind.as_str());
+    let of_class = of_kind.and_then(|of_kind| of_kind.get_mut(class.name.as_str()));
+    if let (Some(node), Some(class_members)) = (node, of_class) {
+        class_members.count_service(claim, claim.is_true("Initialized") && node.is_ready(), change);
     }
 }
 

@@ -61,6 +61,10 @@ pub const DIMENSIONS: [Dimension; 7] = [
 pub struct Tally {
     pub joined: u32,
     pub not_joined: u32,
+    /// Of those that joined and have a Node: initialized, and the Node is Ready.
+    pub in_service: u32,
+    /// The others of them.
+    pub out_of_service: u32,
 }
 
 /// The machines of one node class.
@@ -151,6 +155,14 @@ impl ClassMembers {
             if *tally == Tally::default() {
                 tallies.remove(value);
             }
+        }
+    }
+
+    /// Counts one more or one less of those that are in service, or are not. It must be counted as joined.
+    pub(crate) fn count_service(&mut self, claim: &NodeClaim, in_service: bool, change: impl Fn(&mut u32)) {
+        for (dimension, tallies) in DIMENSIONS.iter().zip(&mut self.tallies) {
+            let Some(tally) = dimension.value(claim).and_then(|value| tallies.get_mut(value)) else { continue };
+            change(if in_service { &mut tally.in_service } else { &mut tally.out_of_service });
         }
     }
 

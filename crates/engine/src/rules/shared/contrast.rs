@@ -1,7 +1,7 @@
-//! What separates the machines that fail from those of the same class that joined.
+//! What separates the machines that fail at a stage from those of the same class that passed it.
 //!
 //! One dimension that splits them is evidence for whoever looks for the cause. Three of them are a suspicion of their
-//! own: the zone, the image, the instance type.
+//! own where machines do not join: the zone, the image, the instance type.
 
 use crate::api::{Confidence, Evidence, Stage};
 use crate::case::Case;
@@ -12,42 +12,78 @@ use crate::rules::shared::instance_questions::ask_the_instance;
 use crate::upstream::karpenter::CLASS_HASH;
 use std::collections::BTreeMap;
 
-/// A value that this machine shares with machines that fail, and with none that joined.
+/// What the machines that are compared did or did not do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passed {
+    /// They joined the cluster.
+    Joined,
+    /// They were initialized, and their Node is Ready.
+    InService,
+}
+
+impl Passed {
+    /// What a machine has not done that waits at this stage.
+    pub const fn by_stage(stage: Stage) -> Option<Self> {
+        match stage {
+            Stage::Join | Stage::Register => Some(Self::Joined),
+            Stage::Initialize | Stage::Ready => Some(Self::InService),
+            Stage::Launch | Stage::Terminate => None,
+        }
+    }
+
+    /// How many did, and how many did not.
+    pub const fn counts(self, tally: &Tally) -> (u32, u32) {
+        match self {
+            Self::Joined => (tally.joined, tally.not_joined),
+            Self::InService => (tally.in_service, tally.out_of_service),
+        }
+    }
+
+    const fn verb(self) -> &'static str {
+        match self {
+            Self::Joined => "joined",
+            Self::InService => "in service",
+        }
+    }
+}
+
+/// A value that this machine shares with machines that fail, and with none that passed.
 #[derive(Debug)]
 pub struct Split<'w> {
     pub dimension: &'static Dimension,
     pub value: &'w str,
-    /// Machines with this value, none of which joined.
+    pub by: Passed,
+    /// Machines with this value, none of which passed.
     pub failed: u32,
-    /// The other value with the most machines that joined.
+    /// The other value with the most machines that passed.
     pub elsewhere: &'w str,
-    /// Machines with other values, all of which joined.
-    pub joined: u32,
+    /// Machines with other values, all of which passed.
+    pub passed: u32,
 }
 
-/// The dimensions whose value this machine shares with no machine that joined.
+/// The dimensions whose value this machine shares with no machine that passed its stage.
 pub fn splits<'w>(case: &Case<'w>) -> impl Iterator<Item = Split<'w>> {
     splits_by(case, |_| true)
 }
 
 /// Those of certain dimensions.
 fn splits_by<'w>(case: &Case<'w>, of: impl Fn(&str) -> bool) -> impl Iterator<Item = Split<'w>> {
+    let by = Passed::by_stage(case.stage());
     // Where none joined there is nothing to compare with.
-    let compares = matches!(case.stage(), Stage::Join | Stage::Register);
-    let class_members = case.class_members().filter(|class_members| compares && !class_members.joined().is_empty());
+    let class_members = case.class_members().filter(|class_members| by.is_some() && !class_members.joined().is_empty());
     let claim = case.claim;
     let split = move |(dimension, tallies): (&'static Dimension, &'w BTreeMap<String, Tally>)| {
-        let value = dimension.value(claim?)?;
-        let own = tallies.get(value)?;
+        let (value, by) = (dimension.value(claim?)?, by?);
+        let (passed, failed) = by.counts(tallies.get(value)?);
         // One machine is no pattern.
-        if own.joined > 0 || own.not_joined < 2 {
+        if passed > 0 || failed < 2 {
             return None;
         }
-        let others = tallies.iter().filter(|(other, _)| *other != value);
-        let (joined, failed) =
-            others.clone().fold((0, 0), |(joined, failed), (_, t)| (joined + t.joined, failed + t.not_joined));
-        let (elsewhere, _) = others.max_by_key(|(_, t)| t.joined)?;
-        (joined >= 2 && failed == 0).then_some(Split { dimension, value, failed: own.not_joined, elsewhere, joined })
+        let own = failed;
+        let others = tallies.iter().filter(|(other, _)| *other != value).map(|(other, t)| (other, by.counts(t)));
+        let (passed, failed) = others.clone().fold((0, 0), |(passed, failed), (_, (p, f))| (passed + p, failed + f));
+        let (elsewhere, _) = others.max_by_key(|(_, (passed, _))| *passed)?;
+        (passed >= 2 && failed == 0).then_some(Split { dimension, value, by, failed: own, elsewhere, passed })
     };
     class_members
         .into_iter()
@@ -58,15 +94,15 @@ fn splits_by<'w>(case: &Case<'w>, of: impl Fn(&str) -> bool) -> impl Iterator<It
 
 impl Split<'_> {
     fn evidence(&self, case: &Case) -> Evidence {
-        let what = self.dimension.what;
-        let because = format!("the {what} separates the machines that fail from those that joined");
-        let observed =
-            format!("{what} {}: none joined; other values, such as {}: all joined", self.value, self.elsewhere);
-        Evidence::new(case.subject(), self.dimension.field, observed, because).figures(format!(
-            "0 of {} joined; elsewhere {joined} of {joined}",
-            self.failed,
-            joined = self.joined
-        ))
+        let Self { value, elsewhere, failed, passed, .. } = self;
+        let (what, verb) = (self.dimension.what, self.by.verb());
+        let because = match self.by {
+            Passed::Joined => format!("the {what} separates the machines that fail from those that joined"),
+            Passed::InService => format!("the {what} separates the machines that fail from those in service"),
+        };
+        let observed = format!("{what} {value}: none {verb}; other values, such as {elsewhere}: all {verb}");
+        let figures = format!("0 of {failed} {verb}; elsewhere {passed} of {passed}");
+        Evidence::new(case.subject(), self.dimension.field, observed, because).figures(figures)
     }
 }
 
@@ -82,7 +118,7 @@ pub fn evidence(case: &Case) -> Vec<Evidence> {
 /// apart.
 pub fn suspicion<'w>(case: &Case<'w>, what: &str, also: &[&str]) -> Option<(Split<'w>, Confidence)> {
     const MANY: u32 = 3;
-    let split = splits_by(case, |dimension| dimension == what).next()?;
+    let split = splits_by(case, |dimension| dimension == what).find(|split| split.by == Passed::Joined)?;
     // What was edited between the successes and the failures may be it just as well.
     let rivals = splits_by(case, |dimension| dimension != what && !also.contains(&dimension)).next().is_some()
         || !change::evidence(case).is_empty();
@@ -101,7 +137,7 @@ pub fn suspicion<'w>(case: &Case<'w>, what: &str, also: &[&str]) -> Option<(Spli
     let confidence = match (later.any(|c| c.metadata.annotation(CLASS_HASH) == hash), rivals) {
         (true, false) => Confidence::Likely,
         (true, true) => Confidence::Possible,
-        (false, false) if split.failed >= MANY && split.joined >= MANY => Confidence::Possible,
+        (false, false) if split.failed >= MANY && split.passed >= MANY => Confidence::Possible,
         (false, _) => return None,
     };
     Some((split, confidence))
