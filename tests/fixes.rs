@@ -92,6 +92,7 @@ const RESOURCES: &[&str] = &[
     "configmap",
     "pod",
     "pods",
+    "poddisruptionbudgets",
     "daemonset",
     "daemonsets",
     "deployment",

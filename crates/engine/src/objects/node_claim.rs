@@ -29,6 +29,7 @@ pub struct NodeClaimSpec {
     #[serde(deserialize_with = "nullable")]
     pub startup_taints: Vec<Taint>,
     pub expire_after: Option<String>,
+    pub termination_grace_period: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]

@@ -1,10 +1,10 @@
-//! The machine was deleted, its pods are no longer waited for, and yet it does not go.
+//! The machine was deleted, and something holds it for longer than its owner allowed.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, timestamp};
 use crate::objects::input::Input;
-use crate::objects::{Condition, Node, NodeClaim, Pod};
+use crate::objects::{Condition, Event, Node, NodeClaim, Pod};
 use crate::rules::Rule;
 use crate::rules::shared::commands;
 use crate::upstream::karpenter;
@@ -12,7 +12,7 @@ use chrono::TimeDelta;
 
 pub static RULE: Rule = Rule {
     cause: "TerminationStuck",
-    summary: "The NodeClaim was deleted, nothing evicts pods any more, and yet the machine does not go",
+    summary: "The NodeClaim was deleted, and a step of its deletion has hung for longer than its owner allowed",
     stages: &[Stage::Terminate],
     reads: &[Input::Nodes, Input::Events, Input::Pods, Input::Deployments],
     lint: false,
@@ -43,7 +43,8 @@ fn check(case: &Case) -> Opinion {
                 (claim.is_true("Drained") && past).then(|| {
                     instance(case, claim, "the Node is drained, and Karpenter has not got the instance terminated")
                 })
-            }),
+            })
+            .or_else(|| disruption_budget(case, claim, node)),
         // A claim that still says "Draining" has a Node that was not given.
         None if case.cluster.missing(Input::Nodes).is_none() && condition("Drained").is_none_or(Condition::is_true) => {
             Some(instance(case, claim, "its Node is gone, and Karpenter has not got the instance terminated"))
@@ -149,11 +150,74 @@ fn volumes(case: &Case, claim: &NodeClaim, detached: &Condition) -> Option<Findi
 /// (v1.14.3).
 fn first_attachment(message: &str) -> Option<&str> {
     let (_, names) = message.split_once("volumeattachments (")?;
-    // Whoever may write events chose this text, and it ends up in a command.
-    let is_name = |name: &&str| {
-        name.starts_with(char::is_alphanumeric) && name.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c))
+    names.split([',', ' ', ')']).next().filter(|name| is_name(name))
+}
+
+/// Whoever may write events chose their text, and it ends up in a command.
+fn is_name(name: &str) -> bool {
+    name.starts_with(char::is_alphanumeric) && name.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c))
+}
+
+/// A pod that a PodDisruptionBudget has not let go for as long as any step may take. A terminationGracePeriod ends that
+/// by itself: then so long is what its owner allows.
+fn disruption_budget(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
+    if claim.is_true("Drained") || claim.spec.termination_grace_period.is_some() {
+        return None;
+    }
+    let lasts = |e: &&Event| {
+        let still = e.last_seen().is_some_and(|at| case.now - at <= STILL_REFUSED);
+        still && e.first_timestamp.is_some_and(|first| case.now - first >= case.wait.proven)
     };
-    names.split([',', ' ', ')']).next().filter(is_name)
+    let mut refused = case.events().filter(|e| e.reason == "FailedDraining").filter(lasts);
+    let (event, (namespace, name)) = refused.find_map(|e| Some((e, refused_pod(&e.message)?)))?;
+    let pod = case.pods().find(|p| p.metadata.name == *name && p.metadata.namespace.as_deref() == Some(namespace));
+    // It has gone meanwhile, or is on its way.
+    if case.cluster.missing(Input::Pods).is_none() && pod.is_none_or(|p| p.metadata.deletion_timestamp.is_some()) {
+        return None;
+    }
+    let why = if event.message.contains(TWO_BUDGETS) {
+        "more than one PodDisruptionBudget selects"
+    } else {
+        "a PodDisruptionBudget does not let go"
+    };
+    Some(
+        Finding::new(
+            Confidence::Certain,
+            format!("{}: {why} pod {namespace}/{name} on its Node {}, so it is never evicted.", head(claim), node.name()),
+            Evidence::new(
+                format!("Event/{}", event.metadata.name),
+                "message",
+                event.said(),
+                "Karpenter waits for the eviction, without end where there is no terminationGracePeriod",
+            )
+            .figures(format!("{} times", event.times())),
+        )
+        .blaming(Blame::object("v1", "Pod", name).namespace(namespace))
+        .fix("See why the budget allows no disruption: maxUnavailable 0, minAvailable as high as there are replicas, or pods of it that are not Ready. Let one more run, or mend the budget; two budgets over one pod never let it go. A terminationGracePeriod on the NodePool bounds the wait for the next machines.")
+        .step(
+            Risk::Inspect,
+            "See which budget allows no disruption",
+            Some(format!("kubectl get poddisruptionbudgets -n {namespace} -o wide")),
+        )
+        .step(Risk::Inspect, "See the pod and its labels", Some(format!("kubectl describe pod -n {namespace} {name}"))),
+    )
+}
+
+/// Karpenter tells of one thing that holds a drain every two minutes, this or another.
+const STILL_REFUSED: TimeDelta = TimeDelta::minutes(30);
+const TWO_BUDGETS: &str = "eviction does not support multiple PDBs";
+
+/// The pod of `evicting pod shop/web-1 violates a PDB`, or of `evicting pod violates a PDB (Pod=shop/web-1)`.
+/// Source: core pkg/controllers/node/termination/terminator/eviction.go `Reconcile` (v1.0.5, v1.14.3).
+fn refused_pod(message: &str) -> Option<(&str, &str)> {
+    if !message.contains("violates a PDB") && !message.contains(TWO_BUDGETS) {
+        return None;
+    }
+    let pod = match message.split_once("(Pod=") {
+        Some((_, pod)) => pod.split_once(')')?.0,
+        None => message.split_once("evicting pod ")?.1.split(' ').next()?,
+    };
+    pod.split_once('/').filter(|(namespace, name)| is_name(namespace) && is_name(name))
 }
 
 /// Pods whose deletion only the kubelet could finish, on a Node whose kubelet is gone.
@@ -192,7 +256,7 @@ fn dead_kubelet(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> 
 
 #[cfg(test)]
 mod tests {
-    use super::first_attachment;
+    use super::{first_attachment, refused_pod};
 
     #[test]
     fn only_a_name_is_taken_from_the_event() {
@@ -205,5 +269,15 @@ mod tests {
         assert_eq!(first("$(reboot)"), None);
         assert_eq!(first("--all"), None);
         assert_eq!(first_attachment("Awaiting something else (csi-1)"), None);
+    }
+
+    #[test]
+    fn the_pod_that_a_budget_holds_is_read_from_the_event_of_each_version() {
+        let of = |said: &str| refused_pod(&format!("Failed to drain node, {said}")).map(|(n, p)| format!("{n}/{p}"));
+        assert_eq!(of("evicting pod shop/web-1 violates a PDB").as_deref(), Some("shop/web-1"));
+        assert_eq!(of("evicting pod violates a PDB (Pod=shop/web-1)").as_deref(), Some("shop/web-1"));
+        assert_eq!(of("eviction does not support multiple PDBs (Pod=shop/web-1)").as_deref(), Some("shop/web-1"));
+        assert_eq!(of("5 pods are waiting to be evicted"), None);
+        assert_eq!(of("evicting pod violates a PDB (Pod=$(reboot)/x)"), None);
     }
 }
