@@ -163,7 +163,9 @@ fn load(
     let mut complaints = Vec::new();
     let loaded =
         block_on(async { load_from(&connect(cluster).await?, state, now, thresholds, seen, &mut complaints).await });
-    complaints.iter().for_each(|complaint| complain(complaint));
+    for complaint in complaints {
+        complain(&complaint);
+    }
     loaded.map_err(|error| error.to_string()).flatten()
 }
 
