@@ -564,23 +564,25 @@ fn what_was_done_outlives_a_verdict_and_what_was_refused_goes_with_its_cause() {
 
     let fingerprint = cluster.node["metadata"]["labels"].as_object_mut().unwrap().remove(FINGERPRINT).unwrap();
     told(&mut triage, &cluster, 4);
+    told(&mut triage, &cluster, 6);
     assert_eq!(shown(&triage), ("CloudControllerNeverInitialized".to_owned(), None, None));
     cluster.node["metadata"]["labels"][FINGERPRINT] = fingerprint;
-    told(&mut triage, &cluster, 5);
+    told(&mut triage, &cluster, 7);
+    told(&mut triage, &cluster, 9);
     assert_eq!(shown(&triage), (CAUSE.to_owned(), None, None), "the clock starts anew");
 
-    triage.note(&remark(RemovalOutcome::Removed, REMOVED), at(6));
+    triage.note(&remark(RemovalOutcome::Removed, REMOVED), at(11));
     cluster.node["spec"]["taints"] = json!([]);
     cluster.claim["status"]["conditions"][2] =
-        json!({ "type": "Initialized", "status": "True", "lastTransitionTime": stamp(6) });
-    told(&mut triage, &cluster, 7);
-    let removed = Some(("True".to_owned(), REMOVED.to_owned(), at(6)));
+        json!({ "type": "Initialized", "status": "True", "lastTransitionTime": stamp(11) });
+    told(&mut triage, &cluster, 12);
+    let removed = Some(("True".to_owned(), REMOVED.to_owned(), at(11)));
     assert_eq!(shown(&triage), (CAUSE.to_owned(), Some(Ending::Recovered), removed.clone()));
     // It falls ill again, of the same or of something else: that the taint was removed once stays known.
     cluster.node["status"]["conditions"][0]["status"] = json!("False");
-    cluster.node["status"]["conditions"][0]["lastTransitionTime"] = json!(stamp(8));
-    told(&mut triage, &cluster, 60);
-    told(&mut triage, &cluster, 61);
+    cluster.node["status"]["conditions"][0]["lastTransitionTime"] = json!(stamp(13));
+    told(&mut triage, &cluster, 65);
+    told(&mut triage, &cluster, 66);
     let (cause, outcome, done) = shown(&triage);
     assert_ne!(cause, CAUSE);
     assert_eq!((outcome, done), (None, removed));
