@@ -74,8 +74,9 @@ const KUBECTL: &[(&str, &[&str])] = &[
     ("scale", &["-n", "--replicas"]),
     ("set", &["-n"]),
     ("create", &["-f", "-o"]),
-    ("auth", &["--as", "--as-group"]),
+    ("auth", &["--as", "--as-group", "--list"]),
     ("cluster-info", &[]),
+    ("version", &[]),
 ];
 
 /// Resources as fixes write them, of Kubernetes and of what it is extended by here.
@@ -106,7 +107,12 @@ const RESOURCES: &[&str] = &[
     "eniconfigs",
     "lease",
     "resourceslices",
+    "resourcequota",
     "resourcequotas",
+    "limitranges",
+    "configmaps",
+    "secrets",
+    "namespace",
     "volumeattachment",
     "volumeattachments",
     "validatingwebhookconfigurations",

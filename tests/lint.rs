@@ -403,6 +403,7 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("129-root-volume-too-small", "a Node without room"),
     ("202-nodes-with-another-security-group", "that others join"),
     ("203-one-vcpu-machines-do-not-boot", "that others join"),
+    ("115-calico-ebpf-without-kube-proxy", "a plugin that fails"),
     ("204-new-gpu-image-does-not-join", "that others join"),
     ("205-aws-node-without-its-role", "a plugin that is refused"),
     ("208-container-runtime-flag-after-the-upgrade", "the kubelet of the image"),

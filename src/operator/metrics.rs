@@ -391,6 +391,7 @@ mod tests {
             summary: String::new(),
             blame: None,
             evidence: Vec::new(),
+            chain: Vec::new(),
             ruled_out: Vec::new(),
             unknowns: Vec::new(),
             alternatives: Vec::new(),

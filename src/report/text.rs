@@ -94,6 +94,7 @@ impl Page {
         if status.recurrences > 0 {
             self.line(2, &format!("{} earlier machines failed the same way.", status.recurrences));
         }
+        self.chain(status);
         self.fate(first, group);
         if let Some(blame) = &status.blame {
             self.blame(blame);
@@ -118,6 +119,15 @@ impl Page {
             }
         }
         self.line(2, &format!("more: nodewhy diagnose {name}; nodewhy explain {}", status.cause));
+    }
+
+    /// The chain in one line. Without details only where it fits: the summary says its end.
+    fn chain(&mut self, status: &NodeDiagnosisStatus) {
+        let links: Vec<String> = status.chain.iter().map(|link| format!("{} ({})", link.object, link.says)).collect();
+        let line = format!("because: {}", links.join(" <- "));
+        if links.len() > 1 && (self.style.details || line.chars().count() + 2 <= self.style.width) {
+            self.line(2, &line);
+        }
     }
 
     fn fate(&mut self, first: &NodeDiagnosis, group: &[(&NodeDiagnosis, &NodeDiagnosisStatus)]) {

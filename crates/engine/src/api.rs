@@ -173,6 +173,10 @@ pub struct NodeDiagnosisStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = schema_limits::EVIDENCE))]
     pub evidence: Vec<Evidence>,
+    /// What explains what: the symptom first, the deepest link that the objects show last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = schema_limits::CHAIN))]
+    pub chain: Vec<Link>,
     /// Causes that were considered and excluded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = schema_limits::RULED_OUT))]
@@ -363,6 +367,22 @@ impl Evidence {
     pub fn figures(mut self, figures: impl Into<Box<str>>) -> Self {
         self.figures = Some(figures.into());
         self
+    }
+}
+
+/// One link between a symptom and its cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Link {
+    /// Kind and name, for example DaemonSet/aws-node.
+    pub object: String,
+    /// What it says, or what is said of it.
+    #[schemars(length(max = schema_limits::SENTENCE))]
+    pub says: String,
+}
+
+impl Link {
+    pub fn new(object: impl Into<String>, says: impl Into<String>) -> Self {
+        Self { object: object.into(), says: says.into() }
     }
 }
 

@@ -417,10 +417,7 @@ impl ClusterState {
     fn apply_pod(&mut self, pod: Pod) -> Touched {
         let key = key_of(&pod.metadata);
         self.remove_pod(&key);
-        let node = pod.spec.node_name.clone();
-        if node.is_empty() {
-            return Touched::Subjects(Vec::new());
-        }
+        let node = pod.node().to_owned();
         self.pod_nodes.insert(key.clone(), node.clone());
         let subjects = self.node(&node).map(|n| self.subjects_of_node(n)).unwrap_or_default();
         self.pods.entry(node).or_default().insert(key, pod);
@@ -839,6 +836,11 @@ impl ClusterState {
     pub fn pods_on(&self, node: &str) -> impl Iterator<Item = &Pod> {
         self.asks(Input::Pods);
         self.pods.get(node).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// The pods that were read and that no Node has, nor is to have by name.
+    pub fn pods_without_node(&self) -> impl Iterator<Item = &Pod> {
+        self.pods_on("")
     }
 
     /// When the present reason of a claim's condition was seen to replace another; `None` where it was not seen to

@@ -181,6 +181,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         summary: finding.summary,
         blame: finding.blame,
         evidence,
+        chain: finding.chain,
         ruled_out: evaluated.ruled_out,
         unknowns,
         alternatives,

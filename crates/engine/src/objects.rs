@@ -48,10 +48,11 @@ pub use node_class::{
 };
 pub use node_pool::{NodePool, NodePoolSpec, NodePoolStatus, Template, TemplateSpec};
 pub use pairs::Pairs;
+pub(crate) use quote::steady;
 pub use volatile::Volatile;
 pub use workload::{
-    Container, ContainerState, ContainerStatus, DaemonSet, DaemonSetStatus, Deployment, EnvVar, Pod, PodSpec,
-    PodStatus, PodTemplate, Terminated, Toleration, Waiting, Workload,
+    Container, ContainerState, ContainerStatus, DaemonSet, DaemonSetStatus, Deployment, EnvVar, OUT_OF_MEMORY, Pod,
+    PodSpec, PodStatus, PodTemplate, Terminated, Toleration, Waiting, Workload,
 };
 
 use disclosed::{masked, masked_by_line, masked_values};

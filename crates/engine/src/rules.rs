@@ -84,6 +84,7 @@ pub const ALL: &[&Rule] = &[
     &taints::stale_cloud_provider_taint::RULE,
     &taints::cloud_controller_never_initialized::RULE,
     &devices::accelerator_broken::RULE,
+    &node::kubelet_newer_than_api_server::RULE,
     &network::sandbox_image_pull_fails::RULE,
     &node::daemon_set_pod_refused::RULE,
     &taints::startup_taint_put_back::RULE,

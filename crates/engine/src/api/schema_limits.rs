@@ -8,6 +8,7 @@ pub const SENTENCE: usize = 1024;
 /// Characters of a user's line.
 pub const EXCERPT: usize = 512;
 pub const EVIDENCE: usize = 32;
+pub const CHAIN: usize = 6;
 pub const RULED_OUT: usize = 100;
 pub const UNKNOWNS: usize = 32;
 pub const ALTERNATIVES: usize = 16;
@@ -25,6 +26,11 @@ impl NodeDiagnosisStatus {
         self.evidence.truncate(EVIDENCE);
         self.evidence = self.evidence.into_iter().map(Evidence::within_limits).collect();
         self.evidence.shrink_to_fit();
+        self.chain.truncate(CHAIN);
+        self.chain.shrink_to_fit();
+        for link in &mut self.chain {
+            cut(&mut link.says, SENTENCE);
+        }
         self.ruled_out.truncate(RULED_OUT);
         self.ruled_out.shrink_to_fit();
         for ruled_out in &mut self.ruled_out {

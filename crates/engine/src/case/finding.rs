@@ -1,6 +1,6 @@
 //! What a rule says: nothing, an exclusion, or a finding with its evidence.
 
-use crate::api::{Blame, Confidence, Evidence, FixStep, Risk, Text, Unknown, Witness};
+use crate::api::{Blame, Confidence, Evidence, FixStep, Link, Risk, Text, Unknown, Witness};
 use crate::case::sighting::Sighting;
 use chrono::{DateTime, Utc};
 use readers::source_text::{self, Span};
@@ -38,6 +38,8 @@ pub struct Finding {
     pub confidence: Confidence,
     pub summary: String,
     pub evidence: Vec<Evidence>,
+    /// From the symptom to the deepest link.
+    pub chain: Vec<Link>,
     pub blame: Option<Box<Blame>>,
     pub fix: Text,
     pub steps: Vec<FixStep>,
@@ -55,6 +57,7 @@ impl Finding {
             confidence,
             summary: summary.into(),
             evidence: vec![evidence],
+            chain: Vec::new(),
             blame: None,
             fix: Text::default(),
             steps: Vec::new(),
@@ -73,6 +76,12 @@ impl Finding {
     #[must_use]
     pub fn with_all(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
         self.evidence.extend(evidence);
+        self
+    }
+
+    #[must_use]
+    pub fn linked(mut self, links: impl IntoIterator<Item = Link>) -> Self {
+        self.chain.extend(links);
         self
     }
 

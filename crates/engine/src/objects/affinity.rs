@@ -29,9 +29,21 @@ pub struct NodeSelector {
 pub struct NodeSelectorTerm {
     #[serde(deserialize_with = "nullable")]
     pub match_expressions: Vec<Requirement>,
+    /// The DaemonSet controller writes the Node's name here.
+    #[serde(deserialize_with = "nullable")]
+    pub match_fields: Vec<Requirement>,
 }
 
 impl Affinity {
+    /// The one Node that a pod of a DaemonSet is for, before the scheduler has bound it.
+    /// Source: kubernetes v1.36.3 pkg/controller/daemon/util/daemonset_util.go `ReplaceDaemonSetPodNodeNameNodeAffinity`.
+    pub fn node(&self) -> Option<&str> {
+        let terms = &self.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms;
+        let fields = terms.iter().flat_map(|term| &term.match_fields);
+        let named = fields.filter(|field| field.key == "metadata.name" && field.operator == "In");
+        named.flat_map(|field| field.values.iter()).next().map(crate::objects::intern::Interned::as_str)
+    }
+
     /// What keeps a Node out: one unmet expression of each term, since one term that is met lets it in. Empty where it
     /// is let in.
     pub fn unmet(&self, node: &Meta) -> Vec<&Requirement> {

@@ -174,6 +174,23 @@ impl Pod {
         self.metadata.owner_references.iter().find(|o| o.kind == "DaemonSet").map(|o| o.name.as_str())
     }
 
+    /// The Node that it runs on, or that a DaemonSet made it for; empty where there is none.
+    pub fn node(&self) -> &str {
+        if self.spec.node_name.is_empty() {
+            self.spec.affinity.node().unwrap_or_default()
+        } else {
+            &self.spec.node_name
+        }
+    }
+
+    /// Why no Node has taken it, as the scheduler says.
+    /// Source: kubernetes v1.36.3 pkg/scheduler/schedule_one.go `handleSchedulingFailure`.
+    pub fn unscheduled(&self) -> Option<&str> {
+        let scheduled =
+            conditions(&self.status.conditions, "PodScheduled").filter(|_| self.spec.node_name.is_empty())?;
+        scheduled.is_false().then_some(scheduled.message.as_str()).filter(|said| !said.is_empty())
+    }
+
     /// Why a container does not run: the first one that waits, or died last.
     pub fn trouble(&self) -> Option<(&str, String)> {
         self.status.init_container_statuses.iter().chain(&self.status.container_statuses).filter(|c| !c.ready).find_map(
@@ -186,7 +203,10 @@ impl Pod {
                 let died =
                     c.state.terminated.as_ref().or(c.last_state.terminated.as_ref()).filter(|t| t.exit_code != Some(0));
                 match (waiting, died) {
-                    (Some(w), Some(t)) => Some((c.name.as_str(), join(&w.reason, &[&w.message, &t.message]))),
+                    (Some(w), Some(t)) => {
+                        let died = if t.reason == OUT_OF_MEMORY { OUT_OF_MEMORY } else { "" };
+                        Some((c.name.as_str(), join(&w.reason, &[died, &w.message, &t.message])))
+                    }
                     (Some(w), None) => Some((c.name.as_str(), join(&w.reason, &[&w.message]))),
                     (None, Some(t)) => Some((c.name.as_str(), join(&t.reason, &[&t.message]))),
                     (None, None) => None,
@@ -195,6 +215,10 @@ impl Pod {
         )
     }
 }
+
+/// The reason of a container that was killed over its memory limit.
+/// Source: kubernetes v1.36.3 pkg/kubelet/kuberuntime, containerd v2.1 internal/cri/server/events.go.
+pub const OUT_OF_MEMORY: &str = "OOMKilled";
 
 fn join(reason: &str, messages: &[&str]) -> String {
     messages.iter().filter(|m| !m.is_empty()).fold(reason.to_owned(), |mut out, message| {

@@ -1,6 +1,7 @@
 //! Nodes that are there and not of use: kubelet, pressure, names, deletion.
 
 pub mod daemon_set_pod_refused;
+pub mod kubelet_newer_than_api_server;
 pub mod kubelet_not_ready;
 pub mod kubelet_stopped;
 pub mod multiple_nodes_found;

@@ -1,6 +1,7 @@
 //! What several rules ask. A rule never asks another rule.
 
 pub mod access_entry;
+pub(crate) mod agent_chain;
 pub mod agent_reports;
 pub mod aws_auth_role;
 pub mod change;
@@ -14,6 +15,7 @@ pub mod image_drift;
 pub mod image_selection;
 pub mod instance_questions;
 pub mod instance_state;
+pub(crate) mod kubelet_skew;
 pub mod kubelet_without_node;
 pub mod launch_error;
 pub mod machine_image;

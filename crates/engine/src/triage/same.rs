@@ -27,6 +27,7 @@ fn same_verdict(old: &NodeDiagnosisStatus, new: &NodeDiagnosisStatus) -> bool {
         summary,
         blame,
         evidence,
+        chain,
         ruled_out,
         unknowns,
         alternatives,
@@ -39,7 +40,7 @@ fn same_verdict(old: &NodeDiagnosisStatus, new: &NodeDiagnosisStatus) -> bool {
         conditions,
     } = new;
     (stage, cause, confidence, summary, blame) == (&old.stage, &old.cause, &old.confidence, &old.summary, &old.blame)
-        && (terminates_at, outcome) == (&old.terminates_at, &old.outcome)
+        && (chain, terminates_at, outcome) == (&old.chain, &old.terminates_at, &old.outcome)
         && (ruled_out, unknowns, alternatives, fix) == (&old.ruled_out, &old.unknowns, &old.alternatives, &old.fix)
         && all_same(&old.evidence, evidence, same_evidence)
         && all_same(&old.conditions, conditions, same_condition)

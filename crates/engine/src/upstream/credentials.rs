@@ -2,6 +2,10 @@
 
 use crate::objects::Pod;
 
+/// The DaemonSet that hands out Pod Identity's credentials.
+/// Source: aws/eks-pod-identity-agent v0.1 charts/eks-pod-identity-agent.
+pub const POD_IDENTITY_AGENT: &str = "eks-pod-identity-agent";
+
 /// Whose permissions a pod acts with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Credentials<'p> {

@@ -148,6 +148,22 @@ impl TaintOwner {
         self.daemon_sets.contains(&daemon_set)
     }
 
+    /// What its DaemonSets may be called.
+    pub fn daemon_sets(&self) -> &'static [&'static str] {
+        self.daemon_sets
+    }
+
+    /// The Deployment that removes the taint, where that is not its pod on the Node.
+    /// Sources: the charts cilium, istiod and datadog-operator.
+    pub fn remover_deployment(&self) -> Option<&'static str> {
+        match self.key {
+            "node.cilium.io/agent-not-ready" => Some("cilium-operator"),
+            "cni.istio.io/not-ready" => Some("istiod"),
+            "agent.datadoghq.com/not-ready" => Some("datadog-operator"),
+            _ => None,
+        }
+    }
+
     /// Whether it keeps Nodes by rules that can be read.
     pub fn has_rules(&self) -> bool {
         self.key == "readiness.k8s.io/"

@@ -1,17 +1,18 @@
 //! A DRA driver that the machine's pods ask for has published nothing for the Node.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
+use crate::rules::shared::agent_chain::{of_pod, refused, without_pod};
 use crate::rules::shared::placement;
 
 pub static RULE: Rule = Rule {
     cause: "DraDriverSilent",
     summary: "A DRA driver that pods asked for has published no complete pool of resources for the Node",
     stages: &[Stage::Initialize],
-    reads: &[Input::Pods, Input::DaemonSets],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets],
     lint: false,
     versions: "Karpenter 1.14 and later with IGNORE_DRA_REQUESTS=false",
     page: include_str!("../../../pages/DraDriverSilent.md"),
@@ -25,17 +26,21 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     };
     let driver = waits.message.split('"').nth(1).unwrap_or("unknown");
-    let plugin =
-        case.pods().filter(|p| !p.is_ready()).find(|p| p.daemon_set().is_some_and(|set| is_plugin(set, driver)));
-    let runs = case.pods().any(|p| p.daemon_set().is_some_and(|set| is_plugin(set, driver)));
-    let away = || {
+    let plugin = case.pods().filter(|p| p.daemon_set().is_some_and(|set| is_plugin(set, driver)));
+    let plugin = plugin.min_by_key(|p| (p.is_ready(), p.trouble().is_none()));
+    let set = || {
         let mut sets = case.cluster.daemon_sets().filter(|set| is_plugin(&set.metadata.name, driver)).peekable();
         let first = *sets.peek()?;
+        let is_refused = |name: &str| refused(case, node, name, None).is_some();
         // One for each kind of Node: only where all are kept away does it matter why.
-        sets.all(|set| placement::refusal(set, node).is_some())
-            .then(|| Some((first, placement::refusal(first, node)?)))?
+        let away = sets.all(|set| placement::refusal(set, node).is_some() || is_refused(&set.metadata.name));
+        away.then_some(first)
     };
-    let trouble = plugin.and_then(|p| Some((p, p.daemon_set()?, p.trouble()?)));
+    let obstacle = match plugin {
+        Some(pod) if pod.is_ready() => None,
+        Some(pod) => Some(of_pod(case, node, pod)),
+        None => set().map(|set| without_pod(case, node, &set.metadata.name)),
+    };
     let evidence = Evidence::new(
         case.subject(),
         r#"status.conditions[?(@.type=="Initialized")]"#,
@@ -47,36 +52,26 @@ fn check(case: &Case) -> Opinion {
         node.name(),
         case.since()
     );
-    let finding = match (trouble, if runs { None } else { away() }) {
-        (Some((pod, set, (container, why))), _) => Finding::new(
-            if case.is_overdue() { Confidence::Certain } else { Confidence::Likely },
-            format!("{head}: DaemonSet {set} fails there (container {container}: {why})."),
-            evidence,
-        )
-        .blaming(
-            Blame::object("v1", "Pod", &pod.metadata.name)
-                .namespace(pod.metadata.namespace.as_deref().unwrap_or_default()),
-        ),
-        (None, Some((set, refusal))) => Finding::new(
-            if case.is_overdue() || !refusal.may_change { Confidence::Certain } else { Confidence::Likely },
-            format!("{head}: {}.", refusal.why),
-            evidence,
-        )
-        .blaming(
-            Blame::object("apps/v1", "DaemonSet", &set.metadata.name)
-                .namespace(set.metadata.namespace.as_deref().unwrap_or_default())
-                .field(refusal.field),
-        ),
-        (None, None) => Finding::new(Confidence::Likely, format!("{head}."), evidence).blaming(Blame::object(
-            "v1",
-            "Node",
-            node.name(),
-        )),
+    let symptom = Link::new(format!("Node/{}", node.name()), waits.message.clone());
+    let finding = match obstacle {
+        Some(obstacle) => {
+            let summary = format!("{head}: {}.", obstacle.why.trim_end_matches('.'));
+            obstacle.found(case, summary, evidence, symptom)
+        }
+        None => Finding::new(Confidence::Likely, format!("{head}."), evidence)
+            .blaming(Blame::object("v1", "Node", node.name()))
+            .fix("Get the driver's kubelet plugin Ready on the Node: it must tolerate the Node's taints and select labels that the Node has, and the image must have the device's driver."),
     };
     finding
-        .fix("Get the driver's kubelet plugin Ready on the Node: it must tolerate the Node's taints and select labels that the Node has, and the image must have the device's driver.")
-        .step(Risk::Inspect, "See what is published", Some(format!("kubectl get resourceslices -o wide | grep {}", node.name())))
-        .unknown("Does the driver's kubelet plugin run there?", format!("kubectl get pods -A -o wide --field-selector spec.nodeName={}", node.name()))
+        .step(
+            Risk::Inspect,
+            "See what is published",
+            Some(format!("kubectl get resourceslices -o wide | grep {}", node.name())),
+        )
+        .unknown(
+            "Does the driver's kubelet plugin run there?",
+            format!("kubectl get pods -A -o wide --field-selector spec.nodeName={}", node.name()),
+        )
         .into()
 }
 

@@ -1,12 +1,13 @@
 //! A resource that the machine was bought for never appeared on the Node.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Node, Requirement, Taint};
 use crate::rules::Rule;
+use crate::rules::shared::agent_chain::{Obstacle, of_pod, without_pod};
 use crate::rules::shared::commands;
 use crate::rules::shared::placement;
 use crate::rules::shared::pull;
@@ -19,7 +20,7 @@ pub static RULE: Rule = Rule {
     cause: "ExtendedResourceMissing",
     summary: "A requested resource (a GPU, an EFA device, a pod ENI) never appeared in the Node's allocatable",
     stages: &[Stage::Initialize],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::DaemonSets],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/ExtendedResourceMissing.md"),
@@ -134,11 +135,19 @@ struct Explained {
     /// Else the advertiser's own.
     fix: Option<String>,
     step: Option<(Risk, &'static str, String)>,
+    /// Why its advertiser does not work there.
+    obstacle: Option<Obstacle>,
 }
 
 impl Explained {
     fn new(confidence: Confidence, why: impl Into<String>, blame: Blame) -> Self {
-        Self { confidence, why: why.into(), blame, fix: None, step: None }
+        Self { confidence, why: why.into(), blame, fix: None, step: None, obstacle: None }
+    }
+
+    fn by(case: &Case, who: &str, obstacle: Obstacle) -> Self {
+        let why = format!("{who} does not work there: {}", obstacle.why.trim_end_matches('.'));
+        let explained = Self::new(obstacle.confidence(case), why, obstacle.blame.clone());
+        Self { obstacle: Some(obstacle), ..explained }
     }
 
     fn fix(mut self, fix: impl Into<String>) -> Self {
@@ -166,7 +175,7 @@ fn check(case: &Case) -> Opinion {
     }
     let list = missing.join(", ");
     let advertiser = ADVERTISERS.iter().find(|s| s.resource == first);
-    let Explained { confidence, why, blame, fix, step } = explain(case, node, first, advertiser);
+    let Explained { confidence, why, blame, fix, step, obstacle } = explain(case, node, first, advertiser);
     let summary = format!(
         "{list} {} requested, but Node {} has offered none since {}: {why}.",
         if missing.len() == 1 { "was" } else { "were" },
@@ -201,6 +210,10 @@ fn check(case: &Case) -> Opinion {
         "See what the Node offers",
         Some(format!("kubectl get node {} -o jsonpath='{{.status.allocatable}}'", node.name())),
     );
+    let finding = match obstacle {
+        Some(obstacle) => obstacle.explain(finding, Link::new(object, format!("it offers no {first}"))),
+        None => finding,
+    };
     match step {
         Some((risk, text, command)) => finding.step(risk, text, Some(command)).into(),
         None => finding.into(),
@@ -317,29 +330,15 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         if let Some(found) = image_without_driver(case, advertiser).filter(|_| starts) {
             return found;
         }
-        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-        let blame = Blame::object("v1", "Pod", &pod.metadata.name).namespace(namespace);
         let who = advertiser.who;
-        let explained = match pod.trouble() {
-            Some((container, why)) => {
-                // A device plugin may crash until the driver is there.
-                let confidence = if case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
-                let fix = pull::explain(&why).map_or_else(
-                    || format!("Read the log of pod {}: it names why {who} fails.", pod.metadata.name),
-                    |pull| pull.fix.to_owned(),
-                );
-                Explained::new(confidence, format!("{who} fails on the Node (container {container}: {why})"), blame)
-                    .fix(fix)
-            }
-            None if pod.is_ready() => {
-                let why = format!("{who} runs there and finds no device; the image may lack the driver");
-                Explained::new(Confidence::Likely, why, node_blame())
-                    .fix("Read its log for the device that it looks for, and select an image and an instance type that have it.")
-            }
-            None => Explained::new(Confidence::Likely, format!("{who} is not Ready on the Node"), blame)
-                .fix(format!("See why pod {} is not Ready.", pod.metadata.name)),
-        };
-        return explained.step(Risk::Inspect, "See what its pod says", describe_pod(namespace, &pod.metadata.name));
+        if pod.is_ready() {
+            let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+            let why = format!("{who} runs there and finds no device; the image may lack the driver");
+            return Explained::new(Confidence::Likely, why, node_blame())
+                .fix("Read its log for the device that it looks for, and select an image and an instance type that have it.")
+                .step(Risk::Inspect, "See what its pod says", describe_pod(namespace, &pod.metadata.name));
+        }
+        return Explained::by(case, who, of_pod(case, node, pod));
     }
     let sets: Vec<&DaemonSet> = case.cluster.daemon_sets().filter(|d| is_advertiser(&d.metadata.name)).collect();
     let Some(set) = sets.first() else { return without_daemon_set(case, node, resource, advertiser) };
@@ -367,9 +366,7 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
                 .step(Risk::Inspect, "See what it selects", describe_set(set)),
         };
     }
-    Explained::new(Confidence::Likely, format!("DaemonSet {name} has no pod on the Node"), blame)
-        .fix(format!("Find out why DaemonSet {name} makes no pod there: a quota, an admission policy, no room."))
-        .step(Risk::Inspect, "See the DaemonSet's events", describe_set(set))
+    Explained::by(case, advertiser.who, without_pod(case, node, name))
 }
 
 fn tolerating(explained: Explained, set: &DaemonSet, taint: &Taint) -> Explained {

@@ -93,7 +93,12 @@ fn explain(case: &Case, node: &Node, pods: &str) -> (String, Blame, &'static str
         format!(
             "the subnet has none left or only in pieces too small for prefixes, or the {pods} pods it may hold are more than its interfaces have addresses for"
         ),
-        Blame::object("v1", "Node", node.name()).field("status.allocatable"),
+        match case.cluster.daemon_sets().find(|d| d.metadata.name == *vpc_cni::AWS_NODE) {
+            Some(set) => Blame::object("apps/v1", "DaemonSet", &set.metadata.name)
+                .namespace(set.metadata.namespace.as_deref().unwrap_or_default())
+                .field("spec.template.spec.containers[0].env"),
+            None => Blame::object("v1", "Node", node.name()).field("status.allocatable"),
+        },
         "Give the pods larger subnets (a secondary CIDR with custom networking), let aws-node keep fewer addresses warm (WARM_IP_TARGET, MINIMUM_IP_TARGET), or let maxPods fit the instance type.",
     )
 }

@@ -1,19 +1,21 @@
-//! The pod that would make the Node usable is never made: a quota or an admission webhook refuses it.
+//! The pod that would make the Node usable is never made: a quota, a webhook or a policy refuses it.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::api::{Link, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
-use crate::objects::{DaemonSet, Event};
+use crate::objects::{Node, Taint};
 use crate::rules::Rule;
+use crate::rules::shared::agent_chain::refused;
 use crate::rules::shared::network_plugin;
-use crate::rules::shared::startup_taints::{pod_of, staying};
+use crate::rules::shared::startup_taints::staying;
+use crate::upstream::credentials::{Credentials, POD_IDENTITY_AGENT};
 use crate::upstream::startup_taint;
 use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {
     cause: "DaemonSetPodRefused",
-    summary: "The DaemonSet that the Node needs makes no pod: a quota or an admission webhook refuses it",
+    summary: "The DaemonSet that the Node needs makes no pod: a quota, a webhook or a policy refuses it",
     stages: &[Stage::Initialize, Stage::Ready],
     reads: &[Input::Events, Input::Pods, Input::DaemonSets],
     lint: false,
@@ -24,75 +26,81 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
-    let Some((set, needed_for)) = needed(case) else { return Opinion::Silent };
-    let name = &set.metadata.name;
-    if let Some(pod) = case.pods().find(|p| p.daemon_set() == Some(name)) {
-        return Opinion::ruled_out(pod, format!("DaemonSet {name} has a pod on Node {}", node.name()));
+    let mut present = None;
+    let mut is_absent = false;
+    for need in needed(case, node) {
+        let name = need.daemon_set;
+        if let Some(pod) = case.pods().find(|p| p.daemon_set() == Some(name)) {
+            present = present.or(Some((pod, name)));
+            continue;
+        }
+        is_absent = true;
+        if let Some(refused) = refused(case, node, name, need.namespace) {
+            let obstacle = refused.obstacle(name);
+            let summary = format!(
+                "{} Node {} needs a pod of DaemonSet {name}, and the API server refuses it: {}.",
+                need.what_for,
+                node.name(),
+                refused.said
+            );
+            let symptom = Link::new(format!("Node/{}", node.name()), need.symptom.clone());
+            return obstacle.explain(Finding::new(refused.confidence(), summary, refused.evidence()), symptom).into();
+        }
     }
-    // Source: kubernetes v1.36.3 pkg/controller/controller_utils.go `FailedCreatePodReason`.
-    let refusals = case.cluster.events("DaemonSet", name).filter(|e| e.reason == "FailedCreate" && of(e, set));
-    let since_node = refusals.filter(|e| e.last_seen() >= node.metadata.creation_timestamp);
-    let Some(event) = since_node.max_by_key(|e| e.last_seen()) else {
-        return Opinion::Silent;
-    };
-    let said = event.said();
-    let said = said.trim().trim_end_matches('.');
-    let said = said.strip_prefix("Error creating: ").unwrap_or(said);
-    let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-    let fix = if said.contains("quota") {
-        "Raise the quota of the namespace, or keep the DaemonSet out of it: an exceeded quota refuses system pods too."
-    } else if said.contains("webhook") {
-        "Leave the DaemonSet's namespace out of the webhook, or get its service running: where it only runs on Nodes that wait for it, nothing ever starts."
-    } else {
-        "Let the admission that the message names admit the DaemonSet's pods."
-    };
-    Finding::new(
-        Confidence::Certain,
-        format!("{needed_for} Node {} needs a pod of DaemonSet {name}, and the API server refuses it: {said}.", node.name()),
-        Evidence::new(
-            format!("Event/{}", event.metadata.name),
-            "message",
-            event.said(),
-            "the DaemonSet controller tries again with growing pauses",
-        ),
-    )
-    .blaming(match webhook(said) {
-        Some(webhook) => Blame::object("", "Webhook", webhook),
-        None => Blame::object("apps/v1", "DaemonSet", name).namespace(namespace),
-    })
-    .fix(fix)
-    .step(Risk::Inspect, "See the DaemonSet's events", Some(format!("kubectl describe daemonset -n {namespace} {name}")))
-    .step(
-        Risk::Inspect,
-        "See quotas and webhooks",
-        Some(format!(
-            "kubectl get resourcequotas -n {namespace}; kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
-        )),
-    )
-    .into()
-}
-
-/// The webhook that the API server names: `failed calling webhook "NAME"`, `admission webhook "NAME" denied the
-/// request`.
-/// Source: kubernetes v1.36.3 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go,
-/// generic/webhook.go.
-fn webhook(said: &str) -> Option<&str> {
-    said.split_once("webhook \"").and_then(|(_, rest)| rest.split_once('"')).map(|(name, _)| name)
-}
-
-fn of(event: &Event, set: &DaemonSet) -> bool {
-    event.involved_object.namespace.is_none()
-        || event.involved_object.namespace.as_deref() == set.metadata.namespace.as_deref()
-}
-
-/// The DaemonSet without whose pod the Node stays as it is, and what for.
-fn needed<'c>(case: &Case<'c>) -> Option<(&'c DaemonSet, &'static str)> {
-    let node = case.node?;
-    if vpc_cni::not_ready(node).is_some() {
-        return Some((network_plugin::plugin(case, node)?, "To be Ready,"));
+    // Events are kept for an hour: that none is there excludes nothing.
+    match present.filter(|_| !is_absent) {
+        Some((pod, name)) => Opinion::ruled_out(pod, format!("DaemonSet {name} has a pod on Node {}", node.name())),
+        None => Opinion::Silent,
     }
-    let (taint, _) = staying(case).filter(|_| node.is_ready())?;
-    let owner = startup_taint::owner(taint)?;
-    let set = case.cluster.daemon_sets().find(|d| owner.is(&d.metadata.name))?;
-    pod_of(case, owner).is_none().then_some((set, "To lose its startup taint,"))
+}
+
+/// A DaemonSet without whose pod the Node stays as it is.
+struct Need<'c> {
+    daemon_set: &'c str,
+    namespace: Option<&'c str>,
+    what_for: &'static str,
+    symptom: String,
+}
+
+/// The likeliest first.
+fn needed<'c>(case: &Case<'c>, node: &'c Node) -> Vec<Need<'c>> {
+    let namespace = |name: &str| {
+        let set = case.cluster.daemon_sets().find(|d| d.metadata.name == *name)?;
+        set.metadata.namespace.as_deref()
+    };
+    let need = |daemon_set: &'c str, what_for, symptom| Need {
+        daemon_set,
+        namespace: namespace(daemon_set),
+        what_for,
+        symptom,
+    };
+    if let Some(ready) = vpc_cni::not_ready(node) {
+        let plugins = network_plugin::names(case, node);
+        // A plugin can replace kube-proxy: it is needed where the plugin has a pod, which fails.
+        let fails = case.pods().find(|p| !p.is_ready() && p.daemon_set().and_then(network_plugin::rank).is_some());
+        let proxy = fails.map(|_| network_plugin::KUBE_PROXY);
+        let agent = fails.filter(|p| Credentials::of(p) == Credentials::PodIdentity).map(|_| POD_IDENTITY_AGENT);
+        return plugins
+            .into_iter()
+            .chain(proxy)
+            .chain(agent)
+            .map(|name| need(name, "To be Ready,", ready.shown()))
+            .collect();
+    }
+    if !node.is_ready() {
+        return Vec::new();
+    }
+    let staying = staying(case).map(|(taint, _)| (taint, "To lose its startup taint,"));
+    let remaining = || {
+        let meant = |t: &Taint| case.claim.is_some_and(|c| c.spec.taints.iter().any(|own| own.matches(t)));
+        let taints = node.spec.taints.iter().filter(|t| t.effect != "PreferNoSchedule" && !meant(t));
+        taints.filter(|t| startup_taint::owner(t).is_some()).map(|t| (t, "To lose its taint,")).next()
+    };
+    let Some((taint, what_for)) = staying.or_else(remaining) else { return Vec::new() };
+    let names = startup_taint::owner(taint).into_iter().flat_map(|owner| owner.daemon_sets().iter().copied());
+    let installed = case.cluster.missing(Input::DaemonSets).is_none();
+    names
+        .map(|name| need(name, what_for, taint.to_string()))
+        .filter(|need| !installed || case.cluster.daemon_sets().any(|d| d.metadata.name == *need.daemon_set))
+        .collect()
 }

@@ -10,6 +10,8 @@ pub struct KeptAway {
     pub field: &'static str,
     /// Labels may be set some minutes after the Node joined; a taint that stays is not tolerated later either.
     pub may_change: bool,
+    /// The taint that is not tolerated, where it is one.
+    pub taint: Option<Taint>,
 }
 
 /// The part that only some Nodes meet.
@@ -20,16 +22,21 @@ pub fn refusal(set: &DaemonSet, node: &Node) -> Option<KeptAway> {
     if let Some(taint) = node.spec.taints.iter().find(|t: &&Taint| t.effect != "PreferNoSchedule" && !set.tolerates(t))
     {
         let why = format!("DaemonSet {name} does not tolerate the Node's taint {taint}");
-        return Some(KeptAway { why, field: "spec.template.spec.tolerations", may_change: false });
+        return Some(KeptAway {
+            why,
+            field: "spec.template.spec.tolerations",
+            may_change: false,
+            taint: Some(taint.clone()),
+        });
     }
     if let Some((key, value)) = pod.node_selector.iter().find(|(k, v)| node.metadata.label(k) != Some(v.as_str())) {
         let why = format!("DaemonSet {name} selects Nodes with {key}={value}, which this one does not have");
-        return Some(KeptAway { why, field: "spec.template.spec.nodeSelector", may_change: true });
+        return Some(KeptAway { why, field: "spec.template.spec.nodeSelector", may_change: true, taint: None });
     }
     let unmet = pod.affinity.unmet(&node.metadata);
     let first = unmet.first()?;
     let has =
         node.metadata.label(&first.key).map_or_else(|| "does not have that label".to_owned(), |v| format!("has {v}"));
     let why = format!("DaemonSet {name} runs only on Nodes with {}, and this one {has}", first.shown());
-    Some(KeptAway { why, field: AFFINITY, may_change: true })
+    Some(KeptAway { why, field: AFFINITY, may_change: true, taint: None })
 }

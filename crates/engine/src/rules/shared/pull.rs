@@ -5,12 +5,22 @@
 pub struct Pull {
     pub why: &'static str,
     pub fix: &'static str,
+    /// Whether the way to the registry is at fault.
+    pub is_about_network: bool,
 }
 
 /// Why a registry that can be reached gives nothing.
 pub const REFUSED: Pull = Pull {
     why: "the registry refuses the node role",
     fix: "Attach AmazonEC2ContainerRegistryPullOnly to the node role (AmazonEC2ContainerRegistryReadOnly does too); in a private subnet also check the policy of the ECR endpoints.",
+    is_about_network: false,
+};
+
+/// Nothing says why.
+pub const UNEXPLAINED: Pull = Pull {
+    why: "its image cannot be pulled",
+    fix: "Let the node role pull from ECR (AmazonEC2ContainerRegistryPullOnly), give the subnet a way to ECR and S3, and check that the image exists.",
+    is_about_network: false,
 };
 
 /// Parts of containerd's and ECR's messages. The first that fits is meant.
@@ -33,6 +43,7 @@ const MEANINGS: &[(&[&str], Pull)] = &[
         Pull {
             why: "the registry limits the rate of pulls",
             fix: "Pull through ECR (a pull-through cache), or wait until the limit has passed.",
+            is_about_network: false,
         },
     ),
     (
@@ -40,6 +51,7 @@ const MEANINGS: &[(&[&str], Pull)] = &[
         Pull {
             why: "the image does not exist for this architecture",
             fix: "Use an image for all architectures of the Nodes, or keep the NodePool to one that the image has.",
+            is_about_network: false,
         },
     ),
     (
@@ -47,6 +59,7 @@ const MEANINGS: &[(&[&str], Pull)] = &[
         Pull {
             why: "the disk of the Node is full",
             fix: "Give the machines a larger root volume (EC2NodeClass spec.blockDeviceMappings).",
+            is_about_network: false,
         },
     ),
     (
@@ -54,6 +67,7 @@ const MEANINGS: &[(&[&str], Pull)] = &[
         Pull {
             why: "this image does not exist in that registry",
             fix: "Correct the image: a tag that exists for the add-on, and the registry account and region that AWS lists for this region.",
+            is_about_network: false,
         },
     ),
     (
@@ -69,6 +83,7 @@ const MEANINGS: &[(&[&str], Pull)] = &[
         Pull {
             why: "the registry cannot be reached from the subnet",
             fix: "Give the subnet a way to the registry: a NAT gateway, or VPC endpoints for ecr.api, ecr.dkr and S3 that admit the Node's security group.",
+            is_about_network: true,
         },
     ),
 ];
@@ -82,13 +97,7 @@ pub fn explain(text: &str) -> Option<Pull> {
         return None;
     }
     let known = MEANINGS.iter().find(|(parts, _)| parts.iter().any(|part| text.contains(part)));
-    Some(known.map_or(
-        Pull {
-            why: "its image cannot be pulled",
-            fix: "Let the node role pull from ECR (AmazonEC2ContainerRegistryPullOnly), give the subnet a way to ECR and S3, and check that the image exists.",
-        },
-        |(_, pull)| *pull,
-    ))
+    Some(known.map_or(UNEXPLAINED, |(_, pull)| *pull))
 }
 
 #[cfg(test)]

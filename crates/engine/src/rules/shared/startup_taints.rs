@@ -1,11 +1,11 @@
 //! Startup taints that are left, and why whoever removes them has not.
 
-use crate::api::{Blame, Confidence, Risk};
+use crate::api::{Blame, Link};
 use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::objects::input::Input;
-use crate::objects::{Pod, Taint};
-use crate::rules::shared::commands;
+use crate::objects::{Node, Pod, Taint};
+use crate::rules::shared::agent_chain::{Obstacle, Proof, of_pod, refused, remover_waits, without_pod};
 use crate::rules::shared::taint_writer::naming_last_taint_writer;
 use crate::upstream::startup_taint;
 
@@ -34,60 +34,48 @@ pub(crate) fn pod_of<'c>(case: &Case<'c>, owner: &startup_taint::TaintOwner) -> 
     case.pods().find(|p| p.daemon_set().is_some_and(|d| owner.is(d)))
 }
 
-/// Why the owner has not removed its taint from the Node.
+/// Why the owner has not removed its taint from the Node: a clause, and what stands behind it.
 pub(crate) fn explain(
     case: &Case,
-    node: &str,
+    node: &Node,
     pool: &str,
+    taint: &Taint,
     owner: &startup_taint::TaintOwner,
-) -> (Confidence, String, Blame) {
-    let node_blame = || Blame::object("v1", "Node", node).field("spec.taints");
-    if let Some(why) = owner.otherwise {
-        return (Confidence::Likely, why.to_owned(), node_blame());
-    }
-    if let Some(pod) = pod_of(case, owner) {
-        let name = &pod.metadata.name;
-        let blame = Blame::object("v1", "Pod", name).namespace(pod.metadata.namespace.as_deref().unwrap_or_default());
-        let whose = owner.remover.map_or_else(|| "its".to_owned(), |_| format!("{}'s", owner.name));
-        return match (pod.is_ready(), pod.trouble()) {
-            (true, _) => {
-                (Confidence::Likely, format!("has not, although {whose} pod {name} on the Node is Ready"), node_blame())
-            }
-            // A first crash may only be the start.
-            (false, Some((container, why))) => (
-                if case.is_overdue() { Confidence::Certain } else { Confidence::Likely },
-                format!("{whose} pod {name} on the Node is not Ready (container {container}: {why})"),
-                blame,
-            ),
-            (false, None) => (
-                Confidence::Likely,
-                format!("{whose} pod {name} on the Node is not Ready ({})", pod.status.phase),
-                blame,
-            ),
-        };
-    }
-    let Some(set) = case.cluster.daemon_sets().find(|d| owner.is(&d.metadata.name)) else {
-        if case.cluster.missing(Input::DaemonSets).is_some() {
-            return (Confidence::Possible, "whether it runs on the Node could not be read".to_owned(), node_blame());
-        }
-        let blame = Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.startupTaints");
-        return (Confidence::Likely, format!("{} is not installed", owner.name), blame);
+) -> Obstacle {
+    let name = node.name();
+    let open = |why: &str, blame: Blame| {
+        let link = Link::new(blame.object.clone(), why);
+        Obstacle::new(Proof::Open, why, blame, link).fix(owner.fix)
     };
-    let name = &set.metadata.name;
-    let blame =
-        Blame::object("apps/v1", "DaemonSet", name).namespace(set.metadata.namespace.as_deref().unwrap_or_default());
-    match case.node.and_then(|n| n.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t))) {
-        Some(refused) => (
-            Confidence::Certain,
-            format!("DaemonSet {name} does not tolerate {refused}, so its pod never starts there"),
-            blame.field("spec.template.spec.tolerations"),
-        ),
-        None if case.cluster.missing(Input::Pods).is_some() => (
-            Confidence::Possible,
-            format!("whether a pod of DaemonSet {name} runs on the Node could not be read"),
-            blame,
-        ),
-        None => (Confidence::Likely, format!("DaemonSet {name} has no pod on the Node"), blame),
+    let of_node = || Blame::object("v1", "Node", name).field("spec.taints");
+    if let Some(why) = owner.otherwise {
+        return open(why, of_node());
+    }
+    if let Some(waits) = remover_waits(case, taint, owner) {
+        return waits;
+    }
+    let whose = owner.remover.map_or_else(|| "its".to_owned(), |_| format!("{}'s", owner.name));
+    if let Some(pod) = pod_of(case, owner) {
+        if pod.is_ready() {
+            return open(
+                &format!("has not, although {whose} pod {} on the Node is Ready", pod.metadata.name),
+                of_node(),
+            );
+        }
+        let obstacle = of_pod(case, node, pod);
+        return Obstacle { why: format!("{whose} {}", obstacle.why), ..obstacle };
+    }
+    let installed = case.cluster.daemon_sets().find(|d| owner.is(&d.metadata.name)).map(|d| &*d.metadata.name);
+    let refused_set = || owner.daemon_sets().iter().copied().find(|set| refused(case, node, set, None).is_some());
+    match installed.or_else(refused_set) {
+        Some(set) => without_pod(case, node, set),
+        None if case.cluster.missing(Input::DaemonSets).is_some() => {
+            Obstacle { proof: Proof::None, ..open("whether it runs on the Node could not be read", of_node()) }
+        }
+        None => {
+            let blame = Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.startupTaints");
+            open(&format!("{} is not installed", owner.name), blame)
+        }
     }
 }
 
@@ -98,25 +86,4 @@ pub(crate) fn ask_remover(case: &Case, finding: Finding, owner: &startup_taint::
     let remover = owner.remover.unwrap_or(owner.name);
     naming_last_taint_writer(finding.fix(fix), node)
         .unknown(format!("Does {remover} run, and what does it say of this Node?"), command)
-}
-
-/// The step that goes with why the owner's pod does not do its work there.
-pub(crate) fn step_for(case: &Case, finding: Finding, owner: &startup_taint::TaintOwner) -> Finding {
-    if let Some(pod) = pod_of(case, owner) {
-        let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
-        let command = format!("kubectl describe pod -n {namespace} {}", pod.metadata.name);
-        return finding.step(Risk::Inspect, "See what the pod says", Some(command));
-    }
-    let Some(set) = case.cluster.daemon_sets().find(|d| owner.is(&d.metadata.name)) else { return finding };
-    let taints = case.node.into_iter().flat_map(|node| &node.spec.taints);
-    if let Some(taint) = taints.into_iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t)) {
-        return finding.step(
-            Risk::Mutating,
-            "Add the toleration; the DaemonSet's pods restart",
-            Some(commands::tolerate(set, taint)),
-        );
-    }
-    let namespace = set.metadata.namespace.as_deref().unwrap_or("default");
-    let command = format!("kubectl describe daemonset -n {namespace} {}", set.metadata.name);
-    finding.step(Risk::Inspect, "See why the DaemonSet has no pod there", Some(command))
 }

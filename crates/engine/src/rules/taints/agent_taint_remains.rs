@@ -1,19 +1,19 @@
 //! Karpenter calls the Node usable, and a taint of some agent keeps it empty.
 
-use crate::api::{Blame, Evidence, Risk, Stage};
+use crate::api::{Blame, Evidence, Link, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::{Finding, Opinion};
+use crate::case::finding::Opinion;
 use crate::objects::input::Input;
 use crate::objects::{NodeClaim, Taint};
 use crate::rules::Rule;
-use crate::rules::shared::startup_taints::{ask_remover, explain, step_for};
+use crate::rules::shared::startup_taints::{ask_remover, explain};
 use crate::upstream::startup_taint;
 
 pub static RULE: Rule = Rule {
     cause: "AgentTaintRemains",
     summary: "The Node is initialized, but a taint that some agent should remove keeps pods off it",
     stages: &[Stage::Ready],
-    reads: &[Input::Pods, Input::DaemonSets],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/AgentTaintRemains.md"),
@@ -32,22 +32,26 @@ fn check(case: &Case) -> Opinion {
     let pool = case.claim.and_then(NodeClaim::node_pool).unwrap_or("unknown");
     // Only Karpenter waits for startup taints, so only its Nodes need a declaration.
     let declared = case.claim.is_none_or(|c| c.spec.startup_taints.iter().any(|s| s.matches(taint)));
-    let (confidence, why, blame) = explain(case, name, pool, owner);
+    let obstacle = explain(case, node, pool, taint, owner);
     let remover = owner.remover.unwrap_or(owner.name);
     let undeclared = if declared {
         ""
     } else {
         "; the NodePool does not declare it as a startup taint, so Karpenter calls the Node usable and makes more for the same pods"
     };
-    let summary = format!("Taint {taint} keeps pods off Node {name}: {remover} removes it, and {why}{undeclared}.");
+    let summary = format!(
+        "Taint {taint} keeps pods off Node {name}: {remover} removes it, and {}{undeclared}.",
+        obstacle.why.trim_end_matches('.')
+    );
     let evidence = Evidence::new(
         format!("Node/{name}"),
         "spec.taints",
         taint.to_string(),
         format!("{} sets this taint for as long as it is not ready on the Node", owner.name),
     );
-    let finding = ask_remover(case, Finding::new(confidence, summary, evidence).blaming(blame).fix(owner.fix), owner);
-    let mut finding = step_for(case, finding, owner);
+    let symptom = Link::new(format!("Node/{name}"), format!("taint {taint}"));
+    let finding = obstacle.found(case, summary, evidence, symptom);
+    let mut finding = ask_remover(case, finding, owner);
     if !declared {
         let field = "spec.template.spec.startupTaints";
         finding = finding

@@ -1,19 +1,20 @@
 //! A taint that the NodePool declares as a startup taint, and that nobody removes.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
-use crate::objects::{NodeClaim, Taint};
+use crate::objects::{Node, NodeClaim, Pod, Taint};
 use crate::rules::Rule;
-use crate::rules::shared::startup_taints::{ask_remover, explain, pod_of, staying, step_for};
+use crate::rules::shared::agent_chain::{Proof, of_pod};
+use crate::rules::shared::startup_taints::{ask_remover, explain, pod_of, staying};
 use crate::upstream::startup_taint;
 
 pub static RULE: Rule = Rule {
     cause: "StartupTaintStays",
     summary: "A startup taint is still on the Node, and whoever should remove it has not",
     stages: &[Stage::Initialize],
-    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Pods, Input::DaemonSets],
+    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/StartupTaintStays.md"),
@@ -31,12 +32,12 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     let finding = match startup_taint::owner(first) {
-        None => unowned(case, claim, first),
+        None => unowned(case, claim, node, first),
         Some(owner) => match pod_of(case, owner).filter(|pod| owner.remover.is_none() && pod.is_ready()) {
             Some(pod) => {
                 return Opinion::ruled_out(pod, format!("{} runs on the Node and has done its part", owner.name));
             }
-            None => owned(case, claim, first, owner),
+            None => owned(case, claim, node, first, owner),
         },
     };
     let object = format!("Node/{}", node.name());
@@ -51,7 +52,7 @@ fn check(case: &Case) -> Opinion {
         .into()
 }
 
-fn unowned(case: &Case, claim: &NodeClaim, taint: &Taint) -> Finding {
+fn unowned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint) -> Finding {
     let pool = claim.node_pool().unwrap_or("unknown");
     let summary = format!(
         "Startup taint {taint} of NodePool {pool} has been on Node {} since {}: nothing that nodewhy knows removes it, and Karpenter waits for that without end.",
@@ -62,6 +63,10 @@ fn unowned(case: &Case, claim: &NodeClaim, taint: &Taint) -> Finding {
     let removed_elsewhere = case.cluster.claims_of_pool(pool).any(|c| {
         c.name() != claim.name() && c.is_true("Initialized") && c.spec.startup_taints == claim.spec.startup_taints
     });
+    let failing = || case.pods().filter(|p| p.daemon_set().is_some() && !p.is_ready() && p.trouble().is_some());
+    if let Some(pod) = failing().next().filter(|_| removed_elsewhere) {
+        return waits_for(case, node, taint, pod);
+    }
     let confidence = if removed_elsewhere { Confidence::Possible } else { Confidence::Likely };
     Finding::new(
         confidence,
@@ -87,13 +92,40 @@ fn unowned(case: &Case, claim: &NodeClaim, taint: &Taint) -> Finding {
     )
 }
 
-fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::TaintOwner) -> Finding {
-    let node = &claim.status.node_name;
-    let (confidence, why, blame) = explain(case, node, claim.node_pool().unwrap_or("unknown"), owner);
-    let remover = owner.remover.unwrap_or(owner.name);
+/// Elsewhere it goes, and here an agent of the Node fails: controllers that mark Nodes as ready wait for the pods of
+/// all DaemonSets.
+fn waits_for(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Finding {
+    let mut obstacle = of_pod(case, node, pod);
+    // That the taint waits for this pod nobody says.
+    obstacle.proof = Proof::Open;
+    let name = node.name();
     let summary = format!(
-        "Startup taint {taint} has been on Node {node} since {}: {remover} removes it, and {why}.",
-        case.since()
+        "Startup taint {taint} has been on Node {name} since {}, and has gone from other machines of the pool: what removes it may wait for DaemonSet {}, whose {}.",
+        case.since(),
+        pod.daemon_set().unwrap_or_default(),
+        obstacle.why.trim_end_matches('.')
+    );
+    let evidence = Evidence::new(
+        format!("Node/{name}"),
+        "spec.taints",
+        taint.to_string(),
+        "other machines of the NodePool have lost this taint",
+    );
+    let symptom = Link::new(format!("Node/{name}"), format!("taint {taint}"));
+    obstacle.found(case, summary, evidence, symptom).unknown(
+        format!("Who removes {taint}, and what does it wait for?"),
+        format!("kubectl get node {name} -o yaml --show-managed-fields"),
+    )
+}
+
+fn owned(case: &Case, claim: &NodeClaim, node: &Node, taint: &Taint, owner: &startup_taint::TaintOwner) -> Finding {
+    let obstacle = explain(case, node, claim.node_pool().unwrap_or("unknown"), taint, owner);
+    let remover = owner.remover.unwrap_or(owner.name);
+    let node = node.name();
+    let summary = format!(
+        "Startup taint {taint} has been on Node {node} since {}: {remover} removes it, and {}.",
+        case.since(),
+        obstacle.why.trim_end_matches('.')
     );
     let evidence = Evidence::new(
         format!("Node/{node}"),
@@ -102,7 +134,8 @@ fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::T
         format!("{} removes this taint once it is ready on the Node", owner.name),
     );
     let pods = || format!("kubectl get pods -A -o wide --field-selector spec.nodeName={node}");
-    let finding = Finding::new(confidence, summary, evidence).blaming(blame).fix(owner.fix);
+    let symptom = Link::new(format!("Node/{node}"), format!("taint {taint}"));
+    let finding = obstacle.found(case, summary, evidence, symptom);
     let finding = if owner.otherwise.is_some() {
         finding.step(
             Risk::Inspect,
@@ -127,7 +160,7 @@ fn owned(case: &Case, claim: &NodeClaim, taint: &Taint, owner: &startup_taint::T
                 "kubectl get nodereadinessrules -o yaml".to_owned(),
             );
     }
-    let finding = step_for(case, ask_remover(case, finding, owner), owner).step(
+    let finding = ask_remover(case, finding, owner).step(
         Risk::Inspect,
         format!("See what {} does on the Node", owner.name),
         Some(pods()),

@@ -1,0 +1,82 @@
+//! The kubelet is of a newer minor version than the API server, and starts no container.
+
+use crate::api::{Confidence, Evidence, Link, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::objects::input::Input;
+use crate::objects::{Condition, Pod};
+use crate::rules::Rule;
+use crate::rules::shared::commands;
+use crate::rules::shared::kubelet_skew;
+
+pub static RULE: Rule = Rule {
+    cause: "KubeletNewerThanApiServer",
+    summary: "The kubelet is newer than the API server, cannot list Services there, and starts no container",
+    stages: &[Stage::Initialize, Stage::Ready],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::DaemonSets],
+    lint: false,
+    versions: "kubelets of 1.31 and later on API servers of 1.30 and before",
+    page: include_str!("../../../pages/KubeletNewerThanApiServer.md"),
+    check,
+};
+
+/// Source: kubernetes v1.36.3 pkg/kubelet/kubelet_pods.go `getServiceEnvVarMap`.
+const NO_SERVICES: &str = "services have not yet been read at least once";
+
+fn check(case: &Case) -> Opinion {
+    let Some(node) = case.node else { return Opinion::Silent };
+    let waits =
+        |pod: &Pod| pod.trouble().filter(|(_, said)| said.contains(NO_SERVICES)).map(|(c, s)| (c.to_owned(), s));
+    let Some((pod, (container, said))) = case.pods().find_map(|pod| Some((pod, waits(pod)?))) else {
+        return Opinion::Silent;
+    };
+    // A kubelet that has just started says so too.
+    let Some(skew) = kubelet_skew::of(case, node) else { return Opinion::Silent };
+    let (blame, fix) = skew.blame_and_fix(case, node);
+    let confidence = if skew.proxy_agrees && case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
+    let name = &pod.metadata.name;
+    let says = format!("container {container}: {said}");
+    let symptom = node.condition("Ready").map_or_else(|| "it starts no container".to_owned(), Condition::shown);
+    let version = &node.status.node_info.kubelet_version;
+    let mut finding = Finding::new(
+        confidence,
+        format!("Node {} starts no container: {} ({name}: {said}).", node.name(), skew.why),
+        Evidence::new(
+            format!("Node/{}", node.name()),
+            "status.nodeInfo.kubeletVersion",
+            version.as_str(),
+            format!("no Node with a kubelet newer than 1.{} is Ready", skew.others),
+        ),
+    )
+    .with(Evidence::new(
+        format!("Pod/{name}"),
+        "status.containerStatuses",
+        says.clone(),
+        "the kubelet makes no container before it has read the Services",
+    ))
+    .linked([
+        Link::new(format!("Node/{}", node.name()), symptom),
+        Link::new(format!("Pod/{name}"), says),
+        Link::new(format!("Node/{}", node.name()), format!("its kubelet is {version}")),
+    ]);
+    if let Some(ami) = kubelet_skew::image(case) {
+        finding = finding.linked([Link::new(&blame.object, format!("it selects {}", ami.name))]);
+    }
+    finding = finding.blaming(blame).fix(fix).step(
+        Risk::Inspect,
+        "See the control plane's version",
+        Some("kubectl version".to_owned()),
+    );
+    match case.class() {
+        Some(class) => {
+            finding.step(Risk::Mutating, "Select images of that version", Some(commands::edit(class))).into()
+        }
+        None => finding
+            .step(
+                Risk::Inspect,
+                "See the kubelets' versions",
+                Some(format!("kubectl get nodes -o wide; kubectl describe node {}", node.name())),
+            )
+            .into(),
+    }
+}

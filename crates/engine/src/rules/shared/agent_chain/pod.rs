@@ -1,0 +1,430 @@
+//! Why the pod of an agent does not work on its Node.
+
+use super::words::{Meaning, meaning};
+use super::{Obstacle, Proof, reads, without_pod};
+use crate::api::{Blame, Link, Risk};
+use crate::case::Case;
+use crate::objects::input::Input;
+use crate::objects::{Event, Node, Pod, steady};
+use crate::rules::shared::kubelet_skew;
+use crate::rules::shared::network_plugin::{self, KUBE_PROXY};
+use crate::rules::shared::placement;
+use crate::rules::shared::pull;
+use crate::upstream::credentials::Credentials;
+use crate::upstream::vpc_cni;
+use readers::source_text;
+
+/// One pod of an agent, with what a sentence about it needs.
+struct Agent<'c> {
+    pod: &'c Pod,
+    name: &'c str,
+    namespace: &'c str,
+    /// Its DaemonSet, which makes the next pod as it made this one.
+    blame: Blame,
+    set: &'c str,
+}
+
+impl<'c> Agent<'c> {
+    fn of(pod: &'c Pod) -> Self {
+        let (name, namespace) = (&*pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or_default());
+        let blame = match pod.daemon_set() {
+            Some(set) => Blame::object("apps/v1", "DaemonSet", set),
+            None => Blame::object("v1", "Pod", name),
+        };
+        let blame = blame.namespace(namespace);
+        Self { pod, name, namespace, blame, set: pod.daemon_set().unwrap_or(name) }
+    }
+
+    fn link(&self, says: impl Into<String>) -> Link {
+        Link::new(format!("Pod/{}", self.name), says)
+    }
+
+    fn describe(&self) -> String {
+        format!("kubectl describe pod -n {} {}", self.namespace, self.name)
+    }
+
+    fn in_spec(&self, field: &str) -> Blame {
+        let blame = self.blame.clone();
+        if blame.kind == "DaemonSet" { blame.field(format!("spec.template.spec.{field}")) } else { blame }
+    }
+}
+
+pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
+    reads(case);
+    let agent = Agent::of(pod);
+    if let Some((container, said)) = pod.trouble() {
+        let before = format!("container {container}");
+        return meant(case, node, &agent, &said, &before, Some(container));
+    }
+    if let Some(said) = pod.unscheduled() {
+        return unscheduled(&agent, said);
+    }
+    // While a sandbox or a volume fails, its containers only wait: an event says why.
+    let waits = !pod.is_ready();
+    if let Some(event) = waits.then(|| newest_warning(case, node, pod)).flatten() {
+        return meant(case, node, &agent, event.message.trim_end_matches('.'), &event.reason, None);
+    }
+    let (says, why) = if waits {
+        let says = format!("it is not Ready (phase {})", pod.status.phase);
+        let why = format!("pod {} is not Ready (phase {})", agent.name, pod.status.phase);
+        (says, why)
+    } else {
+        ("it is Ready".to_owned(), format!("pod {} is Ready", agent.name))
+    };
+    Obstacle::new(Proof::Open, why, agent.blame.clone(), agent.link(says))
+        .fix(format!("Read the log of pod {}: it names the reason.", agent.name))
+        .step(Risk::Inspect, "See what the pod says", agent.describe())
+        .ask(
+            format!("What does pod {} log?", agent.name),
+            format!("kubectl logs -n {} {} --all-containers --tail=50", agent.namespace, agent.name),
+        )
+}
+
+/// What the kubelet said last of the pod since it was made.
+fn newest_warning<'c>(case: &Case<'c>, node: &Node, pod: &Pod) -> Option<&'c Event> {
+    // Source: kubernetes v1.36.3 pkg/kubelet/events/event.go.
+    const REASONS: [&str; 4] = ["FailedCreatePodSandBox", "FailedMount", "Failed", "Unhealthy"];
+    let of_node = case.cluster.pod_events_on(node.name()).filter(|e| e.involved_object.name == *pod.metadata.name);
+    let events = of_node.chain(case.cluster.events("Pod", &pod.metadata.name));
+    let warnings = events.filter(|e| REASONS.contains(&e.reason.as_str()) && !e.message.is_empty());
+    let newest = warnings.filter(|e| e.last_seen() >= pod.metadata.creation_timestamp);
+    newest.max_by_key(|e| (e.last_seen(), &e.metadata.name))
+}
+
+/// A pod that no Node has taken, though its DaemonSet made it for this one.
+fn unscheduled(agent: &Agent, said: &str) -> Obstacle {
+    let said = source_text::mask(said.trim().trim_end_matches('.'));
+    let why = format!("pod {} is not scheduled: {said}", agent.name);
+    let link = agent.link(&said);
+    // Source: kubernetes v1.36.3 pkg/scheduler/framework/plugins/noderesources/fit.go, nodeports/node_ports.go.
+    let fits_not = ["Insufficient ", "Too many pods", "free ports"].iter().any(|part| said.contains(part));
+    let (proof, blame, fix) = if fits_not {
+        (
+            Proof::Lasting,
+            agent.in_spec("containers"),
+            format!(
+                "Let DaemonSet {} ask for less, give it a priority above that of the pods there (system-node-critical), or let the NodePool make larger machines.",
+                agent.set
+            ),
+        )
+    } else if said.contains("untolerated taint") {
+        (Proof::Lasting, agent.in_spec("tolerations"), format!("Let DaemonSet {} tolerate the taint.", agent.set))
+    } else {
+        (Proof::Open, agent.blame.clone(), format!("See why pod {} is not scheduled.", agent.name))
+    };
+    Obstacle::new(proof, why, blame, link).fix(fix).step(Risk::Inspect, "See what the scheduler says", agent.describe())
+}
+
+/// What was said, as it stands, and of what.
+fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, container: Option<&str>) -> Obstacle {
+    let (name, namespace, set) = (agent.name, agent.namespace, agent.set);
+    let said = &*source_text::mask(&steady(raw));
+    let says = &*format!("{of_what}: {said}");
+    let fails = |rest: &str| format!("pod {name} fails: {says}{rest}");
+    let link = || agent.link(says);
+    let of = |proof, why: String, blame| Obstacle::new(proof, why, blame, link());
+    let Some(meaning) = meaning(said) else {
+        return unexplained(case, node, agent, says, container);
+    };
+    let obstacle = match meaning {
+        Meaning::NoServices => match kubelet_skew::of(case, node) {
+            Some(skew) => {
+                let (blame, fix) = skew.blame_and_fix(case, node);
+                let proof = if skew.proxy_agrees { Proof::Lasting } else { Proof::Open };
+                of(proof, fails(&format!("; {}", skew.why)), blame)
+                    .behind(Link::new(format!("Node/{}", node.name()), skew.why))
+                    .fix(fix)
+            }
+            None => of(Proof::Open, fails("; its kubelet has not read the Services once"), Blame::object("v1", "Node", node.name()))
+                .fix("See why the kubelet cannot list Services: a version newer than the API server's, rights that it lacks, or an API server out of reach.")
+                .ask("Which version has the API server?", "kubectl version"),
+        },
+        Meaning::Missing { kind, name: missing, key } => {
+            let missing_is = missing.map_or_else(|| format!("a {kind} that it names"), |name| format!("{kind} {name}"));
+            let lacks = if key {
+                format!("{missing_is} lacks a key that it needs")
+            } else {
+                format!("{missing_is} does not exist")
+            };
+            let blame = match (missing, kind) {
+                (None, _) => agent.blame.clone(),
+                (Some(missing), "RuntimeClass") => Blame::object("node.k8s.io/v1", kind, missing),
+                (Some(missing), _) => Blame::object("v1", kind, missing).namespace(namespace),
+            };
+            let object = blame.object.clone();
+            of(Proof::Lasting, format!("pod {name} cannot start: {lacks} ({said})"), blame)
+                .behind(Link::new(object, lacks))
+                .fix(format!("Create it as DaemonSet {set} names it, or correct the name there."))
+                .step(
+                    Risk::Inspect,
+                    "See what is there",
+                    format!("kubectl get {kind}s -n {namespace}; {}", agent.describe(), kind = kind.to_ascii_lowercase()),
+                )
+        }
+        Meaning::Image(pull) => image(case, agent, pull, of(Proof::Open, fails(&format!(" ({})", pull.why)), agent.in_spec("containers"))),
+        Meaning::OutOfMemory => of(Proof::Lasting, fails("; it needs more memory than its limit"), agent.in_spec("containers"))
+            .fix(format!("Raise the memory limit of DaemonSet {set}."))
+            .step(Risk::Inspect, "See its limits", agent.describe()),
+        Meaning::Architecture => {
+            of(Proof::Lasting, fails("; its image is of another architecture than the Node"), agent.in_spec("containers"))
+                .fix(format!("Give DaemonSet {set} an image for all architectures of the Nodes, or keep it to those that it runs on."))
+        }
+        Meaning::InstanceType => {
+            let type_ = node.metadata.label(INSTANCE_TYPE).unwrap_or("of this Node");
+            of(Proof::Lasting, fails(&format!("; its version does not know the instance type {type_}")), agent.in_spec("containers"))
+                .fix(format!("Upgrade DaemonSet {set}, or leave the type {type_} out of the NodePool."))
+        }
+        Meaning::Forbidden { account, what } => {
+            let (_, account) = account.split_once(':').unwrap_or(("", account));
+            let blame = Blame::object("v1", "ServiceAccount", account).namespace(namespace);
+            of(Proof::Lasting, format!("pod {name} fails: its ServiceAccount {account} cannot {what}"), blame)
+                .behind(Link::new(format!("ServiceAccount/{account}"), format!("it cannot {what}")))
+                .fix(format!("Bind ServiceAccount {account} to the ClusterRole of its chart: it lacks what the message names."))
+                .step(
+                    Risk::Inspect,
+                    "See what it may do",
+                    format!("kubectl auth can-i --list --as=system:serviceaccount:{namespace}:{account}"),
+                )
+        }
+        Meaning::AwsDenied { action } => {
+            let (whose, blame) = role(case, agent);
+            of(Proof::Lasting, fails(&format!("; {whose} does not permit {action}")), blame)
+                .behind(Link::new(format!("Pod/{name}"), format!("{whose} does not permit {action}")))
+                .fix(format!("Let {whose} permit {action}."))
+        }
+        Meaning::WebIdentity => {
+            let account = agent.account();
+            of(Proof::Lasting, fails(&format!("; AWS does not take the token of ServiceAccount {account}")), agent.account_blame())
+                .fix(format!("Let the trust policy of the role that ServiceAccount {account} names admit system:serviceaccount:{namespace}:{account} of this cluster's OIDC provider."))
+                .step(Risk::Inspect, "See the role that it names", format!("kubectl get serviceaccount -n {namespace} {account} -o yaml"))
+        }
+        Meaning::Metadata => metadata(case, agent, of(Proof::Open, fails("; the instance's metadata cannot be reached"), agent.blame.clone())),
+        Meaning::ApiServer { address } => api_server(case, node, agent, said, says, address),
+        Meaning::Runtime { name: runtime } => {
+            let why = fails(&format!("; containerd on the Node has no runtime {runtime}"));
+            let obstacle = match case.class() {
+                Some(class) => of(Proof::Lasting, why, Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms")),
+                None => of(Proof::Lasting, why, Blame::object("v1", "Node", node.name())),
+            };
+            obstacle.fix(format!("Select an image whose containerd has the runtime {runtime} (EKS's accelerated variants do), or let an operator install it before this pod."))
+        }
+        Meaning::Start => of(Proof::Lasting, fails(""), agent.in_spec("containers"))
+            .fix(format!("Correct what the message names in DaemonSet {set}: its command, a mount, or a path that the image of the Node does not have.")),
+    };
+    if obstacle.steps.is_empty() {
+        obstacle.step(Risk::Inspect, "See what the pod says", agent.describe())
+    } else {
+        obstacle
+    }
+}
+
+const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
+
+impl Agent<'_> {
+    fn account(&self) -> &str {
+        if self.pod.spec.service_account_name.is_empty() { self.set } else { &self.pod.spec.service_account_name }
+    }
+
+    fn account_blame(&self) -> Blame {
+        Blame::object("v1", "ServiceAccount", self.account())
+            .namespace(self.namespace)
+            .field("metadata.annotations['eks.amazonaws.com/role-arn']")
+    }
+}
+
+fn image(case: &Case, agent: &Agent, pull: pull::Pull, obstacle: Obstacle) -> Obstacle {
+    let obstacle = obstacle.fix(pull.fix);
+    if pull == pull::UNEXPLAINED {
+        return obstacle.ask(format!("Why can the image of pod {} not be pulled?", agent.name), agent.describe());
+    }
+    let blame = match case.class() {
+        Some(class) if pull == pull::REFUSED => {
+            Blame::object(&class.api_version, &class.kind, class.name()).field("spec.role")
+        }
+        Some(class) if pull.is_about_network => {
+            Blame::object(&class.api_version, &class.kind, class.name()).field("spec.subnetSelectorTerms")
+        }
+        _ => obstacle.blame.clone(),
+    };
+    Obstacle { proof: Proof::Lasting, blame, ..obstacle }
+}
+
+/// Whose permissions the pod has.
+fn role(case: &Case, agent: &Agent) -> (String, Blame) {
+    match (Credentials::of(agent.pod), case.class()) {
+        (Credentials::Irsa(role), _) => {
+            (format!("the role {role} of its ServiceAccount {}", agent.account()), agent.account_blame())
+        }
+        (Credentials::PodIdentity, _) => {
+            let blame = Blame::object("v1", "ServiceAccount", agent.account()).namespace(agent.namespace);
+            (format!("the role of the Pod Identity association of {}/{}", agent.namespace, agent.account()), blame)
+        }
+        (Credentials::Node, Some(class)) => {
+            let role = class.spec.role.as_deref().or(class.spec.instance_profile.as_deref()).unwrap_or_default();
+            let field = if class.spec.role.is_some() { "spec.role" } else { "spec.instanceProfile" };
+            let blame = Blame::object(&class.api_version, &class.kind, class.name()).field(field);
+            (format!("the node role {role}").trim_end().to_owned(), blame)
+        }
+        (Credentials::Node, None) => ("the node role".to_owned(), agent.account_blame()),
+    }
+}
+
+/// A pod with a network of its own is one hop away from the instance's metadata.
+fn metadata(case: &Case, agent: &Agent, obstacle: Obstacle) -> Obstacle {
+    let class = case.class().filter(|c| c.spec.metadata_options.http_put_response_hop_limit == Some(1));
+    match class.filter(|_| !agent.pod.spec.host_network) {
+        Some(class) => {
+            let field = "spec.metadataOptions.httpPutResponseHopLimit";
+            let object = format!("{}/{}", class.kind, class.name());
+            let blame = Blame::object(&class.api_version, &class.kind, class.name()).field(field);
+            Obstacle { proof: Proof::Lasting, blame, ..obstacle }
+                .behind(Link::new(object, "httpPutResponseHopLimit is 1, and the pod is one hop away"))
+                .fix(format!("Set httpPutResponseHopLimit to 2, or give DaemonSet {} the region without metadata (IRSA or Pod Identity, AWS_REGION).", agent.set))
+        }
+        None => obstacle
+            .fix(format!("Let pod {} reach the instance's metadata, or do without it.", agent.name))
+            .ask("Who keeps the pod from the instance's metadata?", agent.describe()),
+    }
+}
+
+/// The API server's Service is made reachable by kube-proxy, or by a plugin that was told the server's own address.
+fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, address: &str) -> Obstacle {
+    let here = agent.link(says);
+    let proxy = case.pods().find(|p| p.daemon_set() == Some(KUBE_PROXY));
+    if let Some(proxy) = proxy.filter(|p| !p.is_ready() && agent.set != KUBE_PROXY) {
+        let deeper = of_pod(case, node, proxy);
+        let why = format!(
+            "pod {} cannot reach the API server at {address}, because kube-proxy does not run there: {}",
+            agent.name, deeper.why
+        );
+        return Obstacle { why, ..deeper.after(here) };
+    }
+    if proxy.is_none() && agent.set != KUBE_PROXY && case.cluster.missing(Input::Pods).is_none() {
+        if let Some(told) = without_kube_proxy(case, node, agent) {
+            let why = format!("pod {} cannot reach the API server at {address} ({said}): {}", agent.name, told.why);
+            return Obstacle { why, proof: Proof::Lasting, ..told.after(here) };
+        }
+        let deeper = without_pod(case, node, KUBE_PROXY);
+        let why = format!("pod {} cannot reach the API server at {address}, and {}", agent.name, deeper.why);
+        return Obstacle { why, ..deeper.after(here) };
+    }
+    let why = format!("pod {} cannot reach the API server at {address}: {says}", agent.name);
+    Obstacle::new(Proof::Open, why, agent.blame.clone(), here)
+        .fix("Let the Node reach the API server: its security group and the cluster's on port 443, and whatever makes the Service kubernetes.default reachable there.")
+        .ask(
+            format!("Can other pods of Node {} reach {address}?", node.name()),
+            format!("kubectl logs -n {} {} --all-containers --tail=50", agent.namespace, agent.name),
+        )
+}
+
+/// A plugin that stands in for kube-proxy needs the API server's own address: where kube-proxy is kept off the Node by
+/// design, nothing else makes the Service reachable for it.
+fn without_kube_proxy(case: &Case, node: &Node, agent: &Agent) -> Option<Obstacle> {
+    let set = case.cluster.daemon_sets().find(|d| d.metadata.name == *KUBE_PROXY);
+    let by_design = match set {
+        Some(set) => placement::refusal(set, node).filter(|kept| kept.taint.is_none())?.why,
+        None if case.cluster.missing(Input::DaemonSets).is_none() => format!("DaemonSet {KUBE_PROXY} is not installed"),
+        None => return None,
+    };
+    // Calico: docs.tigera.io "Enable the eBPF data plane"; Cilium: docs.cilium.io "Kubernetes Without kube-proxy".
+    let (blame, fix) = match agent.set {
+        "calico-node" => (
+            Blame::object("v1", "ConfigMap", "kubernetes-services-endpoint").namespace(match agent.namespace {
+                "calico-system" => "tigera-operator",
+                other => other,
+            }),
+            "Tell Calico the API server's own address before kube-proxy goes: ConfigMap kubernetes-services-endpoint with KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT, then restart its pods.",
+        ),
+        "cilium" => (
+            agent.in_spec("containers"),
+            "Tell Cilium the API server's own address (Helm: k8sServiceHost and k8sServicePort), or let kube-proxy run.",
+        ),
+        _ => return None,
+    };
+    let why = format!(
+        "kube-proxy has no pod on it ({by_design}), and {} does not know the API server's own address",
+        agent.set
+    );
+    let object = blame.object.clone();
+    Some(
+        Obstacle::new(Proof::Open, why, blame, Link::new(format!("DaemonSet/{KUBE_PROXY}"), by_design))
+            .behind(Link::new(object, format!("DaemonSet {} would find the API server's own address there", agent.set)))
+            .fix(fix)
+            .step(Risk::Inspect, "See what the pod says", agent.describe()),
+    )
+}
+
+/// The pod fails and nothing says why.
+fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: Option<&str>) -> Obstacle {
+    let (name, namespace, set) = (agent.name, agent.namespace, agent.set);
+    let link = agent.link(says);
+    let logs = match container {
+        Some(container) => format!("kubectl logs -n {namespace} {name} -c {container} --previous --tail=50"),
+        None => agent.describe(),
+    };
+    let question = format!("What does pod {name} say before it ends?");
+    let kube_proxy_runs = case.pods().any(|p| p.daemon_set() == Some(KUBE_PROXY));
+    if network_plugin::rank(set).is_some()
+        && !kube_proxy_runs
+        && case.cluster.missing(Input::Pods).is_none()
+        && let Some(told) = without_kube_proxy(case, node, agent)
+    {
+        let why = format!("pod {name} fails: {says}; {}", told.why);
+        return Obstacle { why, ..told.after(link) }.ask(question, logs);
+    }
+    let image = agent.pod.spec.containers.first().map(|c| c.image.rsplit('/').next().unwrap_or(&c.image));
+    let of_types = image.zip(network_plugin::rank(set).and_then(|_| only_this_family(case, node)));
+    let obstacle = match of_types {
+        Some((image, split)) => {
+            let why = format!(
+                "pod {name} fails: {says}; {image} works on machines of {}, and on none of {}",
+                split.others, split.family
+            );
+            let says = format!("{image} works on {}, and on no {}", split.others, split.family);
+            Obstacle::new(Proof::Open, why, agent.in_spec("containers"), link)
+                .behind(Link::new(format!("DaemonSet/{set}"), says))
+                .fix(format!(
+                    "Upgrade DaemonSet {set} to a version that knows {}, or leave {0} out of the NodePool.",
+                    split.family
+                ))
+        }
+        None => Obstacle::new(Proof::Open, format!("pod {name} fails: {says}"), agent.blame.clone(), link).fix(
+            if set == vpc_cni::AWS_NODE {
+                AWS_NODE_FIX.to_owned()
+            } else {
+                format!("Read the log of pod {name}: it names the reason.")
+            },
+        ),
+    };
+    let obstacle = obstacle.step(
+        Risk::Inspect,
+        "Read its log",
+        format!("kubectl logs -n {namespace} {name} --all-containers --tail=50"),
+    );
+    match (image, node.metadata.label(INSTANCE_TYPE)) {
+        // Source: amazon-vpc-cni-k8s v1.9.0 pkg/awsutils/awsutils.go `GetInstanceHypervisorFamily` exits on a type that
+        // is not in pkg/awsutils/vpc_ip_resource_limit.go; v1.9.1 and later ask EC2.
+        (Some(image), Some(type_)) if set == vpc_cni::AWS_NODE => obstacle
+            .ask(format!("What does aws-node log before it exits? Does {image} know the instance type {type_}?"), logs),
+        _ => obstacle.ask(question, logs),
+    }
+}
+
+const AWS_NODE_FIX: &str = "Read aws-node's log (kubectl logs, and /var/log/aws-routed-eni/ipamd.log on the instance): the usual reasons are a role without AmazonEKS_CNI_Policy, an API server that kube-proxy does not make reachable, a subnet without free addresses, and a version older than the instance type.";
+
+/// No machine of the Node's instance family is usable, while those of others are.
+struct FamilySplit {
+    family: String,
+    others: String,
+}
+
+fn only_this_family(case: &Case, node: &Node) -> Option<FamilySplit> {
+    let own = network_plugin::family(node)?;
+    let families = network_plugin::families(case);
+    let here = families.get(own)?;
+    // One machine is no pattern, and what fails on other families too is not the family's.
+    let others: Vec<&str> = families.iter().filter(|(f, _)| *f != own).map(|(f, _)| f.as_str()).collect();
+    let elsewhere_well = families.iter().filter(|(f, _)| *f != own).all(|(_, tally)| tally.waiting == 0);
+    (here.ready == 0 && here.waiting >= 2 && !others.is_empty() && elsewhere_well)
+        .then(|| FamilySplit { family: own.to_owned(), others: others.join(", ") })
+}

@@ -1,0 +1,167 @@
+//! The API server refuses the pods of a DaemonSet: a quota, a webhook, a policy, or something that the pod names is not
+//! there.
+
+use super::{Obstacle, Proof};
+use crate::api::{Blame, Confidence, Evidence, Link, Risk};
+use crate::case::Case;
+use crate::objects::input::Input;
+use crate::objects::{Event, Node};
+
+/// A DaemonSet whose pods are refused.
+#[derive(Debug)]
+pub(crate) struct RefusedPods<'c> {
+    event: &'c Event,
+    namespace: String,
+    /// What the API server says.
+    pub said: String,
+    /// Whether the pods of the Node could be read: without them one may be there.
+    read: bool,
+}
+
+/// The newest refusal since the Node is there, unless a pod was made after it.
+/// Source: kubernetes v1.36.3 pkg/controller/controller_utils.go `FailedCreatePodReason`, `SuccessfulCreatePodReason`.
+pub(crate) fn refused<'c>(
+    case: &Case<'c>,
+    node: &Node,
+    name: &str,
+    namespace: Option<&str>,
+) -> Option<RefusedPods<'c>> {
+    let of_set = |event: &&Event| match (&event.involved_object.namespace, namespace) {
+        (Some(has), Some(wanted)) => has == wanted,
+        _ => true,
+    };
+    let events = || {
+        let events = case.cluster.events("DaemonSet", name).filter(of_set);
+        events.filter(|e| e.last_seen() >= node.metadata.creation_timestamp)
+    };
+    let event = events().filter(|e| e.reason == "FailedCreate").max_by_key(|e| e.last_seen())?;
+    if events().any(|e| e.reason == "SuccessfulCreate" && e.last_seen() > event.last_seen()) {
+        return None;
+    }
+    let said = event.said();
+    let said = said.trim().trim_end_matches('.');
+    Some(RefusedPods {
+        event,
+        namespace: event.involved_object.namespace.as_deref().or(namespace).unwrap_or("kube-system").to_owned(),
+        said: said.strip_prefix("Error creating: ").unwrap_or(said).to_owned(),
+        read: case.cluster.missing(Input::Pods).is_none(),
+    })
+}
+
+impl RefusedPods<'_> {
+    pub(crate) fn confidence(&self) -> Confidence {
+        if self.read { Confidence::Certain } else { Confidence::Likely }
+    }
+
+    pub(crate) fn evidence(&self) -> Evidence {
+        Evidence::new(
+            format!("Event/{}", self.event.metadata.name),
+            "message",
+            self.event.said(),
+            "the DaemonSet controller tries again with growing pauses",
+        )
+    }
+
+    pub(crate) fn obstacle(&self, name: &str) -> Obstacle {
+        let namespace = &self.namespace;
+        let (blame, says, fix) = self.reason(name);
+        let why = format!("the API server refuses the pods of DaemonSet {name}: {}", self.said);
+        let deepest = blame.as_ref().map(|blame| Link::new(&blame.object, says));
+        let set = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace);
+        let link = Link::new(format!("DaemonSet/{name}"), self.said.clone());
+        let admission = format!(
+            "kubectl get resourcequotas,limitranges -n {namespace}; kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies"
+        );
+        let see = blame.as_ref().and_then(|blame| see(blame, namespace));
+        let mut obstacle =
+            Obstacle::new(if self.read { Proof::Settled } else { Proof::Open }, why, blame.unwrap_or(set), link)
+                .fix(fix)
+                .step(
+                    Risk::Inspect,
+                    "See the DaemonSet's events",
+                    format!("kubectl describe daemonset -n {namespace} {name}"),
+                )
+                .step(Risk::Inspect, "See what admits pods", admission);
+        obstacle.links.extend(deepest);
+        if let Some(command) = see {
+            obstacle = obstacle.step(Risk::Inspect, "See what refuses", command);
+        }
+        if !self.read {
+            obstacle = obstacle.ask(
+                format!("Has the Node a pod of DaemonSet {name} all the same?"),
+                format!("kubectl get pods -n {namespace} -o wide"),
+            );
+        }
+        obstacle
+    }
+
+    /// What refuses, where the message names it.
+    fn reason(&self, name: &str) -> (Option<Blame>, &'static str, String) {
+        let (said, namespace) = (self.said.as_str(), &self.namespace);
+        let named = |before: &str, until: &[char]| {
+            let (_, rest) = said.split_once(before)?;
+            rest.split(until).next().filter(|name| !name.is_empty())
+        };
+        // Source: k8s.io/apiserver v0.36.3 pkg/admission/plugin/resourcequota/controller.go `CheckRequest`.
+        if let Some(quota) = named("quota: ", &[',', ':', ' ']) {
+            let blame = Blame::object("v1", "ResourceQuota", quota).namespace(namespace).field("spec.hard");
+            let fix = if said.contains("must specify") {
+                format!(
+                    "Delete ResourceQuota {quota}, leave out the limits that system pods do not set, or give namespace {namespace} a LimitRange with defaults."
+                )
+            } else {
+                format!(
+                    "Raise ResourceQuota {quota} of namespace {namespace}, or delete it: an exceeded quota refuses system pods too."
+                )
+            };
+            return (Some(blame), "it refuses the pod", fix);
+        }
+        // Source: k8s.io/apiserver v0.36.3 pkg/admission/plugin/webhook/errors/statuserror.go, generic/webhook.go:
+        // `failed calling webhook "NAME"`, `admission webhook "NAME" denied the request`.
+        if let Some(webhook) = named("webhook \"", &['"']) {
+            let fix = "Leave the DaemonSet's namespace out of the webhook, or get its service running: where it only runs on Nodes that wait for it, nothing ever starts.";
+            return (Some(Blame::object("", "Webhook", webhook)), "it does not admit the pod", fix.to_owned());
+        }
+        // Source: k8s.io/apiserver v0.36.3 pkg/admission/plugin/policy/validating/dispatcher.go.
+        if let Some(policy) = named("ValidatingAdmissionPolicy '", &['\'']) {
+            let blame = Blame::object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", policy);
+            let fix =
+                format!("Leave namespace {namespace} out of ValidatingAdmissionPolicy {policy} or of its binding.");
+            return (Some(blame), "it denies the pod", fix);
+        }
+        // Source: k8s.io/pod-security-admission v0.36.3 admission/admission.go `EvaluatePod`.
+        if said.contains("violates PodSecurity") {
+            let blame = Blame::object("v1", "Namespace", namespace)
+                .field("metadata.labels['pod-security.kubernetes.io/enforce']");
+            let fix =
+                format!("Let namespace {namespace} enforce the level privileged: agents of a Node need the host.");
+            return (Some(blame), "its level of Pod Security does not admit the pod", fix);
+        }
+        // Source: kubernetes v1.36.3 plugin/pkg/admission/priority/admission.go.
+        if let Some(class) = named("no PriorityClass with name ", &[' ']) {
+            let blame = Blame::object("scheduling.k8s.io/v1", "PriorityClass", class);
+            let fix = format!("Create PriorityClass {class}, or name one that exists in DaemonSet {name}.");
+            return (Some(blame), "it does not exist", fix);
+        }
+        // Source: kubernetes v1.36.3 plugin/pkg/admission/serviceaccount/admission.go.
+        if let Some(account) = named("error looking up service account ", &[':']) {
+            let account = account.rsplit('/').next().unwrap_or(account);
+            let blame = Blame::object("v1", "ServiceAccount", account).namespace(namespace);
+            let fix =
+                format!("Create ServiceAccount {account} in namespace {namespace}, which DaemonSet {name} names.");
+            return (Some(blame), "it does not exist", fix);
+        }
+        (None, "", "Let the admission that the message names admit the DaemonSet's pods.".to_owned())
+    }
+}
+
+/// How to look at what the message names, where it is there to be seen.
+fn see(blame: &Blame, namespace: &str) -> Option<String> {
+    let name = &blame.name;
+    Some(match blame.kind.as_str() {
+        "ResourceQuota" => format!("kubectl describe resourcequota -n {namespace} {name}"),
+        "ValidatingAdmissionPolicy" => format!("kubectl get validatingadmissionpolicies {name} -o yaml"),
+        "Namespace" => format!("kubectl get namespace {name} -o yaml"),
+        _ => return None,
+    })
+}

@@ -1,0 +1,234 @@
+//! What the words mean with which the kubelet, the container runtime or an agent itself says why a container does not
+//! run.
+
+use crate::objects::OUT_OF_MEMORY;
+use crate::rules::shared::pull::{self, Pull};
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Meaning<'t> {
+    /// The kubelet has not read the Services once.
+    NoServices,
+    /// What the pod's text refers to is not there. A Secret's name is masked where it is quoted.
+    Missing {
+        kind: &'static str,
+        name: Option<&'t str>,
+        key: bool,
+    },
+    Image(Pull),
+    OutOfMemory,
+    /// The machine runs another architecture than the image.
+    Architecture,
+    /// The VPC CNI does not know the instance type.
+    InstanceType,
+    /// The API server denies a call to this user.
+    Forbidden {
+        account: &'t str,
+        what: &'t str,
+    },
+    /// AWS denies a call.
+    AwsDenied {
+        action: &'t str,
+    },
+    /// AWS does not take the ServiceAccount's token.
+    WebIdentity,
+    /// The instance's metadata cannot be reached.
+    Metadata,
+    /// The API server cannot be reached at this address.
+    ApiServer {
+        address: &'t str,
+    },
+    /// containerd has no such runtime.
+    Runtime {
+        name: &'t str,
+    },
+    /// The runtime cannot start the container as its text says.
+    Start,
+}
+
+pub(super) fn meaning(said: &str) -> Option<Meaning<'_>> {
+    // Source: kubernetes v1.36.3 pkg/kubelet/kubelet_pods.go `getServiceEnvVarMap`.
+    if said.contains("services have not yet been read at least once") {
+        return Some(Meaning::NoServices);
+    }
+    if let Some(missing) = missing(said) {
+        return Some(missing);
+    }
+    if said.contains(OUT_OF_MEMORY) {
+        return Some(Meaning::OutOfMemory);
+    }
+    // containerd v2.1 internal/cri/config/config.go `GetSandboxRuntime`; an AL2023 image without the NVIDIA toolkit.
+    if let Some(name) = quoted_after(said, "no runtime for ") {
+        return Some(Meaning::Runtime { name });
+    }
+    if said.contains("exec format error") {
+        return Some(Meaning::Architecture);
+    }
+    if let Some(pull) = pull::explain(said) {
+        return Some(Meaning::Image(pull));
+    }
+    // amazon-vpc-cni-k8s v1.9.0 pkg/awsutils/awsutils.go `UnknownInstanceType`.
+    if said.contains("unknown instance type") {
+        return Some(Meaning::InstanceType);
+    }
+    // Source: k8s.io/apimachinery v0.36.3 pkg/api/errors `NewForbidden`, apiserver endpoints/handlers/responsewriters
+    // `forbiddenMessage`.
+    if let Some(account) = quoted_after(said, "User ").and_then(|user| user.strip_prefix("system:serviceaccount:"))
+        && let Some((_, what)) = said.split_once(" cannot ")
+    {
+        return Some(Meaning::Forbidden { account, what: first_sentence(what) });
+    }
+    if ["AssumeRoleWithWebIdentity", "InvalidIdentityToken", "WebIdentityErr"].iter().any(|part| said.contains(part)) {
+        return Some(Meaning::WebIdentity);
+    }
+    if ["not authorized to perform", "UnauthorizedOperation", "AccessDenied"].iter().any(|part| said.contains(part)) {
+        let word = said.split([' ', ',', ';', '"']).find(|word| is_action(word));
+        return Some(Meaning::AwsDenied { action: word.unwrap_or("AWS") });
+    }
+    let unreachable =
+        ["i/o timeout", "connection refused", "no route to host", "deadline exceeded", "context canceled"];
+    if unreachable.iter().any(|part| said.contains(part)) {
+        if said.contains("169.254.169.254") || said.contains("IMDS") {
+            return Some(Meaning::Metadata);
+        }
+        if let Some(address) = api_server(said) {
+            return Some(Meaning::ApiServer { address });
+        }
+    }
+    // containerd v2.1 and runc: what the kubelet repeats under these reasons is the runtime's own error.
+    // Source: kubernetes v1.36.3 pkg/kubelet/kuberuntime/kuberuntime_container.go, pkg/kubelet/container/sync_result.go.
+    if ["RunContainerError", "CreateContainerError", "StartError"].iter().any(|reason| said.contains(reason))
+        && said.contains(": ")
+    {
+        return Some(Meaning::Start);
+    }
+    None
+}
+
+/// `configmap "x" not found`, `secret "x" not found`, `couldn't find key k in ConfigMap ns/x`.
+/// Source: kubernetes v1.36.3 pkg/kubelet/kubelet_pods.go `makeEnvironmentVariables`, k8s.io/apimachinery v0.36.3
+/// pkg/api/errors `NewNotFound`.
+fn missing(said: &str) -> Option<Meaning<'_>> {
+    const KINDS: [(&str, &str, &str); 4] = [
+        ("configmap", "configmaps", "ConfigMap"),
+        ("secret", "secrets", "Secret"),
+        ("serviceaccount", "serviceaccounts", "ServiceAccount"),
+        ("runtimeclass", "runtimeclasses.node.k8s.io", "RuntimeClass"),
+    ];
+    for (singular, plural, kind) in KINDS {
+        for word in [singular, plural, kind] {
+            let Some((_, rest)) = said.split_once(&format!("{word} \"")) else { continue };
+            let Some((name, rest)) = rest.split_once('"') else { continue };
+            if rest.trim_start().starts_with("not found") {
+                return Some(Meaning::Missing { kind, name: is_name(name).then_some(name), key: false });
+            }
+        }
+        if let Some((_, rest)) = said.split_once("couldn't find key ")
+            && let Some((_, rest)) = rest.split_once(&format!(" in {kind} "))
+        {
+            let object = rest.split([' ', ',', ';']).next().unwrap_or(rest);
+            let name = object.rsplit('/').next().filter(|name| is_name(name));
+            return Some(Meaning::Missing { kind, name, key: true });
+        }
+    }
+    None
+}
+
+/// Source: k8s.io/apimachinery v0.36.3 pkg/util/validation `IsDNS1123Subdomain`.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b))
+}
+
+/// The address that a call of the API server's went to: `Get "https://172.20.0.1:443/api?timeout=32s": dial tcp …`.
+fn api_server(said: &str) -> Option<&str> {
+    let (_, rest) = said.split_once("https://")?;
+    let host = rest.split(['/', '"', ' ', '\\']).next()?;
+    let path = rest.get(host.len()..)?;
+    // Registries and AWS speak https too: an API server has these paths, and its Service an address of its own.
+    let is_api = ["/api/", "/api?", "/apis/", "/version", "/healthz", "/openapi"].iter().any(|p| path.starts_with(p));
+    let is_address = host.split(':').next().is_some_and(|ip| ip.parse::<std::net::IpAddr>().is_ok());
+    (is_api || is_address).then_some(host)
+}
+
+fn quoted_after<'t>(said: &'t str, before: &str) -> Option<&'t str> {
+    said.split_once(before)?.1.strip_prefix('"')?.split_once('"').map(|(quoted, _)| quoted)
+}
+
+fn first_sentence(text: &str) -> &str {
+    text.split([';', '\n']).next().unwrap_or(text).trim_end_matches('.')
+}
+
+/// `ec2:DescribeInstances`
+fn is_action(word: &str) -> bool {
+    word.split_once(':').is_some_and(|(service, call)| {
+        !service.is_empty()
+            && service.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            && call.starts_with(|c: char| c.is_ascii_uppercase())
+            && call.bytes().all(|b| b.is_ascii_alphanumeric())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Meaning, meaning};
+
+    /// Messages of public reports, shortened.
+    #[test]
+    fn words_of_the_kubelet_the_runtime_and_the_agents_are_told_apart() {
+        let absent = |kind, name, key| Some(Meaning::Missing { kind, name, key });
+        for (said, meant) in [
+            (
+                "CreateContainerConfigError: services have not yet been read at least once, cannot construct envvars",
+                Some(Meaning::NoServices),
+            ),
+            (
+                "CreateContainerConfigError: configmap \"cilium-config\" not found",
+                absent("ConfigMap", Some("cilium-config"), false),
+            ),
+            (
+                "CreateContainerConfigError: couldn't find key token in Secret kube-system/datadog",
+                absent("Secret", Some("datadog"), true),
+            ),
+            (
+                "MountVolume.SetUp failed for volume \"config\" : configmap \"nvidia-plugin\" not found",
+                absent("ConfigMap", Some("nvidia-plugin"), false),
+            ),
+            ("FailedMount: secret \"***\" not found", absent("Secret", None, false)),
+            ("CrashLoopBackOff: OOMKilled: back-off … restarting failed container", Some(Meaning::OutOfMemory)),
+            (
+                "Error: unable to create token: Post \"https://172.20.0.1:443/api/v1/namespaces/kube-system/serviceaccounts/calico-node/token\": dial tcp 172.20.0.1:443: i/o timeout",
+                Some(Meaning::ApiServer { address: "172.20.0.1:443" }),
+            ),
+            (
+                "nodes is forbidden: User \"system:serviceaccount:kube-system:cilium\" cannot list resource \"nodes\" in API group \"\" at the cluster scope",
+                Some(Meaning::Forbidden {
+                    account: "kube-system:cilium",
+                    what: "list resource \"nodes\" in API group \"\" at the cluster scope",
+                }),
+            ),
+            (
+                "User: arn:aws:sts::1:assumed-role/n/i-0 is not authorized to perform: ec2:DescribeInstances because no policy allows it",
+                Some(Meaning::AwsDenied { action: "ec2:DescribeInstances" }),
+            ),
+            (
+                "could not get metadata: Get \"http://169.254.169.254/latest/meta-data\": context deadline exceeded",
+                Some(Meaning::Metadata),
+            ),
+            (
+                "failed to get sandbox runtime: no runtime for \"nvidia\" is configured",
+                Some(Meaning::Runtime { name: "nvidia" }),
+            ),
+            ("CrashLoopBackOff: exec /usr/bin/agent: exec format error", Some(Meaning::Architecture)),
+            (
+                "RunContainerError: failed to create containerd task: exec: \"/agent\": stat /agent: no such file",
+                Some(Meaning::Start),
+            ),
+            // Near misses: nothing is said, or another one's address cannot be reached.
+            ("CrashLoopBackOff: back-off … restarting failed container=aws-node", None),
+            ("Error: dial tcp: lookup proxy.example.com: i/o timeout", None),
+            ("Error: Get \"https://example.com/\": dial tcp 1.2.3.4:443: i/o timeout", None),
+            ("CreateContainerError", None),
+        ] {
+            assert_eq!(meaning(said), meant, "{said}");
+        }
+    }
+}
