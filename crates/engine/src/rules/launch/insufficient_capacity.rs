@@ -1,7 +1,7 @@
 //! EC2 has no capacity for what the NodePool asks, or a quota or a full subnet says no: Karpenter deletes the claim at
 //! once.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
@@ -68,6 +68,10 @@ fn check(case: &Case) -> Opinion {
             )
         }
     };
+    let narrow = if refusal.is_none() { narrowest(case) } else { None };
+    if let Some(narrow) = &narrow {
+        summary.push_str(&format!(", {}", narrow.why));
+    }
     match earlier.len() {
         0 => summary.push('.'),
         1 => summary.push_str("; an earlier NodeClaim was refused the same way."),
@@ -84,8 +88,17 @@ fn check(case: &Case) -> Opinion {
         )
         .figures(format!("{} earlier", earlier.len())),
     );
+    if let Some(narrow) = &narrow {
+        let said = refusal.map_or("EC2 has no capacity for it", |r| r.why);
+        finding = finding.linked([
+            Link::new(case.subject(), "it cannot be launched"),
+            Link::new(format!("Event/{}", event.metadata.name), said),
+            Link::new(&narrow.blame.object, narrow.why.clone()),
+        ]);
+    }
     let requirements = || Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements");
     let blame = match (refusal.map(|r| r.fault), case.class()) {
+        (None, _) if narrow.is_some() => narrow.map(|narrow| narrow.blame),
         (None | Some(FaultIn::Requirements), _) => Some(requirements()),
         (Some(FaultIn::Class(field)), Some(class)) => {
             Some(Blame::object(&class.api_version, &class.kind, class.name()).field(field))
@@ -116,6 +129,47 @@ fn check(case: &Case) -> Opinion {
     };
     finding.recurrences = u32::try_from(earlier.len()).unwrap_or(u32::MAX);
     finding.into()
+}
+
+/// What leaves EC2 little to choose from, and the object that says so.
+struct Narrow {
+    why: String,
+    blame: Blame,
+}
+
+/// The one value that the NodePool allows of what EC2 has capacity by, else the one zone of the class's subnets.
+fn narrowest(case: &Case) -> Option<Narrow> {
+    const DIMENSIONS: [(&str, &str); 4] = [
+        ("node.kubernetes.io/instance-type", "the instance type"),
+        ("karpenter.k8s.aws/instance-family", "the instance family"),
+        ("topology.kubernetes.io/zone", "the zone"),
+        ("karpenter.sh/capacity-type", "the capacity type"),
+    ];
+    let pool = case.pool()?;
+    let requirements = &pool.spec.template.spec.requirements;
+    let only = |key: &str| {
+        let requirement = requirements.iter().find(|r| r.key == key && r.operator == "In")?;
+        match &*requirement.values {
+            [one] => Some(one.as_str()),
+            _ => None,
+        }
+    };
+    let pinned: Vec<String> =
+        DIMENSIONS.iter().filter_map(|(key, what)| Some(format!("{what} {}", only(key)?))).collect();
+    // One capacity type alone is what most NodePools have.
+    if pinned.len() > usize::from(only("karpenter.sh/capacity-type").is_some()) {
+        return Some(Narrow {
+            why: format!("and requirements of the NodePool allow only {}", pinned.join(", ")),
+            blame: Blame::object("karpenter.sh/v1", "NodePool", pool.name()).field("spec.template.spec.requirements"),
+        });
+    }
+    let class = case.class()?;
+    let (first, rest) = class.status.subnets.split_first()?;
+    let is_one_zone = !first.zone.is_empty() && rest.iter().all(|subnet| subnet.zone == first.zone);
+    is_one_zone.then(|| Narrow {
+        why: format!("and all subnets of {} {} are in the zone {}", class.kind, class.name(), first.zone),
+        blame: Blame::object(&class.api_version, &class.kind, class.name()).field("spec.subnetSelectorTerms"),
+    })
 }
 
 /// The instance types asked for, in words; `None` where any will do.

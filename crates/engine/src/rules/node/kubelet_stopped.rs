@@ -1,6 +1,6 @@
 //! The kubelet no longer reports, or never did.
 
-use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
@@ -21,16 +21,57 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// Between the kernel's last kill and the node controller's verdict: a machine that thrashes may renew its Lease for
-/// some time yet.
-const AFTER_OOM: TimeDelta = TimeDelta::minutes(15);
+/// Between the last word and the node controller's verdict: a machine that thrashes may renew its Lease for some time
+/// yet.
+const SHORTLY: TimeDelta = TimeDelta::minutes(15);
 
-/// The kernel killed processes for want of memory right before the kubelet fell silent.
-/// Source: kubernetes v1.36.3 `pkg/kubelet/oom/oom_watcher_linux.go`.
-fn out_of_memory<'w>(case: &Case<'w>, ready: &Condition) -> Option<&'w Event> {
+/// What was said of the machine right before its kubelet fell silent, and what it means.
+struct LastWord {
+    reason: &'static str,
+    why: &'static str,
+    because: &'static str,
+    fix: &'static str,
+}
+
+/// Sources: kubernetes v1.36.3 pkg/kubelet/oom/oom_watcher_linux.go, pkg/kubelet/events/event.go;
+/// karpenter-provider-aws v1.14.1 pkg/controllers/interruption/events/events.go.
+const LAST_WORDS: [LastWord; 5] = [
+    LastWord {
+        reason: "SystemOOM",
+        why: "the machine ran out of memory",
+        because: "the kernel killed processes, and what it spared may be stuck",
+        fix: "Reserve memory for the system (kubeReserved, systemReserved, evictionHard) and give the pods memory limits; then replace the instance.",
+    },
+    LastWord {
+        reason: "FreeDiskSpaceFailed",
+        why: "the machine's disk was full",
+        because: "the kubelet found too little that it could delete",
+        fix: "Give the machines a larger root volume (EC2NodeClass spec.blockDeviceMappings), and limit what pods and logs write there; then replace the instance.",
+    },
+    LastWord {
+        reason: "SpotInterrupted",
+        why: "EC2 announced that it takes the Spot instance back",
+        because: "two minutes after the warning the instance is gone",
+        fix: "Nothing to mend: EC2 took the Spot instance back. Delete the Node where nothing does.",
+    },
+    LastWord {
+        reason: "InstanceTerminating",
+        why: "EC2 was terminating the instance",
+        because: "Karpenter heard it from the interruption queue",
+        fix: "Find who terminates instances that Karpenter has launched, and delete the Node where nothing does.",
+    },
+    LastWord {
+        reason: "InstanceStopping",
+        why: "EC2 was stopping the instance",
+        because: "Karpenter heard it from the interruption queue",
+        fix: "Find who stops instances that Karpenter has launched, and delete the Node where nothing does.",
+    },
+];
+
+fn last_word<'w>(case: &Case<'w>, ready: &Condition) -> Option<(&'static LastWord, &'w Event)> {
     let silent = ready.last_transition_time?;
-    let before = |e: &&Event| e.last_seen().is_some_and(|at| at <= silent && silent - at <= AFTER_OOM);
-    case.events().filter(|e| e.reason == "SystemOOM").find(before)
+    let before = |e: &Event| e.last_seen().is_some_and(|at| at <= silent && silent - at <= SHORTLY);
+    LAST_WORDS.iter().find_map(|word| Some((word, case.events().find(|e| e.reason == word.reason && before(e))?)))
 }
 
 fn check(case: &Case) -> Opinion {
@@ -45,9 +86,9 @@ fn check(case: &Case) -> Opinion {
         }
         _ => return Opinion::Silent,
     };
-    let oom = out_of_memory(case, ready);
-    let why = match oom {
-        Some(event) => format!("right before, the machine ran out of memory ({}).", event.said().trim_end_matches('.')),
+    let said = last_word(case, ready);
+    let why = match said {
+        Some((word, event)) => format!("right before, {} ({}).", word.why, event.said().trim_end_matches('.')),
         None => "the instance is gone, hangs, or has lost the API server.".to_owned(),
     };
     // k8s.io/cloud-provider v0.36.3 controllers/nodelifecycle: where the search by name finds nothing, AWS's provider
@@ -72,16 +113,15 @@ fn check(case: &Case) -> Opinion {
     )
     .blaming(Blame::object("v1", "Node", node.name()));
     let finding = if orphan { without_provider_id(node.name(), finding) } else { finding };
-    let finding = match oom {
-        Some(event) => finding
-            .with(Evidence::new(
-                format!("Event/{}", event.metadata.name),
-                "reason",
-                "SystemOOM",
-                "the kernel killed processes, and what it spared may be stuck",
-            )
-            .figures(format!("{} times", event.times())))
-            .fix("Reserve memory for the system (kubeReserved, systemReserved, evictionHard) and give the pods memory limits; then replace the instance."),
+    let finding = match said {
+        Some((word, event)) => finding
+            .with(Evidence::new(format!("Event/{}", event.metadata.name), "reason", word.reason, word.because)
+                .figures(format!("{} times", event.times())))
+            .linked([
+                Link::new(format!("Node/{}", node.name()), ready.shown()),
+                Link::new(format!("Event/{}", event.metadata.name), format!("{}: {}", word.reason, event.said())),
+            ])
+            .fix(word.fix),
         None if orphan => finding.fix("Find out whether an instance of that private DNS name still runs. Delete the Node where none does."),
         None => finding.fix("Look at the instance: out of memory, disk or network are the usual reasons. Replace it if it does not come back."),
     };

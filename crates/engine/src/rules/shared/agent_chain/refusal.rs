@@ -70,7 +70,7 @@ impl RefusedPods<'_> {
         let set = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace);
         let link = Link::new(format!("DaemonSet/{name}"), self.said.clone());
         let admission = format!(
-            "kubectl get resourcequotas,limitranges -n {namespace}; kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies"
+            "kubectl get resourcequotas,limitranges -n {namespace}; kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
         );
         let see = blame.as_ref().and_then(|blame| see(blame, namespace));
         let mut obstacle =
