@@ -85,6 +85,14 @@ fn goes_on(object: &Value) -> bool {
 /// What is said once more: the same event has happened again, and the kubelet counts from longer ago.
 fn repeat(object: &mut Value, minute: u32) {
     if object["kind"] == "Event" {
+        // The DaemonSet controller tries with a new name each time, and what is used of a quota moves.
+        if let Some(said) = object["message"].as_str().filter(|said| said.contains("pods \"")) {
+            let pod = format!("pods \"x{minute}\" is");
+            let said = said.replace("used: pods=40", &format!("used: pods={}", 40 + minute));
+            let named = said.split_once("pods \"").and_then(|(a, rest)| Some((a, rest.split_once("\" is")?.1)));
+            object["message"] = named.map(|(before, after)| format!("{before}{pod}{after}")).into();
+            object["metadata"]["name"] = json!(format!("refused.{minute}"));
+        }
         object["count"] = json!(object["count"].as_u64().unwrap_or(1) + 7);
         object["lastTimestamp"] =
             json!((noon() + TimeDelta::minutes(minute.into())).to_rfc3339_opts(SecondsFormat::Secs, true));

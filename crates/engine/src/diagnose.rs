@@ -137,6 +137,8 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
     // What is proven needs no weaker explanation beside it.
     let alternatives = findings
         .filter(|(_, other)| finding.confidence != Confidence::Certain || other.confidence == Confidence::Certain)
+        // A chain that ends at the same object is the same explanation, told from another symptom.
+        .filter(|(_, other)| other.chain.is_empty() || finding.chain.is_empty() || other.blame != finding.blame)
         .map(|(rule, f)| Alternative { cause: rule.cause.into(), confidence: f.confidence, summary: f.summary })
         .collect();
     let mut unknowns = finding.unknowns;

@@ -108,6 +108,7 @@ kinds! {
         ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=Node"),
         ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=DaemonSet"),
         ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=Pod,reason=FailedCreatePodSandBox"),
+        ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=Pod,reason=FailedMount"),
         ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=Pod,reason=MissingIAMPermissions"),
     ];
     CertificateSigningRequests: CertificateSigningRequest(CertificateSigningRequest) =

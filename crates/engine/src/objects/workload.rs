@@ -191,6 +191,12 @@ impl Pod {
         scheduled.is_false().then_some(scheduled.message.as_str()).filter(|said| !said.is_empty())
     }
 
+    /// Whether any of its containers has run.
+    pub fn has_started(&self) -> bool {
+        let statuses = self.status.init_container_statuses.iter().chain(&self.status.container_statuses);
+        statuses.into_iter().any(|c| c.state.waiting.is_none() || c.last_state.terminated.is_some())
+    }
+
     /// Why a container does not run: the first one that waits, or died last.
     pub fn trouble(&self) -> Option<(&str, String)> {
         self.status.init_container_statuses.iter().chain(&self.status.container_statuses).filter(|c| !c.ready).find_map(

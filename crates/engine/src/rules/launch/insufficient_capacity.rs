@@ -70,7 +70,8 @@ fn check(case: &Case) -> Opinion {
     };
     let narrow = if refusal.is_none() { narrowest(case) } else { None };
     if let Some(narrow) = &narrow {
-        summary.push_str(&format!(", {}", narrow.why));
+        summary.push_str(", ");
+        summary.push_str(&narrow.why);
     }
     match earlier.len() {
         0 => summary.push('.'),

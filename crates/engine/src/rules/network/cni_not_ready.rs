@@ -1,6 +1,6 @@
 //! The Node is NotReady because no network plugin has set itself up on it.
 
-use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
@@ -8,7 +8,7 @@ use crate::objects::{Node, Pod};
 use crate::rules::Rule;
 use crate::rules::shared::agent_chain::{Obstacle, of_pod, refused, without_pod};
 use crate::rules::shared::custom_networking::custom_networking;
-use crate::rules::shared::network_plugin::{self, is_windows, plugin, rank};
+use crate::rules::shared::network_plugin::{self, is_windows, plugin, rank, symptom};
 use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {
@@ -50,7 +50,7 @@ fn check(case: &Case) -> Opinion {
             observed.1,
             "this sets up the Node's network",
         ));
-        obstacle.explain(finding, Link::new(format!("Node/{}", node.name()), ready.shown()))
+        obstacle.explain(finding, symptom(node, ready))
     };
     // Where no DaemonSet was read, what one of them says of this Node tells which it is.
     let refused =

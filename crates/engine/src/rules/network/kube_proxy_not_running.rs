@@ -1,13 +1,13 @@
 //! kube-proxy does not run on the Node, so the network plugin cannot reach the API server's Service.
 
-use crate::api::{Evidence, Link, Stage};
+use crate::api::{Evidence, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::objects::input::Input;
 use crate::objects::{Condition, Node, Pod};
 use crate::rules::Rule;
 use crate::rules::shared::agent_chain::{Obstacle, Proof, of_pod, without_pod};
-use crate::rules::shared::network_plugin::KUBE_PROXY;
+use crate::rules::shared::network_plugin::{KUBE_PROXY, symptom};
 use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {
@@ -58,6 +58,6 @@ fn found(case: &Case, node: &Node, ready: &Condition, obstacle: Obstacle) -> Opi
         obstacle.links.first().map(|link| (link.object.clone(), link.says.clone())).unwrap_or_default();
     let evidence =
         Evidence::new(object, "status", says, "kube-proxy makes the Service kubernetes.default reachable on the Node");
-    let symptom = Link::new(format!("Node/{}", node.name()), ready.shown());
+    let symptom = symptom(node, ready);
     obstacle.found(case, summary, evidence, symptom).into()
 }

@@ -6,6 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::agent_chain::{of_pod, without_pod};
+use crate::rules::shared::network_plugin::symptom;
 use crate::upstream::credentials::{Credentials, POD_IDENTITY_AGENT as AGENT};
 use crate::upstream::vpc_cni;
 
@@ -60,7 +61,7 @@ fn check(case: &Case) -> Opinion {
     let obstacle = agent.map_or_else(|| without_pod(case, node, AGENT), |agent| of_pod(case, node, agent));
     let summary = format!("{head} {}.", obstacle.why.trim_end_matches('.'));
     let finding = Finding::new(obstacle.confidence(case), summary, evidence);
-    let symptom = Link::new(format!("Node/{}", node.name()), ready.shown());
+    let symptom = symptom(node, ready);
     let waits = Link::new(format!("Pod/{}", pod.metadata.name), "it gets its credentials from the Pod Identity agent");
     obstacle.after(waits).explain(finding, symptom).step(Risk::Inspect, "See the agent", Some(see)).into()
 }

@@ -43,8 +43,8 @@ fn check(case: &Case) -> Opinion {
                 node.name(),
                 refused.said
             );
-            let symptom = Link::new(format!("Node/{}", node.name()), need.symptom.clone());
-            return obstacle.explain(Finding::new(refused.confidence(), summary, refused.evidence()), symptom).into();
+            let finding = Finding::new(refused.confidence(), summary, refused.evidence());
+            return obstacle.explain(finding, need.symptom).into();
         }
     }
     // Events are kept for an hour: that none is there excludes nothing.
@@ -59,7 +59,7 @@ struct Need<'c> {
     daemon_set: &'c str,
     namespace: Option<&'c str>,
     what_for: &'static str,
-    symptom: String,
+    symptom: Link,
 }
 
 /// The likeliest first.
@@ -84,7 +84,7 @@ fn needed<'c>(case: &Case<'c>, node: &'c Node) -> Vec<Need<'c>> {
             .into_iter()
             .chain(proxy)
             .chain(agent)
-            .map(|name| need(name, "To be Ready,", ready.shown()))
+            .map(|name| need(name, "To be Ready,", network_plugin::symptom(node, ready)))
             .collect();
     }
     if !node.is_ready() {
@@ -100,7 +100,7 @@ fn needed<'c>(case: &Case<'c>, node: &'c Node) -> Vec<Need<'c>> {
     let names = startup_taint::owner(taint).into_iter().flat_map(|owner| owner.daemon_sets().iter().copied());
     let installed = case.cluster.missing(Input::DaemonSets).is_none();
     names
-        .map(|name| need(name, what_for, taint.to_string()))
+        .map(|name| need(name, what_for, Link::new(format!("Node/{}", node.name()), format!("taint {taint}"))))
         .filter(|need| !installed || case.cluster.daemon_sets().any(|d| d.metadata.name == *need.daemon_set))
         .collect()
 }

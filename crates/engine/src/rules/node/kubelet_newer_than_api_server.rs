@@ -3,11 +3,13 @@
 use crate::api::{Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::objects::Pod;
 use crate::objects::input::Input;
-use crate::objects::{Condition, Pod};
 use crate::rules::Rule;
 use crate::rules::shared::commands;
 use crate::rules::shared::kubelet_skew;
+use crate::rules::shared::network_plugin;
+use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {
     cause: "KubeletNewerThanApiServer",
@@ -36,7 +38,9 @@ fn check(case: &Case) -> Opinion {
     let confidence = if skew.proxy_agrees && case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
     let name = &pod.metadata.name;
     let says = format!("container {container}: {said}");
-    let symptom = node.condition("Ready").map_or_else(|| "it starts no container".to_owned(), Condition::shown);
+    let object = format!("Node/{}", node.name());
+    let symptom = vpc_cni::not_ready(node)
+        .map_or_else(|| Link::new(&object, "it starts no container"), |ready| network_plugin::symptom(node, ready));
     let version = &node.status.node_info.kubelet_version;
     let mut finding = Finding::new(
         confidence,
@@ -55,9 +59,9 @@ fn check(case: &Case) -> Opinion {
         "the kubelet makes no container before it has read the Services",
     ))
     .linked([
-        Link::new(format!("Node/{}", node.name()), symptom),
+        symptom,
         Link::new(format!("Pod/{name}"), says),
-        Link::new(format!("Node/{}", node.name()), format!("its kubelet is {version}")),
+        Link::new(object, format!("its kubelet is {version}")),
     ]);
     if let Some(ami) = kubelet_skew::image(case) {
         finding = finding.linked([Link::new(&blame.object, format!("it selects {}", ami.name))]);

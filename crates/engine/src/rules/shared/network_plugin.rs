@@ -1,9 +1,10 @@
 //! Which DaemonSet sets up the Node's network.
 
+use crate::api::Link;
 use crate::case::Case;
 use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
-use crate::objects::{DaemonSet, Node};
+use crate::objects::{Condition, DaemonSet, Node};
 use crate::upstream::vpc_cni;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,6 +74,12 @@ pub(crate) fn families(case: &Case) -> Arc<BTreeMap<String, Usable>> {
 /// `m6i` of m6i.large.
 pub(crate) fn family(node: &Node) -> Option<&str> {
     node.metadata.label("node.kubernetes.io/instance-type")?.split_once('.').map(|(family, _)| family)
+}
+
+/// The symptom, without the words of the kubelet before those of the runtime.
+pub(crate) fn symptom(node: &Node, ready: &Condition) -> Link {
+    let said = ready.message.rsplit("message:").next().unwrap_or_default();
+    Link::new(format!("Node/{}", node.name()), format!("NotReady: {}", said.trim()))
 }
 
 pub(crate) fn is_windows(node: &Node) -> bool {

@@ -80,15 +80,22 @@ pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
         )
 }
 
-/// What the kubelet said last of the pod since it was made.
+/// What the kubelet said last of the pod since it was made, and what still may hold: where a container has started, the
+/// sandbox and the volumes were there.
 fn newest_warning<'c>(case: &Case<'c>, node: &Node, pod: &Pod) -> Option<&'c Event> {
     // Source: kubernetes v1.36.3 pkg/kubelet/events/event.go.
-    const REASONS: [&str; 4] = ["FailedCreatePodSandBox", "FailedMount", "Failed", "Unhealthy"];
-    let of_node = case.cluster.pod_events_on(node.name()).filter(|e| e.involved_object.name == *pod.metadata.name);
-    let events = of_node.chain(case.cluster.events("Pod", &pod.metadata.name));
-    let warnings = events.filter(|e| REASONS.contains(&e.reason.as_str()) && !e.message.is_empty());
-    let newest = warnings.filter(|e| e.last_seen() >= pod.metadata.creation_timestamp);
-    newest.max_by_key(|e| (e.last_seen(), &e.metadata.name))
+    const BEFORE: [&str; 2] = ["FailedCreatePodSandBox", "FailedMount"];
+    const AFTER: [&str; 2] = ["Failed", "Unhealthy"];
+    let reasons = if pod.has_started() { AFTER } else { BEFORE };
+    let events = || {
+        let of_node = case.cluster.pod_events_on(node.name()).filter(|e| e.involved_object.name == *pod.metadata.name);
+        let events = of_node.chain(case.cluster.events("Pod", &pod.metadata.name));
+        let warnings = events.filter(|e| reasons.contains(&e.reason.as_str()) && !e.message.is_empty());
+        warnings.filter(|e| e.last_seen() >= pod.metadata.creation_timestamp)
+    };
+    // Of two volumes that fail by turns the same one is named each time.
+    let newest = events().max_by_key(|e| e.last_seen())?;
+    events().filter(|e| e.reason == newest.reason).min_by_key(|e| &e.message)
 }
 
 /// A pod that no Node has taken, though its DaemonSet made it for this one.

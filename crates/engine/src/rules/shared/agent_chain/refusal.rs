@@ -40,10 +40,14 @@ pub(crate) fn refused<'c>(
     }
     let said = event.said();
     let said = said.trim().trim_end_matches('.');
+    let said = said.strip_prefix("Error creating: ").unwrap_or(said);
+    // The pod has another name with every try, and what is used of a quota moves.
+    let said = said.split_once("\" is forbidden: ").map_or(said, |(_, why)| why);
+    let said = said.split(", requested: ").next().unwrap_or(said);
     Some(RefusedPods {
         event,
         namespace: event.involved_object.namespace.as_deref().or(namespace).unwrap_or("kube-system").to_owned(),
-        said: said.strip_prefix("Error creating: ").unwrap_or(said).to_owned(),
+        said: said.to_owned(),
         read: case.cluster.missing(Input::Pods).is_none(),
     })
 }
@@ -55,11 +59,12 @@ impl RefusedPods<'_> {
 
     pub(crate) fn evidence(&self) -> Evidence {
         Evidence::new(
-            format!("Event/{}", self.event.metadata.name),
+            format!("Event DaemonSet/{}", self.event.involved_object.name),
             "message",
-            self.event.said(),
+            self.said.clone(),
             "the DaemonSet controller tries again with growing pauses",
         )
+        .figures(self.event.said())
     }
 
     pub(crate) fn obstacle(&self, name: &str) -> Obstacle {

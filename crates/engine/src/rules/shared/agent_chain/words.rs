@@ -94,10 +94,13 @@ pub(super) fn meaning(said: &str) -> Option<Meaning<'_>> {
             return Some(Meaning::ApiServer { address });
         }
     }
-    // containerd v2.1 and runc: what the kubelet repeats under these reasons is the runtime's own error.
+    // containerd v2.1 and runc: what the kubelet repeats under these reasons is the runtime's own error. One that passes,
+    // such as a deadline under load, is not the text's fault.
     // Source: kubernetes v1.36.3 pkg/kubelet/kuberuntime/kuberuntime_container.go, pkg/kubelet/container/sync_result.go.
-    if ["RunContainerError", "CreateContainerError", "StartError"].iter().any(|reason| said.contains(reason))
-        && said.contains(": ")
+    let is_text = ["no such file", "not found", "permission denied", "not permitted", "not a directory", "invalid"]
+        .iter()
+        .any(|part| said.contains(part));
+    if ["RunContainerError", "CreateContainerError", "StartError"].iter().any(|reason| said.contains(reason)) && is_text
     {
         return Some(Meaning::Start);
     }
@@ -145,7 +148,8 @@ fn api_server(said: &str) -> Option<&str> {
     let path = rest.get(host.len()..)?;
     // Registries and AWS speak https too: an API server has these paths, and its Service an address of its own.
     let is_api = ["/api/", "/api?", "/apis/", "/version", "/healthz", "/openapi"].iter().any(|p| path.starts_with(p));
-    let is_address = host.split(':').next().is_some_and(|ip| ip.parse::<std::net::IpAddr>().is_ok());
+    let (ip, port) = host.split_once(':').unwrap_or((host, "443"));
+    let is_address = port == "443" && ip.parse::<std::net::IpAddr>().is_ok();
     (is_api || is_address).then_some(host)
 }
 
@@ -226,7 +230,8 @@ mod tests {
             ("CrashLoopBackOff: back-off … restarting failed container=aws-node", None),
             ("Error: dial tcp: lookup proxy.example.com: i/o timeout", None),
             ("Error: Get \"https://example.com/\": dial tcp 1.2.3.4:443: i/o timeout", None),
-            ("CreateContainerError", None),
+            ("CreateContainerError: context deadline exceeded", None),
+            ("Error: Get \"https://10.0.5.3:8443/metrics\": dial tcp 10.0.5.3:8443: connection refused", None),
         ] {
             assert_eq!(meaning(said), meant, "{said}");
         }
