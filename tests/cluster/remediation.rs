@@ -18,9 +18,81 @@ const SOON: Duration = Duration::from_secs(40);
 /// No waiting for what a test brings about at once; everything else as it is shipped.
 const AT_ONCE: [&str; 3] = ["--remediation-wait=0", "--proven-threshold=0", "--initialize-threshold=0"];
 
-/// A Node that the cloud controller has initialized, and that carries its taint again, beside one of its owner's.
+/// What the cloud controller sets in the update that removes its taint.
+const FINGERPRINTS: [&str; 2] =
+    ["beta.kubernetes.io/instance-type=m6i.large", "failure-domain.beta.kubernetes.io/zone=test-zone-a"];
+
+/// A Node that the cloud controller has initialized, and that carries its taint again, beside one of its owner's; and
+/// its NodeClaim.
 fn stale_node(control_plane: &ControlPlane, name: &str) {
+    registered_node(control_plane, name);
+    let as_controller = ["--field-manager=aws-cloud-controller-manager"];
+    control_plane.kubectl(&[&["label", "node", name], FINGERPRINTS.as_slice(), &as_controller].concat());
+    let addresses = json!({ "status": { "addresses": [
+        { "type": "InternalIP", "address": "10.0.0.1" }, { "type": "InternalDNS", "address": name },
+    ] } });
+    patch_status(control_plane, "node", name, &addresses);
+}
+
+fn patch_status(control_plane: &ControlPlane, kind: &str, name: &str, status: &Value) {
+    control_plane.kubectl(&[
+        "patch",
+        kind,
+        name,
+        "--subresource=status",
+        "--type=merge",
+        "--patch",
+        &status.to_string(),
+    ]);
+}
+
+/// The NodePool of all Nodes here, and its kind.
+fn nodepool(control_plane: &ControlPlane) {
+    control_plane.karpenter_crds("1.14.1");
+    control_plane.apply(json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": { "name": "general" },
+        "spec": { "template": { "spec": {
+            "nodeClassRef": { "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default" }, "requirements": [], "expireAfter": "Never",
+        } } },
+    }));
+}
+
+/// Karpenter sees that the taint is gone.
+fn initialize(control_plane: &ControlPlane, claim: &str) {
     let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+    let initialized = json!([{ "op": "replace", "path": "/status/conditions/2", "value": {
+        "type": "Initialized", "status": "True", "reason": "Initialized", "message": "", "lastTransitionTime": now,
+    } }]);
+    control_plane.kubectl(&[
+        "patch",
+        "nodeclaim",
+        claim,
+        "--subresource=status",
+        "--type=json",
+        "--patch",
+        &initialized.to_string(),
+    ]);
+}
+
+/// A Node that Karpenter has registered, with the cloud controller's taint; and its NodeClaim, first: a
+/// Node without one has a diagnosis of its own, here of the same name.
+fn registered_node(control_plane: &ControlPlane, name: &str) {
+    let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+    control_plane.apply(json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+        "metadata": { "name": name, "labels": { "karpenter.sh/nodepool": "general" } },
+        "spec": {
+            "nodeClassRef": { "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default" },
+            "requirements": [], "expireAfter": "Never",
+        },
+    }));
+    let condition = |type_: &str, status: &str| json!({ "type": type_, "status": status, "reason": type_, "message": "", "lastTransitionTime": now });
+    let conditions =
+        [condition("Launched", "True"), condition("Registered", "True"), condition("Initialized", "Unknown")];
+    let status = json!({ "status": {
+        "providerID": format!("aws:///test-zone-a/i-{name}"), "nodeName": name, "conditions": conditions,
+    } });
+    patch_status(control_plane, "nodeclaim", name, &status);
     control_plane.apply(json!({
         "apiVersion": "v1",
         "kind": "Node",
@@ -30,8 +102,8 @@ fn stale_node(control_plane: &ControlPlane, name: &str) {
                 "topology.kubernetes.io/zone": "test-zone-a",
                 "topology.kubernetes.io/region": "test",
                 "node.kubernetes.io/instance-type": "m6i.large",
-                "beta.kubernetes.io/instance-type": "m6i.large",
-                "failure-domain.beta.kubernetes.io/zone": "test-zone-a",
+                "karpenter.sh/nodepool": "general",
+                "karpenter.sh/registered": "true",
             },
         },
         "spec": {
@@ -43,64 +115,19 @@ fn stale_node(control_plane: &ControlPlane, name: &str) {
         },
     }));
     let status = json!({ "status": {
-        "addresses": [{ "type": "InternalIP", "address": "10.0.0.1" }, { "type": "InternalDNS", "address": name }],
+        "addresses": [{ "type": "InternalIP", "address": "10.0.0.1" }],
         "conditions": [{
             "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "",
             "lastHeartbeatTime": now, "lastTransitionTime": now,
         }],
     } });
-    control_plane.kubectl(&[
-        "patch",
-        "node",
-        name,
-        "--subresource=status",
-        "--type=merge",
-        "--patch",
-        &status.to_string(),
-    ]);
+    patch_status(control_plane, "node", name, &status);
 }
 
 /// A Node that Karpenter has registered and the cloud controller has never seen, an hour old; and its NodeClaim.
 fn never_initialized_node(control_plane: &ControlPlane, name: &str) {
-    stale_node(control_plane, name);
-    let labels = ["karpenter.sh/nodepool=general", "karpenter.sh/registered=true"];
-    let fingerprints = ["beta.kubernetes.io/instance-type-", "failure-domain.beta.kubernetes.io/zone-"];
-    control_plane.kubectl(&[&["label", "node", name], labels.as_slice(), &fingerprints].concat());
-    let addresses = json!({ "status": { "addresses": [{ "type": "InternalIP", "address": "10.0.0.1" }] } });
-    control_plane.kubectl(&[
-        "patch",
-        "node",
-        name,
-        "--subresource=status",
-        "--type=merge",
-        "--patch",
-        &addresses.to_string(),
-    ]);
+    registered_node(control_plane, name);
     control_plane.age_node(name, Duration::from_hours(1));
-    control_plane.apply(json!({
-        "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
-        "metadata": { "name": name, "labels": { "karpenter.sh/nodepool": "general" } },
-        "spec": {
-            "nodeClassRef": { "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default" },
-            "requirements": [], "expireAfter": "Never",
-        },
-    }));
-    let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
-    let condition = |type_: &str, status: &str| json!({ "type": type_, "status": status, "reason": type_, "message": "", "lastTransitionTime": now });
-    let conditions =
-        [condition("Launched", "True"), condition("Registered", "True"), condition("Initialized", "Unknown")];
-    let status = json!({ "status": {
-        "providerID": format!("aws:///test-zone-a/i-{name}"), "nodeName": name, "conditions": conditions,
-    } });
-    control_plane.kubectl(&[
-        "patch",
-        "nodeclaim",
-        name,
-        "--subresource=status",
-        "--type=merge",
-        "--patch",
-        &status.to_string(),
-    ]);
 }
 
 fn taints(control_plane: &ControlPlane, node: &str) -> Vec<String> {
@@ -145,6 +172,7 @@ fn component() -> std::path::PathBuf {
 fn the_taint_goes_only_with_the_role_and_one_that_comes_back_stops_everything() {
     let control_plane = ControlPlane::start();
     let rights = install(&control_plane);
+    nodepool(&control_plane);
     stale_node(&control_plane, "stale");
     let before = (version(&control_plane, "stale"), taints(&control_plane, "stale"));
     let nodewhy = control_plane.nodewhy(&rights, &[&["--remove-stale-taints=on"], AT_ONCE.as_slice()].concat());
@@ -164,6 +192,7 @@ fn the_taint_goes_only_with_the_role_and_one_that_comes_back_stops_everything() 
     let others: Vec<_> = before.1.iter().filter(|key| *key != UNINITIALIZED).cloned().collect();
     assert!(others.contains(&"dedicated".to_owned()));
     assert_eq!(taints(&control_plane, "stale"), others);
+    initialize(&control_plane, "stale");
     let ended =
         wait_until(SOON, || diagnosis(&control_plane, "stale").filter(|d| d["status"]["outcome"] == "Recovered"));
     assert!(ended["status"]["conditions"].as_array().is_some_and(|all| all.contains(&removed)), "{ended:#}");
@@ -203,18 +232,15 @@ fn the_taint_goes_only_with_the_role_and_one_that_comes_back_stops_everything() 
 #[test]
 fn a_node_that_was_never_initialized_is_left_alone_until_that_is_asked_for_and_karpenter_vouches() {
     let control_plane = ControlPlane::start();
-    control_plane.karpenter_crds("1.14.1");
     let rights = install(&control_plane);
     control_plane.apply_path(&component().join("cluster-role.yaml"));
-    control_plane.apply(json!({
-        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": { "name": "general" },
-        "spec": { "template": { "spec": {
-            "nodeClassRef": { "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default" }, "requirements": [], "expireAfter": "Never",
-        } } },
-    }));
+    nodepool(&control_plane);
     never_initialized_node(&control_plane, "vouched");
     never_initialized_node(&control_plane, "alone");
     control_plane.kubectl(&["delete", "nodeclaim", "alone"]);
+    // Somebody else than the cloud controller sets its labels.
+    never_initialized_node(&control_plane, "forged");
+    control_plane.kubectl(&[&["label", "node", "forged"], FINGERPRINTS.as_slice()].concat());
     let before = taints(&control_plane, "vouched");
 
     // The first opt-in does not bring the second.
@@ -234,6 +260,7 @@ fn a_node_that_was_never_initialized_is_left_alone_until_that_is_asked_for_and_k
         );
     }
     assert_eq!(taints(&control_plane, "vouched"), before);
+    assert_eq!(taints(&control_plane, "forged"), before);
     assert!(nodewhy.process.terminate().success());
 
     // Asked for, it waits by its own time.
@@ -254,21 +281,10 @@ fn a_node_that_was_never_initialized_is_left_alone_until_that_is_asked_for_and_k
     );
     assert!(taints(&control_plane, "alone").contains(&UNINITIALIZED.to_owned()));
     wait_until(SOON, || metric(&nodewhy, r#"nodewhy_taints_kept{reason="NotRegistered"} 1"#).then_some(()));
+    said(&control_plane, &nodewhy, "forged", "NotProven");
+    assert_eq!(taints(&control_plane, "forged"), before);
 
-    // Karpenter sees that the taint is gone.
-    let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
-    let initialized = json!([{ "op": "replace", "path": "/status/conditions/2", "value": {
-        "type": "Initialized", "status": "True", "reason": "Initialized", "message": "", "lastTransitionTime": now,
-    } }]);
-    control_plane.kubectl(&[
-        "patch",
-        "nodeclaim",
-        "vouched",
-        "--subresource=status",
-        "--type=json",
-        "--patch",
-        &initialized.to_string(),
-    ]);
+    initialize(&control_plane, "vouched");
     let ended =
         wait_until(SOON, || diagnosis(&control_plane, "vouched").filter(|d| d["status"]["outcome"] == "Recovered"));
     assert!(ended["status"]["conditions"].as_array().is_some_and(|all| all.contains(&removed)), "{ended:#}");
@@ -308,6 +324,7 @@ fn the_component_gives_the_right_and_a_dry_run_that_writes_nothing_to_the_node()
     assert_eq!(env("NODEWHY_REMOVE_STALE_TAINTS"), "dry-run");
     assert_eq!(env("NODEWHY_REMOVE_UNINITIALIZED_TAINTS"), "off", "it is asked for by itself");
 
+    nodepool(&control_plane);
     stale_node(&control_plane, "stale");
     let before = version(&control_plane, "stale");
     let mode = format!("--remove-stale-taints={}", env("NODEWHY_REMOVE_STALE_TAINTS"));
@@ -465,6 +482,7 @@ fn when_the_leader_is_killed_amid_removals_none_is_made_twice_and_the_budget_hol
     let control_plane = ControlPlane::start();
     let rights = control_plane.install("tests/cluster/ha");
     control_plane.apply_path(&component().join("cluster-role.yaml"));
+    nodepool(&control_plane);
     let names: Vec<_> = (0..NODES).map(|n| format!("stale-{n:02}")).collect();
     for name in &names {
         stale_node(&control_plane, name);

@@ -113,6 +113,7 @@ fn every_field_that_is_read_is_known_and_every_kind_has_objects() {
     let node = mutation::places(&schema::skeleton(Input::Nodes));
     for place in [
         "/metadata/managedFields/0/fieldsV1/f:spec/f:taints",
+        "/metadata/managedFields/0/fieldsV1/f:metadata/f:labels/f:beta.kubernetes.io~1instance-type",
         "/spec/taints/0/timeAdded",
         "/status/nodeInfo/kubeletVersion",
     ] {

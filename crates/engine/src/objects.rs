@@ -39,7 +39,7 @@ pub use aws::{
 };
 pub use eni_config::EniConfig;
 pub use event::Event;
-pub use meta::{Condition, ManagedField, Meta, OwnerReference, Taint, Written, conditions};
+pub use meta::{CLOUD_LABELS, Condition, ManagedField, Meta, OwnerReference, Taint, Written, conditions};
 pub use node::{Address, Node, NodeInfo, NodeSpec, NodeStatus};
 pub use node_claim::{NodeClaim, NodeClaimSpec, NodeClaimStatus, NodeClassRef, Requirement, Resources};
 pub use node_class::{

@@ -58,14 +58,23 @@ pub struct Written {
     pub by: String,
 }
 
-/// The entries of `managedFields` that tell something: those that own the taint list or the object's content.
+/// The labels whose owners are read: the cloud controller sets them in the one update that also removes its taint.
+/// Source: k8s.io/cloud-provider v0.36.3 controllers/node/node_controller.go `getNodeModifiersFromCloudProvider`.
+pub const CLOUD_LABELS: [&str; 3] = [
+    "beta.kubernetes.io/instance-type",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+];
+
+/// The entries of `managedFields` that tell something: those that own the taint list, such a label or the object's
+/// content.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct ManagedFields(pub Box<[ManagedField]>);
 
 impl<'de> Deserialize<'de> for ManagedFields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let all = Vec::<ManagedField>::deserialize(deserializer)?;
-        Ok(Self(all.into_iter().filter(|f| f.owns_taints || f.owns_content).collect()))
+        Ok(Self(all.into_iter().filter(ManagedField::tells).collect()))
     }
 }
 
@@ -77,7 +86,7 @@ pub struct OwnerReference {
     pub name: Interned,
 }
 
-/// One entry of `managedFields`, reduced to who, when, and whether it owns the taint list.
+/// One entry of `managedFields`, reduced to who, when, and what of the above it owns.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ManagedField {
     pub manager: Interned,
@@ -87,6 +96,19 @@ pub struct ManagedField {
     /// The entry owns fields of `spec` or `data`, and came by the object itself, not by a subresource such as `status`
     /// or `scale`.
     pub owns_content: bool,
+    /// Which of [`CLOUD_LABELS`] the entry owns, not by a subresource.
+    owns_labels: [bool; CLOUD_LABELS.len()],
+}
+
+impl ManagedField {
+    fn tells(&self) -> bool {
+        self.owns_taints || self.owns_content || self.owns_labels.contains(&true)
+    }
+
+    /// Whether the entry owns this one of [`CLOUD_LABELS`].
+    pub fn owns_label(&self, key: &str) -> bool {
+        CLOUD_LABELS.into_iter().zip(self.owns_labels).any(|(label, owned)| owned && label == key)
+    }
 }
 
 impl<'de> Deserialize<'de> for ManagedField {
@@ -104,6 +126,8 @@ impl<'de> Deserialize<'de> for ManagedField {
         #[derive(Deserialize, Default)]
         #[serde(default)]
         struct Fields {
+            #[serde(rename = "f:metadata")]
+            metadata: Option<Metadata>,
             #[serde(rename = "f:spec")]
             spec: Option<Spec>,
             #[serde(rename = "f:data")]
@@ -115,20 +139,46 @@ impl<'de> Deserialize<'de> for ManagedField {
             #[serde(rename = "f:taints")]
             taints: Option<IgnoredAny>,
         }
+        #[derive(Deserialize, Default)]
+        #[serde(default)]
+        struct Metadata {
+            #[serde(rename = "f:labels")]
+            labels: Option<Labels>,
+        }
+        /// In the order of [`CLOUD_LABELS`].
+        #[derive(Deserialize, Default)]
+        #[serde(default)]
+        struct Labels {
+            #[serde(rename = "f:beta.kubernetes.io/instance-type")]
+            instance_type: Option<IgnoredAny>,
+            #[serde(rename = "f:failure-domain.beta.kubernetes.io/zone")]
+            zone: Option<IgnoredAny>,
+            #[serde(rename = "f:failure-domain.beta.kubernetes.io/region")]
+            region: Option<IgnoredAny>,
+        }
         let raw = Raw::deserialize(deserializer)?;
+        let is_whole = raw.subresource.is_empty();
         let fields = raw.fields_v1.unwrap_or_default();
-        let owns_content = raw.subresource.is_empty() && (fields.spec.is_some() || fields.data.is_some());
+        let labels = fields.metadata.and_then(|m| m.labels).filter(|_| is_whole).unwrap_or_default();
+        let owns_content = is_whole && (fields.spec.is_some() || fields.data.is_some());
         let owns_taints = fields.spec.is_some_and(|s| s.taints.is_some());
-        Ok(Self { manager: raw.manager, time: raw.time, owns_taints, owns_content })
+        let owns_labels = [labels.instance_type, labels.zone, labels.region].map(|label| label.is_some());
+        Ok(Self { manager: raw.manager, time: raw.time, owns_taints, owns_content, owns_labels })
     }
 }
 
 /// As the API server would write an entry of which this much is known.
 impl Serialize for ManagedField {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let spec = if self.owns_taints { json!({"f:taints": {}}) } else { json!({}) };
-        let mut entry = json!({"manager": self.manager, "time": self.time, "fieldsV1": {"f:spec": spec}});
-        if !self.owns_content {
+        let mut fields = json!({});
+        if self.owns_taints || self.owns_content {
+            fields["f:spec"] = if self.owns_taints { json!({"f:taints": {}}) } else { json!({}) };
+        }
+        for (label, _) in CLOUD_LABELS.into_iter().zip(self.owns_labels).filter(|(_, owned)| *owned) {
+            fields["f:metadata"]["f:labels"][format!("f:{label}")] = json!({});
+        }
+        let mut entry = json!({"manager": self.manager, "time": self.time, "fieldsV1": fields});
+        if self.owns_taints && !self.owns_content {
             entry["subresource"] = json!("status");
         }
         entry.serialize(serializer)

@@ -3,6 +3,7 @@
 use super::{Condition, Meta, Pairs, Taint, conditions, nullable};
 use crate::objects::intern::Interned;
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
@@ -86,5 +87,10 @@ impl Node {
 
     pub fn address(&self, type_: &str) -> Option<&str> {
         self.status.addresses.iter().find(|a| a.type_ == type_).map(|a| a.address.as_str())
+    }
+
+    /// The first InternalIP, by which others reach the machine.
+    pub fn internal_ip(&self) -> Option<IpAddr> {
+        self.address("InternalIP")?.parse().ok()
     }
 }

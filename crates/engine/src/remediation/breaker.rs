@@ -6,6 +6,7 @@ use crate::cluster_state::ClusterState;
 use crate::upstream::karpenter::UNINITIALIZED_TAINT;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 /// How long a taint that came back stops everything.
 pub(super) const HOLD: TimeDelta = TimeDelta::hours(24);
@@ -27,6 +28,9 @@ pub struct RemovalTally {
     pub nodes: usize,
     /// Nodes that carry the taint and are not young, stale or never initialized.
     pub tainted: usize,
+    /// Nodes without the taint whose InternalIP is of that family.
+    pub ipv4: usize,
+    pub ipv6: usize,
     /// Removals within the window, those announced and those under way included.
     pub removals: usize,
     /// What is said of the last taint that came back.
@@ -46,7 +50,13 @@ impl RemovalTally {
         for node in cluster.nodes() {
             tally.nodes += 1;
             let young = node.metadata.creation_timestamp.is_none_or(|at| now - at < YOUNG);
-            tally.tainted += usize::from(!young && node.taint(UNINITIALIZED_TAINT).is_some());
+            let is_tainted = node.taint(UNINITIALIZED_TAINT).is_some();
+            tally.tainted += usize::from(!young && is_tainted);
+            match node.internal_ip().filter(|_| !is_tainted) {
+                Some(IpAddr::V4(_)) => tally.ipv4 += 1,
+                Some(IpAddr::V6(_)) => tally.ipv6 += 1,
+                None => {}
+            }
         }
         let mut removed: BTreeSet<String> = under_way.map(str::to_owned).collect();
         let mut put_back = None;

@@ -75,12 +75,12 @@ pub const ALL: &[Guard] = &[
     both("NotProven", "the verdict is Certain", proven),
     stale(
         "NoFingerprint",
-        "the Node has a label that only the cloud controller sets, in the update that removes the taint",
+        "the Node has a label that the cloud controller sets in the update that removes the taint, and managedFields say that it did",
         fingerprinted,
     ),
     uninitialized(
         "Fingerprint",
-        "the Node has no label and no address that only the cloud controller sets",
+        "the Node has no label and no address that the cloud controller sets",
         not_fingerprinted,
     ),
     both(
@@ -89,13 +89,14 @@ pub const ALL: &[Guard] = &[
         expected_taint,
     ),
     both("NoProviderID", "spec.providerID is set", provider_id),
-    uninitialized(
+    both(
         "NotRegistered",
         "Karpenter vouches for the machine: a NodeClaim with the Node's very providerID is Registered, and the Node is labelled so",
         registered,
     ),
     both("LabelsMissing", "zone, region and instance type are on the Node", labels),
     both("NoInternalIP", "the Node has a valid InternalIP", internal_ip),
+    both("OtherFamily", "its InternalIP is of a family, IPv4 or IPv6, that other Nodes' are of", family),
     both("NotReady", "the Node is Ready", ready),
     both("NoHeartbeat", "the kubelet has reported within 10 minutes", heartbeat),
     both("Deleting", "neither the Node nor its NodeClaim is being deleted", not_deleting),
@@ -165,23 +166,24 @@ fn proven(scene: &Scene) -> Result<(), String> {
     }
 }
 
-/// An Event would not do: it may be about an earlier Node of the same name.
+/// The label alone would not do: a NodePool's template can bring it. Nor would an Event: anybody may send one, and it
+/// may be about an earlier Node of the same name.
 fn fingerprinted(scene: &Scene) -> Result<(), String> {
     if cloud_controller::has_labelled(scene.node) {
         return Ok(());
     }
-    Err("the Node has none of the labels that the cloud controller sets in the update that removes the taint"
-        .to_owned())
+    Err("managedFields show no label that the cloud controller wrote in the update that removes the taint".to_owned())
 }
 
 /// The verdict says so too; but this is the Node as it is now, and the verdict need not be.
 fn not_fingerprinted(scene: &Scene) -> Result<(), String> {
-    let labelled = cloud_controller::has_labelled(scene.node).then_some("a label");
+    let labelled = cloud_controller::is_labelled(scene.node).then_some("a label");
     let left = labelled.or_else(|| cloud_controller::has_addressed(scene.node).then_some("an address"));
-    left.map_or(Ok(()), |what| Err(format!("the Node has {what} that only the cloud controller sets")))
+    left.map_or(Ok(()), |what| Err(format!("the Node has {what} that the cloud controller sets")))
 }
 
-/// The cloud controller would have asked EC2 whether the instance exists. Karpenter launched it, and has put the label
+/// The cloud controller asks EC2 whether the instance exists, and may have done so for an earlier Node. Karpenter
+/// launched it, and has put the label
 /// on the Node that it found by the same providerID; a Node that was made anew since is without the label.
 /// Source: karpenter v1.14.1 pkg/controllers/nodeclaim/lifecycle/registration.go.
 fn registered(scene: &Scene) -> Result<(), String> {
@@ -238,6 +240,17 @@ fn internal_ip(scene: &Scene) -> Result<(), String> {
     } else {
         Err(format!("InternalIP {address:?} is not the address of a machine"))
     }
+}
+
+/// An address of the other family is one that nobody in the cluster reaches.
+fn family(scene: &Scene) -> Result<(), String> {
+    let tally = scene.tally;
+    let (name, same, other) = match scene.node.internal_ip() {
+        Some(IpAddr::V4(_)) => ("IPv4", tally.ipv4, tally.ipv6),
+        Some(IpAddr::V6(_)) => ("IPv6", tally.ipv6, tally.ipv4),
+        None => return Ok(()),
+    };
+    if same == 0 && other > 0 { Err(format!("InternalIP is {name}, and no other Node's is")) } else { Ok(()) }
 }
 
 fn ready(scene: &Scene) -> Result<(), String> {

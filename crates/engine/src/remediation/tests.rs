@@ -26,7 +26,10 @@ struct Cluster {
     node: Value,
     claim: Value,
     pool: Value,
+    /// Other Nodes and their NodeClaims.
     others: Vec<Value>,
+    claims: Vec<Value>,
+    events: Vec<Value>,
     /// When the verdict was first written down.
     seen: Option<i64>,
     limits: Limits,
@@ -49,7 +52,12 @@ fn node(name: &str, uid: &str) -> Value {
                 "beta.kubernetes.io/instance-type": "m6i.large",
             },
             "annotations": {},
-            "managedFields": [{ "manager": "node-labeler", "time": stamp(-50), "fieldsV1": { "f:spec": { "f:taints": {} } } }],
+            "managedFields": [
+                { "manager": "node-labeler", "time": stamp(-50), "fieldsV1": { "f:spec": { "f:taints": {} } } },
+                { "manager": "aws-cloud-controller-manager", "time": stamp(-59), "fieldsV1": {
+                    "f:metadata": { "f:labels": { "f:beta.kubernetes.io/instance-type": {} } },
+                } },
+            ],
         },
         "spec": {
             "providerID": format!("aws:///eu-west-1a/i-{uid}"),
@@ -63,6 +71,11 @@ fn node(name: &str, uid: &str) -> Value {
             }],
         },
     })
+}
+
+fn untainted(mut node: Value) -> Value {
+    node["spec"]["taints"] = json!([]);
+    node
 }
 
 fn good() -> Cluster {
@@ -84,6 +97,8 @@ fn good() -> Cluster {
         }),
         pool: json!({ "metadata": { "name": "general", "annotations": {} } }),
         others: Vec::new(),
+        claims: Vec::new(),
+        events: Vec::new(),
         seen: Some(-30),
         limits: Limits { stale: Mode::On, ..Limits::default() },
     }
@@ -112,8 +127,9 @@ impl Cluster {
         let mut apply =
             |input, object: &Value| drop(cluster.apply(Object::from_value(input, object.clone()).unwrap(), at(-60)));
         self.others.iter().chain([&self.node]).for_each(|node| apply(Input::Nodes, node));
-        apply(Input::NodeClaims, &self.claim);
+        self.claims.iter().chain([&self.claim]).for_each(|claim| apply(Input::NodeClaims, claim));
         apply(Input::NodePools, &self.pool);
+        self.events.iter().for_each(|event| apply(Input::Events, event));
         for input in [Input::Nodes, Input::NodeClaims, Input::NodePools, Input::Events] {
             cluster.mark(input, Availability::Read);
         }
@@ -214,6 +230,11 @@ const BROKEN: &[(&str, Break)] = &[
     ("NodePoolUnknown", |c, _| c.pool["metadata"]["name"] = json!("renamed")),
     ("NotProven", |_, d| d[0].status.as_mut().unwrap().confidence = crate::api::Confidence::Likely),
     ("NoFingerprint", |c, _| drop(c.node["metadata"]["labels"].as_object_mut().unwrap().remove(FINGERPRINT))),
+    ("NoFingerprint", |c, _| c.node["metadata"]["managedFields"] = json!([])),
+    // As where a NodePool's template brings the label, or somebody sets it.
+    ("NoFingerprint", |c, _| c.node["metadata"]["managedFields"][1]["manager"] = json!("kubelet")),
+    ("NoFingerprint", |c, _| c.node["metadata"]["managedFields"][1]["manager"] = json!("kubectl-label")),
+    ("NoFingerprint", |c, _| c.node["metadata"]["managedFields"][1]["subresource"] = json!("status")),
     ("Fingerprint", |c, _| c.node["metadata"]["labels"][FINGERPRINT] = json!("m6i.large")),
     ("Fingerprint", |c, _| {
         c.node["status"]["addresses"].as_array_mut().unwrap().push(json!({ "type": "InternalDNS", "address": NODE }));
@@ -251,6 +272,15 @@ const BROKEN: &[(&str, Break)] = &[
     ("NoInternalIP", |c, _| c.node["status"]["addresses"][0]["address"] = json!("10.0.0")),
     ("NoInternalIP", |c, _| c.node["status"]["addresses"][0]["address"] = json!("169.254.1.1")),
     ("NoInternalIP", |c, _| c.node["status"]["addresses"][0]["address"] = json!("::")),
+    ("OtherFamily", |c, _| {
+        c.node["status"]["addresses"][0]["address"] = json!("2600:1f18::1");
+        c.others.push(untainted(node("other", "9")));
+    }),
+    ("OtherFamily", |c, _| {
+        let mut other = untainted(node("other", "9"));
+        other["status"]["addresses"][0]["address"] = json!("2600:1f18::1");
+        c.others.push(other);
+    }),
     ("NotReady", |c, _| c.node["status"]["conditions"][0]["status"] = json!("Unknown")),
     ("NotReady", |c, _| c.node["status"]["conditions"] = json!([])),
     ("NoHeartbeat", |c, _| c.node["status"]["conditions"][0]["lastHeartbeatTime"] = json!(stamp(-11))),
@@ -301,6 +331,49 @@ fn every_guard_is_broken_once_and_stands_in_the_docs() {
     }
 }
 
+/// What somebody writes who is not the cloud controller and may not remove taints. SECURITY.md has the table.
+#[test]
+fn whoever_may_not_write_taints_gets_none_removed_by_a_forgery() {
+    let unsigned = |c: &mut Cluster, by: &str| {
+        c.node["metadata"]["labels"][FINGERPRINT] = json!("m6i.large");
+        let field = json!({ "manager": by, "time": stamp(-59), "fieldsV1": {
+            "f:metadata": { "f:labels": { (format!("f:{FINGERPRINT}")): {} } },
+        } });
+        c.node["metadata"]["managedFields"][1] = field;
+    };
+    let no_controller = || {
+        let mut cluster = never_initialized();
+        cluster.limits.stale = Mode::On;
+        cluster
+    };
+    // Who edits NodePools: the label comes by the template, the NodeClaim and the kubelet.
+    let mut by_pool = no_controller();
+    unsigned(&mut by_pool, "kubelet");
+    by_pool.claim["metadata"]["labels"][FINGERPRINT] = json!("m6i.large");
+    assert_eq!(reasons(&by_pool.look(&[by_pool.diagnosis()])), ["NotProven"]);
+    // The same where nobody knows the writer.
+    by_pool.node["metadata"]["managedFields"] = json!([]);
+    assert_eq!(reasons(&by_pool.look(&[by_pool.diagnosis()])), ["NotProven"]);
+    // Who labels Nodes.
+    let mut by_label = no_controller();
+    unsigned(&mut by_label, "kubectl-label");
+    assert_eq!(reasons(&by_label.look(&[by_label.diagnosis()])), ["NotProven"]);
+    // Who creates Events.
+    let mut by_event = no_controller();
+    by_event.events.push(json!({
+        "metadata": { "name": "forged", "namespace": "default" }, "reason": "Synced", "message": "Node synced successfully",
+        "involvedObject": { "kind": "Node", "name": NODE, "uid": "1" }, "source": { "component": "cloud-node-controller" },
+        "lastTimestamp": stamp(-59),
+    }));
+    assert_eq!(by_event.diagnosis().status.unwrap().cause, CAUSE);
+    assert_eq!(reasons(&by_event.look(&[by_event.diagnosis()])), ["NotProven"]);
+    // Who writes NodeDiagnoses: the guards look at the Node.
+    let by_diagnosis = no_controller();
+    let mut forged = by_diagnosis.diagnosis();
+    forged.status.as_mut().unwrap().cause = CAUSE.into();
+    assert_eq!(reasons(&by_diagnosis.look(&[forged])), ["NoFingerprint"]);
+}
+
 /// Just inside of each limit.
 #[test]
 fn what_a_guard_does_not_mean_passes() {
@@ -308,6 +381,7 @@ fn what_a_guard_does_not_mean_passes() {
         |c, _| c.node["metadata"]["annotations"][crate::api::PAUSE_ANNOTATION] = json!("false"),
         |c, _| c.node["status"]["conditions"][0]["lastHeartbeatTime"] = json!(stamp(-10)),
         |c, _| c.node["status"]["addresses"][0]["address"] = json!("2600:1f18::1"),
+        |c, _| c.others.push(untainted(node("other", "9"))),
         |c, _| c.node["spec"]["taints"][0]["key"] = json!("node.kubernetes.io/memory-pressure"),
         |c, d| say(&mut d[0], "False", "NotReady", -c.wait()),
         |c, _| c.node["metadata"]["managedFields"][0]["time"] = json!(stamp(-c.wait())),
@@ -371,6 +445,11 @@ fn the_budget_is_the_smaller_of_number_and_share_but_never_less_than_one_in_a_sm
             fine["spec"]["taints"] = json!([]);
         }
         cluster.others.push(fine);
+        let mut claim = cluster.claim.clone();
+        (claim["metadata"]["name"], claim["metadata"]["uid"]) = (json!(format!("claim-{n}")), json!(format!("c{n}")));
+        claim["status"]["providerID"] = json!(format!("aws:///eu-west-1a/i-{n}"));
+        claim["status"]["nodeName"] = json!(format!("other-{n}"));
+        cluster.claims.push(claim);
         let mut diagnosis = cluster.diagnosis();
         diagnosis.metadata.name = Some(format!("claim-{n}"));
         diagnosis.spec.node = Some(crate::api::NamedUid { name: format!("other-{n}"), uid: n.to_string() });

@@ -4,24 +4,32 @@
 //! NodeClaim), `spec.providerID` (the EKS bootstrap sets it), `k8s.io/cloud-provider-aws` (the tagging controller: it
 //! proves only that the cloud controller is alive; terraform-aws-eks#2754 has it beside the taint).
 
-use crate::objects::{ManagedField, Node};
+use crate::objects::{CLOUD_LABELS, ManagedField, Node};
 
-/// k8s.io/cloud-provider v0.36.3 controllers/node/node_controller.go `getNodeModifiersFromCloudProvider`: set in the
-/// one update that also removes the taint.
-const LABELS: [&str; 3] = [
-    "beta.kubernetes.io/instance-type",
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-];
+/// What the cloud controller is called in `managedFields`: its program's name, with which its user agent begins.
+/// Source: k8s.io/apiserver v0.36.3 pkg/endpoints/handlers/create.go `managerOrUserAgent`, k8s.io/client-go v0.36.3
+/// rest/config.go `DefaultKubernetesUserAgent`, kubernetes/cloud-provider-aws cmd/aws-cloud-controller-manager.
+const MANAGER: &str = "aws-cloud-controller-manager";
 
-/// Those of them that the Node carries.
+/// The labels of the one update that also removes the taint, those that the Node carries. Others can set them too: a
+/// NodePool's template, `--node-labels`, whoever may label Nodes.
 pub fn labels(node: &Node) -> impl Iterator<Item = (&'static str, &str)> {
-    LABELS.into_iter().filter_map(|key| Some((key, node.metadata.label(key)?)))
+    CLOUD_LABELS.into_iter().filter_map(|key| Some((key, node.metadata.label(key)?)))
 }
 
-/// Whether the Node carries a label of the one update that also removes the taint.
-pub fn has_labelled(node: &Node) -> bool {
+/// Whether the Node carries such a label, whoever set it.
+pub fn is_labelled(node: &Node) -> bool {
     labels(node).any(|(_, value)| !value.is_empty())
+}
+
+/// Who wrote a label of [`labels`], as far as `managedFields` tell. `kubectl get -o yaml` leaves those out.
+pub fn writers<'n>(node: &'n Node, label: &str) -> impl Iterator<Item = &'n ManagedField> {
+    node.metadata.managed_fields.0.iter().filter(move |field| field.owns_label(label))
+}
+
+/// Whether the Node carries a label that the cloud controller wrote: it never owns one that it found as it is.
+pub fn has_labelled(node: &Node) -> bool {
+    labels(node).any(|(key, value)| !value.is_empty() && writers(node, key).any(|field| field.manager == MANAGER))
 }
 
 /// UpdateNodeStatus writes these; it skips Nodes that were never initialized.

@@ -7,6 +7,7 @@ use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::cloud_controller_traces::traces;
+use crate::upstream::cloud_controller;
 use crate::upstream::karpenter::UNINITIALIZED_TAINT;
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -17,7 +18,7 @@ pub static RULE: Rule = Rule {
     cause: CAUSE,
     summary: "The cloud controller has not initialized the Node, so its uninitialized taint stays",
     stages: &[Stage::Initialize],
-    reads: &[Input::Nodes, Input::Events],
+    reads: &[Input::Nodes, Input::Events, Input::NodePools, Input::NodeClasses],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/CloudControllerNeverInitialized.md"),
@@ -43,13 +44,15 @@ fn check(case: &Case) -> Opinion {
     let Some(taint) = node.taint(UNINITIALIZED_TAINT) else {
         return Opinion::ruled_out(node, format!("Node {} does not carry {UNINITIALIZED_TAINT}", node.name()));
     };
-    if !traces(case.cluster, node).is_empty() {
+    if !traces(case, node).is_empty() {
         return Opinion::ruled_out(node, format!("the cloud controller has left its traces on Node {}", node.name()));
     }
     let Some(created) = node.metadata.creation_timestamp else { return Opinion::Silent };
     let name = node.name();
     let object = format!("Node/{name}");
-    let certain = case.now - created >= CERTAIN_AFTER;
+    // A label of the cloud controller's may be its own in spite of all.
+    let labelled: Vec<_> = cloud_controller::labels(node).map(|(key, _)| key).collect();
+    let certain = case.now - created >= CERTAIN_AFTER && labelled.is_empty();
     let confidence = if certain { Confidence::Certain } else { Confidence::Likely };
     let initialization = case.cluster.once(&INITIALIZATION, "", || {
         let (wait, passed): (Vec<_>, Vec<_>) =
@@ -72,12 +75,17 @@ fn check(case: &Case) -> Opinion {
     );
     let finding = Finding::new(confidence, summary, Evidence::new(&object, "spec.taints", taint.to_string(), "only the cloud controller removes this taint, after it has found the instance")
         .figures(format!("{others} other Nodes have it too")))
-        .with(Evidence::new(
-            &object,
-            "metadata.labels",
-            "no beta.kubernetes.io/instance-type, no failure-domain.beta.kubernetes.io/zone",
-            "the cloud controller sets these in the update that removes the taint; neither the kubelet nor Karpenter does",
-        ))
+        .with(if labelled.is_empty() {
+            Evidence::new(
+                &object,
+                "metadata.labels",
+                "no beta.kubernetes.io/instance-type, no failure-domain.beta.kubernetes.io/zone",
+                "the cloud controller sets these in the update that removes the taint; neither the kubelet nor Karpenter does",
+            )
+        } else {
+            let because = "the cloud controller would set them in the update that removes the taint, but these come from elsewhere: managedFields name another writer, or NodeClaim or userData bring them";
+            Evidence::new(&object, "metadata.labels", labelled.join(", "), because)
+        })
         .with(Evidence::new(&object, "status.addresses", addresses(node), "InternalDNS would be the cloud controller's; the kubelet writes InternalIP and Hostname"))
         .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
         .fix("Find out why the cloud controller cannot process the instance; until then, removing the taint by hand makes the Node usable.")

@@ -17,7 +17,7 @@ pub static RULE: Rule = Rule {
     cause: CAUSE,
     summary: "The cloud controller initialized the Node, and another writer put its uninitialized taint back",
     stages: &[Stage::Initialize],
-    reads: &[Input::Events],
+    reads: &[Input::Events, Input::NodePools, Input::NodeClasses],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/StaleCloudProviderTaint.md"),
@@ -29,33 +29,35 @@ fn check(case: &Case) -> Opinion {
     let Some(taint) = node.taint(UNINITIALIZED_TAINT) else {
         return Opinion::ruled_out(node, format!("Node {} does not carry {UNINITIALIZED_TAINT}", node.name()));
     };
-    let traces = traces(case.cluster, node);
+    let traces = traces(case, node);
     if traces.is_empty() {
         return Opinion::Silent;
     }
     let name = node.name();
     let writer = cloud_controller::last_taint_writer(node);
     let by = writer.map_or_else(String::new, |w| format!("; the taint list was last written by {}", w.manager));
+    let is_proven = cloud_controller::has_labelled(node);
+    let has = if is_proven { "has" } else { "seems to have" };
     let summary = format!(
-        "Node {name} carries {taint} although the cloud controller has initialized it: another writer put the taint back{by}."
+        "Node {name} carries {taint} although the cloud controller {has} initialized it: another writer put the taint back{by}."
     );
     let object = format!("Node/{name}");
     let finding = Finding::new(
-        Confidence::Certain,
+        if is_proven { Confidence::Certain } else { Confidence::Likely },
         summary,
         Evidence::new(
             &object,
             "spec.taints",
             taint.to_string(),
-            "the cloud controller removes this taint in the same update that sets the labels below",
+            "the cloud controller removes this taint in the update that sets its labels",
         ),
     )
     .with_all(traces)
     .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
-    .fix("Remove the stale taint; the Node is initialized.")
+    .fix("Remove the stale taint, and find who put it back.")
     .step(
         Risk::Inspect,
-        "See who wrote the taint list last",
+        "See who wrote the labels and, last, the taint list",
         Some(format!("kubectl get node {name} --show-managed-fields -o yaml")),
     )
     .step(Risk::LowRisk, "Remove the taint", Some(format!("kubectl taint node {name} {UNINITIALIZED_TAINT}-")));
