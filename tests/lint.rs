@@ -462,6 +462,7 @@ const OF_THE_CLUSTER: &[&str] = &[
     "Example: a call of bootstrap.sh under amiFamily AL2",
     "Example: an AL2 alias after the upgrade to 1.33",
     "Example: Bottlerocket settings that are no TOML",
+    "Near miss: userData brings the label",
 ];
 
 /// Every example of a page, hit or near miss: a cause that the text shows is found under lint where `diagnose` finds it
