@@ -104,13 +104,14 @@ fn the_list_of_what_does_io_is_not_empty_talk() {
 }
 
 /// The engine's modules, each of which knows only those before it. Those of one line stand side by side.
-const LAYERS: [&[&str]; 8] = [
+const LAYERS: [&[&str]; 9] = [
     &["api", "objects"],
     &["upstream"],
     &["effective"],
     &["cluster_state"],
     &["case"],
     &["rules"],
+    &["suspects"],
     &["diagnose"],
     &["lint", "triage", "remediation"],
 ];

@@ -4,6 +4,7 @@ use super::{BAD_INPUT, answer, fail};
 use clap::Args;
 use engine::lint;
 use engine::rules::{self, Rule};
+use engine::suspects;
 use std::process::ExitCode;
 
 #[derive(Debug, Args)]
@@ -14,18 +15,25 @@ pub struct Explain {
 
 pub fn run(args: &Explain) -> ExitCode {
     let Some(cause) = args.cause.as_deref() else {
-        let width = rules::ALL.iter().map(|r| r.cause.len()).max().unwrap_or(0);
-        let lines: Vec<String> = rules::ALL.iter().map(|r| format!("{:width$}  {}", r.cause, r.summary)).collect();
+        let width = causes().map(|(cause, _)| cause.len()).max().unwrap_or(0);
+        let lines: Vec<String> = causes().map(|(cause, summary)| format!("{cause:width$}  {summary}")).collect();
         return answer(&(lines.join("\n") + "\n"));
     };
     if cause.eq_ignore_ascii_case(rules::unknown::CAUSE) {
         return answer(prose(rules::unknown::PAGE));
     }
-    match (rules::by_cause(cause), lint::page::page(cause)) {
-        (Some(rule), _) => answer(&page(rule)),
-        (None, Some(section)) => answer(section),
-        (None, None) => fail(&unknown(cause), BAD_INPUT),
+    match (rules::by_cause(cause), suspects::page(cause), lint::page::page(cause)) {
+        (Some(rule), ..) => answer(&page(rule)),
+        (None, Some(page), _) => answer(prose(page.text)),
+        (None, None, Some(section)) => answer(section),
+        (None, None, None) => fail(&unknown(cause), BAD_INPUT),
     }
+}
+
+/// Those with a rule, then those that are never more than suspects.
+fn causes() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let suspects = suspects::PAGES.iter().map(|page| (page.cause, page.summary));
+    rules::ALL.iter().map(|rule| (rule.cause, rule.summary)).chain(suspects)
 }
 
 fn page(rule: &Rule) -> String {
@@ -43,7 +51,7 @@ const ALIKE: f64 = 0.75;
 
 fn unknown(cause: &str) -> String {
     let likeness = |name: &str| strsim::jaro_winkler(&name.to_lowercase(), &cause.to_lowercase());
-    let names = rules::ALL.iter().map(|rule| rule.cause).chain(lint::page::names());
+    let names = causes().map(|(name, _)| name).chain(lint::page::names());
     let mut near: Vec<(f64, &str)> =
         names.map(|name| (likeness(name), name)).filter(|(alike, _)| *alike >= ALIKE).collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -54,8 +62,8 @@ fn unknown(cause: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{page, unknown};
-    use engine::rules;
+    use super::{page, prose, unknown};
+    use engine::{rules, suspects};
 
     #[test]
     fn every_page_begins_with_the_versions_in_one_line() {
@@ -76,10 +84,10 @@ mod tests {
 
     #[test]
     fn people_are_spared_the_examples_that_test_the_rule() {
-        for rule in rules::ALL {
-            let page = page(rule);
-            assert!(page.contains("\n## Fix\n"), "{}", rule.cause);
-            assert!(!page.contains("```yaml expect") && !page.contains("Near miss"), "{}", rule.cause);
+        let of_suspects = suspects::PAGES.iter().map(|page| (page.cause, prose(page.text).to_owned()));
+        for (cause, page) in rules::ALL.iter().map(|rule| (rule.cause, page(rule))).chain(of_suspects) {
+            assert!(page.contains("\n## Fix\n"), "{cause}");
+            assert!(!page.contains("```yaml expect") && !page.contains("Near miss"), "{cause}");
         }
     }
 

@@ -395,6 +395,7 @@ mod tests {
             ruled_out: Vec::new(),
             unknowns: Vec::new(),
             alternatives: Vec::new(),
+            suspects: Vec::new(),
             fix: None,
             first_observed_at: NOW.parse().unwrap(),
             terminates_at: NOW.parse().ok(),

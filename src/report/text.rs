@@ -1,9 +1,10 @@
 //! For people: a verdict as a good compiler would print it, machines with the same cause folded into one.
 
 use crate::report::{Style, clock, judged, snippet};
-use engine::api::{Blame, Confidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome};
+use engine::api::{Blame, Confidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome, Suspect};
 use engine::case::duration;
 use engine::diagnose::survey::Survey;
+use engine::rules::unknown;
 use std::fmt::Write;
 
 pub fn render(survey: &Survey, style: Style) -> String {
@@ -108,6 +109,19 @@ impl Page {
 
     /// What to do, and where the rest stands.
     fn next_step(&mut self, name: &str, status: &NodeDiagnosisStatus) {
+        // A guess at a root cause has its own question, which comes before other guesses.
+        let is_guess = status.confidence == Confidence::Possible && status.cause != unknown::CAUSE;
+        if let [first, others @ ..] = &status.suspects[..]
+            && !is_guess
+        {
+            self.line(2, &format!("first suspect: {}: {}", first.cause, first.summary));
+            self.command(4, &first.command);
+            let others: Vec<&str> = others.iter().take(SUSPECTS - 1).map(|suspect| &*suspect.cause).collect();
+            if !others.is_empty() {
+                self.line(2, &format!("then: {}", others.join(", ")));
+            }
+            return self.line(2, &format!("more: nodewhy diagnose {name}; nodewhy explain {}", first.cause));
+        }
         let open = status.unknowns.first().filter(|_| status.confidence != Confidence::Certain);
         if let Some(unknown) = open {
             self.line(2, &format!("not known: {}", unknown.question));
@@ -175,6 +189,24 @@ impl Page {
         self.out.push_str(&snippet::render(blame, excerpt, line as usize, self.style.color, self.style.width));
     }
 
+    fn suspects(&mut self, suspects: &[Suspect]) {
+        if suspects.is_empty() {
+            return;
+        }
+        self.heading("suspects");
+        for (at, suspect) in suspects.iter().take(SUSPECTS).enumerate() {
+            self.line(4, &format!("{}. {}: {}", at + 1, suspect.cause, suspect.summary));
+            for observation in &suspect.speaks_for {
+                self.line(7, &format!("for: {observation}"));
+            }
+            for observation in &suspect.against {
+                self.line(7, &format!("against: {observation}"));
+            }
+            self.command(7, &suspect.command);
+            self.line(7, &format!("look for: {}", suspect.look_for));
+        }
+    }
+
     fn details(&mut self, status: &NodeDiagnosisStatus) {
         self.heading("evidence");
         for e in &status.evidence {
@@ -188,6 +220,7 @@ impl Page {
                 self.line(4, &format!("{} ({:?}): {}", a.cause, a.confidence, a.summary));
             }
         }
+        self.suspects(&status.suspects);
         if !status.ruled_out.is_empty() {
             self.heading("ruled out");
             // One observation often excludes several causes.
@@ -222,6 +255,9 @@ impl Page {
         }
     }
 }
+
+/// How many suspects are told; JSON has all.
+const SUSPECTS: usize = 3;
 
 /// `NodeClaim general-7xk2p`, or `NodeClaim general-7xk2p and 11 more of NodePool general`.
 fn who(group: &[(&NodeDiagnosis, &NodeDiagnosisStatus)]) -> String {

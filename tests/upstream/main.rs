@@ -116,6 +116,7 @@ fn every_name_in_the_source_that_looks_like_upstreams_is_in_the_table() {
     known.extend(engine::remediation::guard::ALL.iter().map(|guard| guard.reason));
     // A cause is called as upstream calls its reason where there is one; then the table has it from another place.
     known.extend(engine::rules::ALL.iter().map(|rule| rule.cause));
+    known.extend(engine::suspects::PAGES.iter().map(|page| page.cause));
     let mut unknown = Vec::new();
     for (file, source) in rust_files(&SHIPPED) {
         for literal in literals::of(&source) {

@@ -189,6 +189,11 @@ pub struct NodeDiagnosisStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = schema_limits::ALTERNATIVES))]
     pub alternatives: Vec<Alternative>,
+    /// What may be behind a verdict that proves no root cause, the best first. Suspects are no verdict: cause, metrics
+    /// and Events do not follow them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = schema_limits::SUSPECTS))]
+    pub suspects: Vec<Suspect>,
     /// How to mend it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fix: Option<Fix>,
@@ -423,6 +428,31 @@ pub struct Alternative {
     /// What it would mean.
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub summary: String,
+}
+
+/// A cause that would explain the machine and that the objects neither prove nor exclude.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Suspect {
+    /// The cause.
+    pub cause: Text,
+    /// What it would mean here, with the real names in it.
+    #[schemars(length(max = schema_limits::SENTENCE))]
+    pub summary: Text,
+    /// What speaks for it, the most telling first.
+    #[serde(rename = "for", default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = schema_limits::OBSERVATIONS), inner(length(max = schema_limits::SENTENCE)))]
+    pub speaks_for: Vec<Text>,
+    /// What speaks against it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = schema_limits::OBSERVATIONS), inner(length(max = schema_limits::SENTENCE)))]
+    pub against: Vec<Text>,
+    /// The one command that settles it. It only reads.
+    #[schemars(length(max = schema_limits::SENTENCE))]
+    pub command: Text,
+    /// What to look for in its output.
+    #[schemars(length(max = schema_limits::SENTENCE))]
+    pub look_for: Text,
 }
 
 /// How to mend it.

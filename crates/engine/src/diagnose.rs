@@ -17,6 +17,7 @@ use crate::case::{Case, duration};
 use crate::cluster_state::{ClusterState, Subject};
 use crate::objects::input::Input;
 use crate::rules::{self, Rule};
+use crate::suspects;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
 use survey::Survey;
@@ -135,12 +136,17 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
     };
     let cause = rule.map_or(rules::unknown::CAUSE, |r| r.cause);
     // What is proven needs no weaker explanation beside it.
-    let alternatives = findings
+    let alternatives: Vec<Alternative> = findings
         .filter(|(_, other)| finding.confidence != Confidence::Certain || other.confidence == Confidence::Certain)
         // A chain that ends at the same object is the same explanation, told from another symptom.
         .filter(|(_, other)| other.chain.is_empty() || finding.chain.is_empty() || other.blame != finding.blame)
         .map(|(rule, f)| Alternative { cause: rule.cause.into(), confidence: f.confidence, summary: f.summary })
         .collect();
+    let stated = suspects::Stated { cause, confidence: finding.confidence };
+    let excluded = |suspect: &str| {
+        evaluated.ruled_out.iter().any(|r| r.cause == suspect) || alternatives.iter().any(|a| a.cause == suspect)
+    };
+    let suspects = suspects::of(case, stated, excluded);
     let mut unknowns = finding.unknowns;
     if finding.confidence != Confidence::Certain {
         unknowns.extend(missing(case));
@@ -187,6 +193,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         ruled_out: evaluated.ruled_out,
         unknowns,
         alternatives,
+        suspects,
         fix: Some(Fix { summary: finding.fix, steps: finding.steps, documentation: rules::documentation(cause) }),
         first_observed_at: case.wait.since,
         // Who does not run deletes nothing.

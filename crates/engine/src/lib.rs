@@ -1,6 +1,6 @@
 //! Judges machines: objects in, verdicts out.
 //!
-//! Data flows one way: [`objects`] → [`cluster_state`] → [`case`] → [`rules`] → [`diagnose`] → [`api`]. No IO, no
+//! Data flows one way: [`objects`] → [`cluster_state`] → [`case`] → [`rules`] → [`suspects`] → [`diagnose`] → [`api`]. No IO, no
 //! clock, no await: the dependencies of this crate cannot do any.
 
 // Nothing may panic on input.
@@ -15,5 +15,6 @@ pub mod lint;
 pub mod objects;
 pub mod remediation;
 pub mod rules;
+pub mod suspects;
 pub mod triage;
 pub mod upstream;

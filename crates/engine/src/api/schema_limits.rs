@@ -1,7 +1,7 @@
 //! The schema's limits, kept. The API server refuses an object that breaks one of them, and the whole verdict with it,
 //! while what conditions and Events say has no bound.
 
-use super::{Evidence, NodeDiagnosisStatus, Text};
+use super::{Evidence, NodeDiagnosisStatus, Suspect, Text};
 
 /// Characters of a sentence or a command: the API server counts characters, not bytes.
 pub const SENTENCE: usize = 1024;
@@ -13,6 +13,9 @@ pub const RULED_OUT: usize = 100;
 pub const UNKNOWNS: usize = 32;
 pub const ALTERNATIVES: usize = 16;
 pub const STEPS: usize = 16;
+pub const SUSPECTS: usize = 5;
+/// For or against one suspect.
+pub const OBSERVATIONS: usize = 8;
 
 impl NodeDiagnosisStatus {
     /// Cuts what is longer than the schema permits. Of lists the first stay, which are the strongest. Room that is not
@@ -45,6 +48,16 @@ impl NodeDiagnosisStatus {
         self.alternatives.truncate(ALTERNATIVES);
         for alternative in &mut self.alternatives {
             cut(&mut alternative.summary, SENTENCE);
+        }
+        self.suspects.truncate(SUSPECTS);
+        self.suspects.shrink_to_fit();
+        for Suspect { cause: _, summary, speaks_for, against, command, look_for } in &mut self.suspects {
+            for observations in [&mut *speaks_for, &mut *against] {
+                observations.truncate(OBSERVATIONS);
+                observations.shrink_to_fit();
+            }
+            let texts = [summary, command, look_for].into_iter().chain(speaks_for).chain(against);
+            texts.for_each(|text| cut_text(text, SENTENCE));
         }
         if let Some(fix) = &mut self.fix {
             cut_text(&mut fix.summary, SENTENCE);

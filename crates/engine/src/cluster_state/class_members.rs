@@ -216,6 +216,11 @@ impl ClassMembers {
         self.launched_in_vain.iter()
     }
 
+    /// How many were launched and have not registered.
+    pub fn waiting(&self) -> usize {
+        self.launched_in_vain.len()
+    }
+
     /// Each dimension with the tallies of its values.
     pub fn tallies(&self) -> impl Iterator<Item = (&'static Dimension, &BTreeMap<String, Tally>)> {
         DIMENSIONS.iter().zip(&self.tallies)

@@ -5,7 +5,8 @@ use crate::remediation::{PUT_BACK, REMOVING, remediated};
 
 /// Whether `new` says what `old` says. Labels that others put on the object do not count, nor does what moves by
 /// itself: when it was first seen, when it ended, when a condition changed, the figures of the evidence; and how many
-/// failed before only where it has doubled.
+/// failed before only where it has doubled. Of suspects only the first counts: with each machine that joins or fails the
+/// rest changes for all of its class.
 pub fn same(old: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
     let has_label =
         |key: &String, value: &String| old.metadata.labels.as_ref().and_then(|labels| labels.get(key)) == Some(value);
@@ -31,6 +32,7 @@ fn same_verdict(old: &NodeDiagnosisStatus, new: &NodeDiagnosisStatus) -> bool {
         ruled_out,
         unknowns,
         alternatives,
+        suspects,
         fix,
         first_observed_at: _,
         terminates_at,
@@ -42,6 +44,7 @@ fn same_verdict(old: &NodeDiagnosisStatus, new: &NodeDiagnosisStatus) -> bool {
     (stage, cause, confidence, summary, blame) == (&old.stage, &old.cause, &old.confidence, &old.summary, &old.blame)
         && (chain, terminates_at, outcome) == (&old.chain, &old.terminates_at, &old.outcome)
         && (ruled_out, unknowns, alternatives, fix) == (&old.ruled_out, &old.unknowns, &old.alternatives, &old.fix)
+        && suspects.first().map(|s| &s.cause) == old.suspects.first().map(|s| &s.cause)
         && all_same(&old.evidence, evidence, same_evidence)
         && all_same(&old.conditions, conditions, same_condition)
 }

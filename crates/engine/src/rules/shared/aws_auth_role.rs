@@ -34,7 +34,7 @@ impl RoleInQuestion<'_> {
 
 /// The node role, where aws-auth makes a node of whoever has it: then no flaw of aws-auth is the cause, whatever else
 /// lets the role in.
-fn mapped<'w>(case: &Case<'w>) -> Option<&'w str> {
+pub(crate) fn mapped<'w>(case: &Case<'w>) -> Option<&'w str> {
     static MAPPED: Memo<bool> = Memo::new("whether aws-auth maps the role");
     let (role, auth) = (node_role::name(case)?, case.cluster.aws_auth()?);
     let mapped = case.cluster.once(&MAPPED, role, || matches!(auth.read.judge(role), Verdict::Mapped(_)));

@@ -1,0 +1,56 @@
+//! How often a cause is the answer in public reports: it orders suspects that nothing else tells apart.
+//!
+//! Distinct threads of the trackers of Karpenter (kubernetes-sigs/karpenter, aws/karpenter-provider-aws), the EKS images
+//! (awslabs/amazon-eks-ami), the VPC CNI (aws/amazon-vpc-cni-k8s), the EKS roadmap (aws/containers-roadmap) and its
+//! Terraform module (terraform-aws-modules/terraform-aws-eks), read in November 2026; where there is no such count, the
+//! reports that the cause's page lists and the real cases of `tests/cases`. A sample of convenience: only the order is
+//! meant.
+
+/// Each cause with the number of its reports.
+const REPORTS: [(&str, u32); 25] = [
+    ("NodeRoleHasNoAccessEntry", 17),
+    ("MemoryExhausted", 16),
+    // NAT, routes, endpoints and access CIDRs together.
+    ("NoRouteOut", 13),
+    ("ImageNeverJoins", 10),
+    ("ZoneNeverJoins", 10),
+    // Removed flags and labels; as many are of boots that time out.
+    ("BootstrapFailed", 9),
+    // Of 20 threads on network plugins that do not come up.
+    ("CniLacksPermissions", 9),
+    ("PodsGetNoAddress", 9),
+    ("CniOlderThanInstanceType", 8),
+    ("InstanceTypeNeverJoins", 8),
+    ("ImageNotAvailable", 6),
+    ("ContainerRuntimeFails", 5),
+    ("InstanceEnded", 5),
+    ("LaunchRightsMissing", 4),
+    ("SecurityGroupBlocksKubelet", 4),
+    ("SecurityGroupsDiffer", 4),
+    ("VolumeKeyRefused", 4),
+    ("DaemonSetPodRefused", 3),
+    ("EniConfigMissing", 3),
+    ("PrivateEndpointUnresolved", 3),
+    ("ProxyWithoutExceptions", 3),
+    ("NodeNameEmptyAtBoot", 2),
+    ("PublicSubnetWithoutPublicIp", 2),
+    ("WrongCluster", 2),
+    ("AdmissionRefusesNode", 1),
+];
+
+/// How many reports name this cause; none where nobody has counted.
+pub fn reports(cause: &str) -> u32 {
+    REPORTS.iter().find(|(counted, _)| *counted == cause).map_or(0, |(_, reports)| *reports)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{REPORTS, reports};
+    use crate::suspects::ALL;
+
+    #[test]
+    fn every_candidate_is_counted_and_nothing_else_is() {
+        assert!(ALL.iter().all(|candidate| reports(candidate.cause) > 0));
+        assert!(REPORTS.iter().all(|(cause, _)| ALL.iter().any(|candidate| candidate.cause == *cause)));
+    }
+}

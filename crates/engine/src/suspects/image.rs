@@ -1,0 +1,65 @@
+//! The machine does not come up with its image, or on its hardware.
+
+use super::{CauseCandidate, Suspicion};
+use crate::api::Stage;
+use crate::case::Case;
+use crate::rules::shared::machine_image;
+
+fn console(case: &Case) -> Option<String> {
+    Some(format!("aws ec2 get-console-output --latest --output text --instance-id {}", case.instance_id()?))
+}
+
+pub const IMAGE: CauseCandidate = CauseCandidate {
+    cause: "ImageNeverJoins",
+    stages: &[Stage::Join],
+    behind: &[],
+    weigh: |case, differential| {
+        let class = case.class()?;
+        let id = machine_image::of(case)?;
+        let ami = class.status.amis.iter().find(|ami| ami.id == id);
+        let name = ami.map(|ami| ami.name.as_str()).filter(|name| !name.is_empty()).unwrap_or(id);
+        let split = differential.split(case, "image");
+        // What AWS publishes is seldom at fault, where somebody else's image may be.
+        let chosen = class.spec.ami_selector_terms.iter().all(|term| term.alias.is_none());
+        let own = chosen && differential.nothing_joined().is_some();
+        let shown = if name == id { id.to_owned() } else { format!("{name} ({id})") };
+        Some(
+            Suspicion::new(
+                format!("The image (AMI) {shown} does not boot into a working kubelet: its unit, its flags or its bootstrap."),
+                console(case)?,
+                "kubelet: unknown flag, a failed unit, nodeadm or bootstrap.sh in error, a kernel panic",
+            )
+            .telling(split.map(|split| {
+                let other = class.status.amis.iter().find(|ami| ami.id == split.elsewhere);
+                let other = other.map_or(split.elsewhere.as_str(), |ami| ami.name.as_str());
+                format!("no machine with this image has joined, machines with {other} have")
+            }))
+            .consistent(own.then_some("the class selects the image itself, and not by an alias of AWS's own images"))
+            .consistent(differential.nothing_joined().filter(|_| own)),
+        )
+    },
+};
+
+pub const INSTANCE_TYPE: CauseCandidate = CauseCandidate {
+    cause: "InstanceTypeNeverJoins",
+    stages: &[Stage::Join],
+    behind: &[],
+    weigh: |case, differential| {
+        let (what, split) = ["architecture", "instance family", "instance type"]
+            .into_iter()
+            .find_map(|what| Some((what, differential.split(case, what)?)))?;
+        Some(
+            Suspicion::new(
+                format!(
+                    "Machines of {what} {} do not come up with this image: a driver, a boot mode or memory is missing.",
+                    split.value
+                ),
+                console(case)?,
+                "where the boot stops: kernel, initramfs, drivers, out of memory",
+            )
+            .contrast(Some(&split), |split| {
+                format!("no machine of {what} {} has joined, machines of {} have", split.value, split.elsewhere)
+            }),
+        )
+    },
+};

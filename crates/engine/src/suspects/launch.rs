@@ -1,0 +1,84 @@
+//! EC2 refuses the launch, and Karpenter does not pass on why.
+
+use super::differential::key;
+use super::{CauseCandidate, Suspicion};
+use crate::api::Stage;
+use crate::case::Case;
+use crate::rules::shared::{commands, launch_error};
+
+const BEHIND: &[&str] = &["LaunchFailed"];
+
+/// A message that names no fault: where it does, the verdict says it.
+fn is_unexplained(case: &Case) -> bool {
+    let launched = case.claim.and_then(|claim| claim.condition("Launched"));
+    launched.is_none_or(|c| launch_error::named(&c.message).is_none())
+}
+
+pub const IMAGE_NOT_AVAILABLE: CauseCandidate = CauseCandidate {
+    cause: "ImageNotAvailable",
+    stages: &[Stage::Launch],
+    behind: BEHIND,
+    weigh: |case, differential| {
+        let class = case.class().filter(|_| case.claim.is_some() && is_unexplained(case))?;
+        let chosen = class.spec.ami_selector_terms.iter().all(|term| term.alias.is_none());
+        let drifted = case.image_drifted_siblings().next().is_some();
+        let ids: Vec<&str> = class.status.amis.iter().map(|ami| ami.id.as_str()).filter(|id| !id.is_empty()).collect();
+        let names: Vec<&str> = class.status.amis.iter().map(|ami| ami.name.as_str()).collect();
+        let first = ids.first()?;
+        Some(
+            Suspicion::new(
+                format!("The image (AMI) {} cannot be launched: it is still pending, was taken back, or is not shared with this account.", names.first().filter(|name| !name.is_empty()).unwrap_or(first)),
+                format!("aws ec2 describe-images --image-ids {} --query 'Images[].[ImageId,State,StateReason]'", ids.join(" ")),
+                "a state other than available, or InvalidAMIID.NotFound",
+            )
+            .telling((chosen && drifted).then_some("the class selects another image than its running machines have, which are to be replaced for it"))
+            .consistent(chosen.then_some("the class selects the image itself, and not by an alias of AWS's own images"))
+            .unlikely((differential.class_joins && !drifted).then_some("machines of this class have been launched")),
+        )
+    },
+};
+
+pub const VOLUME_KEY: CauseCandidate = CauseCandidate {
+    cause: "VolumeKeyRefused",
+    stages: &[Stage::Launch],
+    behind: BEHIND,
+    weigh: |case, differential| {
+        let class = case.class().filter(|_| is_unexplained(case))?;
+        let key = key(class)?;
+        Some(
+            Suspicion::new(
+                format!(
+                    "EC2 may not use {key}, with which {} {} has its volumes encrypted (KMS).",
+                    class.kind,
+                    class.name()
+                ),
+                format!("aws kms describe-key --key-id {key} --query 'KeyMetadata.[KeyState,KeyManager]'"),
+                "a state other than Enabled; then read its policy for Karpenter's role",
+            )
+            .telling(differential.differs("volume key").map(|(nearest, key)| key.shown(nearest)))
+            .consistent(Some("the class names a key of its own for its volumes"))
+            .unlikely(differential.text_joins.then_some("machines of the same text of the class have been launched")),
+        )
+    },
+};
+
+pub const RIGHTS: CauseCandidate = CauseCandidate {
+    cause: "LaunchRightsMissing",
+    stages: &[Stage::Launch],
+    behind: &["LaunchFailed", "NodeClassNotReady"],
+    weigh: |case, differential| {
+        let unexplained = is_unexplained(case).then_some("the message names no fault of the machine's settings")?;
+        let account = case.cluster.service_accounts().find(|account| account.metadata.name.contains("karpenter"));
+        let role = account.and_then(|account| account.role_arn()).unwrap_or("the role of Karpenter's controller");
+        Some(
+            Suspicion::new(
+                format!("{role} may not make what the launch needs: fleet, launch template, instance profile, or iam:PassRole."),
+                format!("{} | grep -iE 'unauthorized|accessdenied|passrole'", commands::karpenter_log(case)),
+                "UnauthorizedOperation or AccessDenied, with the action",
+            )
+            .consistent(Some(unexplained))
+            .consistent(differential.nothing_joined())
+            .unlikely(differential.class_joins.then_some("machines of this class have been launched")),
+        )
+    },
+};

@@ -1,0 +1,229 @@
+//! The kubelet runs and does not reach the API server.
+
+use super::differential::Separation;
+use super::{CauseCandidate, Suspicion};
+use crate::api::Stage;
+use crate::case::Case;
+use crate::objects::{NodeClaim, NodeClass};
+use crate::rules::shared::node_role;
+use readers::source_text::{Span, excerpt};
+
+/// The subnets that the machine may stand in: those of its zone, where that is known.
+fn subnets<'w>(case: &Case<'w>) -> Vec<&'w str> {
+    let zone = zone(case);
+    let of_class = case.class().into_iter().flat_map(|class| &class.status.subnets);
+    of_class.filter(|subnet| zone.is_none_or(|zone| subnet.zone == zone)).map(|subnet| subnet.id.as_str()).collect()
+}
+
+fn zone<'w>(case: &Case<'w>) -> Option<&'w str> {
+    case.claim.and_then(|claim| claim.metadata.label("topology.kubernetes.io/zone"))
+}
+
+fn named(subnets: &[&str], case: &Case) -> String {
+    match (subnets, case.class()) {
+        ([], Some(class)) => format!("The subnet of {} {}", class.kind, class.name()),
+        ([], None) => "The subnet".to_owned(),
+        ([one], _) => format!("The subnet {one}"),
+        (several, _) => format!("One of the subnets {}", several.join(", ")),
+    }
+}
+
+fn routes(subnets: &[&str], case: &Case) -> String {
+    if subnets.is_empty() {
+        return instance(case, "[SubnetId,VpcId]");
+    }
+    let ids = subnets.join(",");
+    format!(
+        "aws ec2 describe-route-tables --filters Name=association.subnet-id,Values={ids} --query 'RouteTables[].Routes[]'"
+    )
+}
+
+fn instance(case: &Case, what: &str) -> String {
+    let id = case.instance_id().unwrap_or("INSTANCE");
+    format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].{what}'")
+}
+
+const ROUTE: &str =
+    "a default route to nat-… (igw-… only helps instances with a public IP); no table at all means the VPC's main one";
+
+pub const ZONE: CauseCandidate = CauseCandidate {
+    cause: "ZoneNeverJoins",
+    stages: &[Stage::Join],
+    behind: &[],
+    weigh: |case, differential| {
+        let split = differential.split(case, "zone")?;
+        let subnets = subnets(case);
+        Some(
+            Suspicion::new(
+                format!("{} in zone {} has no way to the API server.", named(&subnets, case), split.value),
+                routes(&subnets, case),
+                ROUTE,
+            )
+            .contrast(Some(&split), zones_differ)
+            .unlikely(
+                differential
+                    .has_ready_node("zone", &split.value)
+                    .then(|| format!("other Nodes in {} are Ready", split.value)),
+            ),
+        )
+    },
+};
+
+fn zones_differ(split: &Separation) -> String {
+    format!("no machine in {} has joined, machines in {} have", split.value, split.elsewhere)
+}
+
+pub const NO_ROUTE: CauseCandidate = CauseCandidate {
+    cause: "NoRouteOut",
+    stages: &[Stage::Join],
+    behind: &[],
+    weigh: |case, differential| {
+        let subnets = subnets(case);
+        Some(
+            Suspicion::new(
+                format!(
+                    "{} has no NAT gateway and no VPC endpoints: the machine reaches neither AWS nor the API server.",
+                    named(&subnets, case)
+                ),
+                routes(&subnets, case),
+                ROUTE,
+            )
+            .telling(differential.differs("subnets").map(|(nearest, subnets)| subnets.shown(nearest)))
+            .consistent(differential.together()),
+        )
+    },
+};
+
+pub const NO_PUBLIC_ADDRESS: CauseCandidate = CauseCandidate {
+    cause: "PublicSubnetWithoutPublicIp",
+    stages: &[Stage::Join],
+    behind: &[],
+    weigh: |case, differential| {
+        let subnets = subnets(case);
+        let zone = zone(case)?;
+        let several = (subnets.len() > 1).then(|| {
+            format!("the class has several subnets in {zone} ({}), of which EC2 took one", subnets.join(", "))
+        });
+        let split = differential.split(case, "zone");
+        let other = split.is_some() || differential.same_elsewhere("subnets");
+        let together = differential.together().filter(|_| !other);
+        // One subnet a zone, and machines joined there: it has a way out.
+        if several.is_none() && split.is_none() && together.is_none() {
+            return None;
+        }
+        let lucky = differential.is_single(case);
+        Some(
+            Suspicion::new(
+                format!(
+                    "The instance stands in a public subnet and has no public IP: {} may be public.",
+                    listed(&subnets)
+                ),
+                instance(case, "[SubnetId,PublicIpAddress]"),
+                "no public IP, in a subnet whose default route goes to igw-…",
+            )
+            .contrast(split.as_ref(), zones_differ)
+            .telling(several.as_ref().filter(|_| lucky).cloned())
+            .consistent(several.filter(|_| !lucky))
+            .consistent(together),
+        )
+    },
+};
+
+fn listed(subnets: &[&str]) -> String {
+    if subnets.is_empty() { "its subnet".to_owned() } else { subnets.join(", ") }
+}
+
+pub const OTHER_SECURITY_GROUPS: CauseCandidate = CauseCandidate {
+    cause: "SecurityGroupsDiffer",
+    stages: &[Stage::Join],
+    behind: &[],
+    weigh: |case, differential| {
+        let (nearest, groups) = differential.differs("security groups")?;
+        let class = case.class()?;
+        Some(
+            Suspicion::new(
+                format!(
+                    "The security groups of {} {} do not let the kubelet reach the API server.",
+                    class.kind,
+                    class.name()
+                ),
+                group_rules(class),
+                "outbound 443 to the API server, and its group admitting 443 from these",
+            )
+            .telling(Some(groups.shown(nearest))),
+        )
+    },
+};
+
+pub const SECURITY_GROUP_RULES: CauseCandidate = CauseCandidate {
+    cause: "SecurityGroupBlocksKubelet",
+    stages: &[Stage::Join],
+    behind: &[],
+    weigh: |case, differential| {
+        let class = case.class().filter(|class| !class.status.security_groups.is_empty())?;
+        let groups: Vec<&str> = class.status.security_groups.iter().map(|group| group.id.as_str()).collect();
+        Some(
+            Suspicion::new(
+                format!("The rules of {} do not let the kubelet reach the API server, or the cluster's group does not admit it.", groups.join(", ")),
+                group_rules(class),
+                "outbound 443 to the API server, and its group admitting 443 from these",
+            )
+            .consistent(differential.together()),
+        )
+    },
+};
+
+fn group_rules(class: &NodeClass) -> String {
+    let groups: Vec<&str> = class.status.security_groups.iter().map(|group| group.id.as_str()).collect();
+    format!("aws ec2 describe-security-group-rules --filters Name=group-id,Values={}", groups.join(","))
+}
+
+pub const ENDPOINT_NAME: CauseCandidate = CauseCandidate {
+    cause: "PrivateEndpointUnresolved",
+    stages: &[Stage::Join],
+    behind: &[],
+    weigh: |case, differential| {
+        let never = differential.together()?;
+        let id = case.instance_id()?;
+        Some(
+            Suspicion::new(
+                "The name of the private API endpoint cannot be resolved from the machine's VPC.",
+                format!("aws ec2 get-console-output --latest --output text --instance-id {id}"),
+                "no such host, or i/o timeout to a DNS server",
+            )
+            .consistent(Some(never))
+            .unlikely(
+                differential.foreign_node_is_ready().then_some("other Nodes are Ready, and their kubelets resolve it"),
+            ),
+        )
+    },
+};
+
+/// Names that programs take a proxy from, and nodeadm and Bottlerocket settings of it.
+const PROXY_NAMES: [&str; 4] = ["https_proxy", "http_proxy", "HTTPS_PROXY", "https-proxy"];
+
+pub const PROXY: CauseCandidate = CauseCandidate {
+    cause: "ProxyWithoutExceptions",
+    stages: &[Stage::Join],
+    behind: &[],
+    weigh: |case, differential| {
+        if differential.text_joins {
+            return None;
+        }
+        let class = case.class()?;
+        let text = class.spec.user_data.as_deref()?;
+        let (at, name) = PROXY_NAMES.iter().find_map(|name| Some((text.find(name)?, name)))?;
+        let line = excerpt(text, Span { start: at, end: at + name.len() }).shown;
+        let id = case.claim.and_then(NodeClaim::instance_id)?;
+        let role = node_role::identity(class).map_or_else(String::new, |role| format!(" for {role}"));
+        Some(
+            Suspicion::new(
+                "The proxy in user data is not reached, or swallows the calls to the API server and to the instance's metadata.",
+                format!("aws ec2 get-console-output --latest --output text --instance-id {id}"),
+                format!("proxyconnect, 403 from the proxy, or no credentials{role}"),
+            )
+            .telling(Some(format!("user data sets a proxy: `{}`", line.trim())))
+            .consistent(differential.together()),
+        )
+    },
+};

@@ -1,0 +1,233 @@
+//! The Node is there and not Ready.
+
+use super::{CauseCandidate, Suspicion};
+use crate::api::Stage;
+use crate::case::Case;
+use crate::objects::input::Input;
+use crate::objects::{Condition, Event, Node, Pod};
+use crate::rules::shared::custom_networking::custom_networking;
+use crate::rules::shared::{cni_permissions, network_plugin, pull};
+use crate::upstream::vpc_cni;
+
+const STAGES: &[Stage] = &[Stage::Initialize, Stage::Ready];
+
+/// The Node without a network, its aws-node pod, and why that fails. One whose image cannot be pulled tells why.
+fn failing_cni<'w>(case: &Case<'w>) -> Option<(&'w Node, &'w Pod, String)> {
+    let node = case.node.filter(|node| vpc_cni::not_ready(node).is_some())?;
+    let pod = case.pods().find(|pod| pod.daemon_set() == Some(vpc_cni::AWS_NODE) && !pod.is_ready())?;
+    let trouble =
+        pod.trouble().map_or_else(|| pod.status.phase.clone(), |(container, why)| format!("{container}: {why}"));
+    pull::explain(&trouble).is_none().then_some((node, pod, trouble))
+}
+
+fn log_of(pod: &Pod) -> String {
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or("kube-system");
+    format!("kubectl logs -n {namespace} {} -c aws-node --previous --tail=50", pod.metadata.name)
+}
+
+pub const CNI_OLDER_THAN_INSTANCE_TYPE: CauseCandidate = CauseCandidate {
+    cause: "CniOlderThanInstanceType",
+    stages: STAGES,
+    behind: &["CniNotReady"],
+    weigh: |case, differential| {
+        let (node, pod, trouble) = failing_cni(case)?;
+        let type_ = node.metadata.label("node.kubernetes.io/instance-type")?;
+        let image = pod.spec.containers.first().map_or("aws-node", |c| c.image.rsplit('/').next().unwrap_or(&c.image));
+        let family = type_.split_once('.').map_or(type_, |(family, _)| family);
+        let known = differential.has_ready_node("instance family", family);
+        let split = differential.split(case, "instance family");
+        Some(
+            Suspicion::new(
+                format!("{image} of DaemonSet aws-node does not know the instance type {type_} and exits on it."),
+                log_of(pod),
+                "unknown instance type, or no entry for it in eni-max-pods.txt or the limits of network interfaces",
+            )
+            .telling(
+                split.map(|s| {
+                    format!("no Node of the instance family {} is Ready, Nodes of {} are", s.value, s.elsewhere)
+                }),
+            )
+            .consistent(Some(format!("its pod fails ({trouble})")))
+            .unlikely(known.then(|| format!("another Node of the instance family {family} is Ready"))),
+        )
+    },
+};
+
+pub const CNI_RIGHTS: CauseCandidate = CauseCandidate {
+    cause: "CniLacksPermissions",
+    stages: STAGES,
+    behind: &["CniNotReady"],
+    weigh: |case, differential| {
+        let (_, pod, trouble) = failing_cni(case)?;
+        let others = differential.own_node_is_ready();
+        Some(
+            Suspicion::new(
+                format!(
+                    "The role of aws-node (pod {}) lacks AmazonEKS_CNI_Policy, or does not trust its ServiceAccount.",
+                    pod.metadata.name
+                ),
+                log_of(pod),
+                "UnauthorizedOperation, AccessDenied, AssumeRoleWithWebIdentity",
+            )
+            .telling(cni_permissions::denied(case, pod).map(Event::said))
+            .consistent(Some(format!("its pod fails ({trouble})")))
+            .unlikely(others.then_some("other Nodes that Karpenter made are Ready")),
+        )
+    },
+};
+
+pub const NO_ADDRESSES: CauseCandidate = CauseCandidate {
+    cause: "PodsGetNoAddress",
+    stages: STAGES,
+    behind: &["CniNotReady"],
+    weigh: |case, differential| {
+        let (node, pod, trouble) = failing_cni(case)?;
+        let zone = node.metadata.label("topology.kubernetes.io/zone")?;
+        let subnets = case.class().into_iter().flat_map(|class| &class.status.subnets).filter(|s| s.zone == zone);
+        let subnets: Vec<&str> = subnets.map(|subnet| subnet.id.as_str()).collect();
+        let command = if subnets.is_empty() {
+            log_of(pod)
+        } else {
+            format!(
+                "aws ec2 describe-subnets --subnet-ids {} --query 'Subnets[].[SubnetId,AvailableIpAddressCount]'",
+                subnets.join(" ")
+            )
+        };
+        Some(
+            Suspicion::new(
+                format!("The subnet in {zone} has no free addresses for the pods of Node {}.", node.name()),
+                command,
+                "fewer free addresses than a Node takes, or InsufficientFreeAddressesInSubnet in the log",
+            )
+            .telling(
+                differential
+                    .split(case, "zone")
+                    .map(|s| format!("no Node in {} is Ready, Nodes in {} are", s.value, s.elsewhere)),
+            )
+            .consistent(Some(format!("aws-node fails ({trouble})"))),
+        )
+    },
+};
+
+pub const NO_ENI_CONFIG: CauseCandidate = CauseCandidate {
+    cause: "EniConfigMissing",
+    stages: STAGES,
+    behind: &["CniNotReady"],
+    weigh: |case, _| {
+        let (node, ..) = failing_cni(case)?;
+        let set = custom_networking(case)?;
+        let zone = node.metadata.label("topology.kubernetes.io/zone").unwrap_or("its zone");
+        Some(
+            Suspicion::new(
+                format!(
+                    "Nothing tells DaemonSet {} which ENIConfig is that of Node {}.",
+                    set.metadata.name,
+                    node.name()
+                ),
+                "kubectl get eniconfigs -o yaml",
+                format!("one named as ENI_CONFIG_LABEL_DEF says, most often {zone}, with a subnet of that zone"),
+            )
+            .telling(Some("custom networking is on (AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG=true)")),
+        )
+    },
+};
+
+pub const NO_POD: CauseCandidate = CauseCandidate {
+    cause: "DaemonSetPodRefused",
+    stages: STAGES,
+    behind: &["CniNotReady"],
+    weigh: |case, _| {
+        let node = case.node.filter(|node| vpc_cni::not_ready(node).is_some())?;
+        let set = network_plugin::plugin(case, node)?;
+        let name = set.metadata.name.as_str();
+        if case.cluster.missing(Input::Pods).is_some() || case.pods().any(|pod| pod.daemon_set() == Some(name)) {
+            return None;
+        }
+        let namespace = set.metadata.namespace.as_deref().unwrap_or("kube-system");
+        Some(
+            Suspicion::new(
+                format!(
+                    "A quota, an admission policy or a webhook keeps DaemonSet {name} from making a pod for Node {}.",
+                    node.name()
+                ),
+                format!("kubectl describe daemonset -n {namespace} {name}"),
+                "FailedCreate: exceeded quota, denied the request, failed calling webhook",
+            )
+            .telling(Some(format!("DaemonSet {name} has no pod on the Node"))),
+        )
+    },
+};
+
+/// What the kubelet says of its container runtime.
+/// Source: kubernetes v1.36.3 pkg/kubelet/runtime.go, pkg/kubelet/kubelet.go.
+const RUNTIME_WORDS: [&str; 4] =
+    ["PLEG is not healthy", "container runtime is down", "RuntimeReady=false", "status check may not have completed"];
+
+pub const RUNTIME: CauseCandidate = CauseCandidate {
+    cause: "ContainerRuntimeFails",
+    stages: STAGES,
+    behind: &["KubeletNotReady", "KubeletStopped"],
+    weigh: |case, differential| {
+        let node = case.node?;
+        let ready = node.condition("Ready").filter(|c| RUNTIME_WORDS.iter().any(|word| c.message.contains(word)))?;
+        let id = case.instance_id()?;
+        let split = differential.split(case, "group").filter(|split| split.repeated);
+        Some(
+            Suspicion::new(
+                format!("containerd of Node {} hangs, or refuses its configuration.", node.name()),
+                format!("aws ec2 get-console-output --latest --output text --instance-id {id}"),
+                "containerd: failed to load config, out of memory, a blocked task, a full disk",
+            )
+            .telling(Some(ready.said().into_owned()))
+            .consistent(split.map(|s| format!("every Node of NodePool {} has it: their image or user data", s.value))),
+        )
+    },
+};
+
+pub const MEMORY: CauseCandidate = CauseCandidate {
+    cause: "MemoryExhausted",
+    stages: &[Stage::Ready],
+    behind: &["KubeletStopped"],
+    weigh: |case, differential| {
+        let (node, ready) = silent(case)?;
+        let out_of_memory = case.event("SystemOOM").map(Event::said);
+        // Unknown once the kubelet is silent, and then it keeps the reason of before.
+        let pressed = node.condition("MemoryPressure").filter(|c| c.is_true()).map(Condition::shown);
+        let alone = differential.split(case, "group").is_none_or(|split| !split.repeated);
+        Some(
+            Suspicion::new(
+                format!("Node {} ran out of memory, and its kubelet stopped with it.", node.name()),
+                format!("kubectl describe node {}", node.name()),
+                "SystemOOM among the events, and what is allocated: pods without limits, no kubeReserved",
+            )
+            .telling(out_of_memory)
+            .telling(pressed)
+            .consistent(alone.then(|| format!("a Node that worked fell silent at once ({})", ready.reason))),
+        )
+    },
+};
+
+pub const INSTANCE_GONE: CauseCandidate = CauseCandidate {
+    cause: "InstanceEnded",
+    stages: &[Stage::Ready],
+    behind: &["KubeletStopped"],
+    weigh: |case, differential| {
+        let (node, ready) = silent(case)?;
+        let id = case.instance_id()?;
+        let alone = differential.split(case, "group").is_none_or(|split| !split.repeated);
+        Some(
+            Suspicion::new(
+                format!("The instance {id} of Node {} has ended, hangs, or its hardware fails.", node.name()),
+                format!("aws ec2 describe-instance-status --include-all-instances --instance-ids {id}"),
+                "a state other than running, or a check that is impaired",
+            )
+            .consistent(alone.then(|| format!("a Node that worked fell silent at once ({})", ready.reason))),
+        )
+    },
+};
+
+/// A Node whose kubelet has posted a status and no longer does.
+fn silent<'w>(case: &Case<'w>) -> Option<(&'w Node, &'w Condition)> {
+    let node = case.node?;
+    Some((node, node.condition("Ready").filter(|c| c.reason == "NodeStatusUnknown")?))
+}
