@@ -1,6 +1,7 @@
-//! The ways in that end: a dump, one look at a cluster; and the dump that `collect` writes.
+//! The ways in that end: a dump, logs, one look at a cluster; and the dump that `collect` writes.
 
 pub mod collect;
 pub mod dump;
 pub mod dump_time;
 pub mod list;
+pub mod logs;

@@ -79,6 +79,7 @@ fn waiting(objects: &[Value], now: DateTime<Utc>) -> BTreeSet<String> {
         Subject::Node(name) => format!("Node/{name}"),
         Subject::Pool(name) => format!("NodePool/{name}"),
         Subject::Class(kind, name) => format!("{kind}/{name}"),
+        Subject::Instance(name) => format!("Instance/{name}"),
     };
     state.subjects().filter(waits).map(name).collect()
 }

@@ -3,7 +3,8 @@
 use super::duration::seconds;
 use super::flags::{AwsFlags, LiveFlags, ThresholdFlags};
 use super::{BAD_INPUT, Color, FailOn, NO_CLUSTER, ask_aws, color, complain, fail, load, print, watch, width};
-use crate::ingest::{dump, dump_time};
+use crate::ingest::logs::{Bounds, Logs};
+use crate::ingest::{dump, dump_time, logs};
 use crate::report::{self, Format, Style};
 use chrono::{DateTime, Utc};
 use clap::Args;
@@ -11,6 +12,8 @@ use engine::api::judged::JudgedBy;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::survey::Survey;
+use engine::objects::MachineLog;
+use engine::objects::input::Object;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -25,6 +28,10 @@ pub struct Diagnose {
     /// several times. Needs no cluster
     #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     files: Vec<PathBuf>,
+    /// What machines and components logged: a file, a directory, a .tar or .tar.gz such as the EKS log collector and
+    /// Bottlerocket's logdog write, or - for standard input; may be given several times, with -f or without a cluster
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["kubeconfig", "context"])]
+    logs: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) cluster: LiveFlags,
     #[arg(short, long, value_enum, default_value_t)]
@@ -64,12 +71,17 @@ pub fn run(args: &Diagnose) -> ExitCode {
     if args.names.len() > 1 {
         return fail(&format!("one name is expected, not {}", args.names.join(" ")), BAD_INPUT);
     }
+    let standard_input = args.files.iter().chain(&args.logs).filter(|path| path.as_os_str() == "-").count();
+    if standard_input > 1 {
+        return fail(&"standard input can be read once: give - to one of -f and --logs", BAD_INPUT);
+    }
     match args.watch {
         Some(every) => match args.unwatchable() {
             Some(why) => fail(&why, BAD_INPUT),
             None => watch::run(args, every),
         },
-        None if args.files.is_empty() => of_cluster(args),
+        None if args.files.is_empty() && args.logs.is_empty() => of_cluster(args),
+        None if args.files.is_empty() => of_logs(args),
         None => of_dump(args),
     }
 }
@@ -77,8 +89,8 @@ pub fn run(args: &Diagnose) -> ExitCode {
 impl Diagnose {
     /// Why a second look would see what the first one saw, or cost too much.
     fn unwatchable(&self) -> Option<&'static str> {
-        if !self.files.is_empty() {
-            Some("--watch needs a cluster: a dump (-f) does not change")
+        if !self.files.is_empty() || !self.logs.is_empty() {
+            Some("--watch needs a cluster: a dump (-f) and logs (--logs) do not change")
         } else if self.now.is_some() {
             Some("--watch judges at the time of each look, so it takes no --now")
         } else if self.aws.options().is_some() {
@@ -126,6 +138,7 @@ fn of_dump(args: &Diagnose) -> ExitCode {
     for complaint in summary.complaints.iter().chain(&summary.suspicions) {
         complain(&complaint.to_string());
     }
+    let read = read_logs(args, &mut state);
     if state.subjects().next().is_none() {
         complain(
             "nothing to judge: no NodeClaim, Node, NodePool or EC2NodeClass could be read; give what kubectl get -o yaml prints of them",
@@ -152,7 +165,45 @@ fn of_dump(args: &Diagnose) -> ExitCode {
         survey = survey.or_at(&state, at, clock, &thresholds);
     }
     let code = conclude(args, &state, survey);
-    if summary.complaints.is_empty() { code } else { ExitCode::from(BAD_INPUT) }
+    if summary.complaints.is_empty() && read.complaints.is_empty() { code } else { ExitCode::from(BAD_INPUT) }
+}
+
+/// Machines that nothing tells of but their logs.
+fn of_logs(args: &Diagnose) -> ExitCode {
+    let mut state = ClusterState::default();
+    let read = read_logs(args, &mut state);
+    if state.instances().next().is_none() {
+        return fail(&"nothing to judge: no log could be read", BAD_INPUT);
+    }
+    let newest = state.logs().filter_map(|log| log.journey.ends).max();
+    let (now, clock) = match args.now {
+        Some(now) => (now, JudgedBy::Given),
+        None => (newest.unwrap_or_else(Utc::now), JudgedBy::Logged),
+    };
+    let code = conclude(args, &state, Survey::of(&state, now, clock, &Thresholds::from(&args.thresholds)));
+    if read.complaints.is_empty() { code } else { ExitCode::from(BAD_INPUT) }
+}
+
+/// Reads the logs; says what could not be read, how far each machine came, and which is of no machine of the dump.
+fn read_logs(args: &Diagnose, state: &mut ClusterState) -> Logs {
+    if args.logs.is_empty() {
+        return Logs::default();
+    }
+    let mut read = logs::load(&args.logs, Bounds::default());
+    read.complaints.iter().for_each(|complaint| complain(complaint));
+    for journey in read.journeys.drain(..) {
+        let log = MachineLog::new(journey);
+        let came_to = log.journey.came_to().map_or("it booted", |(phase, _)| phase.in_words());
+        complain(&format!(
+            "log of {}: {} lines; the last step that it tells of: {came_to}",
+            log.metadata.name, log.journey.lines
+        ));
+        state.apply(Object::MachineLog(log), DateTime::UNIX_EPOCH);
+    }
+    for log in state.foreign_logs() {
+        complain(&format!("log of {}: no machine of the dump is called so, so it is not judged", log.metadata.name));
+    }
+    read
 }
 
 fn say_karpenter(state: &ClusterState) {

@@ -51,6 +51,9 @@ fn answer(judged: &Judged) -> String {
 }
 
 fn everything(judged: &Judged) -> String {
+    if judged.logs > 0 {
+        return counted_as(judged.logs, "log");
+    }
     let others = [(judged.node_pools, "NodePool"), (judged.node_classes, "node class")];
     let machines = [(judged.node_claims, "NodeClaim"), (judged.nodes, "Node")];
     let counted = if judged.node_claims + judged.nodes > 0 { machines } else { others };
@@ -79,6 +82,9 @@ fn missing(judged: &Judged) -> Option<String> {
     }
     let lacking = judged.missing.join(", ");
     Some(match judged.clock {
+        _ if judged.logs > 0 => {
+            "Only logs were given: with a dump (-f) nodewhy tells which object to change.".to_owned()
+        }
         JudgedBy::Present => format!("Not read: {lacking}."),
         _ => format!("The dump lacks {lacking}: nodewhy collect would have them."),
     })
@@ -114,6 +120,7 @@ const fn source(clock: JudgedBy) -> &'static str {
         JudgedBy::Collected => "when it was collected",
         JudgedBy::Written => "when the dump was written",
         JudgedBy::Newest => "the newest time in the dump",
+        JudgedBy::Logged => "the newest time in the logs",
     }
 }
 

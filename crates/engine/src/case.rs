@@ -8,6 +8,7 @@ pub mod stage;
 use crate::api::{Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
 use crate::case::stage::{Thresholds, Wait};
 use crate::cluster_state::class_members::{ClassMembers, DIMENSIONS};
+use crate::cluster_state::logged::OfMachine;
 use crate::cluster_state::{ClassFacts, ClusterState, Subject, diagnosis_name};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Meta, Node, NodeClaim, NodeClass, NodePool, Pod};
@@ -47,7 +48,8 @@ impl<'w> Case<'w> {
         let nodes = cluster.nodes().filter_map(move |node| Self::of_node(cluster, node, now, thresholds));
         let others =
             cluster.classes_and_pools().filter_map(move |subject| Self::of(cluster, &subject, now, thresholds));
-        claims.chain(nodes).chain(others)
+        let logged = cluster.instances().filter_map(move |subject| Self::of(cluster, &subject, now, thresholds));
+        claims.chain(nodes).chain(others).chain(logged)
     }
 
     /// The case of a subject that waits at a stage; `None` where it does not wait, or does not exist.
@@ -88,6 +90,12 @@ impl<'w> Case<'w> {
                     meta: &class.class.metadata,
                 };
                 Some(Self { now, cluster, claim: None, node: None, pool, class: Some(class), wait, subject })
+            }
+            Subject::Instance(name) => {
+                let log = cluster.log(name)?;
+                let wait = stage::logged_wait(log, now, thresholds)?;
+                let subject = About { api_version: "", kind: "Instance", meta: &log.metadata };
+                Some(Self { now, cluster, claim: None, node: None, pool: None, class: None, wait, subject })
             }
         }
     }
@@ -209,7 +217,9 @@ impl<'w> Case<'w> {
 
     /// The EC2 instance.
     pub fn instance_id(&self) -> Option<&'w str> {
-        self.claim.and_then(|c| c.instance_id()).or_else(|| self.node.and_then(|n| n.instance_id()))
+        let logged =
+            || Some(&*self.subject.meta.name).filter(|name| self.subject.kind == "Instance" && name.starts_with("i-"));
+        self.claim.and_then(|c| c.instance_id()).or_else(|| self.node.and_then(|n| n.instance_id())).or_else(logged)
     }
 
     /// The EKS cluster, as Karpenter is told.
@@ -315,6 +325,18 @@ impl<'w> Case<'w> {
     /// Pods on the Node.
     pub fn pods(&self) -> impl Iterator<Item = &'w Pod> + '_ {
         self.node.into_iter().flat_map(|n| self.cluster.pods_on(n.name()))
+    }
+
+    /// What was logged of the machine.
+    pub fn logs(&self) -> Vec<OfMachine<'w>> {
+        match (self.claim, self.node, self.subject.kind) {
+            (None, None, "Instance") => {
+                let log = self.cluster.log(&self.subject.meta.name);
+                log.map(|log| OfMachine { log, is_named: true }).into_iter().collect()
+            }
+            (None, None, _) => Vec::new(),
+            (claim, node, _) => self.cluster.logs_of(claim, node),
+        }
     }
 
     /// Whether it has waited for longer than is normal: before that, what still fails may only be starting.

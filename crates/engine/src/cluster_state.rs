@@ -7,6 +7,7 @@ pub mod aws;
 pub mod class_members;
 mod events;
 mod index;
+pub mod logged;
 pub mod memo;
 mod reads;
 
@@ -16,8 +17,8 @@ use crate::objects::input::{Input, Object};
 use crate::objects::intern::Interned;
 use crate::objects::sink::{ObjectText, Sink};
 use crate::objects::{
-    ApiServer, AwsObservation, CertificateSigningRequest, ConfigMapData, DaemonSet, EniConfig, Event, Meta, Node,
-    NodeClaim, NodeClass, NodePool, Pod, ReviewStatus, ServiceAccount, Written,
+    ApiServer, AwsObservation, CertificateSigningRequest, ConfigMapData, DaemonSet, EniConfig, Event, MachineLog, Meta,
+    Node, NodeClaim, NodeClass, NodePool, Pod, ReviewStatus, ServiceAccount, Written,
 };
 use crate::upstream::karpenter::Karpenter;
 use aws::Aws;
@@ -42,6 +43,8 @@ pub enum Subject {
     Pool(String),
     /// A node class that is not ready, by kind and name.
     Class(String, String),
+    /// A machine of which nothing is known but its log.
+    Instance(String),
 }
 
 impl Subject {
@@ -52,6 +55,7 @@ impl Subject {
             "NodeClaim" => Some(Self::Claim(name)),
             "Node" => Some(Self::Node(name)),
             "NodePool" => Some(Self::Pool(name)),
+            "Instance" => Some(Self::Instance(name)),
             kind if kind.ends_with("NodeClass") => Some(Self::Class(kind.to_owned(), name)),
             _ => None,
         }
@@ -64,6 +68,7 @@ impl Subject {
             Self::Node(name) => ("Node", name),
             Self::Pool(name) => ("NodePool", name),
             Self::Class(kind, name) => (kind, name),
+            Self::Instance(name) => ("Instance", name),
         }
     }
 
@@ -77,7 +82,7 @@ impl Subject {
 /// What the NodeDiagnosis of a subject is called: a machine's as the machine, others with their kind before the name.
 pub fn diagnosis_name(kind: &str, name: &str) -> String {
     match kind {
-        "NodeClaim" | "Node" => name.to_owned(),
+        "NodeClaim" | "Node" | "Instance" => name.to_owned(),
         kind => format!("{}-{name}", kind.to_ascii_lowercase()),
     }
 }
@@ -138,6 +143,8 @@ pub struct ClusterState {
     /// Whether they may create Nodes.
     access: BTreeMap<Identity, ReviewStatus>,
     aws: Aws,
+    /// By machine.
+    logs: BTreeMap<Interned, MachineLog>,
     events: Events,
     /// By Node.
     pods: BTreeMap<String, BTreeMap<Key, Pod>>,
@@ -261,6 +268,10 @@ impl ClusterState {
             Object::Event(event) => self.apply_event(event),
             Object::Pod(pod) => self.apply_pod(pod),
             Object::AwsObservation(observation) => self.apply_aws(observation),
+            Object::MachineLog(log) => {
+                self.logs.insert(log.metadata.name.clone(), log);
+                Touched::Everything
+            }
         }
     }
 
@@ -541,6 +552,10 @@ impl ClusterState {
                 self.aws.remove(name);
                 Touched::Everything
             }
+            Input::Logs => {
+                self.logs.remove(name);
+                Touched::Everything
+            }
             Input::EniConfigs => {
                 self.eni_configs.remove(name);
                 Touched::Everything
@@ -582,7 +597,7 @@ impl ClusterState {
             .nodes()
             .filter(|n| self.claim_of_node(n).is_none())
             .map(|n| Subject::Node(n.metadata.name.to_string()));
-        claims.chain(nodes).chain(self.classes_and_pools())
+        claims.chain(nodes).chain(self.classes_and_pools()).chain(self.instances())
     }
 
     /// The subjects that are no machines.
@@ -720,6 +735,7 @@ impl ClusterState {
             Subject::Node(name) => &self.node(name)?.metadata.uid,
             Subject::Pool(name) => &self.pool(name)?.metadata.uid,
             Subject::Class(kind, name) => &self.class(kind, name)?.class.metadata.uid,
+            Subject::Instance(name) => &self.logs.get(name.as_str())?.metadata.uid,
         })
     }
 

@@ -17,6 +17,7 @@ mod event;
 pub mod input;
 pub mod intern;
 pub mod json_fields;
+mod machine_log;
 mod meta;
 mod node;
 mod node_claim;
@@ -39,6 +40,7 @@ pub use aws::{
 };
 pub use eni_config::EniConfig;
 pub use event::Event;
+pub use machine_log::MachineLog;
 pub use meta::{CLOUD_LABELS, Condition, ManagedField, Meta, OwnerReference, Taint, Written, conditions};
 pub use node::{Address, Node, NodeInfo, NodeSpec, NodeStatus};
 pub use node_claim::{NodeClaim, NodeClaimSpec, NodeClaimStatus, NodeClassRef, Requirement, Resources};

@@ -8,6 +8,7 @@ pub mod contrast;
 pub mod devices;
 pub mod instance;
 pub mod launch;
+pub mod logs;
 pub mod network;
 pub mod node;
 pub mod shared;
@@ -64,6 +65,15 @@ pub const ALL: &[&Rule] = &[
     &userdata::custom_user_data_joins_nothing::RULE,
     &instance::metadata_service_off::RULE,
     &instance::volume_key_refused::RULE,
+    &logs::user_data_refused::RULE,
+    &logs::boot_container_fails::RULE,
+    &logs::kubelet_refuses_configuration::RULE,
+    &logs::runtime_not_up::RULE,
+    &logs::machine_pulls_no_image::RULE,
+    &logs::aws_unreachable::RULE,
+    &logs::aws_refuses_machine::RULE,
+    &logs::api_server_unreachable::RULE,
+    &logs::api_server_untrusted::RULE,
     &instance::bootstrap_failed::RULE,
     &access::access_entry_wrong_type::RULE,
     &access::access_entry_outlived_role::RULE,
@@ -77,6 +87,7 @@ pub const ALL: &[&Rule] = &[
     &access::aws_auth_entry_incomplete::RULE,
     &access::aws_auth_arn_never_matches::RULE,
     &access::node_role_not_mapped::RULE,
+    &logs::kubelet_turned_away::RULE,
     &node::multiple_nodes_found::RULE,
     &node::stale_node_taken_over::RULE,
     &node::node_without_provider_id::RULE,
@@ -93,6 +104,8 @@ pub const ALL: &[&Rule] = &[
     &devices::dra_driver_silent::RULE,
     &network::kube_proxy_not_running::RULE,
     &network::pod_identity_agent_missing::RULE,
+    &logs::network_plugin_fails::RULE,
+    &logs::device_driver_fails::RULE,
     &network::cni_lacks_permissions::RULE,
     &network::eni_config_missing::RULE,
     &network::cni_not_ready::RULE,

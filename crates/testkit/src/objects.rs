@@ -4,8 +4,10 @@ pub mod fleet;
 pub mod incident;
 
 use engine::cluster_state::ClusterState;
+use engine::objects::MachineLog;
 use engine::objects::input::Object;
 use engine::objects::sink::{ObjectText, Sink};
+use logs::{FileLimits, LogReader};
 use nodewhy::ingest::collect;
 use nodewhy::ingest::dump::{Summary, load_from};
 use serde_json::{Value, json};
@@ -81,7 +83,24 @@ pub struct Example {
     pub expect: Vec<BTreeMap<String, String>>,
 }
 
-/// Pairs of fences: `yaml`, then `yaml expect`. The title is the last heading above.
+/// What of a machine's log becomes an object.
+fn logged(text: &str) -> String {
+    let mut reader = LogReader::new(FileLimits::default());
+    let written = "2026-01-15T12:00:00Z".parse().ok();
+    reader.file("machine.log", text.as_bytes(), written).expect("a text");
+    let log = |journey| {
+        let mut log = serde_json::to_value(MachineLog::new(journey)).expect("JSON");
+        log["apiVersion"] = "nodewhy.dev/v1alpha1".into();
+        log["kind"] = "MachineLog".into();
+        log
+    };
+    reader.journeys().into_iter().fold(String::new(), |mut all, journey| {
+        let _ = writeln!(all, "---\n{}", log(journey));
+        all
+    })
+}
+
+/// Pairs of fences: `yaml`, then `yaml expect`; between them may stand a `log`. The title is the last heading above.
 pub fn examples(page: &str) -> Vec<Example> {
     let mut examples = Vec::new();
     let (mut title, mut objects, mut line) = (String::new(), None, 0);
@@ -90,13 +109,14 @@ pub fn examples(page: &str) -> Vec<Example> {
         if let Some(heading) = text.strip_prefix('#') {
             heading.trim_start_matches('#').trim().clone_into(&mut title);
         }
-        let Some(info @ ("yaml" | "yaml expect")) = text.strip_prefix("```") else { continue };
+        let Some(info @ ("yaml" | "yaml expect" | "log")) = text.strip_prefix("```") else { continue };
         let body = lines.by_ref().map(|(_, l)| l).take_while(|l| *l != "```").fold(String::new(), |mut body, l| {
             let _ = writeln!(body, "{l}");
             body
         });
         match (info, objects.take()) {
             ("yaml", _) => (objects, line) = (Some(body), number + 1),
+            ("log", above) => objects = Some(above.unwrap_or_default() + &logged(&body)),
             (_, Some(objects)) => {
                 let expect = serde_saphyr::from_str(&body)
                     .unwrap_or_else(|e| panic!("{title}: the expectation is unreadable: {e}"));

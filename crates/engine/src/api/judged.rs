@@ -19,6 +19,9 @@ pub struct Judged {
     pub nodes: usize,
     pub node_pools: usize,
     pub node_classes: usize,
+    /// Machines that only their logs tell of.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub logs: usize,
     /// Machines, NodePools and node classes that are stuck.
     pub stuck: usize,
     /// Machines that wait at a stage, not yet for longer than is normal; the longest wait first.
@@ -70,6 +73,8 @@ pub enum JudgedBy {
     Written,
     /// The newest time in the dump.
     Newest,
+    /// The newest time in logs, where there is no dump.
+    Logged,
 }
 
 /// The answer at another time that is as plausible.
@@ -93,4 +98,9 @@ pub struct AlsoStuck {
     pub cause: Text,
     pub confidence: Confidence,
     pub summary: String,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }

@@ -4,11 +4,12 @@
 //! whatever conditions, taints or noisy events it carries.
 
 use crate::api::{Evidence, Outcome, Stage};
-use crate::objects::{Condition, Event, Node, NodeClaim, NodeClass, NodePool, Taint};
+use crate::objects::{Condition, Event, MachineLog, Node, NodeClaim, NodeClass, NodePool, Taint};
 use crate::upstream::cloud_controller;
 use crate::upstream::karpenter::{self, UNINITIALIZED_TAINT, UNREGISTERED_TAINT};
 use crate::upstream::startup_taint;
 use chrono::{DateTime, TimeDelta, Utc};
+use logs::fact::{LogLine, Phase};
 
 /// How long a machine may wait at a stage before it counts as stuck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -681,4 +682,37 @@ pub fn class_wait(class: &NodeClass, t: &Thresholds) -> Option<Wait> {
         "Karpenter launches nothing from a node class that is not Ready",
     );
     Some(Wait::new(Stage::Launch, since, t.launch, t, evidence))
+}
+/// Of a machine that is known by its log only: something still stops it, or it has not registered for too long.
+pub fn logged_wait(log: &MachineLog, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+    let journey = &log.journey;
+    let since = journey.begins.unwrap_or(now);
+    let until = journey.ends.unwrap_or(now);
+    let came_to = journey.came_to();
+    let stage = match came_to {
+        Some((Phase::Gone, _)) => return None,
+        Some((Phase::Registered | Phase::Ready, _)) => Stage::Ready,
+        _ => Stage::Join,
+    };
+    let is_stopped = !journey.open().is_empty();
+    let is_late = stage == Stage::Join && until.signed_duration_since(since) >= t.join;
+    let evidence = match came_to {
+        Some((phase, milestone)) => {
+            let LogLine { file, line, text, .. } = &milestone.last;
+            Evidence::new(
+                file.clone(),
+                format!("line {line}"),
+                text.clone(),
+                format!("the last step of the machine: {}", phase.in_words()),
+            )
+        }
+        None => Evidence::new(
+            journey.files.keys().next().cloned().unwrap_or_default(),
+            "lines",
+            journey.lines.to_string(),
+            "none of them says that the machine came any further than its boot",
+        ),
+    };
+    let patience = if is_late { t.join } else { TimeDelta::zero() };
+    (is_stopped || is_late).then(|| Wait::new(stage, since, patience, t, evidence).settled())
 }

@@ -67,14 +67,14 @@ fn subjects(cluster: &ClusterState, name: &str) -> Vec<Subject> {
     if !launching.is_empty() {
         return launching;
     }
-    // `nodepool-general`, as its NodeDiagnosis is called.
-    cluster.classes_and_pools().filter(|subject| subject.diagnosis_name() == named).collect()
+    // `nodepool-general`, as its NodeDiagnosis is called; or a machine that is known by its log only.
+    cluster.classes_and_pools().chain(cluster.instances()).filter(|subject| subject.diagnosis_name() == named).collect()
 }
 
 /// The names of its machines, as their diagnoses are called.
 fn machines<'c>(cluster: &'c ClusterState, subject: &'c Subject) -> Vec<&'c str> {
     match subject {
-        Subject::Claim(name) | Subject::Node(name) => vec![name],
+        Subject::Claim(name) | Subject::Node(name) | Subject::Instance(name) => vec![name],
         Subject::Pool(name) => cluster.claims_of_pool(name).map(NodeClaim::name).collect(),
         Subject::Class(kind, name) => cluster.claims_of_class(kind, name).map(NodeClaim::name).collect(),
     }
@@ -91,13 +91,14 @@ fn concerns(diagnosis: &NodeDiagnosis, subject: &Subject) -> bool {
     let spec = &diagnosis.spec;
     let is_itself = (spec.subject.kind.as_str(), spec.subject.name.as_str()) == (kind, name);
     let is_machine = match subject {
-        Subject::Claim(_) | Subject::Node(_) => false,
+        Subject::Claim(_) | Subject::Node(_) | Subject::Instance(_) => false,
         Subject::Pool(_) => spec.node_pool.as_ref().is_some_and(|pool| pool.name == *name),
         Subject::Class(..) => spec.node_class.as_ref().is_some_and(|class| class.name == *name),
     };
     is_itself
         || is_machine
-        || (!matches!(subject, Subject::Claim(_) | Subject::Node(_)) && is_blamed(diagnosis, (kind, name)))
+        || (!matches!(subject, Subject::Claim(_) | Subject::Node(_) | Subject::Instance(_))
+            && is_blamed(diagnosis, (kind, name)))
 }
 
 fn about(cluster: &ClusterState, subject: &Subject, diagnoses: &[NodeDiagnosis]) -> About {

@@ -60,6 +60,7 @@ impl Survey {
             nodes: cluster.nodes().count(),
             node_pools: cluster.pools().count(),
             node_classes: cluster.classes().count(),
+            logs: cluster.instances().count(),
             stuck: diagnoses.len(),
             waiting,
             missing: wanted.into_iter().filter(missing).map(|input| input.name().to_owned()).collect(),

@@ -2,8 +2,8 @@
 
 use crate::objects::json_fields::fields;
 use crate::objects::{
-    AwsObservation, CertificateSigningRequest, ConfigMap, DaemonSet, Deployment, EniConfig, Event, Meta, Node,
-    NodeClaim, NodeClass, NodePool, Pod, ServiceAccount, SubjectAccessReview,
+    AwsObservation, CertificateSigningRequest, ConfigMap, DaemonSet, Deployment, EniConfig, Event, MachineLog, Meta,
+    Node, NodeClaim, NodeClass, NodePool, Pod, ServiceAccount, SubjectAccessReview,
 };
 use serde::{Deserialize, Deserializer, Serialize};
 use std::ops::ControlFlow;
@@ -144,6 +144,8 @@ kinds! {
     ];
     // No object of a cluster: nodewhy asks AWS where it may.
     AwsObservations: AwsObservation(AwsObservation) = Spec::new("answers of AWS", "nodewhy collect --aws").optional() => [];
+    // No object of a cluster either: the user gives files.
+    Logs: MachineLog(MachineLog) = Spec::new("logs", "nodewhy diagnose --logs").optional() => [];
 }
 
 const KARPENTER: &str = "app.kubernetes.io/name=karpenter";
@@ -318,6 +320,7 @@ impl TypeMeta {
             ("crd.k8s.amazonaws.com", "ENIConfig") => Reading::As(Input::EniConfigs),
             ("authorization.k8s.io", "SubjectAccessReview") => Reading::As(Input::AccessReviews),
             ("nodewhy.dev", "AwsObservation") => Reading::As(Input::AwsObservations),
+            ("nodewhy.dev", "MachineLog") => Reading::As(Input::Logs),
             _ => Reading::Ignored,
         }
     }
@@ -344,6 +347,7 @@ impl Object {
         match (self, self.input().sources()) {
             (Self::NodeClass(class), _) => type_(class.api_version.clone(), &class.kind),
             (_, [source, ..]) => type_(source.api_version(), source.kind),
+            (Self::MachineLog(_), _) => type_("nodewhy.dev/v1alpha1".to_owned(), "MachineLog"),
             (_, []) => type_("nodewhy.dev/v1alpha1".to_owned(), "AwsObservation"),
         }
     }

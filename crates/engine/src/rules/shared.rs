@@ -18,6 +18,7 @@ pub mod instance_state;
 pub(crate) mod kubelet_skew;
 pub mod kubelet_without_node;
 pub mod launch_error;
+pub(crate) mod logged;
 pub mod machine_image;
 pub mod network_plugin;
 pub mod node_role;

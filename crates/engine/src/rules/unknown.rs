@@ -6,6 +6,7 @@ use crate::case::finding::Finding;
 use crate::objects::{Node, NodeClaim, NodePool};
 use crate::rules::shared::commands;
 use crate::rules::shared::instance_questions::ask_the_instance;
+use crate::rules::shared::logged;
 
 pub const CAUSE: &str = "Unknown";
 
@@ -35,7 +36,8 @@ pub fn finding(case: &Case) -> Finding {
         Stage::Ready => format!("{subject} has not been Ready since {since}, and the objects do not tell why."),
         Stage::Terminate => format!("{subject} has been terminating since {since}, and the objects do not tell why."),
     };
-    let finding = Finding::new(Confidence::Possible, summary, case.wait.evidence.clone());
+    let finding =
+        Finding::new(Confidence::Possible, summary, case.wait.evidence.clone()).with_all(logged::last_steps(case));
     let finding = match case.stage() {
         Stage::Join => ask_the_instance(case, finding),
         Stage::Launch => finding

@@ -1,23 +1,41 @@
-//! The machine's console says that its bootstrap failed.
+//! The machine's console or log says that its bootstrap failed.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
+use crate::rules::shared::logged;
+use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
     cause: "BootstrapFailed",
-    summary: "nodeadm, bootstrap.sh or Bottlerocket's early-boot-config printed on the console that it failed, so no kubelet starts",
+    summary: "nodeadm, bootstrap.sh, a script or another step of the boot says that it failed, so no kubelet starts",
     stages: &[Stage::Join],
-    reads: &[Input::NodeClasses, Input::AwsObservations],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::AwsObservations, Input::Logs],
     lint: false,
-    versions: "all; seen only where nodewhy may ask EC2 for the console (--aws)",
+    versions: "all; seen only with --logs, or where nodewhy may ask EC2 for the console (--aws)",
     page: include_str!("../../../pages/BootstrapFailed.md"),
     check,
 };
 
 fn check(case: &Case) -> Opinion {
+    let told = logged::root(case, &[Trouble::ScriptFailed, Trouble::BootstrapFailed, Trouble::DiskFails]);
+    told.map_or_else(|| by_console(case), |root| by_log(case, &root))
+}
+
+fn by_log(case: &Case, root: &logged::Root) -> Opinion {
+    let finding = root
+        .finding(case)
+        .fix("Correct what the line names: the script of the user data, the image, or a disk of the machine.")
+        .step(Risk::Inspect, "Read the whole console", logged::command(case));
+    match root.user_data(case) {
+        Some(blame) => finding.blaming(blame).into(),
+        None => finding.into(),
+    }
+}
+
+fn by_console(case: &Case) -> Opinion {
     let Some(id) = case.instance_id() else { return Opinion::Silent };
     let Some((console, at)) = case.cluster.aws().console(id).known() else { return Opinion::Silent };
     let Some(line) = console.lines.last() else {

@@ -1,0 +1,107 @@
+//! Which log is which machine's.
+
+use super::{ClusterState, Subject};
+use crate::objects::input::Input;
+use crate::objects::{MachineLog, Node, NodeClaim};
+use logs::fact::MachineNames;
+
+/// A log, and what ties it to the machine.
+#[derive(Debug, Clone, Copy)]
+pub struct OfMachine<'w> {
+    pub log: &'w MachineLog,
+    /// It names the machine. Else it names none that is known, and the machine is the only one that it can be of.
+    pub is_named: bool,
+}
+
+impl ClusterState {
+    /// The logs of a machine.
+    pub fn logs_of(&self, claim: Option<&NodeClaim>, node: Option<&Node>) -> Vec<OfMachine<'_>> {
+        self.asks(Input::Logs);
+        if self.logs.is_empty() {
+            return Vec::new();
+        }
+        let own = self.identity(claim, node);
+        let named = |log: &MachineLog| log.journey.identity.meets(&own);
+        let is_sole = self.sole_unfinished() == own;
+        let of = |log| {
+            let is_named = named(log);
+            (is_named || is_sole && may_be(&log.journey.identity, &own) && !self.is_of_any(log))
+                .then_some(OfMachine { log, is_named })
+        };
+        self.logs.values().filter_map(of).collect()
+    }
+
+    pub fn logs(&self) -> impl Iterator<Item = &MachineLog> {
+        self.asks(Input::Logs);
+        self.logs.values()
+    }
+
+    /// The log of a machine that no object tells of.
+    pub fn log(&self, name: &str) -> Option<&MachineLog> {
+        self.asks(Input::Logs);
+        self.logs.get(name)
+    }
+
+    /// The machines that are known by their logs only: those of a user who has no dump. Where there is one, what is not
+    /// in it belongs to somebody else.
+    pub fn instances(&self) -> impl Iterator<Item = Subject> + '_ {
+        let alone = self.claims.is_empty() && self.nodes.is_empty();
+        let names = self.logs.keys().filter(move |_| alone);
+        names.map(|name| Subject::Instance(name.to_string()))
+    }
+
+    /// The logs that are of no machine here.
+    pub fn foreign_logs(&self) -> impl Iterator<Item = &MachineLog> {
+        let sole = self.sole_unfinished();
+        let is_known = !self.claims.is_empty() || !self.nodes.is_empty();
+        self.logs.values().filter(move |log| {
+            let identity = &log.journey.identity;
+            is_known && !self.is_of_any(log) && (sole.is_empty() || !may_be(identity, &sole))
+        })
+    }
+
+    fn is_of_any(&self, log: &MachineLog) -> bool {
+        let meets = |identity: MachineNames| log.journey.identity.meets(&identity);
+        self.claims.values().any(|claim| meets(self.identity(Some(claim), self.nodes_of(claim).first().copied())))
+            || self.nodes.values().any(|node| meets(self.identity(None, Some(node))))
+    }
+
+    /// What the machine is called.
+    fn identity(&self, claim: Option<&NodeClaim>, node: Option<&Node>) -> MachineNames {
+        let mut identity = MachineNames::default();
+        let instance = claim.and_then(NodeClaim::instance_id).or_else(|| node.and_then(Node::instance_id));
+        identity.instances.extend(instance.map(str::to_owned));
+        identity.claims.extend(claim.map(|claim| claim.name().to_owned()));
+        if let Some(node) = node {
+            identity.hosts.insert(node.name().to_owned());
+            let is_name = |kind: &str| matches!(kind, "Hostname" | "InternalDNS");
+            identity
+                .hosts
+                .extend(node.status.addresses.iter().filter(|a| is_name(&a.type_)).map(|a| a.address.to_string()));
+            identity.pods.extend(self.pods_on(node.name()).map(|pod| pod.metadata.name.to_string()));
+        }
+        let told = instance.and_then(|id| self.aws.instance(id).known());
+        identity.hosts.extend(told.and_then(|(told, _)| told.private_dns_name.clone()));
+        identity
+    }
+
+    /// The one machine that waits for anything; nobody where there are several, or none.
+    fn sole_unfinished(&self) -> MachineNames {
+        let claims = self.claims.values().filter(|claim| !claim.is_true("Initialized"));
+        let mut waiting = claims.map(|claim| self.identity(Some(claim), self.nodes_of(claim).first().copied()));
+        match (waiting.next(), waiting.next()) {
+            (Some(one), None) => one,
+            _ => MachineNames::default(),
+        }
+    }
+}
+
+/// Whether nothing says that a log is of another machine.
+fn may_be(log: &MachineNames, machine: &MachineNames) -> bool {
+    let other = |ours: bool, theirs: bool| !ours && !theirs;
+    log.claims.is_empty()
+        && log.pods.is_empty()
+        && !machine.is_empty()
+        && !other(log.instances.is_empty(), machine.instances.is_empty())
+        && !other(log.hosts.is_empty(), machine.hosts.is_empty())
+}

@@ -1,0 +1,27 @@
+//! What was logged of one machine, written down as a document like any other.
+//!
+//! No object of a cluster: `nodewhy diagnose --logs` makes these, and a dump may hold them. Rules read them as they read
+//! objects.
+
+use super::Meta;
+use logs::journey::Journey;
+use serde::{Deserialize, Serialize};
+
+/// The journey of one machine, or what a component says of one NodeClaim. Its texts are masked where they are read.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MachineLog {
+    pub metadata: Meta,
+    pub journey: Journey,
+}
+
+impl MachineLog {
+    /// Called after the machine: its instance id where the log has it, else its host, else the log's file.
+    pub fn new(journey: Journey) -> Self {
+        let identity = &journey.identity;
+        let names = identity.instances.iter().chain(&identity.hosts).chain(&identity.claims).chain(&identity.pods);
+        let name = names.chain(journey.files.keys()).next().map_or("", String::as_str);
+        let metadata = Meta { name: name.into(), ..Meta::default() };
+        Self { metadata, journey }
+    }
+}

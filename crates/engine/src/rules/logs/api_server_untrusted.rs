@@ -1,0 +1,36 @@
+//! The kubelet's log says that it does not trust the API server's certificate, or that a clock is wrong.
+
+use crate::api::{Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::Opinion;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::logged;
+use logs::fact::Trouble;
+
+pub static RULE: Rule = Rule {
+    cause: "ApiServerUntrusted",
+    summary: "The kubelet logged that the certificate of the API server is of another authority or another time",
+    stages: &[Stage::Join, Stage::Register, Stage::Ready],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
+    lint: false,
+    versions: "all; seen only with --logs",
+    page: include_str!("../../../pages/ApiServerUntrusted.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(root) = logged::root(case, &[Trouble::ApiServerUntrusted, Trouble::ClockWrong]) else {
+        return Opinion::Silent;
+    };
+    let fix = if root.fact.trouble == Trouble::ClockWrong {
+        "Set the machine's clock: let it reach 169.254.169.123, and let chronyd run before the kubelet."
+    } else {
+        "Give the machine the certificate authority of this cluster: take an old one out of the user data or the image, and let no proxy break TLS to the endpoint."
+    };
+    let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
+    match root.user_data(case) {
+        Some(blame) => finding.blaming(blame).into(),
+        None => finding.into(),
+    }
+}

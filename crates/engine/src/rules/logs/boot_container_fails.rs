@@ -1,0 +1,32 @@
+//! The console says that a container or command failed that has to succeed before Bottlerocket goes on.
+
+use crate::api::{Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::Opinion;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::logged;
+use logs::fact::Trouble;
+
+pub static RULE: Rule = Rule {
+    cause: "BootContainerFails",
+    summary: "A Bottlerocket bootstrap container or command that is essential failed, so the boot stops before the kubelet",
+    stages: &[Stage::Join],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
+    lint: false,
+    versions: "all; seen only with --logs",
+    page: include_str!("../../../pages/BootContainerFails.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(root) = logged::root(case, &[Trouble::BootContainerFailed]) else { return Opinion::Silent };
+    let finding = root
+        .finding(case)
+        .fix("Correct the bootstrap container's source or what it does, or set essential = false for it if machines may do without.")
+        .step(Risk::Inspect, "Read the whole console", logged::command(case));
+    match root.user_data(case) {
+        Some(blame) => finding.blaming(blame).into(),
+        None => finding.into(),
+    }
+}

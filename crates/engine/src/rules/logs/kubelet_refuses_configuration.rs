@@ -1,0 +1,32 @@
+//! The kubelet's log says that it does not take its flags or its configuration.
+
+use crate::api::{Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::Opinion;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::logged;
+use logs::fact::Trouble;
+
+pub static RULE: Rule = Rule {
+    cause: "KubeletRefusesConfiguration",
+    summary: "The kubelet logged that it refuses a flag, a label or its configuration, and ended",
+    stages: &[Stage::Join, Stage::Ready],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
+    lint: false,
+    versions: "all; seen only with --logs",
+    page: include_str!("../../../pages/KubeletRefusesConfiguration.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(root) = logged::root(case, &[Trouble::KubeletRefusesConfiguration]) else { return Opinion::Silent };
+    let finding = root
+        .finding(case)
+        .fix("Take out or correct what the line names, in the user data or in the image's own configuration of the kubelet.")
+        .step(Risk::Inspect, "Read the whole console", logged::command(case));
+    match root.user_data(case) {
+        Some(blame) => finding.blaming(blame).into(),
+        None => finding.into(),
+    }
+}

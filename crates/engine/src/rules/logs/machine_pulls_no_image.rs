@@ -1,0 +1,32 @@
+//! The machine's log says that an image that it needs cannot be pulled.
+
+use crate::api::{Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::Opinion;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::logged;
+use logs::fact::Trouble;
+
+pub static RULE: Rule = Rule {
+    cause: "MachinePullsNoImage",
+    summary: "The machine logged that it cannot pull an image that it needs to come up",
+    stages: &[Stage::Join, Stage::Initialize, Stage::Ready],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
+    lint: false,
+    versions: "all; seen only with --logs",
+    page: include_str!("../../../pages/MachinePullsNoImage.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(root) = logged::root(case, &[Trouble::ImagePullFails]) else { return Opinion::Silent };
+    let finding = root
+        .finding(case)
+        .fix("Correct the image that the line names, or let the machine reach and read its registry: endpoints for ecr.api, ecr.dkr and s3, and the policy AmazonEC2ContainerRegistryPullOnly.")
+        .step(Risk::Inspect, "Read the whole console", logged::command(case));
+    match root.user_data(case) {
+        Some(blame) => finding.blaming(blame).into(),
+        None => finding.into(),
+    }
+}

@@ -1,0 +1,32 @@
+//! The machine's log says that a program refused what user data says.
+
+use crate::api::{Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::Opinion;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::logged;
+use logs::fact::Trouble;
+
+pub static RULE: Rule = Rule {
+    cause: "UserDataRefused",
+    summary: "nodeadm, Bottlerocket or cloud-init logged that it does not take the user data, so no kubelet is configured",
+    stages: &[Stage::Join],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
+    lint: false,
+    versions: "all; seen only with --logs",
+    page: include_str!("../../../pages/UserDataRefused.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(root) = logged::root(case, &[Trouble::UserDataRefused]) else { return Opinion::Silent };
+    let finding = root
+        .finding(case)
+        .fix("Correct in the user data what the line names; new machines take it, this one will not.")
+        .step(Risk::Inspect, "Read the whole console", logged::command(case));
+    match root.user_data(case) {
+        Some(blame) => finding.blaming(blame).into(),
+        None => finding.into(),
+    }
+}

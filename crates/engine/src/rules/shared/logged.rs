@@ -1,0 +1,165 @@
+//! What a machine's own log proves, as a finding: the line, how often it was said, how far the machine came.
+
+use crate::api::{Blame, Confidence, Evidence, Stage};
+use crate::case::Case;
+use crate::case::finding::Finding;
+use logs::fact::{Fact, LogLine, Phase, Reason, Trouble};
+use logs::journey::Journey;
+use readers::source_text::Span;
+
+/// What stops the machine, before all else that its log complains of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Root<'w> {
+    pub(crate) fact: &'w Fact,
+    journey: &'w Journey,
+    is_named: bool,
+}
+
+/// The root of a machine's trouble, where it is one of these.
+pub(crate) fn root<'w>(case: &Case<'w>, troubles: &[Trouble]) -> Option<Root<'w>> {
+    let logs = case.logs();
+    let open = logs.iter().flat_map(|of_machine| {
+        let journey = &of_machine.log.journey;
+        journey.open().into_iter().map(move |fact| Root { fact, journey, is_named: of_machine.is_named })
+    });
+    let at_stage = open.filter(|root| explains(case, root.fact.blocks));
+    let first = at_stage.min_by_key(|root| root.fact.rank())?;
+    troubles.contains(&first.fact.trouble).then_some(first)
+}
+
+/// What the cluster shows of a machine, its log need not say.
+fn explains(case: &Case, blocks: Phase) -> bool {
+    match case.stage() {
+        Stage::Launch => blocks == Phase::Booted,
+        Stage::Join | Stage::Register => blocks <= Phase::Registered,
+        Stage::Initialize | Stage::Ready => matches!(blocks, Phase::Registered | Phase::Ready),
+        Stage::Terminate => blocks == Phase::Gone,
+    }
+}
+
+impl Root<'_> {
+    /// A program that gave up proves what it says; one that tries again does after it has for a while.
+    pub(crate) fn confidence(&self) -> Confidence {
+        // A script of user data need not be what starts the kubelet.
+        let is_proof = (self.fact.ends || self.fact.lasts()) && self.fact.trouble != Trouble::ScriptFailed;
+        if is_proof && self.is_named { Confidence::Certain } else { Confidence::Likely }
+    }
+
+    /// Why a request failed: ", because nothing answers in time".
+    fn reason(&self) -> String {
+        self.fact.reason.map_or_else(String::new, |reason| format!(", because {}", reason.in_words()))
+    }
+
+    pub(crate) fn is_because(&self, reasons: &[Reason]) -> bool {
+        self.fact.reason.is_some_and(|reason| reasons.contains(&reason))
+    }
+
+    /// The finding, with the line that proves it, the other lines that stay open, and how far the machine came.
+    pub(crate) fn finding(&self, case: &Case) -> Finding {
+        let fact = self.fact;
+        let often = if fact.count > 1 { format!(", told {} times", fact.count) } else { String::new() };
+        let (machine, means, reason) = (machine(case), &fact.means, self.reason());
+        let summary = format!("On {machine} {means}{often}{reason}: {}", excerpt(&fact.last.text));
+        // That a script failed, cloud-init says; why, the script itself has said before.
+        let before = self.journey.open().into_iter().find(|other| {
+            fact.trouble == Trouble::ScriptFailed && !other.ends && other.program == fact.program && *other != fact
+        });
+        let summary = match before {
+            Some(other) => format!("{summary}; before that: {}", excerpt(&other.last.text)),
+            None => summary,
+        };
+        let others = self.journey.open().into_iter().filter(|other| *other != fact && explains(case, other.blocks));
+        let others = others.take(3).map(|other| told(other, &other.means));
+        let came_to = came_to(self.journey);
+        let finding =
+            Finding::new(self.confidence(), summary, told(fact, &fact.means)).with_all(others).with_all(came_to);
+        if self.is_named {
+            return finding;
+        }
+        let hosts = self.journey.identity.hosts.iter().cloned().collect::<Vec<_>>().join(", ");
+        let hosts = if hosts.is_empty() { "no machine".to_owned() } else { hosts };
+        let because = "no other machine here is unfinished, so the log is taken for this one's";
+        finding.with(Evidence::new(fact.last.file.clone(), "identity", format!("it names {hosts}"), because))
+    }
+
+    /// The node class, at what its user data says of the thing that the line names.
+    pub(crate) fn user_data(&self, case: &Case) -> Option<Blame> {
+        let class = case.class()?;
+        let blame = Blame::object(&class.api_version, &class.kind, class.name());
+        let Some(text) = class.spec.user_data.as_deref() else { return Some(blame) };
+        let blame = blame.field("spec.userData");
+        Some(match self.place_in(text) {
+            Some(span) => blame.at(text, span),
+            None => blame,
+        })
+    }
+
+    /// Where a text says what the line names, the longest name first: that is the least likely to stand there by chance.
+    fn place_in(&self, text: &str) -> Option<Span> {
+        const LEAST: usize = 4;
+        let mut names: Vec<&str> =
+            self.fact.names.values().map(|name| name.trim_matches(['"', '\'', ' ', '`'])).collect();
+        names.retain(|name| name.len() >= LEAST && !name.contains("***"));
+        names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+        names.iter().find_map(|name| text.find(name).map(|start| Span::new(start, start + name.len())))
+    }
+}
+
+/// `i-0abc…`, else what the machine is called.
+fn machine(case: &Case) -> String {
+    match (case.instance_id(), case.subject().split_once('/')) {
+        (Some(id), _) => id.to_owned(),
+        (None, Some(("Instance", name))) => format!("the machine of {name}"),
+        (None, Some((kind, name))) => format!("{kind} {name}"),
+        (None, None) => case.subject(),
+    }
+}
+
+/// The command that shows more of the machine's log; there is none for a machine that only its log names.
+pub(crate) fn command(case: &Case) -> Option<String> {
+    let instance =
+        case.instance_id().map(|id| format!("aws ec2 get-console-output --latest --output text --instance-id {id}"));
+    instance.or_else(|| {
+        let has_object = case.claim.is_some() || case.node.is_some();
+        has_object.then(|| format!("kubectl describe {}", case.subject().to_ascii_lowercase()))
+    })
+}
+
+/// How far the logs of a machine say that it came.
+pub(crate) fn last_steps(case: &Case) -> impl Iterator<Item = Evidence> {
+    case.logs().into_iter().filter_map(|of_machine| came_to(&of_machine.log.journey))
+}
+
+fn came_to(journey: &Journey) -> Option<Evidence> {
+    let (phase, milestone) = journey.came_to()?;
+    Some(at(&milestone.last, format!("the last step that the log tells of: {}", phase.in_words())))
+}
+
+fn told(fact: &Fact, because: &str) -> Evidence {
+    let evidence = at(&fact.last, because.to_owned());
+    match (fact.count, fact.first.time, fact.last.time) {
+        (0 | 1, ..) => evidence,
+        (count, Some(first), Some(last)) => {
+            let span = last.signed_duration_since(first);
+            evidence.figures(format!("{count} times in {}", crate::case::duration(span)))
+        }
+        (count, ..) => evidence.figures(format!("{count} times")),
+    }
+}
+
+fn at(seen: &LogLine, because: String) -> Evidence {
+    let time = seen.time.map_or_else(String::new, |time| format!(", {}", crate::case::timestamp(time)));
+    Evidence::new(seen.file.clone(), format!("line {}{time}", seen.line), seen.text.clone(), because)
+}
+
+/// A line, for a sentence.
+fn excerpt(text: &str) -> String {
+    const LONGEST: usize = 280;
+    let length = text.chars().count();
+    if length <= LONGEST {
+        return text.to_owned();
+    }
+    let begin: String = text.chars().take(LONGEST / 3).collect();
+    let end: String = text.chars().skip(length - LONGEST * 2 / 3).collect();
+    format!("{begin} … {end}")
+}

@@ -1,0 +1,246 @@
+//! What logs prove.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use readers::source_text::hide_secrets_by_line;
+use serde::{Deserialize, Serialize, Serializer};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a machine passes on its way, in order. Whatever it passes, it has all before it behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Deserialize, Serialize)]
+pub enum Phase {
+    /// Its kernel or its first services print something.
+    #[default]
+    Booted,
+    /// Its user data was taken in: the configuration of runtime and kubelet is written.
+    Configured,
+    /// The container runtime answers.
+    RuntimeUp,
+    /// A kubelet runs.
+    KubeletUp,
+    /// The kubelet has its Node.
+    Registered,
+    Ready,
+    /// Its NodeClaim was deleted, and its instance with it.
+    Gone,
+}
+
+impl Phase {
+    /// For sentences: "its last step was: …".
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Booted => "it booted",
+            Self::Configured => "its configuration was written",
+            Self::RuntimeUp => "its container runtime was up",
+            Self::KubeletUp => "its kubelet was started",
+            Self::Registered => "its kubelet registered the Node",
+            Self::Ready => "its Node was Ready",
+            Self::Gone => "it was deleted",
+        }
+    }
+}
+
+/// What keeps a machine from going on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+pub enum Trouble {
+    /// nodeadm, Bottlerocket or cloud-init does not take what user data says.
+    UserDataRefused,
+    /// A script of user data, or bootstrap.sh, ended with an error.
+    ScriptFailed,
+    /// A step of the bootstrap failed for another reason.
+    BootstrapFailed,
+    /// A container or command that has to succeed before Bottlerocket goes on did not.
+    BootContainerFailed,
+    /// The kubelet does not take its flags or its configuration.
+    KubeletRefusesConfiguration,
+    RuntimeNotUp,
+    ImagePullFails,
+    /// The instance's metadata service gives no answer.
+    NoMetadata,
+    AwsUnreachable,
+    AwsRefuses,
+    ApiServerUnreachable,
+    /// The certificate of the API server is not of the authority that the machine knows.
+    ApiServerUntrusted,
+    ClockWrong,
+    Unauthorized,
+    Forbidden,
+    /// An admission webhook or policy refuses what the kubelet writes.
+    AdmissionRefuses,
+    CniFails,
+    DeviceFails,
+    DiskFails,
+}
+
+/// Why a request failed, as its error text ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+pub enum Reason {
+    NameNotFound,
+    Timeout,
+    ConnectionRefused,
+    NoRoute,
+    UnknownAuthority,
+    /// A certificate is not valid yet, or a signature is of another time.
+    Clock,
+    /// A certificate has ended, or is the machine's own that was not renewed.
+    Expired,
+    WrongName,
+    TlsHandshake,
+    Unauthorized,
+    Forbidden,
+    Admission,
+    AccessDenied,
+    NoCredentials,
+    Throttled,
+    NotFound,
+    NotListening,
+    Unresolvable,
+}
+
+impl Reason {
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::NameNotFound => "the name cannot be resolved",
+            Self::Timeout => "nothing answers in time",
+            Self::ConnectionRefused => "the connection is refused",
+            Self::NoRoute => "there is no route",
+            Self::UnknownAuthority => "the certificate is of another authority",
+            Self::Clock => "the clock is wrong",
+            Self::Expired => "the certificate has ended",
+            Self::WrongName => "the certificate is for another name",
+            Self::TlsHandshake => "the TLS handshake fails",
+            Self::Unauthorized => "the request is not authenticated",
+            Self::Forbidden => "the request is not authorized",
+            Self::Admission => "an admission webhook or policy refuses it",
+            Self::AccessDenied => "IAM denies it",
+            Self::NoCredentials => "there are no credentials",
+            Self::Throttled => "AWS throttles",
+            Self::NotFound => "there is no such thing",
+            Self::NotListening => "nothing listens on its socket",
+            Self::Unresolvable => "the reference cannot be resolved",
+        }
+    }
+}
+
+/// Masked once more where it is written: it may have been read from a document that somebody else wrote.
+fn hidden<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&hide_secrets_by_line(text))
+}
+
+/// A line that was read.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LogLine {
+    pub file: String,
+    /// From 1.
+    pub line: u64,
+    pub time: Option<DateTime<Utc>>,
+    /// The line without what wraps it, masked and cut.
+    #[serde(serialize_with = "hidden")]
+    pub text: String,
+}
+
+impl LogLine {
+    /// Whether it was written after another: by the clock, else by its place. What cannot be compared counts as later:
+    /// better no trouble than a wrong one.
+    pub fn is_after(&self, other: &Self) -> bool {
+        match (self.time, other.time) {
+            (Some(own), Some(others)) if own != others => own > others,
+            _ => self.file != other.file || self.line > other.line,
+        }
+    }
+}
+
+/// One kind of trouble, each time that a program told it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fact {
+    pub program: String,
+    /// What the line means, for sentences.
+    pub means: String,
+    pub trouble: Trouble,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// What the machine cannot pass.
+    pub blocks: Phase,
+    /// The program gave up; it does not try again by itself.
+    #[serde(default)]
+    pub ends: bool,
+    /// Others of the table say more: this one speaks only where they do not.
+    #[serde(default)]
+    pub vague: bool,
+    /// What the line names: `image`, `flag`, `host`, `address`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<String, String>,
+    pub count: u64,
+    pub first: LogLine,
+    pub last: LogLine,
+}
+
+impl Fact {
+    /// Told again and again, for a while.
+    pub fn lasts(&self) -> bool {
+        const LONG: TimeDelta = TimeDelta::minutes(1);
+        let lasted = self.first.time.zip(self.last.time);
+        self.count > 2 && lasted.is_none_or(|(first, last)| last.signed_duration_since(first) >= LONG)
+    }
+
+    /// The root of all trouble is the least of these.
+    pub fn rank(&self) -> (bool, bool, Phase) {
+        (self.vague, !self.ends, self.blocks)
+    }
+}
+
+/// When a phase was passed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Milestone {
+    pub program: String,
+    pub first: LogLine,
+    pub last: LogLine,
+}
+
+/// What logs call a machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MachineNames {
+    pub instances: BTreeSet<String>,
+    /// Host names, private DNS names, names of Nodes.
+    pub hosts: BTreeSet<String>,
+    /// The NodeClaims that a component speaks of.
+    pub claims: BTreeSet<String>,
+    /// The pods on the machine whose log this is.
+    pub pods: BTreeSet<String>,
+}
+
+impl MachineNames {
+    pub fn is_empty(&self) -> bool {
+        self.is_no_machine() && self.claims.is_empty() && self.pods.is_empty()
+    }
+
+    /// Whether nothing in it names an instance or a host.
+    pub fn is_no_machine(&self) -> bool {
+        self.instances.is_empty() && self.hosts.is_empty()
+    }
+
+    /// Whether both name one machine.
+    pub fn meets(&self, other: &Self) -> bool {
+        let same_host = |host: &String| other.hosts.iter().any(|theirs| is_same_host(host, theirs));
+        !self.instances.is_disjoint(&other.instances)
+            || !self.claims.is_disjoint(&other.claims)
+            || !self.pods.is_disjoint(&other.pods)
+            || self.hosts.iter().any(same_host)
+    }
+
+    pub fn extend(&mut self, other: &Self) {
+        self.instances.extend(other.instances.iter().cloned());
+        self.hosts.extend(other.hosts.iter().cloned());
+        self.claims.extend(other.claims.iter().cloned());
+        self.pods.extend(other.pods.iter().cloned());
+    }
+}
+
+/// `ip-10-0-0-1` and `ip-10-0-0-1.ec2.internal` are one host.
+pub fn is_same_host(one: &str, other: &str) -> bool {
+    let is_longer = |long: &str, short: &str| long.strip_prefix(short).is_some_and(|rest| rest.starts_with('.'));
+    !one.is_empty() && !other.is_empty() && (one == other || is_longer(one, other) || is_longer(other, one))
+}

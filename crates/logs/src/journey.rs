@@ -1,0 +1,92 @@
+//! How far a machine came, and what stopped it.
+
+use crate::fact::{Fact, MachineNames, Milestone, Phase};
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// All that was logged of one machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Journey {
+    pub identity: MachineNames,
+    pub facts: Vec<Fact>,
+    pub milestones: BTreeMap<Phase, Milestone>,
+    /// When each file ends.
+    pub files: BTreeMap<String, Option<DateTime<Utc>>>,
+    pub lines: u64,
+    pub begins: Option<DateTime<Utc>>,
+    pub ends: Option<DateTime<Utc>>,
+}
+
+/// After such a silence of its own file, what a program tries again and again has come to an end.
+const SILENCE: TimeDelta = TimeDelta::minutes(5);
+
+impl Journey {
+    /// The last phase that it passed.
+    pub fn came_to(&self) -> Option<(Phase, &Milestone)> {
+        self.milestones.iter().next_back().map(|(phase, milestone)| (*phase, milestone))
+    }
+
+    /// What still stops it, the root of it first: what says most, what gave up before what tries again, the earliest
+    /// phase that is not passed.
+    pub fn open(&self) -> Vec<&Fact> {
+        let mut open: Vec<&Fact> = self.facts.iter().filter(|fact| self.is_open(fact)).collect();
+        open.sort_by_key(|fact| fact.rank());
+        open
+    }
+
+    /// A fault is over when the machine got past what it blocks, or when nobody complains any more.
+    fn is_open(&self, fact: &Fact) -> bool {
+        let mut past = self.milestones.range(fact.blocks..).map(|(_, milestone)| milestone);
+        let got_past = past.clone().any(|milestone| milestone.last.is_after(&fact.last));
+        // What it had passed before, a single complaint does not undo: pods of users fail on healthy machines too.
+        let was_past = past.any(|milestone| fact.first.is_after(&milestone.first));
+        let is_slight = was_past && !fact.ends && (fact.vague || !fact.lasts());
+        let ends = self.files.get(&fact.last.file).copied().flatten();
+        let fell_silent = !fact.ends
+            && ends.zip(fact.last.time).is_some_and(|(ends, last)| ends.signed_duration_since(last) > SILENCE);
+        !got_past && !fell_silent && !is_slight
+    }
+
+    /// Takes in what another file says of the same machine.
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.identity.extend(&other.identity);
+        for fact in other.facts {
+            let same = |own: &&mut Fact| {
+                (&own.program, &own.means, own.trouble, own.reason)
+                    == (&fact.program, &fact.means, fact.trouble, fact.reason)
+            };
+            match self.facts.iter_mut().find(same) {
+                // The same lines stand in the journal, in /var/log/messages and on the console.
+                Some(own) => {
+                    own.count = own.count.max(fact.count);
+                    if fact.last.is_after(&own.last) && fact.last.time.is_some() {
+                        own.last = fact.last;
+                    }
+                    if own.first.is_after(&fact.first) && fact.first.time.is_some() {
+                        own.first = fact.first;
+                    }
+                }
+                None => self.facts.push(fact),
+            }
+        }
+        for (phase, milestone) in other.milestones {
+            match self.milestones.get_mut(&phase) {
+                Some(own) => {
+                    if milestone.last.time > own.last.time {
+                        own.last = milestone.last;
+                    }
+                    if milestone.first.time.is_some() && milestone.first.time < own.first.time {
+                        own.first = milestone.first;
+                    }
+                }
+                None => drop(self.milestones.insert(phase, milestone)),
+            }
+        }
+        self.files.extend(other.files);
+        self.lines += other.lines;
+        self.begins = [self.begins, other.begins].into_iter().flatten().min();
+        self.ends = self.ends.max(other.ends);
+    }
+}

@@ -1,0 +1,18 @@
+//! Reads logs: of a machine (journal, console, cloud-init, the files of the EKS log collector) and of components
+//! (Karpenter, the VPC CNI).
+//!
+//! Text goes in line by line, facts come out: what a line proves, how often it was said, from when to when, and how far
+//! the machine came. [`table`] is the one list of what lines mean. No files, no clock.
+
+// Nothing may panic on input.
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::todo, clippy::unimplemented)]
+
+pub mod fact;
+mod framing;
+pub mod journey;
+mod pattern;
+mod reader;
+pub mod table;
+mod wrapping;
+
+pub use reader::{FileKind, FileLimits, LogReader};

@@ -1,0 +1,391 @@
+//! From files to journeys: every line once, in bounded memory.
+
+use crate::fact::{Fact, LogLine, MachineNames, Milestone};
+use crate::framing::RawLines;
+use crate::journey::Journey;
+use crate::table::{TABLE, Understood};
+use crate::wrapping::{Line, plain, unwrapped, without_colors};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use chrono::{DateTime, Datelike, Utc};
+use readers::source_text::mask;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::io::{self, Cursor, Read};
+
+/// What is read of untrusted files.
+#[derive(Debug, Clone, Copy)]
+pub struct FileLimits {
+    /// Bytes of a line.
+    pub line: usize,
+    /// Machines and things of which a file speaks.
+    pub subjects: usize,
+    /// Bytes of a file that is one value, such as a console in base64.
+    pub value: u64,
+}
+
+impl Default for FileLimits {
+    fn default() -> Self {
+        Self { line: 64 << 10, subjects: 10_000, value: 4 << 20 }
+    }
+}
+
+/// Whose line it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Whose {
+    /// The machine's that the file is of.
+    Here,
+    Host(String),
+    Claim(String),
+    Pod(String),
+}
+
+/// What reading a file gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// A text; so many of its lines the table knows.
+    Text { lines: u64, known: u64 },
+    /// No text: its name says what it may be, and nothing in it is a log.
+    Binary,
+}
+
+/// Reads files, and says which machines they are of.
+#[derive(Debug, Default)]
+pub struct LogReader {
+    limits: FileLimits,
+    /// What each file says of each machine.
+    read: Vec<(String, Whose, Journey)>,
+}
+
+impl LogReader {
+    pub fn new(limits: FileLimits) -> Self {
+        Self { limits, read: Vec::new() }
+    }
+
+    /// Reads a file to its end. `written` tells the year of lines that name none. What was read before an error
+    /// counts.
+    pub fn file(&mut self, name: &str, mut from: impl Read, written: Option<DateTime<Utc>>) -> io::Result<FileKind> {
+        /// Enough to tell what a file is, in bytes.
+        const HEAD: u64 = 8 << 10;
+        let mut head = Vec::new();
+        from.by_ref().take(HEAD).read_to_end(&mut head)?;
+        if head.contains(&0) {
+            return Ok(FileKind::Binary);
+        }
+        let year = year_in(&head).or(written.map(|written| written.year()));
+        let rest = (HEAD == head.len() as u64).then_some(from);
+        let mut whole = Cursor::new(head);
+        if !is_one_value(whole.get_ref()) {
+            return match rest {
+                Some(rest) => self.lines(name, whole.chain(rest), year, MachineNames::default()),
+                None => self.lines(name, whole, year, MachineNames::default()),
+            };
+        }
+        if let Some(rest) = rest {
+            rest.take(self.limits.value).read_to_end(whole.get_mut())?;
+        }
+        let (text, identity) =
+            console(whole.get_ref()).unwrap_or_else(|| (whole.into_inner(), MachineNames::default()));
+        self.lines(name, Cursor::new(text), year, identity)
+    }
+
+    fn lines(
+        &mut self,
+        name: &str,
+        from: impl Read,
+        year: Option<i32>,
+        identity: MachineNames,
+    ) -> io::Result<FileKind> {
+        let mut file = OneFile { name, year, subjects: BTreeMap::new(), most: self.limits.subjects, known: 0 };
+        file.subjects.entry(Whose::Here).or_default().identity = identity;
+        file.subjects.entry(Whose::Here).or_default().identity.instances.extend(instance_in(name));
+        let mut lines = RawLines::new(from, self.limits.line);
+        let failed = loop {
+            match lines.next() {
+                Ok(Some(_)) => {}
+                Ok(None) => break None,
+                Err(error) => break Some(error),
+            }
+            let number = lines.number;
+            file.line(number, lines.line());
+        };
+        let (number, known) = (lines.number, file.known);
+        self.read.extend(file.finish(number));
+        failed.map_or(Ok(FileKind::Text { lines: number, known }), Err)
+    }
+
+    /// The machines and NodeClaims that the files are of, each with all that they say of it.
+    pub fn journeys(self) -> Vec<Journey> {
+        let (named, nameless): (Vec<_>, Vec<_>) =
+            self.read.into_iter().partition(|(_, _, journey)| !journey.identity.is_empty());
+        let mut journeys: Vec<(Vec<String>, Journey)> = Vec::new();
+        for (file, _, journey) in named {
+            // One file may bring two together that were known by different names.
+            let (mut same, others): (Vec<_>, Vec<_>) =
+                journeys.into_iter().partition(|(_, known)| known.identity.meets(&journey.identity));
+            same.push((vec![file], journey));
+            journeys = others;
+            journeys.extend(same.into_iter().reduce(|(mut files, mut all), (more, journey)| {
+                files.extend(more);
+                all.extend(journey);
+                (files, all)
+            }));
+        }
+        // What names no machine is of the one whose files stand nearest.
+        let mut unclaimed: Option<(Vec<String>, Journey)> = None;
+        for (file, _, journey) in nameless {
+            let near = |files: &Vec<String>| files.iter().map(|other| nearness(other, &file)).max().unwrap_or_default();
+            let machines = || journeys.iter().filter(|(_, known)| !known.identity.is_no_machine());
+            let nearest = machines().map(|(files, _)| near(files)).max();
+            let at_best = machines().filter(|(files, _)| Some(near(files)) == nearest).count();
+            let own = journeys
+                .iter_mut()
+                .find(|(files, known)| !known.identity.is_no_machine() && Some(near(files)) == nearest)
+                .filter(|_| at_best == 1)
+                .map(|(_, known)| known);
+            match (own, &mut unclaimed) {
+                (Some(own), _) | (None, Some((_, own))) => own.extend(journey),
+                (None, none) => *none = Some((vec![file], journey)),
+            }
+        }
+        let all = journeys.into_iter().chain(unclaimed).map(|(_, journey)| journey);
+        // A file of something else, and one that speaks of others only, tells of no machine.
+        let tells = |journey: &Journey| {
+            !journey.identity.is_empty() || !journey.facts.is_empty() || !journey.milestones.is_empty()
+        };
+        all.filter(tells).collect()
+    }
+}
+
+/// How many folders two files share.
+fn nearness(one: &str, other: &str) -> usize {
+    one.split('/').zip(other.split('/')).take_while(|(a, b)| a == b).count()
+}
+
+/// One file while it is read.
+struct OneFile<'f> {
+    name: &'f str,
+    year: Option<i32>,
+    subjects: BTreeMap<Whose, Journey>,
+    most: usize,
+    known: u64,
+}
+
+impl OneFile<'_> {
+    fn line(&mut self, number: u64, raw: &[u8]) {
+        let is_first = number == 1;
+        let fits = TABLE.may_fit(raw);
+        if !fits && !is_first && !may_name_host(raw) {
+            return;
+        }
+        let text = String::from_utf8_lossy(raw);
+        let text = without_colors(&text);
+        if is_first {
+            let id = text.split('\t').next().unwrap_or_default().trim();
+            let here = self.subjects.entry(Whose::Here).or_default();
+            here.identity.instances.extend(is_instance(id).then(|| id.to_owned()));
+        }
+        let line = unwrapped(&text, &mut self.year);
+        let whose = whose(&line);
+        let message = plain(&line.message);
+        let said = fits.then(|| TABLE.read_line(line.program.as_deref(), &message)).flatten();
+        let whose = match &said {
+            Some(said) if said.known.program == "karpenter" => claim_in(&line.message).map_or(whose, Whose::Claim),
+            _ => whose,
+        };
+        if self.subjects.len() >= self.most && !self.subjects.contains_key(&whose) {
+            return;
+        }
+        let journey = self.subjects.entry(whose).or_default();
+        journey.begins = [journey.begins, line.time].into_iter().flatten().min();
+        journey.ends = journey.ends.max(line.time);
+        if let Some(said) = said {
+            self.known += 1;
+            let seen = LogLine { file: self.name.to_owned(), line: number, time: line.time, text: shown(&message) };
+            take_in(journey, &said, seen);
+        }
+    }
+
+    /// A file of one host is that host's as a whole.
+    fn finish(mut self, lines: u64) -> Vec<(String, Whose, Journey)> {
+        let hosts: Vec<String> = self
+            .subjects
+            .keys()
+            .filter_map(|whose| if let Whose::Host(host) = whose { Some(host.clone()) } else { None })
+            .collect();
+        if let [host] = hosts.as_slice()
+            && let Some(here) = self.subjects.remove(&Whose::Here)
+        {
+            self.subjects.entry(Whose::Host(host.clone())).or_default().extend(here);
+        }
+        let mut out = Vec::new();
+        for (whose, mut journey) in self.subjects {
+            match &whose {
+                Whose::Here => {}
+                Whose::Host(host) => drop(journey.identity.hosts.insert(host.clone())),
+                Whose::Claim(claim) => drop(journey.identity.claims.insert(claim.clone())),
+                Whose::Pod(pod) => drop(journey.identity.pods.insert(pod.clone())),
+            }
+            journey.files.insert(self.name.to_owned(), journey.ends);
+            journey.lines = lines;
+            out.push((self.name.to_owned(), whose, journey));
+        }
+        out
+    }
+}
+
+fn whose(line: &Line<'_>) -> Whose {
+    match (&line.host, line.pod) {
+        (_, Some(pod)) => Whose::Pod(pod.to_owned()),
+        // Before a machine has its name it is localhost.
+        (Some(host), None) if host != "localhost" => Whose::Host(host.to_string()),
+        _ => Whose::Here,
+    }
+}
+
+/// A journal's line may name the host though the table knows nothing of it: only while the host is not known that
+/// costs more than a look.
+fn may_name_host(raw: &[u8]) -> bool {
+    // `Jan  2 …`, `2026-…`, `{"`, `[pod/`
+    matches!(raw.first(), Some(b'A'..=b'Z' | b'2' | b'{' | b'['))
+}
+
+fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, seen: LogLine) {
+    let row = &said.known.row;
+    for (name, value) in &said.names {
+        match *name {
+            "instance" if is_instance(value) => drop(journey.identity.instances.insert((*value).to_owned())),
+            "node" => drop(journey.identity.hosts.insert(mask(value))),
+            _ => {}
+        }
+    }
+    if let Some(phase) = row.passes {
+        let program = said.known.program.to_owned();
+        let passed = journey.milestones.entry(phase);
+        passed.and_modify(|milestone| milestone.last = seen.clone()).or_insert_with(|| Milestone {
+            program,
+            first: seen.clone(),
+            last: seen.clone(),
+        });
+    }
+    let asked = row.asks.zip(said.reason).map(|(asked, reason)| asked.trouble(reason));
+    let (Some(trouble), Some(blocks)) = (asked.or(row.proves), row.blocks) else { return };
+    let same = |fact: &&mut Fact| {
+        fact.program == said.known.program
+            && fact.means == row.means
+            && fact.trouble == trouble
+            && fact.reason == said.reason
+    };
+    if let Some(fact) = journey.facts.iter_mut().find(same) {
+        fact.count += 1;
+        fact.last = seen;
+        return;
+    }
+    journey.facts.push(Fact {
+        program: said.known.program.to_owned(),
+        means: row.means.clone(),
+        trouble,
+        reason: said.reason,
+        blocks,
+        ends: row.ends,
+        vague: row.vague,
+        names: said.names.iter().map(|(name, value)| ((*name).to_owned(), cut(&mask(value.trim())))).collect(),
+        count: 1,
+        first: seen.clone(),
+        last: seen,
+    });
+}
+
+/// Characters of a line that are shown.
+const SHOWN: usize = 400;
+
+/// A message as it may be shown, without klog's header: masked first, so that no cut leaves half of a secret.
+fn shown(message: &str) -> String {
+    let is_klog = message.get(1..5).is_some_and(|date| date.bytes().all(|b| b.is_ascii_digit()));
+    let header = message.split_once("] ").filter(|(header, _)| is_klog && header.len() < 80);
+    cut(&mask(header.map_or(message, |(_, rest)| rest)))
+}
+
+/// Errors are put together from the outside in: what counts stands at both ends.
+fn cut(text: &str) -> String {
+    let length = text.chars().count();
+    if length <= SHOWN {
+        return text.to_owned();
+    }
+    let begin: String = text.chars().take(SHOWN / 3).collect();
+    let end: String = text.chars().skip(length - SHOWN * 2 / 3).collect();
+    format!("{begin} … {end}")
+}
+
+/// `i-` and 8 or 17 hexadecimal digits.
+fn is_instance(text: &str) -> bool {
+    text.strip_prefix("i-").is_some_and(|id| matches!(id.len(), 8 | 17) && id.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// `eks_i-0d76cf08b353ce546_2026-01-15_1158-UTC_0.7.8.tar.gz`: the log collector names what it writes so.
+fn instance_in(name: &str) -> Option<String> {
+    name.split(['_', '/', '.', ' ']).find(|part| is_instance(part)).map(str::to_owned)
+}
+
+/// The NodeClaim of which Karpenter speaks.
+/// Source: controller-runtime v0.24 pkg/internal/controller/controller.go (the kind is the key), karpenter v0.3x
+/// (`nodeclaim`).
+fn claim_in(message: &str) -> Option<String> {
+    let after = |begin: &str| message.split_once(begin).map(|(_, rest)| rest);
+    let rest = after("\"NodeClaim\":{\"name\":\"")
+        .or_else(|| after("\"nodeclaim\":\""))
+        .or_else(|| after("\"NodeClaim\": {\"name\":\""))?;
+    rest.split('"').next().map(str::to_owned)
+}
+
+/// The first year of a date that stands in the text: `2026-01-`, or as seconds since 1970.
+fn year_in(head: &[u8]) -> Option<i32> {
+    let text = String::from_utf8_lossy(head);
+    let dated = text.match_indices("20").find_map(|(at, _)| {
+        let date = text.get(at..at + 8)?;
+        let is_date =
+            date.bytes().enumerate().all(|(n, b)| if matches!(n, 4 | 7) { b == b'-' } else { b.is_ascii_digit() });
+        is_date.then(|| date.get(..4)?.parse().ok())?
+    });
+    let seconds = || text.split_once("\"ts\":")?.1.split(['.', ',']).next()?.parse().ok();
+    dated.or_else(|| DateTime::from_timestamp(seconds()?, 0).map(|time| time.year()))
+}
+
+/// Whether a file is no lines: what `aws ec2 get-console-output` prints, or base64 as the API gives it.
+fn is_one_value(head: &[u8]) -> bool {
+    let begins = head.trim_ascii_start();
+    let has = |text: &[u8]| begins.windows(text.len()).any(|window| window == text);
+    let is_console = begins.starts_with(b"{") && has(b"\"Output\"") && !has(b"\"MESSAGE\"");
+    is_console || is_base64(begins)
+}
+
+fn is_base64(bytes: &[u8]) -> bool {
+    const LEAST: usize = 200;
+    let is_digit = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=' | b'\r' | b'\n');
+    bytes.len() >= LEAST && bytes.iter().all(is_digit)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+#[derive(Default)]
+struct ConsoleOutput {
+    instance_id: String,
+    output: String,
+}
+
+/// The text of a console, and whose it is.
+fn console(bytes: &[u8]) -> Option<(Vec<u8>, MachineNames)> {
+    let decoded = |text: &str| {
+        let text: String = text.split_whitespace().collect();
+        STANDARD.decode(text).ok()
+    };
+    if is_base64(bytes.trim_ascii()) {
+        let text = decoded(std::str::from_utf8(bytes).ok()?)?;
+        return (!text.contains(&0)).then_some((text, MachineNames::default()));
+    }
+    let console: ConsoleOutput = serde_json::from_slice(bytes).ok()?;
+    let mut identity = MachineNames::default();
+    identity.instances.extend(is_instance(&console.instance_id).then_some(console.instance_id));
+    let text = if is_base64(console.output.as_bytes()) { decoded(&console.output) } else { None };
+    Some((text.unwrap_or_else(|| console.output.into_bytes()), identity))
+}

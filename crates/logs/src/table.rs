@@ -1,0 +1,190 @@
+//! What lines mean: one file a program in `crates/logs/table`.
+
+use crate::fact::{Phase, Reason, Trouble};
+use crate::pattern::Pattern;
+use aho_corasick::{AhoCorasick, MatchKind};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// The files, by the program whose lines they are about.
+pub const FILES: [(&str, &str); 9] = [
+    ("kubelet", include_str!("../table/kubelet.toml")),
+    ("nodeadm", include_str!("../table/nodeadm.toml")),
+    ("bottlerocket", include_str!("../table/bottlerocket.toml")),
+    ("cloud-init", include_str!("../table/cloud_init.toml")),
+    ("containerd", include_str!("../table/containerd.toml")),
+    ("systemd", include_str!("../table/systemd.toml")),
+    ("vpc-cni", include_str!("../table/vpc_cni.toml")),
+    ("devices", include_str!("../table/devices.toml")),
+    ("karpenter", include_str!("../table/karpenter.toml")),
+];
+
+/// Why requests fail, whoever makes them.
+pub const REASONS: &str = include_str!("../table/reasons.toml");
+
+/// A line that is known.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// What it says, with names for what differs: `pull image "{image}"`.
+    pub says: String,
+    /// What that means, as the end of "on i-0abc …".
+    pub means: String,
+    /// What the machine has passed when it is said.
+    pub passes: Option<Phase>,
+    /// What it proves.
+    pub proves: Option<Trouble>,
+    /// What was asked: with the reason in the line it says what is wrong.
+    pub asks: Option<Asked>,
+    /// What the machine cannot pass.
+    pub blocks: Option<Phase>,
+    /// The program gives up.
+    #[serde(default)]
+    pub ends: bool,
+    /// Other lines say more of the same.
+    #[serde(default)]
+    pub vague: bool,
+    /// Where upstream writes it.
+    pub source: String,
+    /// Such a line.
+    pub sample: String,
+    /// One that looks like it and means nothing.
+    pub harmless: String,
+}
+
+/// Who gave no answer, or the wrong one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Asked {
+    Api,
+    Aws,
+    Metadata,
+    Registry,
+}
+
+impl Asked {
+    /// What is wrong where it fails for this reason.
+    pub fn trouble(self, reason: Reason) -> Trouble {
+        match (self, reason) {
+            (_, Reason::Clock) => Trouble::ClockWrong,
+            (_, Reason::NotListening) => Trouble::RuntimeNotUp,
+            (Self::Registry, _) => Trouble::ImagePullFails,
+            (Self::Metadata, _) => Trouble::NoMetadata,
+            (_, Reason::AccessDenied | Reason::NoCredentials)
+            | (Self::Aws, Reason::Unauthorized | Reason::Forbidden) => Trouble::AwsRefuses,
+            (Self::Api, Reason::Unauthorized) => Trouble::Unauthorized,
+            (Self::Api, Reason::Forbidden) => Trouble::Forbidden,
+            (Self::Api, Reason::Admission) => Trouble::AdmissionRefuses,
+            (Self::Api, Reason::UnknownAuthority | Reason::WrongName | Reason::Expired) => Trouble::ApiServerUntrusted,
+            (Self::Api, _) => Trouble::ApiServerUnreachable,
+            (Self::Aws, _) => Trouble::AwsUnreachable,
+        }
+    }
+}
+
+/// How an error text ends that tells why.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReasonRow {
+    pub says: String,
+    pub reason: Reason,
+    pub source: String,
+    pub sample: String,
+    pub harmless: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct File<R> {
+    /// What the journal calls the program and those that speak for it.
+    #[serde(default)]
+    names: Vec<String>,
+    row: Vec<R>,
+}
+
+/// A row, ready to be looked for.
+#[derive(Debug)]
+pub(crate) struct KnownRow {
+    pub(crate) program: &'static str,
+    pub(crate) row: Row,
+    pattern: Pattern,
+}
+
+/// All rows.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) rows: Vec<KnownRow>,
+    reasons: Vec<(Pattern, Reason)>,
+    /// By what the journal calls it.
+    programs: BTreeMap<String, Vec<&'static str>>,
+    needles: Option<AhoCorasick>,
+}
+
+/// What a line was found to say.
+pub(crate) struct Understood<'t, 'l> {
+    pub(crate) known: &'t KnownRow,
+    pub(crate) names: Vec<(&'t str, &'l str)>,
+    pub(crate) reason: Option<Reason>,
+}
+
+pub(crate) static TABLE: LazyLock<Table> = LazyLock::new(Table::read);
+
+/// The rows of a file's text, each with what is wrong with the file.
+pub fn rows(text: &str) -> Result<Vec<Row>, String> {
+    toml::from_str::<File<Row>>(text).map(|file| file.row).map_err(|error| error.to_string())
+}
+
+/// The reasons.
+pub fn reasons() -> Result<Vec<ReasonRow>, String> {
+    toml::from_str::<File<ReasonRow>>(REASONS).map(|file| file.row).map_err(|error| error.to_string())
+}
+
+impl Table {
+    /// A file that cannot be read has no rows: `tests/table.rs` sees to it that there is none.
+    fn read() -> Self {
+        let mut table = Self { rows: Vec::new(), reasons: Vec::new(), programs: BTreeMap::new(), needles: None };
+        for (program, text) in FILES {
+            let Ok(file) = toml::from_str::<File<Row>>(text) else { continue };
+            for name in file.names {
+                table.programs.entry(name).or_default().push(program);
+            }
+            let known = file.row.into_iter().filter_map(|row| {
+                let pattern = Pattern::new(&row.says)?;
+                Some(KnownRow { program, row, pattern })
+            });
+            table.rows.extend(known);
+        }
+        let reasons = reasons().unwrap_or_default();
+        table.reasons = reasons.into_iter().filter_map(|r| Some((Pattern::new(&r.says)?, r.reason))).collect();
+        let needles = table.rows.iter().map(|known| known.pattern.needle());
+        table.needles = AhoCorasick::builder().match_kind(MatchKind::Standard).build(needles).ok();
+        table
+    }
+
+    /// Whether any row may fit a raw line. Most lines of a log fit none, and are not looked at any further.
+    pub(crate) fn may_fit(&self, line: &[u8]) -> bool {
+        self.needles.as_ref().is_some_and(|needles| needles.is_match(line))
+    }
+
+    /// What a line says, of the program that the journal names; the first row that fits.
+    pub(crate) fn read_line<'t, 'l>(&'t self, program: Option<&str>, line: &'l str) -> Option<Understood<'t, 'l>> {
+        let programs = program.and_then(|program| self.programs.get(program.trim_matches(['(', ')'])));
+        let is_its = |known: &KnownRow| programs.is_none_or(|programs| programs.contains(&known.program));
+        let mut candidates: Vec<usize> =
+            self.needles.as_ref()?.find_overlapping_iter(line).map(|found| found.pattern().as_usize()).collect();
+        candidates.sort_unstable();
+        candidates.dedup();
+        candidates.into_iter().find_map(|row| {
+            let known = self.rows.get(row).filter(|known| is_its(known))?;
+            let names = known.pattern.read(line)?;
+            let reason = self.reason(line);
+            // A request whose failure nobody can read proves nothing.
+            let is_told = known.row.asks.is_none() || reason.is_some() || known.row.proves.is_some();
+            is_told.then_some(Understood { known, names, reason })
+        })
+    }
+
+    fn reason(&self, line: &str) -> Option<Reason> {
+        self.reasons.iter().find(|(pattern, _)| pattern.read(line).is_some()).map(|(_, reason)| *reason)
+    }
+}

@@ -1,0 +1,238 @@
+//! Logs: files, directories, archives of them, standard input. What each holds is told by its content.
+//!
+//! Nothing is unpacked to disk, and no more than a line is held at a time: a bundle may be larger than the memory, or
+//! made to fill it.
+
+use chrono::{DateTime, Utc};
+use flate2::read::MultiGzDecoder;
+use logs::journey::Journey;
+use logs::{FileKind, FileLimits, LogReader};
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::{Component, Path, PathBuf};
+
+/// What of untrusted archives is read. A bundle of the EKS log collector has some hundred files, and up to 2 GB.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    pub entries: usize,
+    /// Bytes, unpacked, of all files together.
+    pub bytes: u64,
+    /// Archives in archives.
+    pub depth: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { entries: 100_000, bytes: 16 << 30, depth: 3 }
+    }
+}
+
+/// What reading logs gave.
+#[derive(Debug, Default)]
+pub struct Logs {
+    pub journeys: Vec<Journey>,
+    /// What could not be read, and why; the rest was.
+    pub complaints: Vec<String>,
+    pub files: usize,
+    pub lines: u64,
+}
+
+/// Reads logs.
+pub fn load(paths: &[PathBuf], bounds: Bounds) -> Logs {
+    let mut loader = Loader {
+        reader: LogReader::new(FileLimits::default()),
+        logs: Logs::default(),
+        bounds,
+        known: 0,
+        entries: 0,
+        bytes: 0,
+    };
+    for path in paths {
+        let known = loader.known;
+        loader.path(path, 0);
+        if loader.known == known {
+            let path = path.display();
+            loader.complain(&path, "no line of it is known: it may hold no log of a machine or of a component");
+        }
+    }
+    let Loader { reader, mut logs, .. } = loader;
+    logs.journeys = reader.journeys();
+    logs
+}
+
+struct Loader {
+    reader: LogReader,
+    logs: Logs,
+    bounds: Bounds,
+    known: u64,
+    entries: usize,
+    bytes: u64,
+}
+
+impl Loader {
+    fn complain(&mut self, name: &dyn std::fmt::Display, what: &str) {
+        /// Of a folder full of something else nobody reads more.
+        const MOST: usize = 50;
+        if self.logs.complaints.len() < MOST {
+            self.logs.complaints.push(format!("{name}: {what}"));
+        }
+    }
+
+    fn path(&mut self, path: &Path, depth: usize) {
+        let name = path.display().to_string();
+        if path.as_os_str() == "-" {
+            return self.stream("standard input", Box::new(io::stdin().lock()), Some(Utc::now()), 0);
+        }
+        if path.is_dir() {
+            /// A link that leads back would never end.
+            const DEEPEST: usize = 32;
+            let entries = std::fs::read_dir(path).and_then(|entries| {
+                entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()
+            });
+            match entries {
+                Ok(_) if depth > DEEPEST => self.complain(&name, "more than 32 directories deep"),
+                Ok(mut entries) => {
+                    entries.sort();
+                    // Only what is named may be a link: what it points to is asked for.
+                    entries.retain(|entry| !entry.is_symlink());
+                    for entry in &entries {
+                        self.path(entry, depth + 1);
+                    }
+                }
+                Err(error) => self.complain(&name, &format!("cannot be listed: {error}")),
+            }
+            return;
+        }
+        match File::open(path) {
+            Ok(file) => {
+                let metadata = file.metadata().ok();
+                if metadata.as_ref().is_some_and(|metadata| !metadata.is_file()) && depth > 0 {
+                    return;
+                }
+                let written = metadata.and_then(|metadata| metadata.modified().ok()).map(DateTime::from);
+                self.stream(&name, Box::new(file), written, 0);
+            }
+            Err(error) => self.complain(&name, &format!("cannot be read: {error}")),
+        }
+    }
+
+    /// A file, an archive, or an archive in one.
+    fn stream(&mut self, name: &str, mut from: Box<dyn Read + '_>, written: Option<DateTime<Utc>>, depth: usize) {
+        /// Enough to see what it is: a tar's magic stands at 257.
+        const HEAD: u64 = 512;
+        let mut head = Vec::new();
+        if let Err(error) = from.by_ref().take(HEAD).read_to_end(&mut head) {
+            return self.complain(&name, &format!("cannot be read: {error}"));
+        }
+        let is_gzip = head.starts_with(&[0x1f, 0x8b]);
+        let is_tar = head.get(257..262) == Some(b"ustar");
+        let other =
+            [(&b"PK\x03\x04"[..], "zip"), (b"\xfd7zXZ", "xz"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bzip2")];
+        let kind = other.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, kind)| *kind);
+        let whole = Cursor::new(head).chain(from);
+        if (is_gzip || is_tar) && depth >= self.bounds.depth {
+            return self.complain(&name, "an archive in an archive in an archive is not opened");
+        }
+        if is_gzip {
+            // What is passed over is unpacked as well.
+            let unpacked = MultiGzDecoder::new(whole).take(self.bounds.bytes);
+            self.stream(name, Box::new(unpacked), written, depth + 1);
+        } else if is_tar {
+            self.archive(name, whole, depth);
+        } else if let Some(kind) = kind {
+            self.complain(&name, &format!("this is {kind}, which is not read: unpack it first"));
+        } else {
+            self.file(name, whole, written);
+        }
+    }
+
+    fn archive(&mut self, name: &str, from: impl Read, depth: usize) {
+        let mut archive = tar::Archive::new(from);
+        // Raw: the crate would hold a long name of any length in memory.
+        let entries = match archive.entries() {
+            Ok(entries) => entries.raw(true),
+            Err(error) => return self.complain(&name, &format!("cannot be read as a tar archive: {error}")),
+        };
+        let mut long_name = None;
+        for entry in entries {
+            let mut entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => return self.complain(&name, &format!("ends before its time: {error}")),
+            };
+            self.entries += 1;
+            if self.entries > self.bounds.entries {
+                return self.complain(&name, &format!("more than {} files; the rest is not read", self.bounds.entries));
+            }
+            let kind = entry.header().entry_type();
+            if kind.is_gnu_longname() || kind.is_pax_local_extensions() {
+                long_name = next_name(&mut entry, kind.is_pax_local_extensions());
+                continue;
+            }
+            let path = long_name.take().map_or_else(|| entry.path().map(Into::into).unwrap_or_default(), PathBuf::from);
+            // Links point wherever somebody wanted, devices are none.
+            if !kind.is_file() {
+                continue;
+            }
+            let written =
+                entry.header().mtime().ok().and_then(|time| i64::try_from(time).ok()).filter(|time| *time > 0);
+            let written = written.and_then(|time| DateTime::from_timestamp(time, 0));
+            self.stream(&format!("{name}/{}", plain_path(&path)), Box::new(entry), written, depth);
+            if self.bytes >= self.bounds.bytes {
+                return;
+            }
+        }
+    }
+
+    fn file(&mut self, name: &str, from: impl Read, written: Option<DateTime<Utc>>) {
+        let left = self.bounds.bytes.saturating_sub(self.bytes);
+        let mut counted = Counted { from: from.take(left), bytes: 0 };
+        let read = self.reader.file(name, &mut counted, written);
+        self.bytes += counted.bytes;
+        match read {
+            Ok(FileKind::Text { lines, known }) => {
+                self.logs.files += 1;
+                self.logs.lines += lines;
+                self.known += known;
+            }
+            Ok(FileKind::Binary) => {}
+            Err(error) => self.complain(&name, &format!("cannot be read to its end: {error}")),
+        }
+        if self.bytes >= self.bounds.bytes {
+            let most = self.bounds.bytes >> 20;
+            self.complain(&name, &format!("more than {most} MiB of logs; the rest is not read"));
+        }
+    }
+}
+
+/// The name of the entry that follows, as GNU tar and POSIX tar write one that is long.
+fn next_name(entry: &mut impl Read, is_pax: bool) -> Option<String> {
+    /// Linux: PATH_MAX, and what a pax header says beside it.
+    const LONGEST: u64 = 8 << 10;
+    let mut text = Vec::new();
+    entry.take(LONGEST).read_to_end(&mut text).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let name =
+        if is_pax { text.lines().find_map(|line| line.split_once(" path=")).map(|(_, path)| path)? } else { &*text };
+    Some(name.trim_end_matches('\0').to_owned())
+}
+
+/// A path as it may be shown: the names in it, and nothing that leads elsewhere.
+fn plain_path(path: &Path) -> String {
+    let names =
+        path.components().filter_map(|part| if let Component::Normal(name) = part { name.to_str() } else { None });
+    let shown = names.collect::<Vec<_>>().join("/");
+    shown.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
+}
+
+struct Counted<R> {
+    from: R,
+    bytes: u64,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(into)?;
+        self.bytes += read as u64;
+        Ok(read)
+    }
+}

@@ -1,0 +1,257 @@
+//! `nodewhy diagnose --logs`: bundles, hostile archives, logs of other machines, healthy machines with alarming logs.
+
+use assert_cmd::Command;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use nodewhy::ingest::logs::{Bounds, Logs, load};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+const HOST: &str = "ip-10-0-2-20.eu-west-1.compute.internal";
+const INSTANCE: &str = "i-0a0000000000000b1";
+
+/// A kubelet that asks in vain.
+fn refused() -> String {
+    let mut log = format!(
+        "Jan 15 11:51:00 {HOST} nodeadm[1591]: {{\"level\":\"info\",\"ts\":1768477860.1,\"msg\":\"Instance details populated\",\"details\":{{\"id\":\"{INSTANCE}\"}}}}\n"
+    );
+    for minute in 51..59 {
+        let _ = writeln!(
+            log,
+            "Jan 15 11:{minute}:34 {HOST} kubelet[1629]: E0115 11:{minute}:34.123456    1629 kubelet_node_status.go:108] \"Unable to register node with API server\" err=\"Post \\\"https://10.0.3.7:443/api/v1/nodes\\\": dial tcp 10.0.3.7:443: i/o timeout\""
+        );
+    }
+    log
+}
+
+/// What every healthy machine says, some of it alarming.
+fn healthy(host: &str) -> String {
+    let lines = [
+        "cloud-init[1200]: 2026-01-15 11:50:50,123 - __init__.py[WARNING]: Unhandled unknown content-type (application/node.eks.aws) userdata: 'b'apiVersion: node.'...'",
+        "containerd[2061]: time=\"2026-01-15T11:51:00.903360061Z\" level=error msg=\"failed to load cni during init, please check CRI plugin status before setting up network for pods\" error=\"cni config load failed: no network config found in /etc/cni/net.d\"",
+        "kubelet[1629]: W0115 11:51:02.123456    1629 reflector.go:569] k8s.io/client-go/informers/factory.go:160: failed to list *v1.Node: Get \"https://x.eks.amazonaws.com/api/v1/nodes\": dial tcp 10.0.3.7:443: connect: connection refused",
+        "kubelet[1629]: E0115 11:51:02.123456    1629 kubelet_node_status.go:108] \"Unable to register node with API server\" err=\"Post \\\"https://10.0.3.7:443/api/v1/nodes\\\": dial tcp 10.0.3.7:443: connect: connection refused\"",
+        "kubelet[1629]: E0115 11:51:03.123456    1629 kubelet.go:3117] \"Container runtime network not ready\" networkReady=\"NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized\"",
+        "kubelet[1629]: I0115 11:51:04.123456    1629 kubelet_node_status.go:78] \"Successfully registered node\" node=\"HOST\"",
+        "kubelet[1629]: I0115 11:51:24.123456    1629 kubelet_node_status.go:431] \"Fast updating node status as it just became ready\"",
+        "kubelet[1629]: E0115 11:58:24.123456    1629 kuberuntime_image.go:42] \"Failed to pull image\" err=\"failed to pull and unpack image \\\"example.com/x:1\\\": dial tcp 10.9.9.9:443: i/o timeout\" image=\"example.com/x:1\"",
+    ];
+    lines.iter().fold(String::new(), |mut log, line| {
+        let _ = writeln!(log, "Jan 15 11:51:00 {host} {}", line.replace("HOST", host));
+        log
+    })
+}
+
+fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for (name, content) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        header.set_mtime(1_768_478_400);
+        archive.append_data(&mut header, name, *content).expect("memory");
+    }
+    archive.into_inner().expect("memory")
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).expect("memory");
+    encoder.finish().expect("memory")
+}
+
+fn write(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().expect("a folder")).expect("it is ours");
+    fs::write(&path, bytes).expect("it is ours");
+    path
+}
+
+fn read(bytes: &[u8], bounds: Bounds) -> Logs {
+    let folder = TempDir::new().expect("a folder");
+    load(&[write(folder.path(), "given", bytes)], bounds)
+}
+
+fn nodewhy(args: &[&str]) -> (String, String, i32) {
+    let output = Command::cargo_bin("nodewhy").expect("it is built").args(args).output().expect("it runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    (text(output.stdout), text(output.stderr), output.status.code().unwrap_or(-1))
+}
+
+#[test]
+fn a_bundle_is_judged_however_it_is_packed() {
+    let folder = TempDir::new().expect("a folder");
+    let log = refused();
+    let files: [(&str, &[u8]); 3] =
+        [("kubelet/kubelet.log", log.as_bytes()), ("system/ps.txt", b"PID TTY\n"), ("pprof/heap", b"\0\x01\x02")];
+    let tar = tar(&files);
+    let packed = [
+        write(folder.path(), "plain.log", log.as_bytes()),
+        write(folder.path(), "bundle.tar", &tar),
+        write(folder.path(), "bundle.tar.gz", &gzip(&tar)),
+        write(folder.path(), "kubelet.log.gz", &gzip(log.as_bytes())),
+    ];
+    for path in packed {
+        let (out, err, code) = nodewhy(&["diagnose", "--logs", &path.display().to_string()]);
+        assert!(
+            out.starts_with(&format!("ApiServerUnreachable (Certain): Instance {INSTANCE}")),
+            "{path:?}\n{out}{err}"
+        );
+        assert!(out.contains("told 8 times, because nothing answers in time"), "{out}");
+        assert_eq!(code, 0, "{err}");
+    }
+}
+
+#[test]
+fn a_console_is_read_as_every_tool_prints_it() {
+    let text = format!("{}[FAILED] Failed to start bootstrap container tune.\n", "Booting\n".repeat(40));
+    let base64 = {
+        use base64::Engine;
+        base64::engine::general_purpose::STANDARD.encode(&text)
+    };
+    let json = |output: &str| serde_json::json!({"InstanceId": INSTANCE, "Output": output}).to_string();
+    for given in [text.clone(), base64.clone(), json(&text), json(&base64), format!("{INSTANCE}\t{text}\t2026-01-15")] {
+        let logs = read(given.as_bytes(), Bounds::default());
+        let facts: Vec<&str> = logs
+            .journeys
+            .iter()
+            .flat_map(|journey| &journey.facts)
+            .map(|fact| fact.names["container"].as_str())
+            .collect();
+        assert_eq!(facts, ["tune"], "{given:.80} {:?}", logs.complaints);
+        let named = logs.journeys.iter().any(|journey| journey.identity.instances.contains(INSTANCE));
+        assert_eq!(named, given.contains(INSTANCE), "{given:.80}");
+    }
+}
+
+#[test]
+fn a_healthy_machine_with_an_alarming_log_is_not_stuck() {
+    let folder = TempDir::new().expect("a folder");
+    let log = write(folder.path(), "messages", healthy(HOST).as_bytes());
+    let (out, err, code) = nodewhy(&["diagnose", "--logs", &log.display().to_string()]);
+    assert!(
+        out.contains("Judged 1 log at 2026-01-15T11:58:24Z (the newest time in the logs): nothing is stuck."),
+        "{out}{err}"
+    );
+    assert_eq!(code, 0);
+}
+
+#[test]
+fn logs_of_several_machines_in_one_folder_stay_apart() {
+    let folder = TempDir::new().expect("a folder");
+    write(folder.path(), "a/kubelet.log", refused().as_bytes());
+    write(folder.path(), "a/instance-id.txt", INSTANCE.as_bytes());
+    write(folder.path(), "b/messages", healthy("ip-10-9-9-9.ec2.internal").as_bytes());
+    let (out, err, _) = nodewhy(&["diagnose", "--logs", &folder.path().display().to_string()]);
+    assert!(out.contains("Judged 2 logs") && out.contains("1 is stuck"), "{out}{err}");
+
+    let dump = write(
+        folder.path(),
+        "dump.yaml",
+        br#"
+apiVersion: karpenter.sh/v1
+kind: NodeClaim
+metadata: {name: other-x7k2p, creationTimestamp: "2026-01-15T11:30:00Z"}
+spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}
+status:
+  providerID: aws:///eu-west-1a/i-0c0000000000000c1
+  conditions:
+  - {type: Launched, status: "True", lastTransitionTime: "2026-01-15T11:30:05Z"}
+  - {type: Registered, status: Unknown, reason: NodeNotFound, message: Node not registered with cluster, lastTransitionTime: "2026-01-15T11:30:00Z"}
+"#,
+    );
+    let logs = folder.path().join("a").display().to_string();
+    let now = "2026-01-15T12:00:00Z";
+    let (out, err, _) = nodewhy(&["diagnose", "-f", &dump.display().to_string(), "--logs", &logs, "--now", now]);
+    assert!(
+        err.contains(&format!("log of {INSTANCE}: no machine of the dump is called so, so it is not judged")),
+        "{err}"
+    );
+    assert!(out.starts_with("Unknown"), "{out}");
+}
+
+#[test]
+fn hostile_archives_are_named_and_the_rest_is_read() {
+    let log = refused();
+    let good: (&str, &[u8]) = ("kubelet.log", log.as_bytes());
+    // Text that does not become smaller, so that the cut is in it.
+    let filler = (0..60_000_u64).fold(String::new(), |mut filler, n| {
+        let _ = writeln!(filler, "{:x}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        filler
+    });
+    let whole = gzip(&tar(&[good, ("filler.log", filler.as_bytes())]));
+    let cut = &whole[..whole.len() / 2];
+    let logs = read(cut, Bounds::default());
+    assert!(logs.journeys.iter().any(|journey| !journey.facts.is_empty()), "what stands before the cut is lost");
+    let cases: [(&str, Vec<u8>, Bounds, &str); 5] = [
+        ("gzip that ends early", cut.to_vec(), Bounds::default(), "cannot be read to its end"),
+        (
+            "many files",
+            tar(&[("a", b"x\n"), ("b", b"x\n"), good]),
+            Bounds { entries: 2, ..Bounds::default() },
+            "more than 2 files",
+        ),
+        (
+            "a bomb",
+            gzip(&vec![b'x'; 4 << 20]),
+            Bounds { bytes: 1 << 20, ..Bounds::default() },
+            "more than 1 MiB of logs",
+        ),
+        ("archives in archives", gzip(&gzip(&gzip(&gzip(&tar(&[good]))))), Bounds::default(), "is not opened"),
+        ("noise", vec![0xff, 0x00, 0x12, 0x00], Bounds::default(), "no line of it is known"),
+    ];
+    for (what, bytes, bounds, wanted) in cases {
+        let logs = read(&bytes, bounds);
+        assert!(logs.complaints.iter().any(|complaint| complaint.contains(wanted)), "{what}: {:?}", logs.complaints);
+    }
+}
+
+#[test]
+fn links_devices_and_paths_in_archives_lead_nowhere() {
+    let log = refused();
+    let mut archive = tar::Builder::new(Vec::new());
+    let mut link = tar::Header::new_gnu();
+    link.set_entry_type(tar::EntryType::Symlink);
+    link.set_size(0);
+    archive.append_link(&mut link, "kubelet.log", "/etc/passwd").expect("memory");
+    let mut header = tar::Header::new_gnu();
+    header.set_size(log.len() as u64);
+    header.set_mode(0o644);
+    header.as_old_mut().name[..28].copy_from_slice(b"../../../../etc/kubelet.log\0");
+    header.set_cksum();
+    archive.append(&header, log.as_bytes()).expect("memory");
+    let logs = read(&archive.into_inner().expect("memory"), Bounds::default());
+    let files: Vec<&String> = logs.journeys.iter().flat_map(|journey| journey.files.keys()).collect();
+    assert!(files.len() == 1 && files[0].ends_with("given/etc/kubelet.log"), "{files:?}");
+}
+
+#[test]
+fn secrets_in_logs_are_not_shown() {
+    let folder = TempDir::new().expect("a folder");
+    let secret = "hunter2hunter2";
+    let log = format!(
+        "{INSTANCE}\t\n2026-01-15T11:51:02+0000 [eks-bootstrap] ERROR: curl -H 'Authorization: Bearer {secret}' failed, DB_PASSWORD={secret}\n"
+    );
+    let path = write(folder.path(), "log", log.as_bytes()).display().to_string();
+    for format in ["text", "json", "yaml"] {
+        let (out, err, _) = nodewhy(&["diagnose", "--logs", &path, "--details", "-o", format]);
+        assert!(out.contains("BootstrapFailed"), "{out}");
+        assert!(!out.contains(secret) && !err.contains(secret), "{out}{err}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    let (_, err, code) = nodewhy(&["diagnose", "--logs", "/nowhere"]);
+    assert!(
+        err.contains("/nowhere: cannot be read") && err.contains("nothing to judge: no log could be read"),
+        "{err}"
+    );
+    assert_eq!(code, 2);
+    let (_, err, code) = nodewhy(&["diagnose", "-f", "-", "--logs", "-"]);
+    assert!(err.contains("standard input can be read once"), "{err}");
+    assert_eq!(code, 2);
+}
