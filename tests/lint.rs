@@ -411,11 +411,18 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("221-no-arm64-image-in-the-class", "a pool that launches nothing"),
     ("223-role-missing-in-aws-auth-on-al2023", "that nobody joins, for there may be an access entry"),
     ("22-startup-taint-nobody-removes", "a taint that stays"),
+    ("304-root-volume-smaller-than-gpu-image", "a refused launch"),
+    ("312-gpu-pool-on-the-standard-image", "a resource that is awaited"),
+    ("342-bottlerocket-userdata-folded-into-one-line", "a refused launch"),
+    ("347-bottlerocket-big-volume-on-the-wrong-device", "a Node without room"),
     ("39-insufficient-capacity-g4dn", "a refused launch"),
 ];
 
 /// Cases in whose files lint also sees what the machine would fail over next.
-const NEXT_MISTAKE: &[(&str, &str)] = &[("207-containerd-argument-without-quotes", "CustomBootstrapWithoutTaint")];
+const NEXT_MISTAKE: &[(&str, &str)] = &[
+    ("207-containerd-argument-without-quotes", "CustomBootstrapWithoutTaint"),
+    ("342-bottlerocket-userdata-folded-into-one-line", "TomlInvalid"),
+];
 
 #[test]
 fn real_cases_have_the_cause_under_lint_that_they_have_under_diagnose() {

@@ -129,6 +129,8 @@ fn options() -> serde_saphyr::Options {
             max_anchors: 10_000,
         },
         with_snippet: false,
+        // A hash such as 73e537175, written without quotes, is no reason to lose the object.
+        non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::AsString,
     }
 }
 
