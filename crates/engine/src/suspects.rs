@@ -66,6 +66,7 @@ pub const ALL: &[&CauseCandidate] = &[
     &launch::RIGHTS,
     &node::CNI_OLDER_THAN_INSTANCE_TYPE,
     &node::CNI_RIGHTS,
+    &node::NO_SERVICE_ADDRESS,
     &node::NO_ADDRESSES,
     &node::NO_ENI_CONFIG,
     &node::NO_POD,
@@ -107,6 +108,11 @@ pub const PAGES: &[SuspectPage] = &[
         "CniOlderThanInstanceType",
         &[Stage::Initialize, Stage::Ready],
         "The VPC CNI is older than the instance type and exits on it"
+    ),
+    page!(
+        "ServiceAddressUnreachable",
+        &[Stage::Initialize, Stage::Ready],
+        "The network plugin does not reach the API server through its Service"
     ),
     page!(
         "ContainerRuntimeFails",

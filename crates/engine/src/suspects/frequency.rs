@@ -7,7 +7,7 @@
 //! meant.
 
 /// Each cause with the number of its reports.
-const REPORTS: [(&str, u32); 25] = [
+const REPORTS: [(&str, u32); 26] = [
     ("NodeRoleHasNoAccessEntry", 17),
     ("MemoryExhausted", 16),
     // NAT, routes, endpoints and access CIDRs together.
@@ -25,6 +25,7 @@ const REPORTS: [(&str, u32); 25] = [
     ("ContainerRuntimeFails", 5),
     ("InstanceEnded", 5),
     ("LaunchRightsMissing", 4),
+    ("ServiceAddressUnreachable", 4),
     ("SecurityGroupBlocksKubelet", 4),
     ("SecurityGroupsDiffer", 4),
     ("VolumeKeyRefused", 4),

@@ -11,10 +11,15 @@ use crate::upstream::vpc_cni;
 
 const STAGES: &[Stage] = &[Stage::Initialize, Stage::Ready];
 
-/// The Node without a network, its aws-node pod, and why that fails. One whose image cannot be pulled tells why.
+/// The Node without a network, its aws-node pod, and why that fails.
 fn failing_cni<'w>(case: &Case<'w>) -> Option<(&'w Node, &'w Pod, String)> {
+    failing_plugin(case, |name| name == vpc_cni::AWS_NODE)
+}
+
+/// The same of any network plugin. One whose image cannot be pulled tells why.
+fn failing_plugin<'w>(case: &Case<'w>, is: impl Fn(&str) -> bool) -> Option<(&'w Node, &'w Pod, String)> {
     let node = case.node.filter(|node| vpc_cni::not_ready(node).is_some())?;
-    let pod = case.pods().find(|pod| pod.daemon_set() == Some(vpc_cni::AWS_NODE) && !pod.is_ready())?;
+    let pod = case.pods().find(|pod| pod.daemon_set().is_some_and(&is) && !pod.is_ready())?;
     let trouble =
         pod.trouble().map_or_else(|| pod.status.phase.clone(), |(container, why)| format!("{container}: {why}"));
     pull::explain(&trouble).is_none().then_some((node, pod, trouble))
@@ -72,6 +77,35 @@ pub const CNI_RIGHTS: CauseCandidate = CauseCandidate {
             .telling(cni_permissions::denied(case, pod).map(Event::said))
             .consistent(Some(format!("its pod fails ({trouble})")))
             .unlikely(others.then_some("other Nodes that Karpenter made are Ready")),
+        )
+    },
+};
+
+pub const NO_SERVICE_ADDRESS: CauseCandidate = CauseCandidate {
+    cause: "ServiceAddressUnreachable",
+    stages: STAGES,
+    behind: &["CniNotReady"],
+    weigh: |case, differential| {
+        let (node, pod, trouble) = failing_plugin(case, |name| network_plugin::rank(name).is_some())?;
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or("kube-system");
+        let container = pod.trouble().map_or("", |(container, _)| container);
+        let runs = case.pods().any(|p| p.daemon_set() == Some(network_plugin::KUBE_PROXY) && p.is_ready());
+        // These ask the API server before anything else of the plugin runs.
+        let first = pod.spec.init_containers.iter().any(|init| init.name == container);
+        Some(
+            Suspicion::new(
+                format!(
+                    "Pod {} does not reach the API server through the address of Service kubernetes on Node {}: kube-proxy, or the eBPF program in its place, has not set it up.",
+                    pod.metadata.name,
+                    node.name()
+                ),
+                format!("kubectl logs -n {namespace} {} -c {container} --previous --tail=50", pod.metadata.name),
+                "dial tcp ADDRESS:443: i/o timeout or connection refused, with the first address of the service range; bpfEnabled beside kube-proxy",
+            )
+            .telling(first.then(|| format!("it is its init container {container} that fails")))
+            .telling((!runs).then_some("no pod of kube-proxy is Ready on the Node"))
+            .consistent(Some(format!("its pod fails ({trouble})")))
+            .unlikely((runs && differential.own_node_is_ready()).then_some("kube-proxy runs there, and other Nodes that Karpenter made are Ready")),
         )
     },
 };

@@ -18,7 +18,7 @@ pub static RULE: Rule = Rule {
     cause: CAUSE,
     summary: "The cloud controller has not initialized the Node, so its uninitialized taint stays",
     stages: &[Stage::Initialize],
-    reads: &[Input::Nodes, Input::Events, Input::NodePools, Input::NodeClasses],
+    reads: &[Input::Nodes, Input::Events, Input::NodeClasses],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/CloudControllerNeverInitialized.md"),

@@ -17,7 +17,7 @@ pub static RULE: Rule = Rule {
     cause: CAUSE,
     summary: "The cloud controller initialized the Node, and another writer put its uninitialized taint back",
     stages: &[Stage::Initialize],
-    reads: &[Input::Events, Input::NodePools, Input::NodeClasses],
+    reads: &[Input::Events, Input::NodeClasses],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/StaleCloudProviderTaint.md"),
