@@ -339,6 +339,147 @@ fn a_node_pool_that_names_no_class_among_several() {
     assert_eq!(shown(&found_in("f", &format!("{templated}---\n{class}"))), [""; 0]);
 }
 
+/// An EC2NodeClass of this alias with the fields, which begin on line 6.
+fn of_alias(alias: &str, fields: &str) -> String {
+    format!(
+        "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec:\n  amiSelectorTerms: [{{alias: {alias}}}]\n  {fields}\n"
+    )
+}
+
+#[test]
+fn volumes_that_ec2_refuses_or_that_are_not_the_ones_meant() {
+    let on = |alias: &str, device: &str, ebs: &str| {
+        let volume = format!("blockDeviceMappings: [{{deviceName: {device}, ebs: {{{ebs}}}}}]");
+        let found = found_in("f", &of_alias(alias, &volume));
+        found
+            .iter()
+            .map(|f| format!("{:?} {} {}", f.level, f.cause, f.blame.field.as_deref().unwrap_or_default()))
+            .collect::<Vec<_>>()
+    };
+    let refused = |ebs: &str, field: &str| {
+        let wanted = format!("Error VolumeRefused spec.blockDeviceMappings.0.ebs.{field}");
+        assert_eq!(on("al2023@latest", "/dev/xvda", ebs), [wanted], "{ebs}");
+    };
+    refused("volumeSize: 8Gi", "volumeSize");
+    refused("volumeSize: 20G", "volumeSize");
+    refused("volumeSize: 50Gi, encrypted: false, kmsKeyID: k", "kmsKeyID");
+    refused("volumeSize: 50Gi, volumeType: gp2, iops: 3000", "iops");
+    refused("volumeSize: 50Gi, volumeType: gp2, throughput: 250", "throughput");
+    refused("volumeSize: 50Gi, volumeType: io2", "volumeType");
+    refused("volumeSize: 50Gi, volumeType: io1, iops: 2501", "iops");
+    refused("volumeSize: 20Gi, volumeType: gp3, iops: 10001", "iops");
+    refused("volumeSize: 50Gi, volumeType: gp3, iops: 1000", "iops");
+    refused("volumeSize: 50Gi, volumeType: gp3, throughput: 751", "throughput");
+    refused("volumeSize: 50Gi, volumeType: gp3, throughput: 100", "throughput");
+    refused("volumeSize: 500Gi, volumeType: st1", "volumeType");
+    refused("volumeSize: 100Gi, volumeType: sc1", "volumeSize");
+    // The account may encrypt all volumes.
+    assert_eq!(
+        on("al2023@latest", "/dev/xvda", "volumeSize: 50Gi, kmsKeyID: k"),
+        ["Warning VolumeRefused spec.blockDeviceMappings.0.ebs.kmsKeyID"]
+    );
+    let other = ["Warning VolumeOfAnotherFamily spec.blockDeviceMappings.0.deviceName"];
+    assert_eq!(on("al2023@latest", "/dev/sda1", "volumeSize: 50Gi"), other);
+    assert_eq!(on("bottlerocket@latest", "/dev/xvda", "volumeSize: 50Gi"), other);
+    assert_eq!(on("windows2022@latest", "/dev/xvda", "volumeSize: 50Gi"), other);
+    for (alias, device, ebs) in [
+        ("al2023@latest", "/dev/xvda", "volumeSize: 20Gi"),
+        ("al2023@latest", "/dev/xvda", "snapshotID: snap-1, volumeSize: 8Gi"),
+        ("al2023@latest", "/dev/xvda", "volumeSize: 100Gi, volumeType: gp3, iops: 4000, throughput: 1000"),
+        ("al2023@latest", "/dev/xvda", "volumeSize: 100Gi, volumeType: gp3, throughput: 750"),
+        ("al2023@latest", "/dev/xvda", "volumeSize: 50Gi, volumeType: io1, iops: 2500"),
+        ("al2023@latest", "/dev/xvda", "volumeSize: 50Gi, encrypted: true, kmsKeyID: k"),
+        ("al2023@latest", "/dev/xvda", "volumeSize: 1Ti, volumeType: gp3, iops: 16000"),
+        ("al2023@latest", "/dev/sdf", "volumeSize: 500Gi, volumeType: st1"),
+        ("bottlerocket@latest", "/dev/xvda", "volumeSize: 4Gi"),
+        ("bottlerocket@latest", "/dev/xvdb", "volumeSize: 50Gi"),
+        ("windows2022@latest", "/dev/sda1", "volumeSize: 50Gi"),
+    ] {
+        assert_eq!(on(alias, device, ebs), [""; 0], "{alias} {device} {ebs}");
+    }
+    // An image of one's own may have any root device, and any size.
+    let own = of_alias("al2023@latest", "blockDeviceMappings: [{deviceName: /dev/sda1, ebs: {volumeSize: 8Gi}}]")
+        .replace("[{alias: al2023@latest}]", "[{id: ami-1}]\n  amiFamily: AL2023");
+    assert_eq!(shown(&found_in("f", &own)), [""; 0]);
+    // Where the class says itself which volume it is.
+    let root = "blockDeviceMappings: [{deviceName: /dev/xvdb, rootVolume: true, ebs: {volumeSize: 50Gi}}]";
+    assert_eq!(shown(&found_in("f", &of_alias("al2023@latest", root))), [""; 0]);
+}
+
+#[test]
+fn a_dns_server_that_is_no_address() {
+    let found = |alias: &str, server: &str| {
+        shown(&found_in("f", &of_alias(alias, &format!("kubelet: {{clusterDNS: [{server}]}}"))))
+    };
+    assert_eq!(found("al2023@latest", "10.100.0"), ["Warning NoDnsAddress f:6:26"]);
+    assert_eq!(found("bottlerocket@latest", "kube-dns.kube-system"), ["Error NoDnsAddress f:6:26"]);
+    for fine in ["10.100.0.10", "169.254.20.10", "\"fd00::a\"", "\"${DNS}\""] {
+        assert_eq!(found("bottlerocket@latest", fine), [""; 0], "{fine}");
+    }
+}
+
+#[test]
+fn a_node_pool_against_its_class_its_limits_and_the_network_plugin() {
+    let with = |requirement: &str, spec: &str, more: &str| {
+        let status = "status: {subnets: [{id: subnet-1, zone: eu-west-1a}, {id: subnet-2, zone: eu-west-1b}]}";
+        let class = of_alias("al2023@latest", more);
+        let pool = pool(requirement)
+            .replace("spec:\n  template:\n    spec:\n", &format!("spec:\n  template:\n    spec:\n{spec}"));
+        shown(&found_in("f", &format!("{pool}---\n{class}{status}\n")))
+    };
+    let requires = |requirement: &str| with(requirement, "", "role: r");
+    let zones =
+        |zones: &str| requires(&format!("{{key: topology.kubernetes.io/zone, operator: In, values: [{zones}]}}"));
+    assert_eq!(zones("eu-west-1c"), ["Error ZoneWithoutSubnet f:9:58"]);
+    assert_eq!(zones("eu-west-1a, eu-west-1c"), ["Warning ZoneWithoutSubnet f:9:58"]);
+    assert_eq!([zones("eu-west-1b"), zones("\"${ZONE}\"")], [[""; 0]; 2]);
+    let reserved = |types: &str, more: &str| {
+        with(&format!("{{key: karpenter.sh/capacity-type, operator: In, values: [{types}]}}"), "", more)
+    };
+    let terms = "capacityReservationSelectorTerms: [{id: cr-1}]";
+    assert_eq!(reserved("on-demand, spot", terms), ["Warning ReservationUnused f:9:57"]);
+    assert_eq!(reserved("reserved", "role: r"), ["Error NothingReserved f:9:57"]);
+    for (types, more) in
+        [("reserved, spot", terms), ("reserved", terms), ("reserved, spot", "role: r"), ("spot", "role: r")]
+    {
+        assert_eq!(reserved(types, more), [""; 0], "{types}, {more}");
+    }
+    let cpus = |operator: &str, values: &str, limit: &str| {
+        let text = pool(&format!("{{key: karpenter.k8s.aws/instance-cpu, operator: {operator}, values: [{values}]}}"));
+        shown(&found_in(
+            "f",
+            &text.replace("spec:\n  template", &format!("spec:\n  limits: {{cpu: {limit}}}\n  template")),
+        ))
+    };
+    for (operator, values, limit) in [("Gt", "\"3\"", "2"), ("In", "\"8\", \"4\"", "\"3\""), ("Gte", "\"4\"", "3500m")]
+    {
+        assert_eq!(cpus(operator, values, limit), ["Error LimitBelowSmallest f:5:12"], "{operator} {values} {limit}");
+    }
+    for (operator, values, limit) in [
+        ("Gt", "\"3\"", "4"),
+        ("In", "\"8\", \"2\"", "2"),
+        ("Lt", "\"9\"", "1"),
+        ("Gt", "\"3\"", "0"),
+        ("Gt", "\"3\"", "1k"),
+    ] {
+        assert_eq!(cpus(operator, values, limit), [""; 0], "{operator} {values} {limit}");
+    }
+    let linux = "{key: kubernetes.io/os, operator: In, values: [linux]}";
+    let expires = |after: &str| with(linux, &format!("      expireAfter: {after}\n"), "role: r");
+    assert_eq!(expires("10m"), ["Warning ExpiresTooSoon f:7:7"]);
+    assert_eq!([expires("15m"), expires("720h"), expires("Never"), expires("\"${LIFE}\"")], [[""; 0]; 4]);
+    let plugin = |tolerations: &str| {
+        let pool = pool(linux)
+            .replace("      nodeClassRef", "      taints: [{key: dedicated, effect: NoSchedule}]\n      nodeClassRef");
+        let set = format!(
+            "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{name: cilium, namespace: kube-system}}\nspec: {{template: {{spec: {{tolerations: [{tolerations}]}}}}}}\n"
+        );
+        shown(&found_in("f", &format!("{pool}---\n{set}")))
+    };
+    assert_eq!(plugin("{key: other, operator: Exists}"), ["Warning TaintKeepsNetworkAway f:7:17"]);
+    assert_eq!([plugin("{operator: Exists}"), plugin("{key: dedicated, operator: Exists}")], [[""; 0]; 2]);
+}
+
 #[test]
 fn a_comment_silences_what_it_names_and_says_why() {
     let flags = |above: &str, beside: &str| {
@@ -770,16 +911,18 @@ fn every_finding_that_is_no_cause_has_its_section_with_a_fix() {
     // What else is lost has a defect that tells it.
     names.extend(["LooseWord", "RepeatedOption", "AfterExit"].map(str::to_owned));
     assert!(names.len() > 50, "{names:?}");
-    let quoted =
-        ["crates/engine/src/lint.rs", "crates/engine/src/lint/requirements.rs", "crates/engine/src/lint/ignore.rs"]
-            .map(read)
-            .join("\n");
+    let files = ["cluster_dns", "contradictions", "ignore", "requirements", "volumes"];
+    let files = files.map(|file| format!("crates/engine/src/lint/{file}.rs"));
+    let quoted = files.iter().map(|file| read(file)).fold(read("crates/engine/src/lint.rs"), |all, text| all + &text);
     let literals = quoted.split('"').skip(1).step_by(2).filter(|text| {
         text.len() > 8 && text.starts_with(char::is_uppercase) && text.chars().all(char::is_alphanumeric)
     });
     names.extend(
         literals
-            .filter(|text| !["EC2NodeClass", "ConfigMap", "NodePool", "UserData", "DoesNotExist"].contains(text))
+            .filter(|text| {
+                !["EC2NodeClass", "ConfigMap", "NodePool", "UserData", "DoesNotExist", "PreferNoSchedule"]
+                    .contains(text)
+            })
             .map(str::to_owned),
     );
     for name in &names {

@@ -4,6 +4,9 @@
 //! exist yet, one for each node class, NodePool and image ([`machine`]), and what they blame on an object of the files
 //! is a finding. What the readers of user data and of aws-auth find wrong in a text is one as well.
 
+mod cluster_dns;
+mod contradictions;
+mod flaw;
 mod ignore;
 mod machine;
 pub mod page;
@@ -11,6 +14,7 @@ mod place;
 mod requirements;
 mod template;
 mod version;
+mod volumes;
 
 use crate::api::{Blame, Confidence, Stage};
 use crate::case::Case;
@@ -310,6 +314,17 @@ impl Cluster {
             );
         }
         let mut mistakes = self.of_images(class);
+        mistakes.extend(volumes::flaws(&class.class).into_iter().chain(cluster_dns::flaw(&class.class)).map(|flaw| {
+            Mistake {
+                level: if flaw.fatal { Level::Error } else { Level::Warning },
+                cause: flaw.cause.to_owned(),
+                message: flaw.message,
+                fix: Some(flaw.fix),
+                documented: false,
+                blame: Blame::object(&class.class.api_version, "EC2NodeClass", name).field(flaw.field),
+                grave: false,
+            }
+        }));
         let mut joined = false;
         for (claim, node) in machines {
             let machine = claim.name().to_owned();
@@ -387,6 +402,12 @@ impl Cluster {
         let mut mistakes: Vec<Mistake> = requirements::flaws(pool)
             .into_iter()
             .chain(requirements::taints_twice(pool))
+            .chain(contradictions::flaws(
+                pool,
+                self.state.class("EC2NodeClass", &reference.name).map(|facts| &facts.class),
+                self.state.claims_of_pool(pool.name()).next().is_some(),
+                self.state.daemon_sets(),
+            ))
             .map(|flaw| {
                 let level = if flaw.fatal { Level::Error } else { Level::Warning };
                 mistake(level, flaw.cause, flaw.message, flaw.fix, flaw.field)

@@ -1,18 +1,9 @@
 //! Requirements of a NodePool that Karpenter refuses, or that no machine ever meets.
 
+use super::flaw::Flaw;
 use crate::objects::NodePool;
 use crate::objects::intern::Interned;
 use readers::userdata::has_expansion;
-
-/// What is wrong with a requirement.
-pub struct Flaw {
-    pub cause: &'static str,
-    pub message: String,
-    pub fix: String,
-    pub field: String,
-    /// Whether nothing can be launched for the NodePool.
-    pub fatal: bool,
-}
 
 // karpenter v1.14.1 pkg/apis/v1/nodeclaim_validation.go SupportedNodeSelectorOps, and the enum of the NodePool's CRD
 const OPERATORS: &[&str] = &["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"];

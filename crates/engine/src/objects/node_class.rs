@@ -40,6 +40,8 @@ pub struct NodeClassSpec {
     pub metadata_options: MetadataOptions,
     #[serde(deserialize_with = "nullable")]
     pub block_device_mappings: Vec<BlockDevice>,
+    #[serde(deserialize_with = "nullable")]
+    pub capacity_reservation_selector_terms: Vec<SelectorTerm>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
@@ -77,15 +79,23 @@ pub struct MetadataOptions {
 pub struct BlockDevice {
     pub device_name: Option<String>,
     pub ebs: Option<Ebs>,
+    /// Whether images and pods are to live here, whatever the family's device.
+    #[serde(deserialize_with = "nullable")]
+    pub root_volume: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Ebs {
     pub volume_size: Option<String>,
+    pub volume_type: Option<String>,
+    pub iops: Option<i64>,
+    pub throughput: Option<i64>,
     pub encrypted: Option<bool>,
     #[serde(rename = "kmsKeyID")]
     pub kms_key_id: Option<String>,
+    #[serde(rename = "snapshotID")]
+    pub snapshot_id: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
@@ -160,6 +170,38 @@ impl NodeClass {
             .unwrap_or("unknown")
     }
 
+    /// The volume on which images and pods live, as Karpenter finds it among those that the class describes.
+    /// Source: karpenter-provider-aws v1.14.1 pkg/providers/instancetype/types.go `ephemeralStorage`.
+    pub fn data_volume(&self) -> Option<&BlockDevice> {
+        let volumes = &self.spec.block_device_mappings;
+        volumes.iter().find(|volume| volume.root_volume).or_else(|| match self.family()? {
+            Family::Custom => volumes.last(),
+            family => volumes.iter().find(|volume| volume.device_name.as_deref() == data_device(family)),
+        })
+    }
+
+    /// A volume that is described under the name which the device of images and pods has in other families, so that
+    /// this one keeps the image's own size; and that device here.
+    pub fn misnamed_volume(&self) -> Option<(usize, &BlockDevice, &'static str)> {
+        let own = data_device(self.family()?)?;
+        // Somebody's own image may have its root on any device.
+        if self.data_volume().is_some() || !self.has_alias() {
+            return None;
+        }
+        let mut volumes = self.spec.block_device_mappings.iter().enumerate();
+        volumes.find_map(|(at, volume)| {
+            let name = volume.device_name.as_deref()?;
+            // Bottlerocket's system is on the first volume, which may well be described alone where it stays small.
+            let is_system = own == BOTTLEROCKET_DATA && name == LINUX_ROOT && volume.gib()? <= BOTTLEROCKET_SYSTEM;
+            (DATA_DEVICES.contains(&name) && !is_system).then_some((at, volume, own))
+        })
+    }
+
+    /// Whether its images are EKS's own.
+    pub fn has_alias(&self) -> bool {
+        self.spec.ami_selector_terms.iter().any(|term| term.alias.is_some())
+    }
+
     /// The architectures that its images run on; `None` where an image does not say, or there is none.
     pub fn architectures(&self) -> Option<BTreeSet<&str>> {
         let of =
@@ -192,5 +234,45 @@ impl NodeClass {
 
     pub fn is_ec2(&self) -> bool {
         self.kind == "EC2NodeClass"
+    }
+}
+
+const LINUX_ROOT: &str = "/dev/xvda";
+const BOTTLEROCKET_DATA: &str = "/dev/xvdb";
+/// Also that of Ubuntu's images.
+const WINDOWS_ROOT: &str = "/dev/sda1";
+const DATA_DEVICES: [&str; 3] = [LINUX_ROOT, BOTTLEROCKET_DATA, WINDOWS_ROOT];
+
+/// GiB of Bottlerocket's first volume, as Karpenter makes it.
+// karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bottlerocket.go DefaultBlockDeviceMappings
+const BOTTLEROCKET_SYSTEM: u64 = 4;
+
+/// The device on which images and pods live.
+// karpenter-provider-aws v1.14.1 pkg/providers/amifamily/{al2,al2023,bottlerocket,windows,custom}.go
+// EphemeralBlockDevice
+const fn data_device(family: Family) -> Option<&'static str> {
+    match family {
+        Family::Al2 | Family::Al2023 => Some(LINUX_ROOT),
+        Family::Bottlerocket => Some(BOTTLEROCKET_DATA),
+        Family::Windows => Some(WINDOWS_ROOT),
+        Family::Custom => None,
+    }
+}
+
+impl BlockDevice {
+    /// Its size as EC2 is told: in GiB, rounded up.
+    /// Source: karpenter-provider-aws v1.14.1 pkg/providers/launchtemplate/launchtemplate.go `volumeSize`.
+    pub fn gib(&self) -> Option<u64> {
+        let size = self.ebs.as_ref()?.volume_size.as_deref()?;
+        let digits = size.find(|c: char| !c.is_ascii_digit())?;
+        let (number, unit) = (size.get(..digits)?.parse::<u64>().ok()?, size.get(digits..)?);
+        let bytes: u64 = match unit {
+            "Gi" => 1 << 30,
+            "Ti" => 1 << 40,
+            "G" => 1_000_000_000,
+            "T" => 1_000_000_000_000,
+            _ => return None,
+        };
+        Some(number.checked_mul(bytes)?.div_ceil(1 << 30))
     }
 }

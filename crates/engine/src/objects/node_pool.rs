@@ -1,6 +1,6 @@
 //! karpenter.sh/v1 NodePool.
 
-use super::{Condition, Meta, NodeClassRef, Requirement, Taint, conditions, nullable};
+use super::{Condition, Meta, NodeClassRef, Pairs, Requirement, Taint, conditions, nullable};
 use crate::objects::intern::Interned;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,8 @@ pub struct NodePool {
 pub struct NodePoolSpec {
     #[serde(deserialize_with = "nullable")]
     pub template: Template,
+    #[serde(deserialize_with = "nullable")]
+    pub limits: Pairs,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
@@ -41,6 +43,7 @@ pub struct TemplateSpec {
     pub taints: Vec<Taint>,
     #[serde(deserialize_with = "nullable")]
     pub startup_taints: Vec<Taint>,
+    pub expire_after: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]

@@ -4,8 +4,8 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::PRESSURES;
-use crate::objects::Condition;
 use crate::objects::input::Input;
+use crate::objects::{Condition, NodeClass};
 use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
@@ -27,10 +27,6 @@ fn check(case: &Case) -> Opinion {
         }
         return Opinion::Silent;
     };
-    let volume = case.class().and_then(|c| {
-        let size = c.spec.block_device_mappings.iter().find_map(|m| m.ebs.as_ref()?.volume_size.as_deref())?;
-        Some((c, size))
-    });
     let (short, fix) = match pressed.type_.as_str() {
         "DiskPressure" => (
             "disk pressure: its volume is nearly full of images, logs and container data",
@@ -42,18 +38,33 @@ fn check(case: &Case) -> Opinion {
         ),
         _ => ("process id pressure", "Find what forks without end; set podPidsLimit."),
     };
-    let sized = volume.filter(|_| pressed.type_ == "DiskPressure");
-    let size = sized.map_or_else(String::new, |(_, size)| format!(" (the node class gives it {size})"));
+    let class = case.class().filter(|_| pressed.type_ == "DiskPressure");
+    let misnamed = class.and_then(NodeClass::misnamed_volume);
+    let size = class.and_then(|class| class.data_volume()?.ebs.as_ref()?.volume_size.as_deref());
+    let volume = match (class, misnamed, size) {
+        (Some(class), Some((_, volume, own)), _) => format!(
+            " (the node class describes {}, but on {} images and pods live on {own}, which keeps the image's size)",
+            volume.device_name.as_deref().unwrap_or_default(),
+            class.family_name()
+        ),
+        (_, _, Some(size)) => format!(" (the node class gives it {size})"),
+        _ => String::new(),
+    };
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "Node {} has had {short}{size} since {}, so nothing is scheduled there and pods are evicted.",
+            "Node {} has had {short}{volume} since {}, so nothing is scheduled there and pods are evicted.",
             node.name(),
             case.since()
         ),
         case.wait.evidence.clone(),
     )
-    .fix(fix)
+    .fix(match misnamed {
+        Some((_, _, own)) => {
+            format!("Write deviceName: {own}, or describe that volume as well: only new machines get it.")
+        }
+        None => fix.to_owned(),
+    })
     .step(Risk::Inspect, "See what the kubelet says", Some(format!("kubectl describe node {}", node.name())));
     let said = case
         .event("FreeDiskSpaceFailed")
@@ -68,10 +79,12 @@ fn check(case: &Case) -> Opinion {
         )),
         None => finding,
     };
-    match sized {
-        Some((class, _)) => finding
-            .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.blockDeviceMappings"))
-            .into(),
-        None => finding.blaming(Blame::object("v1", "Node", node.name())).into(),
-    }
+    let Some(class) = class.filter(|_| misnamed.is_some() || size.is_some()) else {
+        return finding.blaming(Blame::object("v1", "Node", node.name())).into();
+    };
+    let field = misnamed.map_or_else(
+        || "spec.blockDeviceMappings".to_owned(),
+        |(at, ..)| format!("spec.blockDeviceMappings.{at}.deviceName"),
+    );
+    finding.blaming(Blame::object(&class.api_version, &class.kind, class.name()).field(field)).into()
 }

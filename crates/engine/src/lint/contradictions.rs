@@ -1,0 +1,208 @@
+//! Fields of a NodePool that contradict another one, its node class, or the DaemonSet that sets up its machines'
+//! network.
+
+use super::flaw::Flaw;
+use crate::case::duration;
+use crate::objects::intern::Interned;
+use crate::objects::{DaemonSet, NodeClass, NodePool, Requirement};
+use crate::rules::shared::network_plugin;
+use crate::upstream::karpenter::REGISTRATION_TIMEOUT;
+use chrono::TimeDelta;
+use readers::userdata::has_expansion;
+use std::collections::BTreeSet;
+
+/// What contradicts what. The class is `None` where it is not known; `launched` is whether the NodePool has machines.
+pub fn flaws<'o>(
+    pool: &NodePool,
+    class: Option<&NodeClass>,
+    launched: bool,
+    daemon_sets: impl Iterator<Item = &'o DaemonSet>,
+) -> Vec<Flaw> {
+    let of_class = class
+        .into_iter()
+        .flat_map(|class| [zones(pool, class), reservations(pool, class).filter(|flaw| !(flaw.fatal && launched))]);
+    let own = [limit(pool), expiry(pool), taint(pool, daemon_sets)];
+    of_class.chain(own).flatten().collect()
+}
+
+/// The requirements of one label, each with its place. Placeholders may become anything.
+fn required<'p>(pool: &'p NodePool, key: &'p str) -> impl Iterator<Item = (usize, &'p Requirement)> {
+    let all = pool.spec.template.spec.requirements.iter().enumerate();
+    all.filter(move |(_, r)| r.key == key && !r.values.iter().any(|value| has_expansion(value)))
+}
+
+fn allows(requirement: &Requirement, value: &str) -> bool {
+    let named = requirement.values.iter().any(|own| own == value);
+    match requirement.operator.as_str() {
+        "In" => named,
+        "NotIn" => !named,
+        _ => true,
+    }
+}
+
+/// Zones in which the class has no subnet: Karpenter launches only where it has one.
+// karpenter-provider-aws v1.14.1 pkg/providers/instancetype/offering/offering.go createOfferings
+fn zones(pool: &NodePool, class: &NodeClass) -> Option<Flaw> {
+    let subnets: BTreeSet<&str> =
+        class.status.subnets.iter().map(|s| s.zone.as_str()).filter(|z| !z.is_empty()).collect();
+    let (at, zones) = required(pool, "topology.kubernetes.io/zone").find(|(_, r)| r.operator == "In")?;
+    let missing: Vec<&str> = zones.values.iter().map(Interned::as_str).filter(|zone| !subnets.contains(zone)).collect();
+    if subnets.is_empty() || missing.is_empty() {
+        return None;
+    }
+    let fatal = missing.len() == zones.values.len();
+    let there = subnets.into_iter().collect::<Vec<_>>().join(", ");
+    Some(Flaw {
+        cause: "ZoneWithoutSubnet",
+        message: format!(
+            "NodePool {} allows {}, where EC2NodeClass {} has no subnet: {}. Its subnets are in {there}.",
+            pool.name(),
+            missing.join(", "),
+            class.name(),
+            if fatal { "nothing is ever launched for it" } else { "nothing is launched there" },
+        ),
+        fix: "Let subnetSelectorTerms select a subnet there, or allow the zones that have one.".into(),
+        field: format!("spec.template.spec.requirements.{at}.values"),
+        fatal,
+    })
+}
+
+const RESERVED: &str = "reserved";
+
+/// Capacity reservations that the class selects and the NodePool does not allow, and the reverse.
+// karpenter-provider-aws v1.14.1 pkg/providers/instancetype/offering/offering.go: reserved offerings are those of the
+// class's reservations
+fn reservations(pool: &NodePool, class: &NodeClass) -> Option<Flaw> {
+    let selects = !class.spec.capacity_reservation_selector_terms.is_empty();
+    let mut types = required(pool, "karpenter.sh/capacity-type");
+    let only = |r: &Requirement| r.operator == "In" && r.values.iter().all(|value| value == RESERVED);
+    let (at, _) = types.find(|(_, r)| if selects { !allows(r, RESERVED) } else { only(r) })?;
+    let (message, fix) = if selects {
+        (
+            format!(
+                "EC2NodeClass {} selects capacity reservations, and NodePool {} does not allow the capacity type reserved: they stay unused.",
+                class.name(),
+                pool.name()
+            ),
+            "Add reserved to the values.",
+        )
+    } else {
+        (
+            format!(
+                "NodePool {} allows reserved capacity only, and EC2NodeClass {} selects no capacity reservation: nothing is ever launched for it.",
+                pool.name(),
+                class.name()
+            ),
+            "Select the reservations in capacityReservationSelectorTerms, or allow another capacity type.",
+        )
+    };
+    Some(Flaw {
+        cause: if selects { "ReservationUnused" } else { "NothingReserved" },
+        message,
+        fix: fix.into(),
+        field: format!("spec.template.spec.requirements.{at}.values"),
+        fatal: !selects,
+    })
+}
+
+/// A limit that the smallest machine which the requirements allow exceeds. A limit of nothing is how a NodePool is
+/// switched off.
+// karpenter v1.14.1 pkg/controllers/provisioning/scheduling/scheduler.go filterByRemainingResources
+fn limit(pool: &NodePool) -> Option<Flaw> {
+    let text = pool.spec.limits.get("cpu")?;
+    let millis = match text.strip_suffix('m') {
+        Some(millis) => millis.parse().ok()?,
+        None => text.parse::<u64>().ok()?.checked_mul(1_000)?,
+    };
+    let least = required(pool, "karpenter.k8s.aws/instance-cpu").filter_map(|(_, r)| {
+        let mut values = r.values.iter().filter_map(|value| value.parse::<u64>().ok());
+        match r.operator.as_str() {
+            "In" => values.min(),
+            "Gt" => values.next()?.checked_add(1),
+            "Gte" => values.next(),
+            _ => None,
+        }
+    });
+    let least = least.max()?;
+    (millis > 0 && millis < least.checked_mul(1_000)?).then(|| Flaw {
+        cause: "LimitBelowSmallest",
+        message: format!(
+            "NodePool {} is limited to {text} CPUs, and the smallest machine that its requirements allow has {least}: nothing is ever launched for it.",
+            pool.name()
+        ),
+        fix: format!("Make the limit {least} or more, or allow smaller machines."),
+        field: "spec.limits.cpu".into(),
+        fatal: true,
+    })
+}
+
+/// A life that is shorter than what Karpenter grants a machine to come up.
+fn expiry(pool: &NodePool) -> Option<Flaw> {
+    let text = pool.spec.template.spec.expire_after.as_deref()?;
+    (lifetime(text)? < REGISTRATION_TIMEOUT).then(|| Flaw {
+        cause: "ExpiresTooSoon",
+        message: format!(
+            "NodePool {} replaces each machine {text} after it was made, and one may take {} to join.",
+            pool.name(),
+            duration(REGISTRATION_TIMEOUT)
+        ),
+        fix: "Write hours, such as 720h, or Never.".into(),
+        field: "spec.template.spec.expireAfter".into(),
+        fatal: false,
+    })
+}
+
+/// `1h30m`. Source: karpenter v1.14.1 pkg/apis/v1/nodeclaim.go, the pattern of `ExpireAfter`.
+fn lifetime(text: &str) -> Option<TimeDelta> {
+    let mut rest = text;
+    let mut seconds: i64 = 0;
+    while !rest.is_empty() {
+        let (number, behind) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit())?);
+        let unit = match behind.chars().next()? {
+            's' => 1,
+            'm' => 60,
+            'h' => 3_600,
+            _ => return None,
+        };
+        seconds = seconds.checked_add(number.parse::<i64>().ok()?.checked_mul(unit)?)?;
+        rest = behind.get(1..)?;
+    }
+    TimeDelta::try_seconds(seconds)
+}
+
+/// A taint that keeps the network plugin away: the machine never gets a network, so it is never Ready.
+fn taint<'o>(pool: &NodePool, daemon_sets: impl Iterator<Item = &'o DaemonSet>) -> Option<Flaw> {
+    let plugins = daemon_sets.filter_map(|set| Some((network_plugin::rank(&set.metadata.name)?, set)));
+    let (_, plugin) = plugins.min_by_key(|(rank, _)| *rank)?;
+    let spec = &pool.spec.template.spec;
+    let lists = [("taints", &spec.taints), ("startupTaints", &spec.startup_taints)];
+    let mut taints = lists.into_iter().flat_map(|(list, taints)| taints.iter().enumerate().map(move |t| (list, t)));
+    let (list, (at, taint)) = taints.find(|(_, (_, taint))| {
+        taint.effect != "PreferNoSchedule" && !has_expansion(&taint.key) && !plugin.tolerates(taint)
+    })?;
+    Some(Flaw {
+        cause: "TaintKeepsNetworkAway",
+        message: format!(
+            "NodePool {} gives its machines the taint {}:{}, which DaemonSet {} does not tolerate: they get no network from it and never become Ready.",
+            pool.name(),
+            taint.key,
+            taint.effect,
+            plugin.metadata.name
+        ),
+        fix: format!("Let DaemonSet {} tolerate every taint (operator: Exists).", plugin.metadata.name),
+        field: format!("spec.template.spec.{list}.{at}.key"),
+        fatal: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lifetime_is_read_as_its_pattern_says() {
+        assert_eq!(lifetime("1h30m"), TimeDelta::try_minutes(90));
+        assert_eq!(lifetime("10m"), TimeDelta::try_minutes(10));
+        assert_eq!([lifetime("Never"), lifetime("30d"), lifetime("30")], [None; 3]);
+    }
+}
