@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use testkit::objects::{examples, over_cluster};
 
 const LAUNCHED: &str = "2026-01-15T11:50:05Z";
 
@@ -233,6 +234,22 @@ fn a_machine_is_found_by_its_name_its_instance_and_its_provider_id() {
     let nobody = dump.diagnose(&["nobody"]);
     assert_eq!(nobody.code, Some(2));
     assert!(nobody.err.contains("is called nobody"), "{}", nobody.err);
+}
+
+#[test]
+fn a_machine_that_died_in_a_series_is_told_with_its_pool() {
+    let dump_of = |title: &str| {
+        let examples = examples(engine::rules::by_cause("InstanceDiesAtStart").expect("a rule").page);
+        let example = examples.iter().find(|example| example.title.contains(title)).expect("the example");
+        Dump::of(&over_cluster(&example.objects), "2026-01-15T12:00:00Z")
+    };
+    let gone = dump_of("three in a row");
+    for name in ["general-aaaaa", "nodeclaim/general-ccccc"] {
+        gone.diagnose(&[name]).says(&["NodePool general, stuck at Launch", "InstanceDiesAtStart"]);
+    }
+    assert_eq!(gone.diagnose(&["general-zzzzz"]).code, Some(2), "one that nobody has seen");
+    let deleted = dump_of("another one every two minutes");
+    deleted.diagnose(&["general-ccccc"]).says(&["NodePool general, stuck at Launch", "Judged NodeClaim general-ccccc"]);
 }
 
 #[test]

@@ -3,21 +3,30 @@
 use super::survey::Survey;
 use crate::api::NodeDiagnosis;
 use crate::api::judged::About;
+use crate::case::stage;
 use crate::cluster_state::{ClusterState, Subject};
-use crate::objects::{Node, NodeClaim};
+use crate::objects::{Event, Node, NodeClaim};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Survey {
     /// What of it concerns a NodeClaim, Node, NodePool or node class, an instance id or a providerID; `None` where
     /// nothing is called so. `KIND/NAME` is understood as kubectl does.
     pub fn of_name(mut self, cluster: &ClusterState, name: &str) -> Option<Self> {
-        let subjects = subjects(cluster, name);
+        let mut subjects = subjects(cluster, name);
+        // What ended this machine is told of its NodePool, be the NodeClaim still there or not.
+        let series = series(cluster, name);
+        if subjects.is_empty() {
+            subjects.extend(series.clone());
+        }
         if subjects.is_empty() {
             return None;
         }
         let machines: BTreeSet<&str> = subjects.iter().flat_map(|subject| machines(cluster, subject)).collect();
         self.judged.about = subjects.iter().map(|subject| about(cluster, subject, &self.diagnoses)).collect();
-        self.diagnoses.retain(|diagnosis| subjects.iter().any(|subject| concerns(diagnosis, subject)));
+        self.diagnoses.retain(|diagnosis| {
+            let of_series = series.as_ref().is_some_and(|pool| is_itself(diagnosis, pool));
+            of_series || subjects.iter().any(|subject| concerns(diagnosis, subject))
+        });
         self.judged.waiting.retain(|waiting| machines.contains(waiting.name.as_str()));
         if let Some(otherwise) = &mut self.judged.otherwise {
             otherwise.also_stuck.retain(|stuck| machines.contains(stuck.name.as_str()));
@@ -71,6 +80,15 @@ fn subjects(cluster: &ClusterState, name: &str) -> Vec<Subject> {
     cluster.classes_and_pools().chain(cluster.instances()).filter(|subject| subject.diagnosis_name() == named).collect()
 }
 
+/// The NodePool whose instances EC2 ends one after the other, where that of the NodeClaim of this name is among them.
+fn series(cluster: &ClusterState, name: &str) -> Option<Subject> {
+    let claim = name.rsplit('/').next().unwrap_or(name);
+    let pool = cluster.pool_of_claim_name(claim)?;
+    let events: Vec<&Event> = cluster.claim_events_of_pool(pool).collect();
+    let died = stage::died_at_start(&events, cluster.claims_of_pool(pool));
+    died.iter().any(|event| event.involved_object.name == claim).then(|| Subject::Pool(pool.to_owned()))
+}
+
 /// The names of its machines, as their diagnoses are called.
 fn machines<'c>(cluster: &'c ClusterState, subject: &'c Subject) -> Vec<&'c str> {
     match subject {
@@ -85,17 +103,21 @@ fn is_blamed(diagnosis: &NodeDiagnosis, (kind, name): (&str, &str)) -> bool {
     blame.is_some_and(|blame| (blame.kind.as_str(), blame.name.as_str()) == (kind, name))
 }
 
+fn is_itself(diagnosis: &NodeDiagnosis, subject: &Subject) -> bool {
+    let of = &diagnosis.spec.subject;
+    (of.kind.as_str(), of.name.as_str()) == subject.kind_and_name()
+}
+
 /// Whether a diagnosis is of this subject, of one of its machines, or calls it the object to change.
 fn concerns(diagnosis: &NodeDiagnosis, subject: &Subject) -> bool {
     let (kind, name) = subject.kind_and_name();
     let spec = &diagnosis.spec;
-    let is_itself = (spec.subject.kind.as_str(), spec.subject.name.as_str()) == (kind, name);
     let is_machine = match subject {
         Subject::Claim(_) | Subject::Node(_) | Subject::Instance(_) => false,
         Subject::Pool(_) => spec.node_pool.as_ref().is_some_and(|pool| pool.name == *name),
         Subject::Class(..) => spec.node_class.as_ref().is_some_and(|class| class.name == *name),
     };
-    is_itself
+    is_itself(diagnosis, subject)
         || is_machine
         || (!matches!(subject, Subject::Claim(_) | Subject::Node(_) | Subject::Instance(_))
             && is_blamed(diagnosis, (kind, name)))
