@@ -24,6 +24,7 @@ use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::objects::AwsObservation;
 use engine::objects::input::{Input, Object};
+use engine::objects::sink::Sink;
 use flags::{AwsFlags, LiveFlags};
 use progress::Progress;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -183,6 +184,7 @@ async fn load_from(
         progress.saw(object.input());
         seen(object);
     };
+    state.of_api_server(connection.api_server());
     complaints.extend(list::load(&connection.client, state, now, thresholds, &mut seen).await);
     progress.end();
     state.missing(Input::Nodes).map_or(Ok(()), |why| Err(format!("nothing to judge: Nodes cannot be read ({why})")))
@@ -191,7 +193,7 @@ async fn load_from(
 /// Connects to the cluster, and says what is waited for where it takes its time.
 async fn connect(flags: &LiveFlags) -> Result<Connection, String> {
     let within = Duration::from_secs(u64::from(flags.request_timeout));
-    let connection = flags.cluster.connect(within).await.map_err(|error| error.to_string())?;
+    let mut connection = flags.cluster.connect(within).await.map_err(|error| error.to_string())?;
     connection.greet(|server| complain(&format!("waiting for {server}"))).await.map_err(|error| error.to_string())?;
     Ok(connection)
 }

@@ -8,7 +8,9 @@ pub mod raw;
 
 use crate::kube_client::clock::Clock;
 use complaint::Target;
+use engine::objects::ApiServerFacts;
 use engine::objects::input::ApiSource;
+use engine::upstream::eks;
 use kube::api::ApiResource;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -55,6 +57,7 @@ pub enum Error {
 pub struct Connection {
     pub client: Client,
     target: Target,
+    version: Option<String>,
 }
 
 impl Connection {
@@ -63,9 +66,15 @@ impl Connection {
         &self.target.server
     }
 
+    /// What is seen of the API server. An address that EKS did not give is a proxy's, and says nothing of the cluster.
+    pub fn api_server(&self) -> ApiServerFacts {
+        let address = Some(self.server()).filter(|server| eks::cluster_id(server).is_some());
+        ApiServerFacts { address: address.map(str::to_owned), version: self.version.clone() }
+    }
+
     /// Whether the cluster answers; the error says why not, and what to do. While it is silent `waits` is told once
     /// what for.
-    pub async fn greet(&self, waits: impl FnOnce(&str)) -> Result<(), Error> {
+    pub async fn greet(&mut self, waits: impl FnOnce(&str)) -> Result<(), Error> {
         let mut answer = pin!(self.client.apiserver_version());
         let mut in_time = timeout(PATIENCE, &mut answer).await;
         if in_time.is_err() {
@@ -73,7 +82,10 @@ impl Connection {
             in_time = timeout(self.target.within.saturating_sub(PATIENCE), answer).await;
         }
         match in_time {
-            Ok(Ok(_)) => Ok(()),
+            Ok(Ok(server)) => {
+                self.version = Some(server.git_version).filter(|version| !version.is_empty());
+                Ok(())
+            }
             Ok(Err(error)) => Err(Error::Unreachable(self.target.complaint(&error))),
             Err(_) => Err(Error::Unreachable(self.target.silence())),
         }
@@ -94,7 +106,7 @@ impl ClusterFlags {
         let plugin = config.auth_info.exec.as_ref().and_then(|exec| exec.command.clone());
         let target = Target { server, plugin, within };
         let client = Client::try_from(config).map_err(|error| Error::Unreachable(target.complaint(&error)))?;
-        Ok(Connection { client, target })
+        Ok(Connection { client, target, version: None })
     }
 
     /// A client for one who stays: it gives up on an answer that does not come, leaves it to the caller to try again,

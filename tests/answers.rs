@@ -6,6 +6,7 @@ use engine::api::judged::JudgedBy;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::survey::Survey;
+use engine::objects::ApiServerFacts;
 use engine::objects::input::{Object, Reading, TypeMeta};
 use nodewhy::ingest::{collect, dump};
 use nodewhy::report::{self, Format, Style};
@@ -176,7 +177,7 @@ fn collect_says_when_it_looked() {
         Object::from_value(input, object).expect("an object")
     };
     let objects: Vec<Object> = quiet().into_iter().map(read).collect();
-    let list = collect::list(&objects, [], at("2026-01-15T12:04:00Z")).expect("a list");
+    let list = collect::list(&objects, [], &ApiServerFacts::default(), at("2026-01-15T12:04:00Z")).expect("a list");
     let yaml = serde_saphyr::to_string(&serde_json::from_str::<Value>(&list).expect("JSON")).expect("YAML");
     for text in [&list, &yaml] {
         let answer = Dump::text(text, "2020-01-01T00:00:00Z").diagnose(&[]);

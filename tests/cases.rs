@@ -138,7 +138,8 @@ fn what_is_collected_of_a_real_case_gives_the_same_verdict_to_the_byte() {
             dump::load(&[folder.join("cluster.yaml")], sink);
         }
         let (mut offline, mut summary) = (ClusterState::default(), Summary::default());
-        let dump = collect::list(&objects.0, live.inputs_read(), chrono::DateTime::UNIX_EPOCH).expect("a list");
+        let dump = collect::list(&objects.0, live.inputs_read(), live.api_server(), chrono::DateTime::UNIX_EPOCH)
+            .expect("a list");
         dump::load_from("the dump", dump.as_bytes(), &mut offline, &mut summary);
         assert_eq!((summary.complaints, summary.objects), (Vec::new(), objects.0.len()), "{}", folder.display());
         let now = expectation(&folder).now;

@@ -28,7 +28,7 @@ pub fn run(args: &Collect) -> ExitCode {
         Ok(answers) => objects.extend(answers.into_iter().map(Object::AwsObservation)),
         Err(error) => return fail(&error, BAD_INPUT),
     }
-    match collect::list(&objects, state.inputs_read(), now) {
+    match collect::list(&objects, state.inputs_read(), state.api_server(), now) {
         Ok(dump) => answer(&dump),
         Err(error) => fail(&error, BAD_INPUT),
     }

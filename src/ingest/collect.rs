@@ -5,6 +5,7 @@
 //! that rules ask for.
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use engine::objects::ApiServerFacts;
 use engine::objects::input::{Input, Object};
 use engine::upstream::annotations;
 use serde_json::{Value, json};
@@ -17,10 +18,15 @@ pub const COLLECTED_AT: &str = "nodewhy.dev/collected-at";
 /// in the list, there was nothing in the cluster.
 pub const READ: &str = "nodewhy.dev/read";
 
+/// The annotations of the list that say of which API server it is.
+pub const SERVER: &str = "nodewhy.dev/server";
+pub const VERSION: &str = "nodewhy.dev/version";
+
 /// The objects as one JSON `List`, made at this time, of all that was read.
 pub fn list(
     objects: &[Object],
     read: impl IntoIterator<Item = Input>,
+    api_server: &ApiServerFacts,
     at: DateTime<Utc>,
 ) -> serde_json::Result<String> {
     let told = objects.iter().filter_map(|object| match object {
@@ -32,10 +38,12 @@ pub fn list(
     let items: Vec<Value> = objects.iter().map(|object| disclosed(object, &annotations)).collect::<Result<_, _>>()?;
     let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
     let read = read.into_iter().map(Input::name).collect::<Vec<_>>().join(",");
-    let annotations = json!({COLLECTED_AT: at, READ: read});
-    Ok(json!({"apiVersion": "v1", "kind": "List", "metadata": {"annotations": annotations}, "items": items})
-        .to_string()
-        + "\n")
+    let ApiServerFacts { address, version } = api_server;
+    let annotations = json!({COLLECTED_AT: at, READ: read, SERVER: address, VERSION: version});
+    let mut list =
+        json!({"apiVersion": "v1", "kind": "List", "metadata": {"annotations": annotations}, "items": items});
+    drop_nulls(&mut list);
+    Ok(list.to_string() + "\n")
 }
 
 fn disclosed(object: &Object, annotations: &BTreeSet<&str>) -> serde_json::Result<Value> {
@@ -48,7 +56,6 @@ fn disclosed(object: &Object, annotations: &BTreeSet<&str>) -> serde_json::Resul
     if let (Value::Object(fields), Value::Object(type_)) = (&mut value, serde_json::to_value(object.type_meta())?) {
         fields.extend(type_);
     }
-    drop_nulls(&mut value);
     Ok(value)
 }
 
@@ -82,7 +89,9 @@ mod tests {
                 json!({"metadata": {"name": "d"}, "spec": {"template": {"spec": {"containers": [{"env": env}]}}}}),
             ),
         ];
-        let dump: Value = serde_json::from_str(&list(&objects, [], DateTime::UNIX_EPOCH).unwrap()).unwrap();
+        let dump: Value =
+            serde_json::from_str(&list(&objects, [], &ApiServerFacts::default(), DateTime::UNIX_EPOCH).unwrap())
+                .unwrap();
         assert_eq!(dump["items"][0]["metadata"]["annotations"], json!({"acme.io/eni": "a"}));
         assert_eq!(
             (&dump["items"][0]["apiVersion"], &dump["items"][1]["apiVersion"]),

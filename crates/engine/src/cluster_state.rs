@@ -17,8 +17,8 @@ use crate::objects::input::{Input, Object};
 use crate::objects::intern::Interned;
 use crate::objects::sink::{ObjectText, Sink};
 use crate::objects::{
-    ApiServer, AwsObservation, CertificateSigningRequest, ConfigMapData, DaemonSet, EniConfig, Event, MachineLog, Meta,
-    Node, NodeClaim, NodeClass, NodePool, Pod, ReviewStatus, ServiceAccount, Written,
+    ApiServer, ApiServerFacts, AwsObservation, CertificateSigningRequest, ConfigMapData, DaemonSet, EniConfig, Event,
+    MachineLog, Meta, Node, NodeClaim, NodeClass, NodePool, Pod, ReviewStatus, ServiceAccount, Written,
 };
 use crate::upstream::karpenter::Karpenter;
 use aws::Aws;
@@ -135,6 +135,7 @@ pub struct ClusterState {
     classes: ByKind<ClassFacts>,
     aws_auth: Option<AwsAuthFacts>,
     kube_proxy_server: Option<String>,
+    api_server: ApiServerFacts,
     karpenter: BTreeMap<Key, Karpenter>,
     service_accounts: BTreeMap<Key, ServiceAccount>,
     daemon_sets: BTreeMap<Key, DaemonSet>,
@@ -172,6 +173,10 @@ impl Sink for ClusterState {
 
     fn was_read(&mut self, input: Input) {
         self.mark(input, Availability::Read);
+    }
+
+    fn of_api_server(&mut self, facts: ApiServerFacts) {
+        self.api_server = facts;
     }
 }
 
@@ -578,6 +583,11 @@ impl ClusterState {
     /// The inputs that were read, also those of which there is nothing.
     pub fn inputs_read(&self) -> impl Iterator<Item = Input> {
         self.availability.iter().filter(|(_, how)| **how == Availability::Read).map(|(input, _)| *input)
+    }
+
+    /// What was seen of the API server itself.
+    pub const fn api_server(&self) -> &ApiServerFacts {
+        &self.api_server
     }
 
     /// Why an input is missing; `None` where it was read.

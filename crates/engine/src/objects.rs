@@ -9,6 +9,7 @@
 //! (`disclosed.rs`).
 
 mod affinity;
+mod api_server;
 mod auth;
 mod aws;
 mod disclosed;
@@ -30,6 +31,7 @@ mod volatile;
 mod workload;
 
 pub use affinity::{Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm};
+pub use api_server::ApiServerFacts;
 pub use auth::{
     ApiServer, CertificateSigningRequest, ConfigMap, ConfigMapData, CsrStatus, ROLE_ARN, ReviewStatus, ServiceAccount,
     SubjectAccessReview,

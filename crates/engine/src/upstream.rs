@@ -4,6 +4,7 @@
 pub mod annotations;
 pub mod cloud_controller;
 pub mod credentials;
+pub mod eks;
 pub mod karpenter;
 pub mod startup_taint;
 pub mod vpc_cni;

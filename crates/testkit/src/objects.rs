@@ -4,9 +4,9 @@ pub mod fleet;
 pub mod incident;
 
 use engine::cluster_state::ClusterState;
-use engine::objects::MachineLog;
 use engine::objects::input::Object;
 use engine::objects::sink::{ObjectText, Sink};
+use engine::objects::{ApiServerFacts, MachineLog};
 use logs::{FileLimits, LogReader};
 use nodewhy::ingest::collect;
 use nodewhy::ingest::dump::{Summary, load_from};
@@ -48,11 +48,15 @@ pub fn cluster(text: &str) -> ClusterState {
 
 /// Objects as they are read, one after the other.
 #[derive(Default)]
-pub struct Objects(pub Vec<Object>);
+pub struct Objects(pub Vec<Object>, pub ApiServerFacts);
 
 impl Sink for Objects {
     fn object(&mut self, object: Object, _: ObjectText<'_>) {
         self.0.push(object);
+    }
+
+    fn of_api_server(&mut self, facts: ApiServerFacts) {
+        self.1 = facts;
     }
 }
 
@@ -63,7 +67,7 @@ pub fn collected(objects: &[Value]) -> String {
         load_from("the cluster", object.to_string().as_bytes(), &mut read, &mut summary);
     }
     assert!(summary.complaints.is_empty(), "{:?}", summary.complaints);
-    collect::list(&read.0, [], chrono::DateTime::UNIX_EPOCH).expect("a list")
+    collect::list(&read.0, [], &read.1, chrono::DateTime::UNIX_EPOCH).expect("a list")
 }
 
 /// The folders of the real cases, in order.

@@ -2,8 +2,9 @@
 
 use super::text::{Lines, LongText};
 use super::{ObjectText, Piece, Reader, abreast, type_of_items};
-use crate::ingest::collect::{COLLECTED_AT, READ};
+use crate::ingest::collect::{COLLECTED_AT, READ, SERVER, VERSION};
 use chrono::{DateTime, Utc};
+use engine::objects::ApiServerFacts;
 use engine::objects::input::{Input, TypeMeta};
 
 /// What a list says of itself.
@@ -14,14 +15,20 @@ pub(super) struct ListHead {
     pub collected: Option<DateTime<Utc>>,
     /// What `nodewhy collect` has read.
     pub read: Vec<Input>,
+    pub api_server: ApiServerFacts,
 }
 
 impl ListHead {
+    /// The annotations that it takes.
+    pub(super) const ANNOTATIONS: [&str; 4] = [COLLECTED_AT, READ, SERVER, VERSION];
+
     /// Takes an annotation.
     pub(super) fn annotation(&mut self, key: &str, value: &str) {
         match key {
             COLLECTED_AT => self.collected = value.parse().ok(),
             READ => self.read = value.split(',').filter_map(Input::named).collect(),
+            SERVER => self.api_server.address = Some(value.to_owned()),
+            VERSION => self.api_server.version = Some(value.to_owned()),
             _ => {}
         }
     }
@@ -115,6 +122,9 @@ impl Reader<'_> {
         self.summary.collected = self.summary.collected.max(head.collected);
         for input in head.read.iter().copied().chain(head.type_.lists()) {
             self.sink.was_read(input);
+        }
+        if head.api_server != ApiServerFacts::default() {
+            self.sink.of_api_server(head.api_server.clone());
         }
     }
 

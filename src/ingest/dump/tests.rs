@@ -4,6 +4,7 @@ use super::{Object, ObjectText, Sink, Summary, load_in_blocks};
 use crate::ingest::collect::list;
 use chrono::DateTime;
 use engine::cluster_state::ClusterState;
+use engine::objects::ApiServerFacts;
 use engine::objects::input::Input;
 use proptest::prelude::*;
 use std::io::{self, Read};
@@ -224,7 +225,8 @@ fn an_empty_list_that_says_of_what_was_read_and_another_was_not() {
         "apiVersion: apps/v1\nitems: []\nkind: DaemonSetList\n",
         r#"{"kind":"DaemonSetList","apiVersion":"apps/v1","items":[]}"#,
     ];
-    let collected = list(&[], [Input::DaemonSets, Input::AwsAuth], DateTime::UNIX_EPOCH).unwrap();
+    let collected =
+        list(&[], [Input::DaemonSets, Input::AwsAuth], &ApiServerFacts::default(), DateTime::UNIX_EPOCH).unwrap();
     let untyped = "apiVersion: v1\nitems: []\nkind: List\nmetadata:\n  resourceVersion: \"\"\n";
     let missing = |text: &str| {
         let (mut state, mut summary) = (ClusterState::default(), Summary::default());
@@ -235,6 +237,26 @@ fn an_empty_list_that_says_of_what_was_read_and_another_was_not() {
     assert_eq!(typed.map(missing), [[false, true]; 2]);
     assert_eq!(missing(&collected), [false, false]);
     assert_eq!(missing(untyped), [true, true]);
+}
+
+#[test]
+fn a_dump_says_of_which_api_server_it_is() {
+    let facts = ApiServerFacts {
+        address: Some("https://NEW0.gr7.eu-west-1.eks.amazonaws.com".into()),
+        version: Some("v1.34.2".into()),
+    };
+    let read = |text: &str| {
+        let (mut state, mut summary) = (ClusterState::default(), Summary::default());
+        load_in_blocks(WHOLE, "dump", text.as_bytes(), &mut state, &mut summary);
+        state.api_server().clone()
+    };
+    let collected = |facts| list(&[], [], facts, DateTime::UNIX_EPOCH).unwrap();
+    assert_eq!(read(&collected(&facts)), facts);
+    let yaml = "apiVersion: v1\nkind: List\nmetadata:\n  annotations:\n    nodewhy.dev/server: https://NEW0.gr7.eu-west-1.eks.amazonaws.com\n    nodewhy.dev/version: v1.34.2\nitems: []\n";
+    assert_eq!(read(yaml), facts);
+    let unknown = ApiServerFacts::default();
+    assert!(!collected(&unknown).contains("nodewhy.dev/server"));
+    assert_eq!(read(&collected(&unknown)), unknown);
 }
 
 proptest! {

@@ -3,7 +3,6 @@
 use super::list::{ListHead, Notation, Stop};
 use super::text::LongText;
 use super::{Piece, Reader, read_value, without_place};
-use crate::ingest::collect::{COLLECTED_AT, READ};
 use engine::objects::input::TypeMeta;
 
 pub(super) struct Yaml;
@@ -40,7 +39,7 @@ impl Notation for Yaml {
             match line.split_once(": ") {
                 Some(("apiVersion", value)) => plain(value).clone_into(&mut head.type_.api_version),
                 Some(("kind", value)) => plain(value).clone_into(&mut head.type_.kind),
-                Some((key, value)) if [COLLECTED_AT, READ].contains(&key.trim_start()) => {
+                Some((key, value)) if ListHead::ANNOTATIONS.contains(&key.trim_start()) => {
                     head.annotation(key.trim_start(), plain(value));
                 }
                 _ => items = line.trim_end() == "items:" || (items && line.starts_with('#')),

@@ -1,5 +1,6 @@
 //! Who takes in objects that are read from text, and where in a file each is written.
 
+use super::ApiServerFacts;
 use super::input::{Input, Object};
 
 /// Where in a file an object is written.
@@ -23,6 +24,9 @@ pub trait Sink {
 
     /// All objects of this kind that were asked for were taken, also where there are none.
     fn was_read(&mut self, _input: Input) {}
+
+    /// Takes what is known of the API server that the objects are of.
+    fn of_api_server(&mut self, _facts: ApiServerFacts) {}
 
     /// Whether a file that begins like this is wanted whole, as something else than Kubernetes objects.
     fn wants_file(&self, _file: &str, _begins: &str) -> bool {

@@ -35,7 +35,7 @@ fn check(case: &Case) -> Opinion {
     // A kubelet that has just started says so too.
     let Some(skew) = kubelet_skew::of(case, node) else { return Opinion::Silent };
     let (blame, fix) = skew.blame_and_fix(case, node);
-    let confidence = if skew.proxy_agrees && case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
+    let confidence = if skew.proven && case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
     let name = &pod.metadata.name;
     let says = format!("container {container}: {said}");
     let object = format!("Node/{}", node.name());
@@ -45,12 +45,7 @@ fn check(case: &Case) -> Opinion {
     let mut finding = Finding::new(
         confidence,
         format!("Node {} starts no container: {} ({name}: {said}).", node.name(), skew.why),
-        Evidence::new(
-            format!("Node/{}", node.name()),
-            "status.nodeInfo.kubeletVersion",
-            version.as_str(),
-            format!("no Node with a kubelet newer than 1.{} is Ready", skew.others),
-        ),
+        Evidence::new(format!("Node/{}", node.name()), "status.nodeInfo.kubeletVersion", version.as_str(), skew.seen),
     )
     .with(Evidence::new(
         format!("Pod/{name}"),

@@ -15,22 +15,37 @@ use crate::rules::shared::network_plugin::KUBE_PROXY;
 /// A minor version of Kubernetes 1.
 pub(crate) type Minor = u32;
 
+const STARTS_NOTHING: &str = "a kubelet that is newer than the API server cannot list Services and starts no container";
+
 #[derive(Debug)]
 pub(crate) struct KubeletSkew {
     pub kubelet: Minor,
-    pub others: Minor,
+    /// The API server's, as far as that is known.
+    pub server: Minor,
     /// A clause with both versions.
     pub why: String,
-    /// Whether kube-proxy, which follows the API server, is older too.
-    pub proxy_agrees: bool,
+    /// What shows the API server's version.
+    pub seen: String,
+    /// Whether the API server said so itself, or kube-proxy, which follows it, is older too.
+    pub proven: bool,
 }
 
 /// The newest minor version of kubelets that work, and how many Nodes have it.
 static WORKING: Memo<Vec<(Minor, usize)>> = Memo::new("the minor versions of kubelets that are Ready");
 
-/// Where every other Node that is Ready has an older kubelet than this one.
+/// Where the API server is older than this kubelet, or, if its version is not known, every other Node that is Ready has
+/// an older kubelet.
 pub(crate) fn of(case: &Case, node: &Node) -> Option<KubeletSkew> {
     let kubelet = minor(&node.status.node_info.kubelet_version)?;
+    if let Some(server) = case.cluster.api_server().version.as_deref().and_then(minor) {
+        return (server < kubelet).then(|| KubeletSkew {
+            kubelet,
+            server,
+            why: format!("its kubelet is 1.{kubelet}, while the API server is 1.{server}: {STARTS_NOTHING}"),
+            seen: format!("the API server says that it is 1.{server}"),
+            proven: true,
+        });
+    }
     let working = case.cluster.once(&WORKING, "", || {
         let ready = case.cluster.nodes().filter(|n| n.is_ready());
         let mut minors: Vec<Minor> = ready.filter_map(|n| minor(&n.status.node_info.kubelet_version)).collect();
@@ -48,9 +63,15 @@ pub(crate) fn of(case: &Case, node: &Node) -> Option<KubeletSkew> {
     }
     let seen = proxy.map_or_else(String::new, |proxy| format!(" and kube-proxy is 1.{proxy}"));
     let why = format!(
-        "its kubelet is 1.{kubelet}, while the kubelets that work are 1.{others} or older{seen}: a kubelet that is newer than the API server cannot list Services and starts no container"
+        "its kubelet is 1.{kubelet}, while the kubelets that work are 1.{others} or older{seen}: {STARTS_NOTHING}"
     );
-    Some(KubeletSkew { kubelet, others, why, proxy_agrees: proxy.is_some() })
+    Some(KubeletSkew {
+        kubelet,
+        server: others,
+        why,
+        seen: format!("no Node with a kubelet newer than 1.{others} is Ready"),
+        proven: proxy.is_some(),
+    })
 }
 
 impl KubeletSkew {
@@ -61,7 +82,7 @@ impl KubeletSkew {
                 Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms"),
                 format!(
                     "Select images of the control plane's version, 1.{}, in {} {} (by alias, which follows it), or upgrade the control plane to 1.{} first; then replace the Node.",
-                    self.others,
+                    self.server,
                     class.kind,
                     class.name(),
                     self.kubelet
@@ -71,7 +92,7 @@ impl KubeletSkew {
                 Blame::object("v1", "Node", node.name()).field("status.nodeInfo.kubeletVersion"),
                 format!(
                     "Replace the Node by one of the control plane's version, 1.{}, or upgrade the control plane to 1.{} first.",
-                    self.others, self.kubelet
+                    self.server, self.kubelet
                 ),
             ),
         }

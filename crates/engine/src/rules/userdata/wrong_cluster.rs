@@ -7,6 +7,7 @@ use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::objects::{NodeClaim, NodeClass};
 use crate::rules::Rule;
+use crate::upstream::eks;
 use crate::upstream::karpenter::Karpenter;
 use readers::source_text;
 use readers::source_text::shell_word;
@@ -113,6 +114,9 @@ fn endpoints(case: &Case) -> Vec<Said> {
         let told = value.starts_with("https://") && !has_expansion(&value);
         told.then_some(Said { setting: "CLUSTER_ENDPOINT", value, object, field, surely })
     };
+    // What stands before an API server, such as a proxy, has an address of its own.
+    let reached = case.cluster.api_server().address.clone().filter(|address| eks::cluster_id(address).is_some());
+    let reached = reached.and_then(|address| said(address, "kubeconfig".to_owned(), "clusters[].cluster.server", true));
     let kube_proxy = case
         .cluster
         .kube_proxy_server()
@@ -122,9 +126,10 @@ fn endpoints(case: &Case) -> Vec<Said> {
         let value = match set.metadata.name.as_str() {
             "aws-node" => set.env("CLUSTER_ENDPOINT").map(str::to_owned),
             // cilium v1.18.4 install/kubernetes/cilium/templates/cilium-agent/daemonset.yaml, of k8sServiceHost.
-            "cilium" => {
-                set.env("KUBERNETES_SERVICE_HOST").filter(|host| eks_id(host).is_some()).map(|h| format!("https://{h}"))
-            }
+            "cilium" => set
+                .env("KUBERNETES_SERVICE_HOST")
+                .filter(|host| eks::cluster_id(host).is_some())
+                .map(|h| format!("https://{h}")),
             _ => None,
         };
         value.and_then(|value| said(value, object, ENV, false))
@@ -134,21 +139,13 @@ fn endpoints(case: &Case) -> Vec<Said> {
         case.cluster.joined_of_class(&facts.class.kind, facts.class.name()).next()?;
         said(reached?.value.clone(), format!("{}/{}", facts.class.kind, facts.class.name()), "spec.userData", false)
     });
-    kube_proxy.into_iter().chain(by_sets).chain(by_classes).collect()
-}
-
-/// The cluster's id in an address that EKS gave.
-/// Source: Amazon EKS user guide, Cluster API server endpoint.
-fn eks_id(endpoint: &str) -> Option<&str> {
-    let host = endpoint.trim_start_matches("https://").trim_end_matches('/').trim_end_matches(":443");
-    let of_eks =
-        [".eks.amazonaws.com", ".eks.amazonaws.com.cn", ".api.aws"].iter().any(|domain| host.ends_with(domain));
-    host.split('.').next().filter(|_| of_eks)
+    reached.into_iter().chain(kube_proxy).chain(by_sets).chain(by_classes).collect()
 }
 
 /// Whether two addresses are one cluster's: with IPv6 it has another domain.
 fn same_cluster(one: &str, other: &str) -> bool {
-    let same_id = eks_id(one).zip(eks_id(other)).is_some_and(|(one, other)| one.eq_ignore_ascii_case(other));
+    let same_id =
+        eks::cluster_id(one).zip(eks::cluster_id(other)).is_some_and(|(one, other)| one.eq_ignore_ascii_case(other));
     same_id || same_endpoint(one, other)
 }
 
@@ -165,7 +162,7 @@ fn by_settings(case: &Case, deployment: &str, name: Option<&str>, endpoint: Opti
     {
         let agree = endpoints.iter().filter(|said| same_cluster(&said.value, &first.value)).count();
         // An alias of the user's own may lead to the same API server.
-        let proven = eks_id(ours).is_some() && eks_id(&first.value).is_some();
+        let proven = eks::cluster_id(ours).is_some() && eks::cluster_id(&first.value).is_some();
         let confidence = match first.surely || agree > 1 {
             true if proven => Confidence::Certain,
             true => Confidence::Likely,
