@@ -134,15 +134,14 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
         return unexplained(case, node, agent, says, container);
     };
     let obstacle = match meaning {
-        Meaning::NoServices => match kubelet_skew::of(case, node) {
-            Some(skew) => {
+        Meaning::NoServices => {
+            if let Some(skew) = kubelet_skew::of(case, node) {
                 let (blame, fix) = skew.blame_and_fix(case, node);
                 let proof = if skew.proven { Proof::Lasting } else { Proof::Open };
                 of(proof, fails(&format!("; {}", skew.why)), blame)
                     .behind(Link::new(format!("Node/{}", node.name()), skew.why))
                     .fix(fix)
-            }
-            None => {
+            } else {
                 let why = fails("; its kubelet has not read the Services once");
                 let open = of(Proof::Open, why, Blame::object("v1", "Node", node.name()))
                     .fix("See why the kubelet cannot list Services: a version newer than the API server's, rights that it lacks, or an API server out of reach.");
@@ -151,7 +150,7 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
                     None => open.ask("Which version has the API server?", "kubectl version"),
                 }
             }
-        },
+        }
         Meaning::Missing { kind, name: missing, key } => {
             let missing_is = missing.map_or_else(|| format!("a {kind} that it names"), |name| format!("{kind} {name}"));
             let lacks = if key {
