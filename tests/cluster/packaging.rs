@@ -3,9 +3,11 @@
 use crate::operator::install;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use testkit::control_plane::{ControlPlane, binaries};
+use std::time::Duration;
+use testkit::control_plane::{ControlPlane, Process, binaries, free_ports};
 use testkit::go;
 
 /// Everything that the chart can switch on and the base leaves to a component.
@@ -289,20 +291,25 @@ fn the_chart_passes_helms_lints_and_has_the_version_of_the_crate() {
     assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
 }
 
-/// The chart takes its roles, rules and dashboard from manifests/ by links, which no registry keeps.
+/// The chart takes its roles, rules and dashboard from manifests/ by links, which no registry keeps: what docs/release.md
+/// pushes is installed from there as from the folder.
 #[test]
-fn the_packaged_chart_stands_alone() {
+fn the_chart_comes_out_of_a_registry_as_it_is_in_the_folder() {
     let folder = tempfile::tempdir().expect("a folder");
-    output(
-        Command::new(binaries::helm())
-            .arg("package")
-            .arg(project("charts/nodewhy"))
-            .arg("--destination")
-            .arg(folder.path()),
-    )
-    .expect("a package");
-    let package = folder.path().join(format!("nodewhy-{}.tgz", env!("CARGO_PKG_VERSION")));
-    assert_eq!(template(&package, ALL_ON), helm(ALL_ON));
+    let [port] = free_ports();
+    let mut registry = Command::new(binaries::registry());
+    registry.arg(format!("-port={port}"));
+    let mut registry = Process::spawn(&registry, folder.path().join("registry.log"));
+    registry.wait_until_ready(Duration::from_secs(30), || TcpStream::connect(("localhost", port)).is_ok());
+
+    let charts = format!("oci://localhost:{port}/charts");
+    let release = |arguments: &[&str]| {
+        let mut command = Command::new(binaries::helm());
+        output(command.current_dir(&folder).args(arguments)).unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
+    };
+    release(&["package", &project("charts/nodewhy").display().to_string()]);
+    release(&["push", &format!("nodewhy-{}.tgz", env!("CARGO_PKG_VERSION")), &charts]);
+    assert_eq!(template(&Path::new(&charts).join("nodewhy"), ALL_ON), helm(ALL_ON));
 }
 
 /// docs/upgrade.md: Helm takes over what kustomize made, upgrades the definition, and leaves it and the verdicts when

@@ -41,6 +41,12 @@ pub fn helm() -> PathBuf {
     install("helm-3.20.0", "", &folder(), &["-ldflags=-s -w", "helm.sh/helm/v3/cmd/helm@v3.20.0"]).join("helm")
 }
 
+/// A registry that forgets what it holds when it ends.
+pub fn registry() -> PathBuf {
+    let package = "github.com/google/go-containerregistry/cmd/registry@v0.20.6";
+    install("registry-0.20.6", "", &folder(), &["-ldflags=-s -w", package]).join("registry")
+}
+
 const NO_PROMETHEUS: &str = "the tests take prometheus and promtool from the PATH, or on Debian and Ubuntu from the package prometheus: install them";
 
 /// `prometheus` or `promtool`: what the PATH has, else Debian's. Its Go module has `replace` lines, which go install
