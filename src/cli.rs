@@ -57,7 +57,7 @@ enum Command {
     Run(Box<run::Run>),
     /// Print the CustomResourceDefinition
     Crd,
-    /// Print the page of a cause, or the list of all causes
+    /// Print the page of a cause or of a finding of lint, or the list of all causes
     Explain(explain::Explain),
     /// Print the script that completes commands and flags in a shell
     #[command(after_help = completion::EXAMPLES)]

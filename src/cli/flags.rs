@@ -28,10 +28,10 @@ pub struct ThresholdFlags {
     /// The same where device plugins or drivers are awaited
     #[arg(long = "devices-threshold", env = "NODEWHY_DEVICES_THRESHOLD", value_name = "DURATION", default_value = "10m", value_parser = seconds)]
     devices: u32,
-    /// Ready before, not Ready now
+    /// Ready before, not Ready or of no use now; twice that for pressure and missing addresses
     #[arg(long = "ready-threshold", env = "NODEWHY_READY_THRESHOLD", value_name = "DURATION", default_value = "5m", value_parser = seconds)]
     ready: u32,
-    /// Deleted, and still there though nothing is drained any more
+    /// Deleted, and no step further since
     #[arg(long = "terminate-threshold", env = "NODEWHY_TERMINATE_THRESHOLD", value_name = "DURATION", default_value = "1h", value_parser = seconds)]
     terminate: u32,
     /// The least wait at any stage, enough where the cause is proven
@@ -70,8 +70,7 @@ pub struct LiveFlags {
 #[command(next_help_heading = "AWS")]
 #[group(id = "aws")]
 pub struct AwsFlags {
-    /// Ask AWS, read-only, what the cluster cannot tell about machines whose cause is open (docs/aws.md has the IAM
-    /// policy)
+    /// Ask AWS, read-only, what objects leave open (docs/aws.md has the IAM policy)
     #[arg(long = "aws", env = "NODEWHY_AWS")]
     ask: bool,
     /// Region of the cluster [default: that of its Nodes, else $AWS_REGION, $AWS_DEFAULT_REGION]

@@ -23,10 +23,6 @@ pub struct Run {
     /// Log lines for people or for machines
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
-    #[command(flatten)]
-    aws: AwsFlags,
-    #[command(flatten)]
-    remediation: RemediationFlags,
     /// How long a diagnosis is kept after it has ended
     #[arg(long, env = "NODEWHY_RETENTION", value_name = "DURATION", default_value = "24h", value_parser = seconds)]
     retention: u32,
@@ -42,6 +38,11 @@ pub struct Run {
     /// What this replica calls itself in the Lease and in Events; different for each [default: host name and process]
     #[arg(long, env = "POD_NAME", value_name = "NAME")]
     identity: Option<String>,
+    // Their headings would go on over what follows.
+    #[command(flatten)]
+    aws: AwsFlags,
+    #[command(flatten)]
+    remediation: RemediationFlags,
     #[command(flatten)]
     thresholds: ThresholdFlags,
 }

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// A text that is most often the program's own, which is stored in no verdict.
+/// A text that is most often a constant of the program, which no verdict then copies.
 pub type Text = Cow<'static, str>;
 
 /// The field manager of every write, and the reporter of every Event.
@@ -128,8 +128,7 @@ pub struct ObjectRef {
 }
 
 impl ObjectRef {
-    /// Whether it is about the object of this UID. Objects without UID come from hands and tests: they are the same if
-    /// their names are.
+    /// Whether it names the object of this UID. Objects written by hand may have none: then the name alone counts.
     pub fn stands_for(&self, uid: &str) -> bool {
         self.uid.is_empty() || uid.is_empty() || self.uid == uid
     }
@@ -177,11 +176,11 @@ pub struct NodeDiagnosisStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = schema_limits::CHAIN))]
     pub chain: Vec<Link>,
-    /// Causes that were considered and excluded.
+    /// Causes that something excludes, each with the object that was seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = schema_limits::RULED_OUT))]
     pub ruled_out: Vec<RuledOut>,
-    /// What cannot be seen from the Kubernetes API, and how to see it.
+    /// What is still open, each question with the command that answers it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = schema_limits::UNKNOWNS))]
     pub unknowns: Vec<Unknown>,
@@ -236,7 +235,7 @@ pub enum Stage {
     Register,
     /// The Node is registered, but not initialized.
     Initialize,
-    /// The Node was usable, or has no stages before, and is not Ready.
+    /// The Node was usable and is not Ready, or Ready and of no use: a taint, pressure, no addresses, a broken device.
     Ready,
     /// The machine is going away.
     Terminate,
@@ -305,10 +304,7 @@ pub struct Blame {
     pub excerpt: Option<String>,
 }
 
-/// Who can tell something.
-///
-/// A NodeDiagnosis from before this field counts as told by the cluster: at worst what AWS told is given up until AWS
-/// is asked again.
+/// Who can tell something; the cluster where it is not said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Witness {
     /// The objects of the cluster, or its machines.
@@ -342,8 +338,8 @@ pub struct Evidence {
     /// Why it matters.
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub because: Text,
-    /// What goes on moving while the cause stays, as it was when this was written: how often, how many, seen when. A
-    /// verdict in which nothing else has changed is not written anew.
+    /// How often, how many, seen when, as of the last write: what goes on moving while the cause stays is alone no
+    /// reason to write again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub figures: Option<Box<str>>,
@@ -391,7 +387,7 @@ impl Link {
     }
 }
 
-/// A cause that does not explain this machine.
+/// A cause that does not explain this machine, and what shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuledOut {
     /// The cause.
@@ -404,10 +400,10 @@ pub struct RuledOut {
     pub witness: Text,
 }
 
-/// A question that the Kubernetes API cannot answer.
+/// A question that is still open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unknown {
-    /// Who could answer it: AWS, or somebody with access to the cluster where this is absent.
+    /// Who can answer it: AWS, or the cluster where this is absent.
     #[serde(default, skip_serializing_if = "Witness::is_cluster")]
     pub source: Witness,
     /// The question.

@@ -227,7 +227,7 @@ impl<'w> Case<'w> {
         self.karpenter().and_then(|k| k.cluster_name.as_deref()).filter(|name| !name.is_empty())
     }
 
-    /// Whose patch numbers Karpenter's image tag has.
+    /// Whether the tag of Karpenter's image is a version of the AWS provider or of the core.
     pub fn provider(&self) -> Provider {
         match self.claim.map(|c| c.spec.node_class_ref.kind.as_str()) {
             Some("EC2NodeClass") => Provider::Aws,
@@ -293,7 +293,7 @@ impl<'w> Case<'w> {
         self.same_spec_siblings_joined().next()
     }
 
-    /// All of them.
+    /// All such siblings.
     pub fn same_spec_siblings_joined(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
         let (name, text) =
             (self.claim.map(NodeClaim::name), self.claim.and_then(|c| c.metadata.annotation(CLASS_HASH)));
@@ -303,7 +303,7 @@ impl<'w> Case<'w> {
         siblings.filter(move |c| c.metadata.annotation(CLASS_HASH) == text)
     }
 
-    /// A sibling that registered with this value.
+    /// A sibling that registered with this value of one of the dimensions.
     pub fn sibling_joined_with(&self, what: &str, value: &str) -> Option<&'w NodeClaim> {
         let dimension = DIMENSIONS.iter().find(|dimension| dimension.what == what)?;
         let any = self.class_members().is_some_and(|class_members| class_members.joined_with(what, value) > 0);

@@ -44,7 +44,7 @@ pub struct Finding {
     pub fix: Text,
     pub steps: Vec<FixStep>,
     pub unknowns: Vec<Unknown>,
-    /// The AWS calls that IAM denied, and of which a question says so.
+    /// The AWS calls that IAM denied; a question names each.
     pub denied: Vec<String>,
     /// Earlier machines that failed the same way and are gone.
     pub recurrences: u32,

@@ -7,7 +7,7 @@ use crate::objects::{
     ReviewStatus,
 };
 
-/// An object that was seen, or an answer of AWS. Nobody can make one without it.
+/// An object that was seen, or an answer of AWS; it is made from nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sighting(Text);
 

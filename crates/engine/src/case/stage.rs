@@ -24,9 +24,9 @@ pub struct Thresholds {
     pub initialize: TimeDelta,
     /// The same where device plugins or drivers are awaited.
     pub devices: TimeDelta,
-    /// Ready before, not Ready now.
+    /// Ready before, not Ready or of no use now; twice that for pressure and missing addresses.
     pub ready: TimeDelta,
-    /// Deleted, and still there.
+    /// Deleted, and no step further since.
     pub terminate: TimeDelta,
     /// The least wait at any stage: enough where the cause is proven, or where an older machine of the same class is
     /// stuck there.
@@ -63,7 +63,7 @@ pub struct Wait {
     pub symptom: Symptom,
 }
 
-/// By what a wait is told from others at the same stage, where a rule is about one of them.
+/// What tells a wait from others at its stage, where a rule is about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Symptom {
     /// The stage is not passed.
@@ -301,7 +301,7 @@ pub fn deletes_node(event: &Event) -> bool {
     event.reason == "DeletingNode" && event.message.contains("does not exist in the cloud provider")
 }
 
-/// For so long after its last message a refusal counts as lasting.
+/// How long after its last message a refusal still counts.
 const STILL_REFUSED: TimeDelta = TimeDelta::minutes(10);
 
 /// What a kubelet lacks to start a pod.
@@ -527,7 +527,7 @@ pub fn timed_out(claim: &NodeClaim, deleted: DateTime<Utc>) -> bool {
     deleted - began >= timeout
 }
 
-/// How a claim that was deleted then ends.
+/// How a claim that is deleted at this time ends.
 pub fn outcome(claim: &NodeClaim, deleted: DateTime<Utc>) -> Outcome {
     if timed_out(claim, deleted) { Outcome::Terminated } else { Outcome::Deleted }
 }
