@@ -34,7 +34,8 @@ fn operator(objects: &[Value], known: &BTreeMap<String, NodeDiagnosis>, now: Dat
     for diagnosis in known.values() {
         triage.take(Change::Diagnosis(Box::new(diagnosis.clone())), now);
     }
-    for object in objects {
+    // A list that says of which API server it is holds nothing that is watched.
+    for object in objects.iter().filter(|object| object["kind"] != "List") {
         triage.take(applied(object), now);
     }
     triage.start();

@@ -252,7 +252,7 @@ fn a_dump_says_of_which_api_server_it_is() {
     };
     let collected = |facts| list(&[], [], facts, DateTime::UNIX_EPOCH).unwrap();
     assert_eq!(read(&collected(&facts)), facts);
-    let yaml = "apiVersion: v1\nkind: List\nmetadata:\n  annotations:\n    nodewhy.dev/server: https://NEW0.gr7.eu-west-1.eks.amazonaws.com\n    nodewhy.dev/version: v1.34.2\nitems: []\n";
+    let yaml = "apiVersion: v1\nkind: List\nmetadata:\n  annotations:\n    nodewhy.dev/server: https://NEW0.gr7.eu-west-1.eks.amazonaws.com\n    nodewhy.dev/version: v1.34.2\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata:\n    name: a\n";
     assert_eq!(read(yaml), facts);
     let unknown = ApiServerFacts::default();
     assert!(!collected(&unknown).contains("nodewhy.dev/server"));
