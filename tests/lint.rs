@@ -555,6 +555,7 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("304-root-volume-smaller-than-gpu-image", "a refused launch"),
     ("312-gpu-pool-on-the-standard-image", "a resource that is awaited"),
     ("342-bottlerocket-userdata-folded-into-one-line", "a refused launch"),
+    ("347-bottlerocket-big-volume-on-the-wrong-device", "a Node without room"),
     ("39-insufficient-capacity-g4dn", "a refused launch"),
 ];
 
