@@ -291,8 +291,8 @@ fn the_chart_passes_helms_lints_and_has_the_version_of_the_crate() {
     assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
 }
 
-/// The chart takes its roles, rules and dashboard from manifests/ by links, which no registry keeps: what docs/release.md
-/// pushes is installed from there as from the folder.
+/// The chart takes its roles, rules and dashboard from manifests/ by links, which no registry keeps: what
+/// docs/release.md pushes is installed from there as from the folder.
 #[test]
 fn the_chart_comes_out_of_a_registry_as_it_is_in_the_folder() {
     let folder = tempfile::tempdir().expect("a folder");
