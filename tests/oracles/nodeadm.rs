@@ -71,7 +71,14 @@ fn ours(text: &str) -> Option<Read> {
     let data = read(text, Family::Custom);
     let refused = |kind| {
         use DefectKind as D;
-        matches!(kind, D::MimeUnreadable | D::NodeConfigUnreadable | D::NodeConfigWrongKind | D::NodeConfigWrongType)
+        matches!(
+            kind,
+            D::MimeUnreadable
+                | D::NodeConfigUnreachable
+                | D::NodeConfigUnreadable
+                | D::NodeConfigWrongKind
+                | D::NodeConfigWrongType
+        )
     };
     if data.node_configs.is_empty() || data.defects.iter().any(|defect| refused(defect.kind)) {
         return None;

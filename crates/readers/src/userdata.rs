@@ -234,6 +234,10 @@ pub struct Defect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DefectKind {
     MimeUnreadable,
+    /// The same where a NodeConfig is in it that only nodeadm would read.
+    NodeConfigUnreachable,
+    /// The body of a part that begins before the empty line that ends its header.
+    BodyInHeader,
     EncodedPart,
     MisreadAsNodeConfig,
     NodeConfigUnreadable,
@@ -337,7 +341,8 @@ impl Defect {
                 | D::DropsTaints,
                 _,
             )
-            | (D::OptionWithoutValue | D::ClusterNameMissing, Family::Al2) => Consequence::Lost,
+            | (D::OptionWithoutValue | D::ClusterNameMissing, Family::Al2)
+            | (D::BodyInHeader, Family::Al2 | Family::Al2023) => Consequence::Lost,
             _ => Consequence::NoJoin,
         }
     }

@@ -10,6 +10,8 @@ pub struct Entry {
     /// Whether a transfer encoding hides the body.
     pub encoded: bool,
     pub body: Span,
+    /// The first line of its header that is no header of MIME's: most likely the body begins there.
+    pub swallowed: Option<Span>,
 }
 
 /// An archive and the first thing in it that Go refuses.
@@ -92,8 +94,8 @@ pub fn read(text: &str) -> Archive {
         let header = lines.header();
         if let Some(span) = header.malformed {
             archive.fault = Some((
-                span,
-                "this line stands in the header of a part and is no `Name: value`; an empty line must end the header",
+                header.foreign.unwrap_or(span),
+                "this line stands in the header of a part, which is not `Name: value` throughout; an empty line must end the header, and is missing before it",
             ));
             return archive;
         }
@@ -116,7 +118,8 @@ fn entry(text: &str, (header, start): &(Header, usize), delimiter: usize) -> Ent
     let body = body.strip_suffix('\n').unwrap_or(body);
     let body = body.strip_suffix('\r').unwrap_or(body);
     let media_type = header.content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    Entry { media_type, encoded: header.encoded, body: Span::new(*start, start + body.len()) }
+    let body = Span::new(*start, start + body.len());
+    Entry { media_type, encoded: header.encoded, body, swallowed: header.foreign }
 }
 
 #[derive(Default)]
@@ -124,6 +127,8 @@ struct Header {
     content_type: String,
     encoded: bool,
     malformed: Option<Span>,
+    /// The first line whose name is none that cloud-init, nodeadm or MIME know.
+    foreign: Option<Span>,
     /// Whether an empty line ends it.
     ended: bool,
 }
@@ -153,12 +158,16 @@ impl Lines<'_> {
                 }
                 _ => {
                     header.malformed.get_or_insert(span);
+                    header.foreign.get_or_insert(span);
                     continue;
                 }
             };
+            if !continued && !is_header(&name) {
+                header.foreign.get_or_insert(span);
+            }
             // Go looks at the first of its name.
             if name == "content-type" && !continued && !header.content_type.is_empty() {
-                "repeated".clone_into(&mut name);
+                "x-repeated".clone_into(&mut name);
             }
             match name.as_str() {
                 "content-type" => header.content_type.push_str(value),
@@ -182,6 +191,12 @@ impl Iterator for Lines<'_> {
         self.at = (end + 1).min(self.text.len());
         Some(line)
     }
+}
+
+/// RFC 2045 section 9, and the headers of cloud-init's own: cloudinit/user_data.py `_process_msg`.
+fn is_header(name: &str) -> bool {
+    const OF_CLOUD_INIT: [&str; 3] = ["number-attachments", "launch-index", "merge-type"];
+    name == "mime-version" || name.starts_with("content-") || name.starts_with("x-") || OF_CLOUD_INIT.contains(&name)
 }
 
 fn parameter(content_type: &str, name: &str) -> Option<String> {
@@ -214,6 +229,18 @@ mod tests {
         let archive = read(&text);
         assert_eq!(archive.entries.len(), 2);
         assert_eq!(archive.fault, None);
+    }
+
+    #[test]
+    fn a_body_in_the_header_is_found_where_it_begins() {
+        let text = ARCHIVE.replace("us-ascii\"\n\n", "us-ascii\"\n");
+        assert_eq!(read(&text).fault.unwrap().0.of(&text), "#!/bin/bash");
+        let text = ARCHIVE.replace("eks.aws\n\nkind: NodeConfig", "eks.aws\nkind: NodeConfig");
+        assert_eq!(read(&text).fault.unwrap().0.of(&text), "kind: NodeConfig");
+        let text = ARCHIVE.replace("eks.aws\n\nkind: NodeConfig", "eks.aws\nkind: NodeConfig\n\nspec:");
+        let archive = read(&text);
+        assert_eq!((archive.fault, archive.entries[1].swallowed.unwrap().of(&text)), (None, "kind: NodeConfig"));
+        assert_eq!(archive.entries[0].swallowed, None);
     }
 
     #[test]

@@ -187,9 +187,7 @@ impl Reader<'_> {
 
     fn archive(&mut self) {
         let archive = mime::read(self.text);
-        if let Some((span, message)) = archive.fault {
-            self.defect(DefectKind::MimeUnreadable, span, format!("this is no MIME archive for Go: {message}"));
-        }
+        let before = self.data.defects.len();
         for entry in archive.entries {
             let kind = match entry.media_type.as_str() {
                 _ if entry.encoded => {
@@ -213,8 +211,38 @@ impl Reader<'_> {
             if kind == PartKind::Unknown && mentions_kubelet(entry.body.of(self.text)) {
                 self.unread(entry.body);
             }
+            if let Some(swallowed) = entry.swallowed.filter(|_| kind == PartKind::NodeConfig) {
+                let message = "this line stands in the header of its part, where nodeadm does not look for a NodeConfig; \
+                               an empty line must come before it";
+                self.defect(DefectKind::BodyInHeader, swallowed, message);
+            }
             self.part(kind, entry.body);
         }
+        if let Some((span, message)) = archive.fault {
+            let (kind, reader) = if self.only_nodeadm_joins() {
+                (
+                    DefectKind::NodeConfigUnreachable,
+                    "nodeadm finds no NodeConfig, since it refuses the whole MIME archive",
+                )
+            } else {
+                (DefectKind::MimeUnreadable, "this is no MIME archive for Go")
+            };
+            let defect = Defect { kind, span, message: format!("{reader}: {message}") };
+            // What follows from it comes after it.
+            self.data.defects.insert(before, defect);
+        }
+    }
+
+    /// Whether the text that is passed through holds a NodeConfig for nodeadm to find, and nothing else that joins.
+    // amazon-eks-ami 81fec2e nodeadm configprovider/mime.go: the first error ends the reading.
+    fn only_nodeadm_joins(&self) -> bool {
+        let lower = self.text.to_ascii_lowercase();
+        let named = lower.lines().any(|line| {
+            line.strip_prefix("content-type:").is_some_and(|type_| type_.trim().starts_with("application/node.eks.aws"))
+        });
+        self.data.family == Family::Custom
+            && named
+            && !["nodeadm init", "bootstrap.sh", "kubelet "].iter().any(|other| lower.contains(other))
     }
 
     fn shell_part(&mut self, span: Span) {
