@@ -1,16 +1,18 @@
-//! The node class's amiFamily writes user data that the selected image does not understand.
+//! The user data, Karpenter's by amiFamily or the user's own, is one that the selected image does not understand.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
+use crate::objects::{Ami, NodeClaim, NodeClass};
 use crate::rules::Rule;
-use readers::userdata::Family;
+use readers::source_text::{self, Span};
 use readers::userdata::image_name;
+use readers::userdata::{Family, PartKind, UserData};
 
 pub static RULE: Rule = Rule {
     cause: "AmiFamilyMismatch",
-    summary: "The image is of another operating system than the amiFamily whose user data Karpenter writes",
+    summary: "The image is of another operating system than the user data is written for, by amiFamily or by hand",
     stages: &[Stage::Join],
     reads: &[Input::NodeClaims, Input::NodeClasses],
     lint: true,
@@ -50,7 +52,7 @@ fn check(case: &Case) -> Opinion {
     let (Some(family), Some(built_for)) = (class.family(), built_for) else { return Opinion::Silent };
     let os = if ubuntu { "Ubuntu" } else { system(built_for) };
     if family == Family::Custom {
-        return Opinion::Silent;
+        return own_user_data(case, claim, class, ami, built_for);
     }
     if family == built_for {
         // A name that only hints, or a class that was edited since, does not tell.
@@ -101,4 +103,79 @@ fn check(case: &Case) -> Opinion {
         Some(format!("kubectl edit ec2nodeclass {}", class.name())),
     )
     .into()
+}
+
+/// Under amiFamily Custom the text alone says what it is written for.
+fn own_user_data(case: &Case, claim: &NodeClaim, class: &NodeClass, ami: &Ami, built_for: Family) -> Opinion {
+    let Some((user_data, text)) = case.user_data() else { return Opinion::Silent };
+    let Some((written_for, span)) = language(user_data, text) else { return Opinion::Silent };
+    if written_for == built_for {
+        return Opinion::Silent;
+    }
+    if let Some(joined) = case.same_spec_siblings_joined().find(|s| s.status.image_id == ami.id) {
+        return Opinion::ruled_out(
+            joined,
+            format!("NodeClaim {} has joined with the image {}", joined.name(), ami.name),
+        );
+    }
+    let published = image_name::family(&ami.name).is_some();
+    let followed = user_data.unread_from.is_none() && user_data.bootstrap_calls.iter().all(|call| call.starts_kubelet);
+    let name = class.name();
+    let place = source_text::position(text, span.start);
+    let object = format!("{}/{name}", class.kind);
+    let summary = format!(
+        "userData of {} {name} is {} (line {}), but the image {} is {}{}, which expects {}.",
+        class.kind,
+        reads(written_for),
+        place.line,
+        ami.name,
+        if published { "" } else { "by its name " },
+        system(built_for),
+        reads(built_for)
+    );
+    Finding::new(
+        if published && followed { Confidence::Certain } else { Confidence::Likely },
+        summary,
+        Evidence::new(
+            &object,
+            format!("spec.userData:{}:{}", place.line, place.column),
+            source_text::mask(span.of(text).lines().next().unwrap_or_default()),
+            format!("this is written for {}, and Karpenter adds nothing under amiFamily Custom", system(written_for)),
+        ),
+    )
+    .with(Evidence::new(
+        &object,
+        "status.amis",
+        format!("{} {}", ami.id, ami.name),
+        format!("by its name this is one of {}", system(built_for)),
+    ))
+    .with(Evidence::new(case.subject(), "status.imageID", &claim.status.image_id, "the machine runs this image"))
+    .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, span))
+    .fix(format!(
+        "Write {} instead, or set amiFamily to the image's ({}), so that Karpenter writes it.",
+        reads(built_for),
+        system(built_for)
+    ))
+    .step(Risk::Mutating, "Rewrite userData, or set amiFamily", Some(format!("kubectl edit ec2nodeclass {name}")))
+    .into()
+}
+
+/// The family whose images alone are started by this text, and where that shows; `None` where it may serve several.
+fn language(user_data: &UserData, text: &str) -> Option<(Family, Span)> {
+    let nodeadm = user_data.node_configs.first().map(|config| config.span);
+    // A script may bring the bootstrap.sh that it calls, ask first whether there is one, or call nodeadm itself.
+    let may_choose = text.matches("bootstrap.sh").count() > user_data.bootstrap_calls.len() || text.contains("nodeadm");
+    let script = user_data.bootstrap_calls.first().map(|call| call.span);
+    let all = |kind: PartKind| {
+        user_data.parts.iter().all(|part| part.kind == kind).then(|| user_data.parts.first().map(|p| p.span)).flatten()
+    };
+    match (nodeadm, script) {
+        (Some(_), Some(_)) => None,
+        (Some(span), None) => Some((Family::Al2023, span)),
+        (None, Some(span)) => (!may_choose).then_some((Family::Al2, span)),
+        (None, None) => {
+            let settings = all(PartKind::Bottlerocket).map(|span| (Family::Bottlerocket, span));
+            settings.or_else(|| all(PartKind::PowerShell).map(|span| (Family::Windows, span)))
+        }
+    }
 }
