@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
-use crate::objects::{DaemonSet, Node, Requirement, Taint};
+use crate::objects::{DaemonSet, Node, NodeClaim, Requirement, Taint};
 use crate::rules::Rule;
 use crate::rules::shared::agent_chain::{Obstacle, of_pod, without_pod};
 use crate::rules::shared::commands;
@@ -137,11 +137,12 @@ struct Explained {
     step: Option<(Risk, &'static str, String)>,
     /// Why its advertiser does not work there.
     obstacle: Option<Obstacle>,
+    evidence: Option<Evidence>,
 }
 
 impl Explained {
     fn new(confidence: Confidence, why: impl Into<String>, blame: Blame) -> Self {
-        Self { confidence, why: why.into(), blame, fix: None, step: None, obstacle: None }
+        Self { confidence, why: why.into(), blame, fix: None, step: None, obstacle: None, evidence: None }
     }
 
     fn by(case: &Case, who: &str, obstacle: Obstacle) -> Self {
@@ -152,6 +153,11 @@ impl Explained {
 
     fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
+        self
+    }
+
+    fn with(mut self, evidence: Evidence) -> Self {
+        self.evidence = Some(evidence);
         self
     }
 
@@ -175,7 +181,7 @@ fn check(case: &Case) -> Opinion {
     }
     let list = missing.join(", ");
     let advertiser = ADVERTISERS.iter().find(|s| s.resource == first);
-    let Explained { confidence, why, blame, fix, step, obstacle } = explain(case, node, first, advertiser);
+    let Explained { confidence, why, blame, fix, step, obstacle, evidence } = explain(case, node, first, advertiser);
     let summary = format!(
         "{list} {} requested, but Node {} has offered none since {}: {why}.",
         if missing.len() == 1 { "was" } else { "were" },
@@ -199,6 +205,7 @@ fn check(case: &Case) -> Opinion {
         claim.spec.resources.requests.get(first).unwrap_or_default(),
         "Karpenter waits for this resource without end",
     ))
+    .with_all(evidence)
     .blaming(blame)
     .fix(fix.unwrap_or_else(|| {
         advertiser
@@ -242,6 +249,38 @@ fn pod_eni_off(case: &Case, resource: &str) -> Option<Explained> {
             command,
         )
     })
+}
+
+/// The VPC resource controller says that it cannot serve the instance type: it has a list of its own, in which new
+/// types come late, and which Karpenter's need not match.
+/// Sources: amazon-vpc-resource-controller-k8s v1.7.9 pkg/node/node.go `InitResources`, pkg/provider/branch/provider.go
+/// `IsInstanceSupported`, pkg/provider/ip/provider.go `InitResource`, pkg/utils/events.go
+/// `UnsupportedInstanceTypeReason`.
+fn type_unsupported(case: &Case, node: &Node, resource: &str, advertiser: &Advertiser) -> Option<Explained> {
+    if !resource.starts_with("vpc.amazonaws.com/") || !advertiser.daemon_sets.is_empty() {
+        return None;
+    }
+    let event = case.events().filter(|e| e.involved_object.kind == "Node" && e.reason == "Unsupported").find(|e| {
+        e.message.starts_with("The instance type ")
+            && ["vpc resource controller", "trunk interface", "for Windows"].iter().any(|of| e.message.contains(of))
+    })?;
+    let type_ = node.metadata.label("node.kubernetes.io/instance-type").filter(|t| event.message.contains(t))?;
+    let pool = case.claim.and_then(NodeClaim::node_pool)?;
+    let found = Explained::new(
+        Confidence::Certain,
+        format!("the VPC resource controller does not support the instance type {type_}, which NodePool {pool} allows"),
+        Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"),
+    )
+    .fix(format!(
+        "Leave {type_} and its family out in the requirements of NodePool {pool}, until the controller of the EKS control plane knows it."
+    ))
+    .step(Risk::Mutating, "Exclude it, for instance by instance-family NotIn", format!("kubectl edit nodepool {pool}"));
+    Some(found.with(Evidence::new(
+        format!("Event Node/{}", node.name()),
+        "message",
+        event.said(),
+        "it gives such a machine no trunk interface, and so nothing that hangs on one",
+    )))
 }
 
 /// A Node that offers the resource.
@@ -312,7 +351,7 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         let why = "nothing on the Node advertises it, and nodewhy does not know what should (a NodeOverlay may promise what no machine has)";
         return Explained::new(Confidence::Possible, why, node_blame());
     };
-    if let Some(found) = pod_eni_off(case, resource) {
+    if let Some(found) = pod_eni_off(case, resource).or_else(|| type_unsupported(case, node, resource, advertiser)) {
         return found;
     }
     if advertiser.daemon_sets.is_empty() {
