@@ -115,6 +115,7 @@ pub const ALL: &[&Rule] = &[
     &node::kubelet_stopped::RULE,
     &node::node_under_pressure::RULE,
     &taints::agent_taint_remains::RULE,
+    &taints::cordon_remains::RULE,
     &launch::karpenter_not_running::RULE,
     &node::termination_stuck::RULE,
     &launch::image_not_available::RULE,

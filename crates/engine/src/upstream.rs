@@ -7,4 +7,5 @@ pub mod credentials;
 pub mod eks;
 pub mod karpenter;
 pub mod startup_taint;
+pub mod termination_handler;
 pub mod vpc_cni;

@@ -8,6 +8,7 @@ use crate::objects::{Condition, Event, MachineLog, Node, NodeClaim, NodeClass, N
 use crate::upstream::cloud_controller;
 use crate::upstream::karpenter::{self, UNINITIALIZED_TAINT, UNREGISTERED_TAINT};
 use crate::upstream::startup_taint;
+use crate::upstream::termination_handler;
 use chrono::{DateTime, TimeDelta, Utc};
 use logs::fact::{LogLine, Phase};
 
@@ -75,6 +76,8 @@ pub enum Symptom {
     PodsRefused,
     /// The accelerator is called broken.
     HardwareBroken,
+    /// A termination handler has cordoned it.
+    Cordoned,
 }
 
 impl Wait {
@@ -195,6 +198,7 @@ pub fn claim_wait(
         .or_else(|| agent_taint_wait(nodes.first()?, &claim.spec.taints, initialized, t))
         .or_else(|| pressure_wait(nodes.first()?, t))
         .or_else(|| hardware_wait(nodes.first()?, t))
+        .or_else(|| cordon_wait(nodes.first()?, t))
 }
 
 /// The least that any machine is given at a stage before it counts as stuck.
@@ -428,7 +432,7 @@ pub fn listed(taints: &[Taint]) -> String {
 pub fn node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     let created = node.metadata.creation_timestamp?;
     if is_out_of_service(node) {
-        return None;
+        return cordon_wait(node, t);
     }
     let name = || format!("Node/{}", node.name());
     if let Some(taint) = node.taint(UNREGISTERED_TAINT)
@@ -479,9 +483,28 @@ fn ready_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     Some(Wait::new(Stage::Ready, since, t.ready, t, evidence))
 }
 
+/// A Ready Node that a termination handler took out of service for an interruption, and that is still there: what was
+/// announced did not come. A rebalance recommendation announces nothing for certain, and nobody undoes that cordon
+/// (aws-node-termination-handler#321). Whoever else cordons a Node means it.
+fn cordon_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
+    if !node.is_ready() || is_leaving(node) {
+        return None;
+    }
+    let cordon = termination_handler::cordon(node)?;
+    let because =
+        "the Node is Ready, and nothing is scheduled there: its cordon was for an interruption that did not come";
+    let evidence = Evidence::new(format!("Node/{}", node.name()), cordon.field, cordon.says, because);
+    let wait = Wait::new(Stage::Ready, cordon.since, t.terminate, t, evidence);
+    Some(Wait { proven: wait.patience, symptom: Symptom::Cordoned, ..wait }.only_with_proof())
+}
+
 /// Deleted, stopped, cordoned or about to be removed. A cordon is a decision too: node group upgrades and termination
 /// handlers begin with one, and `KubeNodeNotReady` of kubernetes-mixin leaves cordoned Nodes out as well.
 fn is_out_of_service(node: &Node) -> bool {
+    node.spec.unschedulable || is_leaving(node)
+}
+
+fn is_leaving(node: &Node) -> bool {
     const LEAVING_TAINTS: [&str; 3] = [
         // Stopped instances. k8s.io/cloud-provider v0.36.3 api/well_known_taints.go.
         "node.cloudprovider.kubernetes.io/shutdown",
@@ -493,7 +516,6 @@ fn is_out_of_service(node: &Node) -> bool {
     // Graceful shutdown. kubernetes v1.36.3 pkg/kubelet/nodeshutdown.
     let shutting_down = |c: &Condition| c.is_false() && c.message.contains("node is shutting down");
     node.metadata.deletion_timestamp.is_some()
-        || node.spec.unschedulable
         || LEAVING_TAINTS.iter().any(|key| node.taint(key).is_some())
         || node.condition("Ready").is_some_and(shutting_down)
 }

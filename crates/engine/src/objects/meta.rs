@@ -66,7 +66,7 @@ pub const CLOUD_LABELS: [&str; 3] = [
     "failure-domain.beta.kubernetes.io/region",
 ];
 
-/// The entries of `managedFields` that tell something: those that own the taint list, such a label or the object's
+/// The entries of `managedFields` that tell something: those that own the taint list, the cordon, such a label or the object's
 /// content.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct ManagedFields(pub Box<[ManagedField]>);
@@ -93,6 +93,8 @@ pub struct ManagedField {
     pub time: Option<DateTime<Utc>>,
     /// The entry owns `spec.taints`; the list is atomic, so the newest owner wrote it last.
     pub owns_taints: bool,
+    /// The entry owns `spec.unschedulable`: its manager cordoned the Node.
+    pub owns_cordon: bool,
     /// The entry owns fields of `spec` or `data`, and came by the object itself, not by a subresource such as `status`
     /// or `scale`.
     pub owns_content: bool,
@@ -102,7 +104,7 @@ pub struct ManagedField {
 
 impl ManagedField {
     fn tells(&self) -> bool {
-        self.owns_taints || self.owns_content || self.owns_labels.contains(&true)
+        self.owns_taints || self.owns_cordon || self.owns_content || self.owns_labels.contains(&true)
     }
 
     /// Whether the entry owns this one of [`CLOUD_LABELS`].
@@ -138,6 +140,8 @@ impl<'de> Deserialize<'de> for ManagedField {
         struct Spec {
             #[serde(rename = "f:taints")]
             taints: Option<IgnoredAny>,
+            #[serde(rename = "f:unschedulable")]
+            unschedulable: Option<IgnoredAny>,
         }
         #[derive(Deserialize, Default)]
         #[serde(default)]
@@ -161,9 +165,10 @@ impl<'de> Deserialize<'de> for ManagedField {
         let fields = raw.fields_v1.unwrap_or_default();
         let labels = fields.metadata.and_then(|m| m.labels).filter(|_| is_whole).unwrap_or_default();
         let owns_content = is_whole && (fields.spec.is_some() || fields.data.is_some());
-        let owns_taints = fields.spec.is_some_and(|s| s.taints.is_some());
+        let spec = fields.spec.unwrap_or_default();
+        let (owns_taints, owns_cordon) = (spec.taints.is_some(), spec.unschedulable.is_some());
         let owns_labels = [labels.instance_type, labels.zone, labels.region].map(|label| label.is_some());
-        Ok(Self { manager: raw.manager, time: raw.time, owns_taints, owns_content, owns_labels })
+        Ok(Self { manager: raw.manager, time: raw.time, owns_taints, owns_cordon, owns_content, owns_labels })
     }
 }
 
@@ -171,14 +176,20 @@ impl<'de> Deserialize<'de> for ManagedField {
 impl Serialize for ManagedField {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = json!({});
-        if self.owns_taints || self.owns_content {
-            fields["f:spec"] = if self.owns_taints { json!({"f:taints": {}}) } else { json!({}) };
+        if self.owns_taints || self.owns_cordon || self.owns_content {
+            fields["f:spec"] = json!({});
+        }
+        for (field, _) in [("f:taints", self.owns_taints), ("f:unschedulable", self.owns_cordon)]
+            .into_iter()
+            .filter(|(_, owned)| *owned)
+        {
+            fields["f:spec"][field] = json!({});
         }
         for (label, _) in CLOUD_LABELS.into_iter().zip(self.owns_labels).filter(|(_, owned)| *owned) {
             fields["f:metadata"]["f:labels"][format!("f:{label}")] = json!({});
         }
         let mut entry = json!({"manager": self.manager, "time": self.time, "fieldsV1": fields});
-        if self.owns_taints && !self.owns_content {
+        if (self.owns_taints || self.owns_cordon) && !self.owns_content {
             entry["subresource"] = json!("status");
         }
         entry.serialize(serializer)

@@ -50,7 +50,7 @@ pub struct Container {
 
 /// The environment variables that rules read, of Karpenter, of the VPC CNI, and of pods that call AWS. All others are
 /// left out where an object is read, for they hold what is nobody's business.
-const ENVIRONMENT: [&str; 12] = [
+const ENVIRONMENT: [&str; 13] = [
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_ROLE_ARN",
     "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG",
@@ -58,6 +58,7 @@ const ENVIRONMENT: [&str; 12] = [
     "CLUSTER_ENDPOINT",
     "CLUSTER_NAME",
     "ENABLE_POD_ENI",
+    "ENABLE_REBALANCE_MONITORING",
     "ENI_CONFIG_ANNOTATION_DEF",
     "ENI_CONFIG_LABEL_DEF",
     "FEATURE_GATES",

@@ -2,6 +2,7 @@
 
 pub mod agent_taint_remains;
 pub mod cloud_controller_never_initialized;
+pub mod cordon_remains;
 pub mod stale_cloud_provider_taint;
 pub mod startup_taint_put_back;
 pub mod startup_taint_stays;
