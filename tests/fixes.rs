@@ -133,6 +133,7 @@ const AWS: &[(&str, &str, &[&str])] = &[
     ("ec2", "describe-security-group-rules", &["--filters"]),
     ("ec2", "get-console-output", &["--instance-id", "--latest"]),
     ("eks", "list-access-entries", &["--cluster-name"]),
+    ("eks", "associate-access-policy", &["--access-scope", "--cluster-name", "--policy-arn", "--principal-arn"]),
     ("eks", "create-access-entry", &["--cluster-name", "--principal-arn", "--type"]),
     ("eks", "delete-access-entry", &["--cluster-name", "--principal-arn"]),
     ("eks", "update-cluster-config", &["--name", "--logging"]),
@@ -208,7 +209,7 @@ fn least_risk(command: &str) -> Risk {
     match words.as_slice() {
         ["kubectl", "delete", "node" | "nodeclaim"] | ["kubectl", "drain", _] => Risk::Destructive,
         ["kubectl", "edit" | "patch" | "scale" | "set", _]
-        | ["aws", "eks", "create-access-entry" | "delete-access-entry"] => Risk::Mutating,
+        | ["aws", "eks", "associate-access-policy" | "create-access-entry" | "delete-access-entry"] => Risk::Mutating,
         ["kubectl", "taint" | "cordon" | "delete", _] => Risk::LowRisk,
         _ => Risk::Inspect,
     }

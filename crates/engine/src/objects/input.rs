@@ -309,6 +309,8 @@ impl TypeMeta {
             (group, kind) if group.starts_with("karpenter.") && kind.ends_with("NodeClass") => {
                 Reading::As(Input::NodeClasses)
             }
+            // EKS Auto Mode runs Karpenter out of sight, with a class of its own.
+            ("eks.amazonaws.com", "NodeClass") => Reading::As(Input::NodeClasses),
             ("", "Node") => Reading::As(Input::Nodes),
             ("", "ConfigMap") => Reading::As(Input::AwsAuth),
             ("" | "events.k8s.io", "Event") => Reading::As(Input::Events),

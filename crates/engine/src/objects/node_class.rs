@@ -1,6 +1,6 @@
 //! karpenter.k8s.aws/v1 EC2NodeClass, and any other node class as far as it goes: conditions only.
 
-use super::{Condition, Meta, Requirement, conditions, masked_by_line, masked_values, nullable};
+use super::{Condition, Meta, Pairs, Requirement, conditions, masked_by_line, masked_values, nullable};
 use crate::objects::intern::Interned;
 use readers::userdata::Family;
 use readers::userdata::image_name;
@@ -42,6 +42,9 @@ pub struct NodeClassSpec {
     pub block_device_mappings: Vec<BlockDevice>,
     #[serde(deserialize_with = "nullable")]
     pub capacity_reservation_selector_terms: Vec<SelectorTerm>,
+    /// What every instance is tagged with, beside Karpenter's own tags.
+    #[serde(deserialize_with = "nullable")]
+    pub tags: Pairs,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
@@ -234,6 +237,16 @@ impl NodeClass {
 
     pub fn is_ec2(&self) -> bool {
         self.kind == "EC2NodeClass"
+    }
+
+    /// Whether it is EKS Auto Mode's: then Karpenter is EKS's, and calls AWS with the cluster's own role.
+    pub fn is_auto_mode(&self) -> bool {
+        self.api_version.starts_with("eks.amazonaws.com/")
+    }
+
+    /// A text about Karpenter's rights, as it is true of this class.
+    pub fn with_its_role(&self, text: &str) -> String {
+        if self.is_auto_mode() { text.replace("Karpenter's role", "the cluster's IAM role") } else { text.to_owned() }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::objects::input::Input;
 use crate::objects::{Condition, NodeClass};
 use crate::rules::Rule;
 use crate::rules::shared::commands;
-use crate::rules::shared::launch_error::{self, FaultIn};
+use crate::rules::shared::launch_error::{self, FaultIn, LaunchError};
 use readers::source_text;
 use readers::userdata::{Consequence, Defect};
 
@@ -15,7 +15,7 @@ pub static RULE: Rule = Rule {
     cause: "LaunchFailed",
     summary: "The cloud refuses to launch the instance, for the reason in the Launched condition",
     stages: &[Stage::Launch],
-    reads: &[Input::NodeClasses, Input::Deployments],
+    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments],
     lint: false,
     versions: "all; reasons other than LaunchFailed since AWS provider 1.2.0, before that the message is read",
     page: include_str!("../../../pages/LaunchFailed.md"),
@@ -45,6 +45,9 @@ fn check(case: &Case) -> Opinion {
     let name = claim.name();
     let what = profile(case, &launched.reason, &launched.message)
         .map_or_else(String::new, |name| format!(", the node class names {name}"));
+    let of_role = |text: &str| case.class().map_or_else(|| text.to_owned(), |class| class.with_its_role(text));
+    let tagged = tagged_by_auto_mode(case).filter(|_| known.is_some_and(LaunchError::names_missing_right));
+    let confidence = if tagged.is_some() { Confidence::Likely } else { confidence };
     let summary = match (&unreadable, known) {
         (Some((class, text, defect)), _) => format!(
             "NodeClaim {name} cannot be launched because Karpenter cannot read userData of {} {}, line {}: {} ({said}).",
@@ -53,7 +56,13 @@ fn check(case: &Case) -> Opinion {
             source_text::position(text, defect.span.start).line,
             defect.message.trim_end_matches('.')
         ),
-        (None, Some(error)) => format!("The cloud refuses to launch NodeClaim {name}: {} ({said}{what}).", error.why),
+        (None, Some(error)) => {
+            let tags = tagged.map_or_else(String::new, |class| {
+                format!("; {} {} asks for tags, which EKS's managed policies do not allow", class.kind, class.name())
+            });
+            let why = of_role(error.why);
+            format!("The cloud refuses to launch NodeClaim {name}: {why} ({said}{what}){tags}.")
+        }
         (None, None) => format!("The cloud refuses to launch NodeClaim {name}: {said}."),
     };
     let evidence = Evidence::new(
@@ -63,8 +72,30 @@ fn check(case: &Case) -> Opinion {
         "Karpenter tries again until its launch timeout",
     );
     let finding = Finding::new(confidence, summary, evidence)
-        .fix(known.map_or("Change what the message names: it is AWS's own.", |e| e.fix))
-        .step(Risk::Inspect, "See the whole error", Some(format!("{} | grep {name}", commands::karpenter_log(case))));
+        .fix(of_role(known.map_or("Change what the message names: it is AWS's own.", |e| e.fix)));
+    let finding = if case.class().is_some_and(NodeClass::is_auto_mode) {
+        finding.step(Risk::Inspect, "See the whole error", Some(format!("kubectl describe nodeclaim {name}")))
+    } else {
+        let log = format!("{} | grep {name}", commands::karpenter_log(case));
+        finding.step(Risk::Inspect, "See the whole error", Some(log))
+    };
+    if let Some(class) = tagged {
+        return finding
+            .with(Evidence::new(
+                format!("{}/{}", class.kind, class.name()),
+                "spec.tags",
+                class.spec.tags.iter().map(|(key, _)| key).collect::<Vec<_>>().join(", "),
+                "the managed policies of the cluster's role allow EKS's own tags only",
+            ))
+            .fix(format!(
+                "Give the cluster's IAM role a policy that allows these tags, or take spec.tags out of {} {}.",
+                class.kind,
+                class.name()
+            ))
+            .step(Risk::Mutating, "Take the tags out", Some(commands::edit(class)))
+            .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.tags"))
+            .into();
+    }
     let finding = match known.and_then(|e| e.command) {
         Some(command) => finding.step(Risk::Inspect, "See what AWS says", Some(command.to_owned())),
         None => finding,
@@ -106,6 +137,14 @@ fn check(case: &Case) -> Opinion {
             .into(),
         _ => finding.into(),
     }
+}
+
+/// The class of EKS Auto Mode whose tags may be what the cluster's role has no right to, as long as no machine of it
+/// has come up.
+/// Source: <https://docs.aws.amazon.com/eks/latest/userguide/auto-cluster-iam-role.html#tag-prop>.
+fn tagged_by_auto_mode<'w>(case: &Case<'w>) -> Option<&'w NodeClass> {
+    let class = case.class().filter(|class| class.is_auto_mode() && class.spec.tags.iter().next().is_some())?;
+    case.joined_siblings().next().is_none().then_some(class)
 }
 
 /// The first mistake in userData over which Karpenter cannot make a launch template.

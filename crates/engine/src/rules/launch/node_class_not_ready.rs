@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub static RULE: Rule = Rule {
     cause: "NodeClassNotReady",
-    summary: "The EC2NodeClass is not Ready, so nothing can be launched from it",
+    summary: "The node class is not Ready, so nothing can be launched from it",
     stages: &[Stage::Launch],
     reads: &[Input::NodeClasses, Input::Deployments, Input::ServiceAccounts],
     lint: true,
@@ -58,7 +58,8 @@ fn check(case: &Case) -> Opinion {
     let advice = failing.first().and_then(|c| advice(c));
     let fix = match (advice, failing.first().and_then(|c| launch_error::named(&c.message))) {
         // What a dry run was refused for stands in the message, from 1.13.0 on.
-        (Some(advice), Some(refused)) if advice.role => refused.fix.to_owned(),
+        (Some(advice), Some(refused)) if advice.role => class.with_its_role(refused.fix),
+        (Some(advice), _) if class.is_auto_mode() => class.with_its_role(advice.fix),
         (Some(advice), _) => match controller_role(case).filter(|_| advice.role) {
             Some(role) => format!("{} Karpenter's role is {role}.", advice.fix),
             None => advice.fix.to_owned(),
@@ -79,19 +80,30 @@ fn check(case: &Case) -> Opinion {
                 "See which security groups carry the tag",
                 tag_command("describe-security-groups", &class.spec.security_group_selector_terms),
             )
-            .step(
-                Risk::Mutating,
-                "Tag them, or change the selector terms",
-                Some(format!("kubectl edit ec2nodeclass {name}")),
-            );
+            .step(Risk::Mutating, "Tag them, or change the selector terms", Some(commands::edit(class)));
     } else if finding.blame.is_some() {
-        finding = finding.step(
-            Risk::Mutating,
-            "Change the node class",
-            Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())),
-        );
+        if let Some(role) = refused_role(class, &failing) {
+            let (cluster, arn) = (case.cluster_name().unwrap_or("CLUSTER"), commands::role_arn(role, None));
+            finding = finding
+                .step(
+                    Risk::Mutating,
+                    "Let the role's machines in",
+                    Some(format!(
+                        "aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type EC2"
+                    )),
+                )
+                .step(
+                    Risk::Mutating,
+                    "Give them Auto Mode's rights",
+                    Some(format!(
+                        "aws eks associate-access-policy --cluster-name {cluster} --principal-arn {arn} --access-scope type=cluster --policy-arn arn:aws:eks::aws:cluster-access-policy/AmazonEKSAutoNodePolicy"
+                    )),
+                );
+        }
+        finding = finding.step(Risk::Mutating, "Change the node class", Some(commands::edit(class)));
     }
-    if !certain {
+    // EKS shows nobody the log of Auto Mode's Karpenter.
+    if !certain && !class.is_auto_mode() {
         finding = finding.unknown(
             "Which AWS call fails? Karpenter writes it to its log only.",
             format!("{} | grep -i -e nodeclass -e {name}", commands::karpenter_log(case)),
@@ -104,6 +116,14 @@ fn check(case: &Case) -> Opinion {
             Some(format!("kubectl describe {} {name}", class.kind.to_ascii_lowercase())),
         )
         .into()
+}
+
+/// What EKS Auto Mode says of a role that has no access entry of type EC2.
+const UNAUTHORIZED_NODE_ROLE: &str = "UnauthorizedNodeRole";
+
+/// The node role that the cluster does not let in.
+fn refused_role<'w>(class: &'w NodeClass, failing: &[&Condition]) -> Option<&'w str> {
+    failing.iter().any(|c| c.reason == UNAUTHORIZED_NODE_ROLE).then_some(class.spec.role.as_deref()?)
 }
 
 /// What a failing condition asks for.
@@ -137,6 +157,10 @@ fn advice(condition: &Condition) -> Option<Advice> {
         ("SecurityGroupsReady", _) => {
             ("See that Karpenter's role may call ec2:DescribeSecurityGroups and reaches the EC2 endpoint.", true)
         }
+        (_, UNAUTHORIZED_NODE_ROLE) => (
+            "Make an access entry of type EC2 for the node role, and associate the policy AmazonEKSAutoNodePolicy with it: EKS makes one for the built-in NodePools' role only.",
+            false,
+        ),
         ("InstanceProfileReady", _) => (
             "See that the role in spec.role exists, and that Karpenter's role may call iam:GetInstanceProfile, iam:CreateInstanceProfile, iam:TagInstanceProfile, iam:AddRoleToInstanceProfile, and iam:PassRole on the node role. Without internet there is no IAM endpoint in the VPC: use spec.instanceProfile.",
             true,

@@ -42,6 +42,11 @@ impl LaunchError {
         Self { exact: false, ..self }
     }
 
+    /// Whether a policy lacks a right, as far as the error tells.
+    pub(crate) fn names_missing_right(&self) -> bool {
+        self.names.contains(&"Unauthorized")
+    }
+
     pub(crate) const fn is_capacity(&self) -> bool {
         matches!(self.fault, FaultIn::Nowhere) && self.exact
     }
