@@ -4,15 +4,18 @@ pub mod deletion_reason;
 pub mod finding;
 pub mod sighting;
 pub mod stage;
+pub mod unplaced;
 
 use crate::api::{Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
 use crate::case::stage::{Thresholds, Wait};
+use crate::case::unplaced::Unplaced;
 use crate::cluster_state::class_members::{ClassMembers, DIMENSIONS};
 use crate::cluster_state::logged::OfMachine;
 use crate::cluster_state::{ClassFacts, ClusterState, Subject, diagnosis_name};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Meta, Node, NodeClaim, NodeClass, NodePool, Pod};
 use crate::upstream::karpenter::{CLASS_HASH, Karpenter, Provider};
+use crate::upstream::unplaced::Refusal;
 use chrono::{DateTime, SubsecRound, Utc};
 use readers::userdata::UserData;
 
@@ -66,7 +69,8 @@ impl<'w> Case<'w> {
                 let pool = cluster.pool(name)?;
                 let class = class_of(cluster, &pool.spec.template.spec.node_class_ref);
                 let (events, claims) = (cluster.claim_events_of_pool(name), cluster.claims_of_pool(name));
-                let wait = stage::pool_wait(pool, class.map(|c| &c.class), events, claims, now, thresholds)?;
+                let unplaced = unplaced_in(cluster, pool, class.map(|c| &c.class));
+                let wait = stage::pool_wait(pool, class.map(|c| &c.class), events, claims, unplaced, now, thresholds)?;
                 let subject = About { api_version: "karpenter.sh/v1", kind: "NodePool", meta: &pool.metadata };
                 Some(Self { now, cluster, claim: None, node: None, pool: Some(pool), class, wait, subject })
             }
@@ -192,6 +196,12 @@ impl<'w> Case<'w> {
     fn class_facts(&self) -> Option<&'w ClassFacts> {
         self.cluster.asks(Input::NodeClasses);
         self.class
+    }
+
+    /// Pods that wait for a machine of the NodePool, and that Karpenter makes none for.
+    pub fn unplaced(&self) -> impl Iterator<Item = Unplaced<'w>> + use<'w> {
+        let (cluster, class, now) = (self.cluster, self.class(), self.now);
+        self.pool().into_iter().flat_map(move |pool| unplaced_in(cluster, pool, class)).filter(move |u| u.waits(now))
     }
 
     /// The node class object, EC2 or other.
@@ -368,6 +378,17 @@ pub fn duration(delta: chrono::TimeDelta) -> String {
         (d, 0, ..) => format!("{d}d"),
         (d, h, ..) => format!("{d}d {h}h"),
     }
+}
+
+fn unplaced_in<'w>(
+    cluster: &'w ClusterState,
+    pool: &'w NodePool,
+    class: Option<&'w NodeClass>,
+) -> impl Iterator<Item = Unplaced<'w>> {
+    let named = cluster.unplaced_in(pool.name());
+    let passed_over = cluster.unplaced().map(|(event, pod)| (event, Refusal::PassedOver, Some(pod)));
+    let all = named.chain(passed_over).map(|(event, refusal, pod)| Unplaced { event, refusal, pod });
+    all.filter(move |unplaced| unplaced.shows_fault(pool, class) && unplaced.is_for(pool))
 }
 
 fn class_of<'w>(cluster: &'w ClusterState, reference: &crate::objects::NodeClassRef) -> Option<&'w ClassFacts> {

@@ -21,6 +21,7 @@ use crate::objects::{
     MachineLog, Meta, Node, NodeClaim, NodeClass, NodePool, Pod, ReviewStatus, ServiceAccount, Written,
 };
 use crate::upstream::karpenter::Karpenter;
+use crate::upstream::unplaced::{self, Refusal};
 use aws::Aws;
 use chrono::{DateTime, Utc};
 use events::{Events, KUBELET_ABOUT_PODS, is_about};
@@ -419,6 +420,7 @@ impl ClusterState {
     }
 
     fn apply_event(&mut self, event: Event) -> Touched {
+        let pools: Vec<Subject> = unplaced::refusals(&event).map(|(pool, _)| Subject::Pool(pool.to_owned())).collect();
         let (kind, name) = self.events.insert(event);
         Touched::Subjects(match kind.as_str() {
             "NodeClaim" => {
@@ -426,7 +428,7 @@ impl ClusterState {
                 std::iter::once(Subject::Claim(name)).chain(pool).collect()
             }
             "Node" | KUBELET_ABOUT_PODS => self.node(&name).map(|n| self.subjects_of_node(n)).unwrap_or_default(),
-            _ => Vec::new(),
+            _ => pools,
         })
     }
 
@@ -820,6 +822,32 @@ impl ClusterState {
         });
         let of_host = self.events.about(KUBELET_ABOUT_PODS, node);
         of_host.filter(move |event| event.last_seen() >= began).chain(without_host)
+    }
+
+    /// What Karpenter says of pods that a NodePool could not take, each with the pod where it was read.
+    pub fn unplaced_in(&self, pool: &str) -> impl Iterator<Item = (&Event, Refusal, Option<&Pod>)> {
+        self.asks(Input::Events);
+        self.asks(Input::Pods);
+        self.events.unplaced(pool).filter_map(|(event, refusal)| {
+            let about = &event.involved_object;
+            let key = (about.namespace.clone().unwrap_or_default(), about.name.clone());
+            let pod = self.pod_nodes.get(&key).and_then(|node| self.pods.get(node)?.get(&key));
+            // Another pod may have the name by now.
+            pod.is_none_or(|pod| is_about(event, &pod.metadata)).then_some((event, refusal, pod))
+        })
+    }
+
+    /// Pods without a Node that Karpenter makes no machine for, as far as pods were read.
+    pub fn unplaced(&self) -> impl Iterator<Item = (&Event, &Pod)> {
+        self.asks(Input::Events);
+        self.pods_on("").flat_map(|pod| {
+            let about = self.events.about("Pod", &pod.metadata.name);
+            let own = move |e: &&Event| {
+                e.involved_object.namespace.as_deref() == pod.metadata.namespace.as_deref()
+                    && is_about(e, &pod.metadata)
+            };
+            about.filter(own).filter(|e| unplaced::is_refusal(e)).map(move |event| (event, pod))
+        })
     }
 
     /// Events about Nodes that do not exist, each with the Node's name.

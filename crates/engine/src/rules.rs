@@ -129,6 +129,8 @@ pub const ALL: &[&Rule] = &[
     &instance::instance_dies_at_start::RULE,
     &launch::arn_instead_of_name::RULE,
     &launch::security_groups_of_two_vpcs::RULE,
+    &launch::no_subnet_in_zone::RULE,
+    &launch::node_pool_at_its_limit::RULE,
     &launch::insufficient_capacity::RULE,
     &launch::launch_failed::RULE,
     &launch::node_class_not_ready::RULE,

@@ -8,4 +8,5 @@ pub mod eks;
 pub mod karpenter;
 pub mod startup_taint;
 pub mod termination_handler;
+pub mod unplaced;
 pub mod vpc_cni;

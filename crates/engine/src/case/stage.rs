@@ -4,6 +4,7 @@
 //! whatever conditions, taints or noisy events it carries.
 
 use crate::api::{Evidence, Outcome, Stage};
+use crate::case::unplaced::Unplaced;
 use crate::objects::{Condition, Event, MachineLog, Node, NodeClaim, NodeClass, NodePool, Taint};
 use crate::upstream::cloud_controller;
 use crate::upstream::karpenter::{self, UNINITIALIZED_TAINT, UNREGISTERED_TAINT};
@@ -569,13 +570,10 @@ pub fn pool_wait<'a>(
     class: Option<&NodeClass>,
     claim_events: impl Iterator<Item = &'a Event>,
     claims: impl Iterator<Item = &'a NodeClaim>,
+    unplaced: impl Iterator<Item = Unplaced<'a>>,
     now: DateTime<Utc>,
     t: &Thresholds,
 ) -> Option<Wait> {
-    /// Where pods still wait, Karpenter asks again once a refused offering leaves its cache: silence for much longer
-    /// than that says that another NodePool has taken the pods, or that they are gone.
-    /// Source: karpenter-provider-aws v1.14.1 pkg/cache/cache.go `UnavailableOfferingsTTL` (3 minutes).
-    const STILL_ASKED_FOR: TimeDelta = TimeDelta::minutes(10);
     let object = format!("NodePool/{}", pool.name());
     if let Some(condition) =
         ["ValidationSucceeded", "NodeClassReady"].into_iter().filter_map(|type_| pool.condition(type_)).find(|c| {
@@ -606,6 +604,17 @@ pub fn pool_wait<'a>(
     if let Some(wait) = dying_wait(&died, now, STILL_ASKED_FOR, t) {
         return Some(wait);
     }
+    capacity_wait(claim_events, &claims, now, t)
+        .or_else(|| unplaced_wait(unplaced.filter(|u| u.waits(now)), &claims, t))
+}
+
+/// Where pods still wait, Karpenter asks again once a refused offering leaves its cache: silence for much longer than
+/// that says that another NodePool has taken the pods, or that they are gone.
+/// Source: karpenter-provider-aws v1.14.1 pkg/cache/cache.go `UnavailableOfferingsTTL` (3 minutes).
+const STILL_ASKED_FOR: TimeDelta = TimeDelta::minutes(10);
+
+/// A NodePool for which EC2 has no capacity.
+fn capacity_wait(claim_events: Vec<&Event>, claims: &[&NodeClaim], now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
     let refused = claim_events.into_iter().filter(|e| e.reason == "InsufficientCapacityError");
     let refusals: Vec<&Event> =
         refused.filter(|e| e.last_seen().is_some_and(|at| now - at <= STILL_ASKED_FOR)).collect();
@@ -626,6 +635,30 @@ pub fn pool_wait<'a>(
         "Karpenter deleted the NodeClaim at once; only its event is left",
     );
     Some(Wait::new(Stage::Launch, first, t.launch, t, evidence).only_with_proof())
+}
+
+/// A NodePool that pods wait for, and that Karpenter says it can launch nothing for.
+fn unplaced_wait<'a>(
+    unplaced: impl Iterator<Item = Unplaced<'a>>,
+    claims: &[&NodeClaim],
+    t: &Thresholds,
+) -> Option<Wait> {
+    let unplaced: Vec<Unplaced> = unplaced.collect();
+    // Not the newest: that is another pod's every few minutes.
+    let told = unplaced.first()?.event;
+    // A machine that came since may be for them.
+    let newest = unplaced.iter().filter_map(|u| u.event.last_seen()).max();
+    if claims.iter().any(|c| c.metadata.creation_timestamp > newest) {
+        return None;
+    }
+    let evidence = Evidence::new(
+        format!("Event Pod/{}", told.involved_object.name),
+        "message",
+        told.said(),
+        "the pod waits, and Karpenter launches nothing for it",
+    );
+    let since = unplaced.iter().filter_map(Unplaced::since).min()?;
+    Some(Wait::new(Stage::Launch, since, t.launch, t, evidence).only_with_proof())
 }
 
 /// A NodePool for an architecture that no image of its node class runs on.

@@ -3,6 +3,7 @@
 
 use super::{Key, key_of};
 use crate::objects::{Event, Meta};
+use crate::upstream::unplaced::{Refusal, refusals};
 use chrono::TimeDelta;
 use std::collections::{BTreeMap, btree_map};
 use std::ops::Bound;
@@ -18,6 +19,8 @@ pub(super) struct Events {
     filed: BTreeMap<String, ByName>,
     /// Where an event is filed, so that its deletion finds it.
     places: BTreeMap<Key, Key>,
+    /// By NodePool, those about pods that it could not take, each with the pod's name.
+    unplaced: BTreeMap<String, BTreeMap<Key, String>>,
 }
 
 impl Events {
@@ -25,6 +28,9 @@ impl Events {
     pub(super) fn insert(&mut self, event: Event) -> Key {
         let (place, key) = (place(&event), key_of(&event.metadata));
         self.places.insert(key.clone(), place.clone());
+        for (pool, _) in refusals(&event) {
+            self.unplaced.entry(pool.to_owned()).or_default().insert(key.clone(), place.1.clone());
+        }
         self.filed.entry(place.0.clone()).or_default().entry(place.1.clone()).or_default().insert(key, event);
         place
     }
@@ -33,7 +39,11 @@ impl Events {
         let Some((kind, name)) = self.places.remove(key) else { return };
         let Some(of_kind) = self.filed.get_mut(&kind) else { return };
         if let btree_map::Entry::Occupied(mut of_name) = of_kind.entry(name) {
-            of_name.get_mut().remove(key);
+            for (pool, _) in of_name.get_mut().remove(key).iter().flat_map(refusals) {
+                if let Some(of_pool) = self.unplaced.get_mut(pool) {
+                    of_pool.remove(key);
+                }
+            }
             if of_name.get().is_empty() {
                 of_name.remove();
             }
@@ -42,6 +52,15 @@ impl Events {
 
     pub(super) fn about(&self, kind: &str, name: &str) -> impl Iterator<Item = &Event> {
         self.filed.get(kind).and_then(|of_kind| of_kind.get(name)).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// What Karpenter says of pods that a NodePool could not take. An Event that is written anew may say otherwise now.
+    pub(super) fn unplaced(&self, pool: &str) -> impl Iterator<Item = (&Event, Refusal)> {
+        let keys = self.unplaced.get(pool).into_iter().flatten();
+        let events = keys.filter_map(|(key, pod)| self.filed.get("Pod")?.get(pod)?.get(key));
+        events.flat_map(move |event| {
+            refusals(event).filter(move |(named, _)| *named == pool).map(move |(_, r)| (event, r))
+        })
     }
 
     /// Every name of a kind that has events, in order.

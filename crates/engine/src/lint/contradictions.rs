@@ -3,13 +3,11 @@
 
 use super::flaw::Flaw;
 use crate::case::duration;
-use crate::objects::intern::Interned;
 use crate::objects::{DaemonSet, NodeClass, NodePool, Requirement};
 use crate::rules::shared::network_plugin;
 use crate::upstream::karpenter::REGISTRATION_TIMEOUT;
 use chrono::TimeDelta;
 use readers::userdata::has_expansion;
-use std::collections::BTreeSet;
 
 /// What contradicts what. The class is `None` where it is not known; `launched` is whether the NodePool has machines.
 pub fn flaws<'o>(
@@ -31,39 +29,22 @@ fn required<'p>(pool: &'p NodePool, key: &'p str) -> impl Iterator<Item = (usize
     all.filter(move |(_, r)| r.key == key && !r.values.iter().any(|value| has_expansion(value)))
 }
 
-fn allows(requirement: &Requirement, value: &str) -> bool {
-    let named = requirement.values.iter().any(|own| own == value);
-    match requirement.operator.as_str() {
-        "In" => named,
-        "NotIn" => !named,
-        _ => true,
-    }
-}
-
-/// Zones in which the class has no subnet: Karpenter launches only where it has one.
-// karpenter-provider-aws v1.14.1 pkg/providers/instancetype/offering/offering.go createOfferings
+/// Zones in which the class has no subnet.
 fn zones(pool: &NodePool, class: &NodeClass) -> Option<Flaw> {
-    let subnets: BTreeSet<&str> =
-        class.status.subnets.iter().map(|s| s.zone.as_str()).filter(|z| !z.is_empty()).collect();
-    let (at, zones) = required(pool, "topology.kubernetes.io/zone").find(|(_, r)| r.operator == "In")?;
-    let missing: Vec<&str> = zones.values.iter().map(Interned::as_str).filter(|zone| !subnets.contains(zone)).collect();
-    if subnets.is_empty() || missing.is_empty() {
-        return None;
-    }
-    let fatal = missing.len() == zones.values.len();
-    let there = subnets.into_iter().collect::<Vec<_>>().join(", ");
+    let zones = pool.zones_without_subnet(class)?;
     Some(Flaw {
         cause: "ZoneWithoutSubnet",
         message: format!(
-            "NodePool {} allows {}, where EC2NodeClass {} has no subnet: {}. Its subnets are in {there}.",
+            "NodePool {} allows {}, where EC2NodeClass {} has no subnet: {}. Its subnets are in {}.",
             pool.name(),
-            missing.join(", "),
+            zones.missing.join(", "),
             class.name(),
-            if fatal { "nothing is ever launched for it" } else { "nothing is launched there" },
+            if zones.all { "nothing is ever launched for it" } else { "nothing is launched there" },
+            zones.subnets.join(", "),
         ),
         fix: "Let subnetSelectorTerms select a subnet there, or allow the zones that have one.".into(),
-        field: format!("spec.template.spec.requirements.{at}.values"),
-        fatal,
+        field: format!("spec.template.spec.requirements.{}.values", zones.at),
+        fatal: zones.all,
     })
 }
 
@@ -76,7 +57,7 @@ fn reservations(pool: &NodePool, class: &NodeClass) -> Option<Flaw> {
     let selects = !class.spec.capacity_reservation_selector_terms.is_empty();
     let mut types = required(pool, "karpenter.sh/capacity-type");
     let only = |r: &Requirement| r.operator == "In" && r.values.iter().all(|value| value == RESERVED);
-    let (at, _) = types.find(|(_, r)| if selects { !allows(r, RESERVED) } else { only(r) })?;
+    let (at, _) = types.find(|(_, r)| if selects { !r.admits(RESERVED) } else { only(r) })?;
     let (message, fix) = if selects {
         (
             format!(

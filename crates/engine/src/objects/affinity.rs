@@ -73,6 +73,17 @@ impl Requirement {
         }
     }
 
+    /// Whether a machine whose label has this value meets it, as far as it lists values.
+    pub fn admits(&self, value: &str) -> bool {
+        let named = self.values.iter().any(|own| own == value);
+        match self.operator.as_str() {
+            "In" => named,
+            "NotIn" => !named,
+            "DoesNotExist" => false,
+            _ => true,
+        }
+    }
+
     /// `key=value`, `key among a, b and 7 more`, `key Exists`.
     pub fn shown(&self) -> String {
         match (self.operator.as_str(), &*self.values) {

@@ -109,6 +109,9 @@ kinds! {
         ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=DaemonSet"),
         ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=Pod,reason=FailedCreatePodSandBox"),
         ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=Pod,reason=FailedMount"),
+        // The scheduler says the same of every pod that waits.
+        ApiSource::new("", "v1", "Event", "events")
+            .fields("involvedObject.kind=Pod,reason=FailedScheduling,source=karpenter"),
         ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=Pod,reason=MissingIAMPermissions"),
     ];
     CertificateSigningRequests: CertificateSigningRequest(CertificateSigningRequest) =

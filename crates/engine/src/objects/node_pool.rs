@@ -1,8 +1,10 @@
 //! karpenter.sh/v1 NodePool.
 
-use super::{Condition, Meta, NodeClassRef, Pairs, Requirement, Taint, conditions, nullable};
+use super::{Condition, Meta, NodeClass, NodeClassRef, Pairs, Requirement, Taint, conditions, nullable};
 use crate::objects::intern::Interned;
+use readers::userdata::has_expansion;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
@@ -53,7 +55,38 @@ pub struct NodePoolStatus {
     pub conditions: Vec<Condition>,
 }
 
+/// Zones that a NodePool allows and its node class has no subnet in.
+#[derive(Debug)]
+pub struct ZonesWithoutSubnet<'o> {
+    /// The place of the requirement.
+    pub at: usize,
+    pub missing: Vec<&'o str>,
+    /// Whether the class has a subnet in none that is allowed.
+    pub all: bool,
+    /// Where it has them.
+    pub subnets: Vec<&'o str>,
+}
+
 impl NodePool {
+    /// Karpenter launches only where the class has a subnet. `None` where the class has none at all, or does not tell.
+    // karpenter-provider-aws v1.14.1 pkg/providers/instancetype/offering/offering.go createOfferings
+    pub fn zones_without_subnet<'o>(&'o self, class: &'o NodeClass) -> Option<ZonesWithoutSubnet<'o>> {
+        let subnets: BTreeSet<&str> =
+            class.status.subnets.iter().map(|s| s.zone.as_str()).filter(|z| !z.is_empty()).collect();
+        let requirements = self.spec.template.spec.requirements.iter().enumerate();
+        let (at, zones) = requirements.into_iter().find(|(_, r)| {
+            // Placeholders may become anything.
+            r.key == "topology.kubernetes.io/zone" && r.operator == "In" && !r.values.iter().any(|v| has_expansion(v))
+        })?;
+        let missing: Vec<&str> =
+            zones.values.iter().map(Interned::as_str).filter(|zone| !subnets.contains(zone)).collect();
+        if subnets.is_empty() || missing.is_empty() {
+            return None;
+        }
+        let all = missing.len() == zones.values.len();
+        Some(ZonesWithoutSubnet { at, missing, all, subnets: subnets.into_iter().collect() })
+    }
+
     pub fn name(&self) -> &str {
         &self.metadata.name
     }

@@ -6,6 +6,8 @@ pub mod insufficient_capacity;
 pub mod karpenter_not_running;
 pub mod launch_failed;
 pub mod no_image_for_architecture;
+pub mod no_subnet_in_zone;
 pub mod node_class_not_ready;
+pub mod node_pool_at_its_limit;
 pub mod node_pool_not_ready;
 pub mod security_groups_of_two_vpcs;

@@ -1,0 +1,49 @@
+//! A NodePool that allows only zones in which its node class has no subnet: no instance type can be had there.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::commands;
+
+pub static RULE: Rule = Rule {
+    cause: "NoSubnetInZone",
+    summary: "The NodePool allows only zones in which its node class has no subnet",
+    stages: &[Stage::Launch],
+    reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods],
+    lint: false,
+    versions: "all",
+    page: include_str!("../../../pages/NoSubnetInZone.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (None, Some(pool), Some(class)) = (case.claim, case.pool(), case.class()) else { return Opinion::Silent };
+    let Some(zones) = pool.zones_without_subnet(class).filter(|zones| zones.all) else { return Opinion::Silent };
+    if case.unplaced().next().is_none() {
+        return Opinion::Silent;
+    }
+    let (name, allowed, there) = (pool.name(), zones.missing.join(", "), zones.subnets.join(", "));
+    let own = format!("{}/{}", class.kind, class.name());
+    Finding::new(
+        Confidence::Certain,
+        format!(
+            "NodePool {name} launches nothing: it allows zone {allowed} only, and {} {} has subnets in {there}.",
+            class.kind,
+            class.name()
+        ),
+        Evidence::new(
+            format!("NodePool/{name}"),
+            format!("spec.template.spec.requirements[{}].values", zones.at),
+            allowed.clone(),
+            "machines may be launched in these zones only",
+        ),
+    )
+    .with(Evidence::new(own, "status.subnets[*].zone", there.clone(), "Karpenter launches where there is a subnet"))
+    .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
+    .fix(format!("Allow {there} in the NodePool, or let subnetSelectorTerms select a subnet in {allowed}."))
+    .step(Risk::Mutating, "Allow the zones that have a subnet", Some(format!("kubectl edit nodepool {name}")))
+    .step(Risk::Mutating, "Or select another subnet", Some(commands::edit(class)))
+    .into()
+}
