@@ -2,9 +2,15 @@
 //! be run.
 
 use engine::api::{NodeDiagnosis, Risk};
+use engine::case::stage::Thresholds;
+use engine::cluster_state::ClusterState;
+use engine::diagnose::diagnose;
 use engine::rules;
+use nodewhy::ingest::dump::{Summary, load_from};
+use serde_json::json;
 use std::collections::BTreeSet;
 use testkit::fixes::{commands, split, verdicts};
+use testkit::objects::{examples, over_cluster};
 
 /// What a verdict is about: the blamed object, the machine, its instance and its pool, and what it has seen.
 fn names(diagnosis: &NodeDiagnosis) -> BTreeSet<String> {
@@ -47,6 +53,34 @@ fn every_fix_says_what_to_change() {
         }
     }
     assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.into_iter().collect::<Vec<_>>().join("\n"));
+}
+
+/// What an operator owns, it writes again.
+#[test]
+fn a_daemon_set_with_an_owner_is_also_changed_there() {
+    const THERE: &str = "kubectl edit installation.v1.operator.tigera.io -n kube-system default";
+    let owner =
+        json!([{"apiVersion": "operator.tigera.io/v1", "kind": "Installation", "name": "default", "uid": "o1"}]);
+    let page = rules::ALL.iter().find(|rule| rule.cause == "CniNotReady").expect("a rule").page;
+    let mut blamed = 0;
+    for (example, owned) in examples(page).iter().flat_map(|example| [(example, true), (example, false)]) {
+        let mut state = ClusterState::default();
+        for mut object in over_cluster(&example.objects) {
+            if owned && object["kind"] == "DaemonSet" {
+                object["metadata"]["ownerReferences"] = owner.clone();
+            }
+            load_from("page", object.to_string().as_bytes(), &mut state, &mut Summary::default());
+        }
+        let now = "2026-01-15T12:00:00Z".parse().expect("a time");
+        for status in diagnose(&state, now, &Thresholds::default()).into_iter().filter_map(|d| d.status) {
+            let is_set = status.blame.is_some_and(|b| b.kind == "DaemonSet");
+            let steps = status.fix.into_iter().flat_map(|fix| fix.steps);
+            let there = steps.filter(|step| step.command.as_deref() == Some(THERE)).count();
+            assert_eq!(there, usize::from(is_set && owned), "{}", status.summary);
+            blamed += there;
+        }
+    }
+    assert!(blamed > 3, "{blamed}");
 }
 
 #[test]
@@ -144,6 +178,7 @@ const AWS: &[(&str, &str, &[&str])] = &[
     ("kms", "get-key-policy", &["--key-id", "--policy-name"]),
     ("iam", "get-role", &["--role-name"]),
     ("service-quotas", "list-service-quotas", &["--service-code"]),
+    ("service-quotas", "request-service-quota-increase", &["--service-code", "--quota-code", "--desired-value"]),
     ("sts", "get-caller-identity", &[]),
     ("sts", "decode-authorization-message", &["--encoded-message"]),
 ];

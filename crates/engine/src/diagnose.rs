@@ -182,6 +182,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         message: finding.summary.clone(),
         observed_generation: None,
     };
+    let steps = finding.steps.into_iter().chain(rules::shared::owner::step(case, finding.blame.as_deref())).collect();
     let status = NodeDiagnosisStatus {
         stage: case.stage(),
         cause: cause.into(),
@@ -194,7 +195,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         unknowns,
         alternatives,
         suspects,
-        fix: Some(Fix { summary: finding.fix, steps: finding.steps, documentation: rules::documentation(cause) }),
+        fix: Some(Fix { summary: finding.fix, steps, documentation: rules::documentation(cause) }),
         first_observed_at: case.wait.since,
         // Who does not run deletes nothing.
         terminates_at: case

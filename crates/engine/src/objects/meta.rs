@@ -82,6 +82,8 @@ impl<'de> Deserialize<'de> for ManagedFields {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnerReference {
+    #[serde(deserialize_with = "nullable")]
+    pub api_version: Interned,
     pub kind: Interned,
     pub name: Interned,
 }

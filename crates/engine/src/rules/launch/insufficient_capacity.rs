@@ -7,6 +7,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{Event, NodeClaim, NodePool};
 use crate::rules::Rule;
+use crate::rules::shared::launch_blame;
 use crate::rules::shared::launch_error::{self, FaultIn};
 use std::collections::BTreeSet;
 
@@ -128,6 +129,9 @@ fn check(case: &Case) -> Opinion {
             )
             .step(Risk::Mutating, "Allow more", Some(format!("kubectl edit nodepool {pool}"))),
     };
+    if let Some(in_aws) = refusal.and_then(|refusal| launch_blame::in_aws(case, refusal, message)) {
+        finding = in_aws.onto(finding);
+    }
     finding.recurrences = u32::try_from(earlier.len()).unwrap_or(u32::MAX);
     finding.into()
 }

@@ -7,6 +7,7 @@ use crate::objects::input::Input;
 use crate::objects::{Condition, NodeClass};
 use crate::rules::Rule;
 use crate::rules::shared::commands;
+use crate::rules::shared::launch_blame;
 use crate::rules::shared::launch_error::{self, FaultIn, LaunchError};
 use readers::source_text;
 use readers::userdata::{Consequence, Defect};
@@ -121,6 +122,9 @@ fn check(case: &Case) -> Opinion {
             .step(Risk::Mutating, "Correct it; Karpenter tries again by itself", Some(commands::edit(class)))
             .blaming(blame)
             .into();
+    }
+    if let Some(in_aws) = known.and_then(|error| launch_blame::in_aws(case, error, &launched.message)) {
+        return in_aws.onto(finding).into();
     }
     match (known.map(|e| e.fault), case.class(), claim.node_pool()) {
         (Some(FaultIn::Class(field)), Some(class), _) => finding

@@ -7,7 +7,7 @@ use crate::objects::input::Input;
 use crate::objects::{AmiTerm, Condition, NodeClass, SelectorTerm};
 use crate::rules::Rule;
 use crate::rules::shared::commands;
-use crate::rules::shared::launch_error;
+use crate::rules::shared::{launch_blame, launch_error};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub static RULE: Rule = Rule {
@@ -101,6 +101,11 @@ fn check(case: &Case) -> Opinion {
                 );
         }
         finding = finding.step(Risk::Mutating, "Change the node class", Some(commands::edit(class)));
+    }
+    // What a dry run was refused for stands in the message, from 1.13.0 on.
+    let refused = failing.first().and_then(|c| Some((c, launch_error::named(&c.message)?)));
+    if let Some(in_aws) = refused.and_then(|(c, error)| launch_blame::in_aws(case, error, &c.message)) {
+        finding = in_aws.onto(finding);
     }
     // EKS shows nobody the log of Auto Mode's Karpenter.
     if !certain && !class.is_auto_mode() {

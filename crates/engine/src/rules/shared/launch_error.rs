@@ -19,8 +19,14 @@ pub(crate) struct LaunchError {
 /// Where the change has to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultIn {
-    /// In AWS: a quota, a role, a policy.
+    /// In AWS: a role, a policy, a limit that the error does not name.
     Account,
+    /// The one thing in AWS that the error names: its kind and name.
+    Aws(&'static str, &'static str),
+    /// The vCPU quota of the instance family.
+    VcpuQuota { spot: bool },
+    /// A policy of the organization, which may want what the node class can give: a tag.
+    ServiceControlPolicy,
     /// A field of the node class.
     Class(&'static str),
     /// What the NodePool allows.
@@ -53,6 +59,7 @@ impl LaunchError {
 }
 
 const QUOTAS: &str = "aws service-quotas list-service-quotas --service-code ec2 --query 'Quotas[?contains(QuotaName,`Instance`)].[QuotaName,Value]'";
+const SCP_FIX: &str = "Have the service control policy admit what Karpenter asks for, or ask for what it admits: often a tag (spec.tags of the node class), a region, an encrypted volume or an instance type is demanded.";
 const AMIS: FaultIn = FaultIn::Class("spec.amiSelectorTerms");
 const SUBNETS: FaultIn = FaultIn::Class("spec.subnetSelectorTerms");
 const GROUPS: FaultIn = FaultIn::Class("spec.securityGroupSelectorTerms");
@@ -66,7 +73,7 @@ const USER_DATA: FaultIn = FaultIn::Class("spec.userData");
 const ERRORS: &[LaunchError] = &[
     LaunchError::new(
         &["SpotSLRCreationFailed", "ServiceLinkedRoleCreationNotPermitted", "spot-service-linked-role", "service-linked role for EC2 Spot"],
-        FaultIn::Account,
+        FaultIn::Aws("IAMRole", "AWSServiceRoleForEC2Spot"),
         "the spot service-linked role does not exist and may not be created",
         "Create the service-linked role AWSServiceRoleForEC2Spot once per account: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com.",
     )
@@ -93,11 +100,18 @@ const ERRORS: &[LaunchError] = &[
         "Karpenter's role may not pass the node role to EC2 (iam:PassRole)",
         "Allow iam:PassRole on the node role (spec.role of the node class) in the policy of Karpenter's role.",
     ),
+    // Source: <https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html>.
+    LaunchError::new(
+        &["explicit deny in a service control policy"],
+        FaultIn::ServiceControlPolicy,
+        "an explicit deny in a service control policy (SCP) of the organization refuses it",
+        SCP_FIX,
+    ),
     LaunchError::new(
         &["service control policy"],
-        FaultIn::Account,
+        FaultIn::ServiceControlPolicy,
         "a service control policy (SCP) of the organization denies it",
-        "Have the service control policy admit what Karpenter asks for, or ask for what it admits: often a tag, a region, an encrypted volume or an instance type is demanded.",
+        SCP_FIX,
     ),
     LaunchError::new(
         &["permissions boundary", "permission boundary"],
@@ -206,14 +220,14 @@ const ERRORS: &[LaunchError] = &[
     ),
     LaunchError::new(
         &["SpotQuotaExceeded", "MaxSpotInstanceCountExceeded"],
-        FaultIn::Account,
+        FaultIn::VcpuQuota { spot: true },
         "the account's spot quota is used up",
         "Raise the quota (All … Spot Instance Requests, in vCPUs), or allow on-demand instances too.",
     )
     .see(QUOTAS),
     LaunchError::new(
         &["VCPULimitExceeded", "VcpuLimitExceeded", "InstanceLimitExceeded"],
-        FaultIn::Account,
+        FaultIn::VcpuQuota { spot: false },
         "the account's vCPU quota is used up",
         "Raise the quota (Running On-Demand … instances, in vCPUs; for GPUs it is 0 in a new account), or lower the demand.",
     )

@@ -1,0 +1,162 @@
+//! The thing in AWS that a refused launch lies with, where the error proves which one it is.
+
+use super::launch_error::{FaultIn, LaunchError};
+use crate::api::{Blame, Risk};
+use crate::case::Case;
+use crate::case::finding::Finding;
+use crate::objects::NodeClass;
+
+/// What to change, why that, and the command that does it.
+pub(crate) struct InAws {
+    blame: Blame,
+    fix: Option<String>,
+    step: Option<(Risk, String, String)>,
+}
+
+/// Where the error lies in AWS and names what to change there.
+pub(crate) fn in_aws(case: &Case, error: &LaunchError, said: &str) -> Option<InAws> {
+    match error.fault {
+        FaultIn::Aws(kind, name) => Some(InAws { blame: Blame::object("", kind, name), fix: None, step: None }),
+        FaultIn::VcpuQuota { spot } => Some(match bucket(case, spot) {
+            Some(Bucket { code, name }) => InAws {
+                blame: Blame::object("", "ServiceQuota", name),
+                fix: Some(format!("Raise the quota \"{name}\" ({code}, in vCPUs), or lower the demand.")),
+                step: Some((
+                    Risk::Mutating,
+                    format!("Ask for more of \"{name}\""),
+                    format!(
+                        "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code {code} --desired-value VCPUS"
+                    ),
+                )),
+            },
+            None => InAws { blame: Blame::object("", "ServiceQuota", "ec2-vcpu"), fix: None, step: None },
+        }),
+        FaultIn::ServiceControlPolicy => Some(match demanded_tags(case) {
+            Some((class, tags, other)) => InAws {
+                blame: Blame::object(&class.api_version, &class.kind, class.name()).field("spec.tags"),
+                fix: Some(format!(
+                    "Set the tag{} {} in spec.tags of {kind} {}, as {kind} {other} does, which is Ready; else have the service control policy admit the call.",
+                    if tags.len() == 1 { "" } else { "s" },
+                    tags.join(", "),
+                    class.name(),
+                    kind = class.kind,
+                )),
+                step: None,
+            },
+            None => {
+                let policy = policy_id(said).unwrap_or("organization");
+                InAws { blame: Blame::object("", "ServiceControlPolicy", policy), fix: None, step: None }
+            }
+        }),
+        _ => None,
+    }
+}
+
+impl InAws {
+    pub(crate) fn onto(self, finding: Finding) -> Finding {
+        let finding = match self.fix {
+            Some(fix) => finding.fix(fix),
+            None => finding,
+        };
+        let finding = match self.step {
+            Some((risk, text, command)) => finding.step(risk, text, Some(command)),
+            None => finding,
+        };
+        finding.blaming(self.blame)
+    }
+}
+
+/// What shares one vCPU quota.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Bucket {
+    code: &'static str,
+    name: &'static str,
+}
+
+/// Instance families by their letters; `p5` and later have a spot quota of their own.
+/// Source: <https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html>.
+const BUCKETS: &[(&[&str], &str, &str, &str, &str)] = &[
+    (
+        &["a", "c", "d", "h", "i", "m", "r", "t", "z"],
+        "L-1216C47A",
+        "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
+        "L-34B43A08",
+        "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests",
+    ),
+    (
+        &["g", "gr", "vt"],
+        "L-DB2E81BA",
+        "Running On-Demand G and VT instances",
+        "L-3819A6DF",
+        "All G and VT Spot Instance Requests",
+    ),
+    (&["p"], "L-417A185B", "Running On-Demand P instances", "", ""),
+    (&["inf"], "L-1945791B", "Running On-Demand Inf instances", "L-B5D1601B", "All Inf Spot Instance Requests"),
+    (&["f"], "L-74FC7D96", "Running On-Demand F instances", "L-88CF9481", "All F Spot Instance Requests"),
+    (&["x"], "L-7295265B", "Running On-Demand X instances", "L-E3A00192", "All X Spot Instance Requests"),
+];
+
+/// The one bucket of all that may be launched.
+fn bucket(case: &Case, spot: bool) -> Option<Bucket> {
+    let requirements = match case.claim {
+        Some(claim) => &claim.spec.requirements,
+        None => &case.pool()?.spec.template.spec.requirements,
+    };
+    let families = ["node.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family", CATEGORY];
+    let named =
+        families.into_iter().find_map(|key| requirements.iter().find(|r| r.key == key && r.operator == "In"))?;
+    let mut buckets = named.values.iter().map(|value| bucket_of(value, spot));
+    let first = buckets.next()??;
+    buckets.all(|other| other == Some(first)).then_some(first)
+}
+
+const CATEGORY: &str = "karpenter.k8s.aws/instance-category";
+
+fn bucket_of(family: &str, spot: bool) -> Option<Bucket> {
+    let letters = family.split(|c: char| !c.is_ascii_lowercase()).next()?;
+    let (_, code, name, spot_code, spot_name) = BUCKETS.iter().find(|(families, ..)| families.contains(&letters))?;
+    let (code, name) = if spot { (spot_code, spot_name) } else { (code, name) };
+    (!code.is_empty()).then_some(Bucket { code, name })
+}
+
+/// The class, the tags that another class sets with which the same account may launch, and which class that is.
+fn demanded_tags<'w>(case: &Case<'w>) -> Option<(&'w NodeClass, Vec<&'w str>, &'w str)> {
+    let class = case.class()?;
+    let ready = |other: &&NodeClass| other.condition("Ready").is_some_and(crate::objects::Condition::is_true);
+    let others = case.cluster.classes().map(|facts| &facts.class).filter(|other| other.kind == class.kind);
+    others.filter(ready).find_map(|other| {
+        let more = other.spec.tags.iter().map(|(key, _)| key).filter(|key| class.spec.tags.get(key).is_none());
+        let more: Vec<&str> = more.collect();
+        (!more.is_empty()).then(|| (class, more, other.name()))
+    })
+}
+
+/// `p-1abc` of `arn:aws:organizations::1:policy/o-1/service_control_policy/p-1abc`, where the message has it.
+fn policy_id(said: &str) -> Option<&str> {
+    let (_, rest) = said.split_once("/service_control_policy/")?;
+    rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next().filter(|id| id.starts_with("p-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bucket_of, policy_id};
+
+    #[test]
+    fn a_family_has_the_quota_of_its_letters() {
+        let code = |family: &str, spot: bool| bucket_of(family, spot).map(|bucket| bucket.code);
+        assert_eq!(code("g5.xlarge", false), Some("L-DB2E81BA"));
+        assert_eq!(code("gr6", true), Some("L-3819A6DF"));
+        assert_eq!(code("m", false), Some("L-1216C47A"));
+        assert_eq!(code("p5.48xlarge", false), Some("L-417A185B"));
+        assert_eq!(code("p5.48xlarge", true), None, "P5 has a spot quota of its own");
+        assert_eq!(code("u-6tb1.metal", false), None);
+        assert_eq!(code("mac2", false), None);
+    }
+
+    #[test]
+    fn a_policy_is_named_where_the_message_has_its_arn() {
+        let arn = "with an explicit deny in a service control policy: arn:aws:organizations::1:policy/o-1/service_control_policy/p-1abc.";
+        assert_eq!(policy_id(arn), Some("p-1abc"));
+        assert_eq!(policy_id("due to a service control policy"), None);
+    }
+}
