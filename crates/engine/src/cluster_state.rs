@@ -18,7 +18,8 @@ use crate::objects::intern::Interned;
 use crate::objects::sink::{ObjectText, Sink};
 use crate::objects::{
     ApiServer, ApiServerFacts, AwsObservation, CertificateSigningRequest, ConfigMapData, DaemonSet, EniConfig, Event,
-    MachineLog, Meta, Node, NodeClaim, NodeClass, NodePool, Pod, ReviewStatus, ServiceAccount, Written,
+    MachineLog, Meta, Node, NodeClaim, NodeClass, NodePool, Pod, PodDisruptionBudget, ReviewStatus, ServiceAccount,
+    Webhook, WebhookConfiguration, Written,
 };
 use crate::upstream::karpenter::Karpenter;
 use crate::upstream::unplaced::{self, Refusal};
@@ -142,6 +143,9 @@ pub struct ClusterState {
     daemon_sets: BTreeMap<Key, DaemonSet>,
     csrs: BTreeMap<String, CertificateSigningRequest>,
     eni_configs: BTreeMap<String, EniConfig>,
+    mutating_webhooks: BTreeMap<String, WebhookConfiguration>,
+    validating_webhooks: BTreeMap<String, WebhookConfiguration>,
+    disruption_budgets: BTreeMap<Key, PodDisruptionBudget>,
     /// Whether they may create Nodes.
     access: BTreeMap<Identity, ReviewStatus>,
     aws: Aws,
@@ -262,6 +266,19 @@ impl ClusterState {
             Object::EniConfig(config) => {
                 let new = self.eni_configs.insert(config.metadata.name.to_string(), config).is_none();
                 if new { Touched::Everything } else { Touched::Subjects(Vec::new()) }
+            }
+            // They are looked at when a machine is judged, which is again soon while it is stuck.
+            Object::MutatingWebhooks(config) => {
+                self.mutating_webhooks.insert(config.metadata.name.to_string(), config);
+                Touched::Subjects(Vec::new())
+            }
+            Object::ValidatingWebhooks(config) => {
+                self.validating_webhooks.insert(config.metadata.name.to_string(), config);
+                Touched::Subjects(Vec::new())
+            }
+            Object::DisruptionBudget(budget) => {
+                self.disruption_budgets.insert(key_of(&budget.metadata), budget);
+                Touched::Subjects(Vec::new())
             }
             Object::AccessReview(review) => {
                 let Some(status) = review.status.clone().filter(|_| review.is_about_creating_nodes()) else {
@@ -567,6 +584,18 @@ impl ClusterState {
                 self.eni_configs.remove(name);
                 Touched::Everything
             }
+            Input::MutatingWebhooks => {
+                self.mutating_webhooks.remove(name);
+                none
+            }
+            Input::ValidatingWebhooks => {
+                self.validating_webhooks.remove(name);
+                none
+            }
+            Input::DisruptionBudgets => {
+                self.disruption_budgets.remove(&key);
+                none
+            }
             // It has no name: see `forget_access`.
             Input::AccessReviews => none,
         }
@@ -691,6 +720,25 @@ impl ClusterState {
     pub fn eni_config(&self, name: &str) -> Option<&EniConfig> {
         self.asks(Input::EniConfigs);
         self.eni_configs.get(name)
+    }
+
+    /// The configurations that hold a webhook of this name, each with its kind.
+    pub fn webhooks<'w>(
+        &'w self,
+        name: &str,
+    ) -> impl Iterator<Item = (&'static str, &'w WebhookConfiguration, &'w Webhook)> {
+        self.asks(Input::MutatingWebhooks);
+        self.asks(Input::ValidatingWebhooks);
+        let mutating = self.mutating_webhooks.values().map(|config| ("MutatingWebhookConfiguration", config));
+        let validating = self.validating_webhooks.values().map(|config| ("ValidatingWebhookConfiguration", config));
+        mutating.chain(validating).filter_map(move |(kind, config)| {
+            Some((kind, config, config.webhooks.iter().find(|webhook| webhook.name == name)?))
+        })
+    }
+
+    pub fn disruption_budgets(&self) -> impl Iterator<Item = &PodDisruptionBudget> {
+        self.asks(Input::DisruptionBudgets);
+        self.disruption_budgets.values()
     }
 
     /// What the API server said on whether they may create Nodes.

@@ -13,11 +13,13 @@ mod api_server;
 mod auth;
 mod aws;
 mod disclosed;
+mod disruption_budget;
 mod eni_config;
 mod event;
 pub mod input;
 pub mod intern;
 pub mod json_fields;
+mod label_selector;
 mod machine_log;
 mod meta;
 mod node;
@@ -28,6 +30,7 @@ mod pairs;
 mod quote;
 pub mod sink;
 mod volatile;
+mod webhook;
 mod workload;
 
 pub use affinity::{Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm};
@@ -40,8 +43,10 @@ pub use aws::{
     AccessEntry, Answer, AwsObservation, AwsRefusal, Checks, Console, ConsoleLine, EksCluster, Image, Instance,
     InstanceProfile,
 };
+pub use disruption_budget::{DisruptionBudgetSpec, PodDisruptionBudget};
 pub use eni_config::EniConfig;
 pub use event::Event;
+pub use label_selector::LabelSelector;
 pub use machine_log::MachineLog;
 pub use meta::{CLOUD_LABELS, Condition, ManagedField, Meta, OwnerReference, Taint, Written, conditions};
 pub use node::{Address, Node, NodeInfo, NodeSpec, NodeStatus};
@@ -54,6 +59,7 @@ pub use node_pool::{NodePool, NodePoolSpec, NodePoolStatus, Template, TemplateSp
 pub use pairs::Pairs;
 pub(crate) use quote::steady;
 pub use volatile::Volatile;
+pub use webhook::{Webhook, WebhookClientConfig, WebhookConfiguration, WebhookService};
 pub use workload::{
     Container, ContainerState, ContainerStatus, DaemonSet, DaemonSetStatus, Deployment, EnvVar, OUT_OF_MEMORY, Pod,
     PodSpec, PodStatus, PodTemplate, Terminated, Toleration, Waiting, Workload,

@@ -3,7 +3,8 @@
 use crate::objects::json_fields::fields;
 use crate::objects::{
     AwsObservation, CertificateSigningRequest, ConfigMap, DaemonSet, Deployment, EniConfig, Event, MachineLog, Meta,
-    Node, NodeClaim, NodeClass, NodePool, Pod, ServiceAccount, SubjectAccessReview,
+    Node, NodeClaim, NodeClass, NodePool, Pod, PodDisruptionBudget, ServiceAccount, SubjectAccessReview,
+    WebhookConfiguration,
 };
 use serde::{Deserialize, Deserializer, Serialize};
 use std::ops::ControlFlow;
@@ -139,6 +140,29 @@ kinds! {
     // amazon-vpc-cni-k8s v1.20.4 config/master/aws-k8s-cni.yaml
     EniConfigs: EniConfig(EniConfig) = Spec::new("ENIConfigs", "kubectl get eniconfigs -o yaml").optional() => [
         ApiSource::new("crd.k8s.amazonaws.com", "v1alpha1", "ENIConfig", "eniconfigs"),
+    ];
+    // Which of them holds a webhook that refuses pods: an Event names the webhook only.
+    MutatingWebhooks: MutatingWebhooks(WebhookConfiguration) =
+        Spec::new("MutatingWebhookConfigurations", "kubectl get mutatingwebhookconfigurations -o yaml").optional() => [
+        ApiSource::new(
+            "admissionregistration.k8s.io",
+            "v1",
+            "MutatingWebhookConfiguration",
+            "mutatingwebhookconfigurations",
+        ),
+    ];
+    ValidatingWebhooks: ValidatingWebhooks(WebhookConfiguration) =
+        Spec::new("ValidatingWebhookConfigurations", "kubectl get validatingwebhookconfigurations -o yaml").optional() => [
+        ApiSource::new(
+            "admissionregistration.k8s.io",
+            "v1",
+            "ValidatingWebhookConfiguration",
+            "validatingwebhookconfigurations",
+        ),
+    ];
+    DisruptionBudgets: DisruptionBudget(PodDisruptionBudget) =
+        Spec::new("PodDisruptionBudgets", "kubectl get poddisruptionbudgets -A -o yaml").optional() => [
+        ApiSource::new("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
     ];
     // The API server answers, and keeps nothing. Who is asked about stands in aws-auth.
     AccessReviews: AccessReview(SubjectAccessReview) =
@@ -323,6 +347,11 @@ impl TypeMeta {
             ("apps", "Deployment") => Reading::As(Input::Deployments),
             ("", "ServiceAccount") => Reading::As(Input::ServiceAccounts),
             ("crd.k8s.amazonaws.com", "ENIConfig") => Reading::As(Input::EniConfigs),
+            ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => Reading::As(Input::MutatingWebhooks),
+            ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration") => {
+                Reading::As(Input::ValidatingWebhooks)
+            }
+            ("policy", "PodDisruptionBudget") => Reading::As(Input::DisruptionBudgets),
             ("authorization.k8s.io", "SubjectAccessReview") => Reading::As(Input::AccessReviews),
             ("nodewhy.dev", "AwsObservation") => Reading::As(Input::AwsObservations),
             ("nodewhy.dev", "MachineLog") => Reading::As(Input::Logs),

@@ -17,7 +17,7 @@ pub static RULE: Rule = Rule {
     cause: "DaemonSetPodRefused",
     summary: "The DaemonSet that the Node needs makes no pod: a quota, a webhook or a policy refuses it",
     stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Events, Input::Pods, Input::DaemonSets],
+    reads: &[Input::Events, Input::Pods, Input::DaemonSets, Input::MutatingWebhooks, Input::ValidatingWebhooks],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/DaemonSetPodRefused.md"),
@@ -36,7 +36,7 @@ fn check(case: &Case) -> Opinion {
         }
         is_absent = true;
         if let Some(refused) = refused(case, node, name, need.namespace) {
-            let obstacle = refused.obstacle(name);
+            let obstacle = refused.obstacle(case, name);
             let summary = format!(
                 "{} Node {} needs a pod of DaemonSet {name}, and the API server refuses it: {}.",
                 need.what_for,

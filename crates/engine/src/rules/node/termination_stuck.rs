@@ -4,9 +4,9 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, timestamp};
 use crate::objects::input::Input;
-use crate::objects::{Condition, Event, Node, NodeClaim, Pod};
+use crate::objects::{Condition, DaemonSet, Event, Node, NodeClaim, Pod, PodDisruptionBudget};
 use crate::rules::Rule;
-use crate::rules::shared::commands;
+use crate::rules::shared::{commands, placement};
 use crate::upstream::karpenter;
 use chrono::TimeDelta;
 
@@ -14,7 +14,7 @@ pub static RULE: Rule = Rule {
     cause: "TerminationStuck",
     summary: "The NodeClaim was deleted, and a step of its deletion has hung for longer than its owner allowed",
     stages: &[Stage::Terminate],
-    reads: &[Input::Nodes, Input::Events, Input::Pods, Input::Deployments],
+    reads: &[Input::Nodes, Input::Events, Input::Pods, Input::Deployments, Input::DaemonSets, Input::DisruptionBudgets],
     lint: false,
     versions: "all; Karpenter 1.6 and later say Drained and VolumesDetached",
     page: include_str!("../../../pages/TerminationStuck.md"),
@@ -22,6 +22,7 @@ pub static RULE: Rule = Rule {
 };
 
 /// core pkg/apis/v1/labels.go (v1.14.3).
+const DISRUPTED: &str = "karpenter.sh/disrupted";
 const FINALIZER: &str = "karpenter.sh/termination";
 /// Far longer than any grace period that pods commonly have.
 const PODS_GO_WITHIN: TimeDelta = TimeDelta::minutes(30);
@@ -29,6 +30,14 @@ const PODS_GO_WITHIN: TimeDelta = TimeDelta::minutes(30);
 fn check(case: &Case) -> Opinion {
     let Some(claim) = case.claim else { return Opinion::Silent };
     let condition = |type_: &str| claim.condition(type_);
+    let endless = |node| never_unmounted(case, claim, node).or_else(|| two_budgets(case, claim, node));
+    if let Some(found) = case.node.filter(|_| !claim.is_true("InstanceTerminating")).and_then(endless) {
+        return found.into();
+    }
+    let whole = case.wait.since.checked_add_signed(case.wait.proven * 2);
+    if let Some(whole) = whole.filter(|at| *at > case.now) {
+        return Opinion::LookAgain(whole);
+    }
     let found = match case.node {
         // Source: core pkg/controllers/node/termination/controller.go `reconcile`, nodeclaim/lifecycle/controller.go
         // `finalize` (v1.14.3).
@@ -36,7 +45,7 @@ fn check(case: &Case) -> Opinion {
             Some(instance(case, claim, "Karpenter has asked EC2 to terminate it, and EC2 still shows it"))
         }
         Some(node) => foreign_finalizer(claim, node)
-            .or_else(|| volumes(case, claim, condition("VolumesDetached")?))
+            .or_else(|| volumes(case, claim, node))
             .or_else(|| dead_kubelet(case, claim, node))
             .or_else(|| {
                 let past = condition("VolumesDetached").is_some_and(|c| c.is_true() || c.is_false());
@@ -110,14 +119,108 @@ fn foreign_finalizer(claim: &NodeClaim, node: &Node) -> Option<Finding> {
     )
 }
 
-fn volumes(case: &Case, claim: &NodeClaim, detached: &Condition) -> Option<Finding> {
-    if !claim.is_true("Drained") || detached.is_true() || detached.is_false() {
+/// Karpenter waits for the volumes of a Node that is drained.
+struct Attached<'c> {
+    /// What shows it.
+    evidence: Evidence,
+    /// What Karpenter says of it, in brackets.
+    said: String,
+    attachment: Option<&'c str>,
+}
+
+/// Whether that is the step, for as long as `wait`. Before 1.6 only the event tells, which repeats while it lasts.
+fn attached<'c>(case: &Case<'c>, claim: &NodeClaim, wait: TimeDelta) -> Option<Attached<'c>> {
+    const BECAUSE: &str =
+        "Karpenter waits until the attach-detach controller has deleted the VolumeAttachments of the Node";
+    let event = case.event("AwaitingVolumeDetachment");
+    let evidence = match (claim.condition("Drained"), claim.condition("VolumesDetached")) {
+        (Some(drained), Some(detached)) if drained.is_true() && !detached.is_true() && !detached.is_false() => {
+            Evidence::new(
+                format!("NodeClaim/{}", claim.name()),
+                r#"status.conditions[?(@.type=="VolumesDetached")]"#,
+                detached.shown(),
+                BECAUSE,
+            )
+        }
+        (None, None) => {
+            let event = event.filter(|e| lasts(case, e, wait))?;
+            Evidence::new(format!("Event/{}", event.metadata.name), "message", event.said(), BECAUSE)
+                .figures(format!("{} times", event.times()))
+        }
+        _ => return None,
+    };
+    Some(Attached {
+        evidence,
+        said: event.map_or_else(String::new, |e| format!(" ({})", e.said().trim_end_matches('.'))),
+        attachment: event.and_then(|e| first_attachment(&e.message)),
+    })
+}
+
+/// The driver's pod on the Node was drained with the others, so nobody is left to unmount.
+fn never_unmounted(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
+    let attached = attached(case, claim, case.wait.proven)?;
+    if case.cluster.missing(Input::Pods).is_some() {
         return None;
     }
-    let event = case.event("AwaitingVolumeDetachment");
-    let said = event.map_or_else(String::new, |e| format!(" ({})", e.said().trim_end_matches('.')));
-    let attachment = event.and_then(|e| first_attachment(&e.message));
-    let node = case.node?;
+    let taint = node.spec.taints.iter().find(|t| t.key == DISRUPTED)?;
+    // A dump may hold the pods of some namespaces only.
+    let seen = |set: &&DaemonSet| case.pods().any(|p| p.metadata.namespace == set.metadata.namespace);
+    let gone = |set: &&DaemonSet| !case.pods().any(|p| p.daemon_set() == Some(&set.metadata.name));
+    let mut before = node.clone();
+    before.spec.taints.retain(|t| !t.matches(taint));
+    let drained = |set: &&DaemonSet| !set.tolerates(taint) && placement::refusal(set, &before).is_none();
+    let mut drivers = case.cluster.daemon_sets().filter(|set| attaches(set)).filter(gone).filter(drained).filter(seen);
+    // Of several it is open whose volume it is.
+    let (set, None) = (drivers.next()?, drivers.next()) else { return None };
+    let name = &set.metadata.name;
+    let namespace = set.metadata.namespace.as_deref().unwrap_or("kube-system");
+    let Attached { evidence, said, attachment } = attached;
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!(
+            "{}: its Node {} is drained, and its volumes are still attached{said}: the pod of DaemonSet {name}, which unmounts them, was drained too, for it does not tolerate {taint}.",
+            head(claim),
+            node.name()
+        ),
+        evidence,
+    )
+    .with(Evidence::new(
+        format!("DaemonSet/{name}"),
+        "spec.template.spec.tolerations",
+        format!("none for {taint}"),
+        format!("it has no pod on Node {}, and gets none while the taint is there", node.name()),
+    ))
+    .blaming(
+        Blame::object("apps/v1", "DaemonSet", name).namespace(namespace).field("spec.template.spec.tolerations"),
+    )
+    .fix(format!("Let DaemonSet {name} tolerate {DISRUPTED} (charts: tolerateAllTaints), so that it outlives a drain. What is attached now stays until its VolumeAttachment is deleted."))
+    .step(
+        Risk::Mutating,
+        format!("Add the toleration to DaemonSet {name}; a chart or an operator that owns it would undo this"),
+        Some(format!("kubectl edit daemonset -n {namespace} {name}")),
+    );
+    Some(match attachment {
+        Some(attachment) => finding.step(
+            Risk::Destructive,
+            "Delete the VolumeAttachment once no process of the Node uses the volume: what is not yet written is lost",
+            Some(format!("kubectl delete volumeattachment {attachment}")),
+        ),
+        None => finding,
+    })
+}
+
+/// Whether it is the node part of a CSI driver whose volumes are attached: each has this sidecar beside it, and those
+/// for network file systems say `attachRequired: false` in their CSIDriver.
+/// Source: kubernetes-csi/node-driver-registrar README.md; deploy/kubernetes/base/csidriver.yaml of aws-efs-csi-driver,
+/// aws-fsx-csi-driver, aws-mountpoint-s3-csi-driver, aws-fsx-openzfs-csi-driver.
+fn attaches(set: &DaemonSet) -> bool {
+    const NEVER_ATTACHED: [&str; 4] = ["efs-csi-node", "fsx-csi-node", "fsx-openzfs-csi-node", "s3-csi-node"];
+    let mut containers = set.spec.template.spec.containers.iter();
+    containers.any(|c| c.image.contains("node-driver-registrar")) && !NEVER_ATTACHED.contains(&&*set.metadata.name)
+}
+
+fn volumes(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
+    let Attached { evidence, said, attachment } = attached(case, claim, case.wait.proven * 2)?;
     let (blame, look) = match attachment {
         Some(name) => (
             Blame::object("storage.k8s.io/v1", "VolumeAttachment", name),
@@ -132,12 +235,7 @@ fn volumes(case: &Case, claim: &NodeClaim, detached: &Condition) -> Option<Findi
         Finding::new(
             Confidence::Certain,
             format!("{}: its Node {} is drained, and its volumes are still attached{said}.", head(claim), node.name()),
-            Evidence::new(
-                format!("NodeClaim/{}", claim.name()),
-                r#"status.conditions[?(@.type=="VolumesDetached")]"#,
-                detached.shown(),
-                "Karpenter waits until the attach-detach controller has deleted the VolumeAttachments of the Node",
-            ),
+            evidence,
         )
         .blaming(blame)
         .fix("See why the VolumeAttachment stays: the CSI driver's controller is down or denied ec2:DetachVolume, the kubelet no longer unmounts, or it was left behind by a pod that is gone. A terminationGracePeriod on the NodePool bounds the wait.")
@@ -164,10 +262,7 @@ fn disruption_budget(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Find
     if claim.is_true("Drained") || claim.spec.termination_grace_period.is_some() {
         return None;
     }
-    let lasts = |e: &&Event| {
-        let still = e.last_seen().is_some_and(|at| case.now - at <= STILL_REFUSED);
-        still && e.first_timestamp.is_some_and(|first| case.now - first >= case.wait.proven)
-    };
+    let lasts = |e: &&Event| lasts(case, e, case.wait.proven * 2);
     let mut refused = case.events().filter(|e| e.reason == "FailedDraining").filter(lasts);
     let (event, (namespace, name)) = refused.find_map(|e| Some((e, refused_pod(&e.message)?)))?;
     let pod = case.pods().find(|p| p.metadata.name == *name && p.metadata.namespace.as_deref() == Some(namespace));
@@ -192,7 +287,10 @@ fn disruption_budget(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Find
             )
             .figures(format!("{} times", event.times())),
         )
-        .blaming(Blame::object("v1", "Pod", name).namespace(namespace))
+        .blaming(match pod.map(|pod| budgets(case, pod)).as_deref() {
+            Some([budget]) => blame_budget(budget),
+            _ => Blame::object("v1", "Pod", name).namespace(namespace),
+        })
         .fix("See why the budget allows no disruption: maxUnavailable 0, minAvailable as high as there are replicas, or pods of it that are not Ready. Let one more run, or mend the budget; two budgets over one pod never let it go. A terminationGracePeriod on the NodePool bounds the wait for the next machines.")
         .step(
             Risk::Inspect,
@@ -201,6 +299,82 @@ fn disruption_budget(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Find
         )
         .step(Risk::Inspect, "See the pod and its labels", Some(format!("kubectl describe pod -n {namespace} {name}"))),
     )
+}
+
+/// A pod that more than one budget selects: the API server evicts none such, whatever the budgets allow, and Karpenter's
+/// event only counts it among those that wait.
+/// Source: kubernetes v1.36.3 pkg/registry/core/pod/storage/eviction.go `Create`.
+fn two_budgets(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
+    if claim.is_true("Drained") || claim.spec.termination_grace_period.is_some() {
+        return None;
+    }
+    let taint = node.spec.taints.iter().find(|t| t.key == DISRUPTED)?;
+    // The API server evicts without a look at budgets what does not run; Karpenter evicts no pod that tolerates its
+    // taint or that the kubelet made, and waits for what must not be disrupted.
+    // Source: core pkg/utils/pod/scheduling.go `IsEvictable`, `IsDrainable` (v1.14.3).
+    let evicted = |pod: &&Pod| {
+        pod.metadata.deletion_timestamp.is_none()
+            && pod.status.phase == "Running"
+            && pod.metadata.annotation(karpenter::DO_NOT_DISRUPT) != Some("true")
+            && !pod.metadata.owner_references.iter().any(|owner| owner.kind == "Node")
+            && !pod.spec.tolerations.iter().any(|t| t.tolerates(taint))
+    };
+    let (pod, mut budgets) =
+        case.pods().filter(evicted).map(|pod| (pod, budgets(case, pod))).find(|(_, budgets)| budgets.len() > 1)?;
+    // The newest was added to what worked.
+    budgets.sort_by_key(|budget| std::cmp::Reverse(budget.metadata.creation_timestamp));
+    let newest = budgets.first()?;
+    let (namespace, name) = (pod.metadata.namespace.as_deref().unwrap_or("default"), &pod.metadata.name);
+    let names: Vec<&str> = budgets.iter().map(|budget| &*budget.metadata.name).collect();
+    let evidence = |budget: &&PodDisruptionBudget| {
+        Evidence::new(
+            format!("PodDisruptionBudget/{}", budget.metadata.name),
+            "spec.selector",
+            format!("selects pod {namespace}/{name}"),
+            "an eviction is refused where more than one budget speaks for the pod",
+        )
+    };
+    Some(
+        Finding::new(
+            Confidence::Certain,
+            format!(
+                "{}: more than one PodDisruptionBudget ({}) selects pod {namespace}/{name} on its Node {}, so it is never evicted.",
+                head(claim),
+                names.join(", "),
+                node.name()
+            ),
+            evidence(newest),
+        )
+        .with_all(budgets.iter().skip(1).map(evidence))
+        .blaming(blame_budget(newest))
+        .fix(format!("Delete one of the PodDisruptionBudgets {}, or narrow its selector: two over one pod never let it go, whatever they allow.", names.join(", ")))
+        .step(
+            Risk::Inspect,
+            "See the budgets",
+            Some(format!("kubectl get poddisruptionbudgets -n {namespace} {} -o yaml", names.join(" "))),
+        )
+        .step(
+            Risk::Mutating,
+            "Narrow the newest, or delete it if the others say enough",
+            Some(format!("kubectl edit poddisruptionbudgets -n {namespace} {}", newest.metadata.name)),
+        ),
+    )
+}
+
+fn budgets<'c>(case: &Case<'c>, pod: &Pod) -> Vec<&'c PodDisruptionBudget> {
+    case.cluster.disruption_budgets().filter(|budget| budget.selects(pod)).collect()
+}
+
+fn blame_budget(budget: &PodDisruptionBudget) -> Blame {
+    Blame::object("policy/v1", "PodDisruptionBudget", &budget.metadata.name)
+        .namespace(budget.metadata.namespace.as_deref().unwrap_or("default"))
+        .field("spec")
+}
+
+/// Whether an event has been repeated for as long as `wait`, and still is.
+fn lasts(case: &Case, event: &Event, wait: TimeDelta) -> bool {
+    let still = event.last_seen().is_some_and(|at| case.now - at <= STILL_REFUSED);
+    still && event.first_timestamp.is_some_and(|first| case.now - first >= wait)
 }
 
 /// Karpenter tells of one thing that holds a drain every two minutes, this or another.

@@ -118,7 +118,7 @@ pub(crate) fn without_pod(case: &Case, node: &Node, name: &str) -> Obstacle {
     let namespace = set.and_then(|set| set.metadata.namespace.as_deref());
     let object = format!("DaemonSet/{name}");
     if let Some(refused) = refused(case, node, name, namespace) {
-        return refused.obstacle(name);
+        return refused.obstacle(case, name);
     }
     let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace.unwrap_or("kube-system"));
     let describe = format!("kubectl describe daemonset -n {} {name}", namespace.unwrap_or("kube-system"));

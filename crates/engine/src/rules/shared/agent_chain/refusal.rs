@@ -5,7 +5,7 @@ use super::{Obstacle, Proof};
 use crate::api::{Blame, Confidence, Evidence, Link, Risk};
 use crate::case::Case;
 use crate::objects::input::Input;
-use crate::objects::{Event, Node};
+use crate::objects::{Event, LabelSelector, Node, Webhook, WebhookConfiguration};
 
 /// A DaemonSet whose pods are refused.
 #[derive(Debug)]
@@ -67,9 +67,9 @@ impl RefusedPods<'_> {
         .figures(self.event.said())
     }
 
-    pub(crate) fn obstacle(&self, name: &str) -> Obstacle {
+    pub(crate) fn obstacle(&self, case: &Case, name: &str) -> Obstacle {
         let namespace = &self.namespace;
-        let (blame, says, fix) = self.reason(name);
+        let (blame, says, fix) = self.reason(case, name);
         let why = format!("the API server refuses the pods of DaemonSet {name}: {}", self.said);
         let deepest = blame.as_ref().map(|blame| Link::new(&blame.object, says));
         let set = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace);
@@ -101,7 +101,7 @@ impl RefusedPods<'_> {
     }
 
     /// What refuses, where the message names it.
-    fn reason(&self, name: &str) -> (Option<Blame>, &'static str, String) {
+    fn reason(&self, case: &Case, name: &str) -> (Option<Blame>, &'static str, String) {
         let (said, namespace) = (self.said.as_str(), &self.namespace);
         let named = |before: &str, until: &[char]| {
             let (_, rest) = said.split_once(before)?;
@@ -124,8 +124,17 @@ impl RefusedPods<'_> {
         // Source: k8s.io/apiserver v0.36.3 pkg/admission/plugin/webhook/errors/statuserror.go, generic/webhook.go:
         // `failed calling webhook "NAME"`, `admission webhook "NAME" denied the request`.
         if let Some(webhook) = named("webhook \"", &['"']) {
-            let fix = "Leave the DaemonSet's namespace out of the webhook, or get its service running: where it only runs on Nodes that wait for it, nothing ever starts.";
-            return (Some(Blame::object("", "Webhook", webhook)), "it does not admit the pod", fix.to_owned());
+            let (blame, held) = match holder(case, webhook) {
+                Some((kind, config, webhook)) => {
+                    let blame = Blame::object(ADMISSION, kind, &config.metadata.name);
+                    (blame.field("webhooks"), format!(" {}", told(webhook)))
+                }
+                None => (Blame::object(ADMISSION, "MutatingWebhookConfiguration", webhook), String::new()),
+            };
+            let fix = format!(
+                "Leave namespace {namespace} out of the webhook {webhook}, or get its service running: where it only runs on Nodes that wait for it, nothing ever starts.{held}"
+            );
+            return (Some(blame), "its webhook does not admit the pod", fix);
         }
         // Source: k8s.io/apiserver v0.36.3 pkg/admission/plugin/policy/validating/dispatcher.go.
         if let Some(policy) = named("ValidatingAdmissionPolicy '", &['\'']) {
@@ -160,12 +169,35 @@ impl RefusedPods<'_> {
     }
 }
 
+const ADMISSION: &str = "admissionregistration.k8s.io/v1";
+
+/// The configuration that holds the webhook; where several do, one that fails closed.
+fn holder<'w>(case: &Case<'w>, name: &str) -> Option<(&'static str, &'w WebhookConfiguration, &'w Webhook)> {
+    case.cluster.webhooks(name).min_by_key(|(.., webhook)| webhook.failure_policy == "Ignore")
+}
+
+/// What the configuration says of it.
+fn told(webhook: &Webhook) -> String {
+    let service = webhook.client_config.service.as_ref();
+    let service = service.map_or_else(String::new, |s| format!(", its service is {}/{}", s.namespace, s.name));
+    let whole = webhook.namespace_selector == LabelSelector::default();
+    let everywhere = if whole { ", and it asks about every namespace" } else { "" };
+    // Fail is the default of v1.
+    let policy = if webhook.failure_policy.is_empty() { "Fail" } else { &webhook.failure_policy };
+    format!("Its failurePolicy is {policy}{service}{everywhere}.")
+}
+
 /// How to look at what the message names, where it is there to be seen.
 fn see(blame: &Blame, namespace: &str) -> Option<String> {
     let name = &blame.name;
     Some(match blame.kind.as_str() {
         "ResourceQuota" => format!("kubectl describe resourcequota -n {namespace} {name}"),
         "ValidatingAdmissionPolicy" => format!("kubectl get validatingadmissionpolicies {name} -o yaml"),
+        "MutatingWebhookConfiguration" if blame.field.is_none() => format!(
+            "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml | grep -e '^    name:' -e {name}"
+        ),
+        "MutatingWebhookConfiguration" => format!("kubectl get mutatingwebhookconfigurations {name} -o yaml"),
+        "ValidatingWebhookConfiguration" => format!("kubectl get validatingwebhookconfigurations {name} -o yaml"),
         "Namespace" => format!("kubectl get namespace {name} -o yaml"),
         _ => return None,
     })

@@ -1,0 +1,41 @@
+//! admissionregistration.k8s.io/v1: the webhooks that the API server asks before it takes an object.
+
+use super::{LabelSelector, Meta, nullable};
+use serde::{Deserialize, Serialize};
+
+/// A MutatingWebhookConfiguration or a ValidatingWebhookConfiguration: what is read of both is the same.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct WebhookConfiguration {
+    pub metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    pub webhooks: Vec<Webhook>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Webhook {
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    #[serde(deserialize_with = "nullable")]
+    pub failure_policy: String,
+    #[serde(deserialize_with = "nullable")]
+    pub client_config: WebhookClientConfig,
+    #[serde(deserialize_with = "nullable")]
+    pub namespace_selector: LabelSelector,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct WebhookClientConfig {
+    pub service: Option<WebhookService>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct WebhookService {
+    #[serde(deserialize_with = "nullable")]
+    pub namespace: String,
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+}
