@@ -199,7 +199,7 @@ pub fn claim_wait(
         .or_else(|| agent_taint_wait(nodes.first()?, &claim.spec.taints, initialized, t))
         .or_else(|| pressure_wait(nodes.first()?, t))
         .or_else(|| hardware_wait(nodes.first()?, t))
-        .or_else(|| cordon_wait(nodes.first()?, t))
+        .or_else(|| cordon_wait(nodes.first()?, t.ready * 3))
 }
 
 /// The least that any machine is given at a stage before it counts as stuck.
@@ -434,7 +434,8 @@ pub fn listed(taints: &[Taint]) -> String {
 pub fn node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     let created = node.metadata.creation_timestamp?;
     if is_out_of_service(node) {
-        return cordon_wait(node, t);
+        // The lifecycle hook of an Auto Scaling group may hold an instance for as long as that.
+        return cordon_wait(node, t.terminate);
     }
     let name = || format!("Node/{}", node.name());
     if let Some(taint) = node.taint(UNREGISTERED_TAINT)
@@ -488,7 +489,7 @@ fn ready_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
 /// A Ready Node that a termination handler took out of service for an interruption, and that is still there: what was
 /// announced did not come. A rebalance recommendation announces nothing for certain, and nobody undoes that cordon
 /// (aws-node-termination-handler#321). Whoever else cordons a Node means it.
-fn cordon_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
+fn cordon_wait(node: &Node, patience: TimeDelta) -> Option<Wait> {
     if !node.is_ready() || is_leaving(node) {
         return None;
     }
@@ -496,8 +497,9 @@ fn cordon_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     let because =
         "the Node is Ready, and nothing is scheduled there: its cordon was for an interruption that did not come";
     let evidence = Evidence::new(format!("Node/{}", node.name()), cordon.field, cordon.says, because);
-    let wait = Wait::new(Stage::Ready, cordon.since, t.terminate, t, evidence);
-    Some(Wait { proven: wait.patience, symptom: Symptom::Cordoned, ..wait }.only_with_proof())
+    let (stage, symptom) = (Stage::Ready, Symptom::Cordoned);
+    let wait = Wait { stage, since: cordon.since, patience, proven: patience, evidence, symptom };
+    Some(wait.only_with_proof())
 }
 
 /// Deleted, stopped, cordoned or about to be removed. A cordon is a decision too: node group upgrades and termination
