@@ -612,6 +612,13 @@ const OF_THE_CLUSTER: &[&str] = &[
     "Example: an AL2 alias after the upgrade to 1.33",
     "Example: Bottlerocket settings that are no TOML",
     "Near miss: userData brings the label",
+    "Example: a role label",
+    "Example: the equals sign",
+    "Near miss: the same with a blank",
+    "Near miss: something else is lost, and the taint was never named",
+    "Example: amiFamily Custom",
+    "Near miss: the bootstrap passes the taint",
+    "Example: the call that joins stands behind an exit",
 ];
 
 /// Every example of a page, hit or near miss: a cause that the text shows is found under lint where `diagnose` finds it

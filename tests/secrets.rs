@@ -269,8 +269,20 @@ fn what_is_collected_of_user_data_holds_no_planted_secret_and_gives_the_same_ver
 }
 
 /// Of these maps rules read every key; none is a place for secrets, and what is written there is looked up by value.
-const READ_WHOLE: [&str; 9] =
-    ["labels", "nodeSelector", "allocatable", "requests", "tags", "answer", "files", "milestones", "names"];
+const READ_WHOLE: [&str; 12] = [
+    "labels",
+    "matchLabels",
+    "kubeReserved",
+    "systemReserved",
+    "nodeSelector",
+    "allocatable",
+    "requests",
+    "tags",
+    "answer",
+    "files",
+    "milestones",
+    "names",
+];
 /// What people and programs write as they like.
 const TEXTS: [&str; 7] = ["message", "note", "evaluationError", "userData", "stateReason", "text", "why"];
 

@@ -7,9 +7,9 @@ use testkit::control_plane::{ControlPlane, binaries};
 use testkit::fixes::{commands, split};
 
 /// Verbs that change nothing.
-const READS: [&str; 5] = ["get", "describe", "logs", "auth", "cluster-info"];
+const READS: [&str; 6] = ["get", "describe", "logs", "auth", "cluster-info", "version"];
 /// Verbs that can be told to store nothing.
-const WRITES: [&str; 6] = ["patch", "delete", "taint", "cordon", "drain", "scale"];
+const WRITES: [&str; 7] = ["patch", "delete", "taint", "cordon", "uncordon", "drain", "scale"];
 
 /// A kind that newer versions of Kubernetes have, and this API server does not: a command that asks for it among others
 /// gets nothing of those either.
@@ -21,7 +21,9 @@ fn tried(line: &str, parts: &[Vec<String>]) -> Option<String> {
     for words in parts {
         match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["kubectl", verb, ..] if READS.contains(verb) => {}
-            ["kubectl", verb, ..] if WRITES.contains(verb) || words[1..3] == ["set", "env"] => {
+            ["kubectl", verb, ..]
+                if WRITES.contains(verb) || words.get(1..3).is_some_and(|of| of == ["set", "env"]) =>
+            {
                 assert_eq!(parts.len(), 1, "what changes something stands alone: {line}");
                 tried.push_str(" --dry-run=server");
             }

@@ -63,7 +63,8 @@ fn read_corpus() -> BTreeMap<Input, Vec<Value>> {
     for object in texts.iter().flat_map(|text| documents(text)) {
         let items = object["items"].as_array().cloned().unwrap_or_else(|| vec![object]);
         for item in items {
-            if let Some(input) = input_of(&item) {
+            // What a machine logged is no object of anybody else's.
+            if let Some(input) = input_of(&item).filter(|input| *input != Input::Logs) {
                 corpus.entry(input).or_default().push(item);
             }
         }
@@ -109,7 +110,8 @@ fn odd_object(objects: &[Value], rng: &mut Rng) -> (Value, Vec<String>) {
 #[test]
 fn every_field_that_is_read_is_known_and_every_kind_has_objects() {
     let corpus = corpus();
-    assert_eq!(corpus.keys().copied().collect::<Vec<_>>(), Input::ALL);
+    let of_others: Vec<_> = Input::ALL.iter().copied().filter(|input| *input != Input::Logs).collect();
+    assert_eq!(corpus.keys().copied().collect::<Vec<_>>(), of_others);
     let node = mutation::places(&schema::skeleton(Input::Nodes));
     for place in [
         "/metadata/managedFields/0/fieldsV1/f:spec/f:taints",

@@ -15,7 +15,7 @@ use crate::cluster_state::{ClassFacts, ClusterState, Subject, diagnosis_name};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Meta, Node, NodeClaim, NodeClass, NodePool, Pod};
 use crate::upstream::karpenter::{CLASS_HASH, Karpenter, Provider};
-use crate::upstream::unplaced::Refusal;
+use crate::upstream::unplaced::PlacementObstacle;
 use chrono::{DateTime, SubsecRound, Utc};
 use readers::userdata::UserData;
 
@@ -386,7 +386,7 @@ fn unplaced_in<'w>(
     class: Option<&'w NodeClass>,
 ) -> impl Iterator<Item = Unplaced<'w>> {
     let named = cluster.unplaced_in(pool.name());
-    let passed_over = cluster.unplaced().map(|(event, pod)| (event, Refusal::PassedOver, Some(pod)));
+    let passed_over = cluster.unplaced().map(|(event, pod)| (event, PlacementObstacle::PassedOver, Some(pod)));
     let all = named.chain(passed_over).map(|(event, refusal, pod)| Unplaced { event, refusal, pod });
     all.filter(move |unplaced| unplaced.shows_fault(pool, class) && unplaced.is_for(pool))
 }

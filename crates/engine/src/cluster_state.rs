@@ -22,7 +22,7 @@ use crate::objects::{
     Webhook, WebhookConfiguration, Written,
 };
 use crate::upstream::karpenter::Karpenter;
-use crate::upstream::unplaced::{self, Refusal};
+use crate::upstream::unplaced::{self, PlacementObstacle};
 use aws::Aws;
 use chrono::{DateTime, Utc};
 use events::{Events, KUBELET_ABOUT_PODS, is_about};
@@ -873,7 +873,7 @@ impl ClusterState {
     }
 
     /// What Karpenter says of pods that a NodePool could not take, each with the pod where it was read.
-    pub fn unplaced_in(&self, pool: &str) -> impl Iterator<Item = (&Event, Refusal, Option<&Pod>)> {
+    pub fn unplaced_in(&self, pool: &str) -> impl Iterator<Item = (&Event, PlacementObstacle, Option<&Pod>)> {
         self.asks(Input::Events);
         self.asks(Input::Pods);
         self.events.unplaced(pool).filter_map(|(event, refusal)| {

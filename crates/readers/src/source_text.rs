@@ -200,6 +200,11 @@ fn secret_after_name(line: &str, lower: &str, at: usize) -> Option<Span> {
     }
     // "authorization: Bearer x": the scheme is not the secret, what follows it is.
     let value = ["bearer ", "basic "].iter().find_map(|scheme| value.strip_prefix(scheme)).unwrap_or(value);
+    // What a registry's refusal goes on with: "may require authorization: authorization failed".
+    // containerd v2.1.4 core/remotes/docker/pusher.go, resolver.go.
+    if ["authorization failed", "server message", "failed"].iter().any(|words| value.starts_with(words)) {
+        return None;
+    }
     // A command whose output is the secret, or the next flag of one that takes no value.
     let blank_before = !between.contains(['=', ':']);
     if value.starts_with("$(") || value.starts_with('`') || (blank_before && value.starts_with("--")) {
@@ -296,6 +301,8 @@ mod tests {
             mask("curl -H 'Authorization: Bearer abc.def' https://x"),
             "curl -H 'Authorization: Bearer ***' https://x"
         );
+        let refused = "may require authorization: authorization failed: no basic auth credentials";
+        assert_eq!(mask(refused), refused);
         assert_eq!(mask("token: \"s3cr3t\", next"), "token: \"***\", next");
         assert_eq!(mask("--node-labels=a=b"), "--node-labels=a=b");
         assert_eq!(mask("mysql --password 'two words' -h db"), "mysql --password '***' -h db");

@@ -18,10 +18,23 @@ use std::path::PathBuf;
 /// The healthy cluster that every example of a page starts from.
 pub const CLUSTER: &str = include_str!("../../../docs/causes/cluster.yaml");
 
-/// The documents of a YAML text; empty ones are none.
+/// The documents of a YAML text, and the items of its lists; empty ones are none.
 pub fn documents(text: &str) -> Vec<Value> {
     let all: Vec<Value> = serde_saphyr::from_multiple(text).unwrap_or_else(|e| panic!("unreadable YAML: {e}\n{text}"));
-    all.into_iter().filter(|d| !d.is_null()).collect()
+    // What a list says of itself is lost without it.
+    let is_plain = |list: &serde_json::Map<String, Value>| {
+        list.get("metadata").is_none_or(|metadata| metadata["annotations"].is_null())
+    };
+    let items = |document: Value| match document {
+        Value::Object(mut list) if list.get("kind").is_some_and(|kind| kind == "List") && is_plain(&list) => {
+            match list.remove("items") {
+                Some(Value::Array(items)) => items,
+                _ => Vec::new(),
+            }
+        }
+        document => vec![document],
+    };
+    all.into_iter().filter(|d| !d.is_null()).flat_map(items).collect()
 }
 
 /// The healthy cluster with these documents merged over it (RFC 7386) by kind and name; new ones are added.

@@ -20,7 +20,7 @@ fn shipped() -> Value {
 fn older() -> Value {
     let mut crd = shipped();
     let status = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"];
-    for field in ["ruledOut", "recurrences"] {
+    for field in ["fix", "recurrences"] {
         assert!(status.as_object_mut().unwrap().remove(field).is_some());
     }
     crd
@@ -44,7 +44,7 @@ async fn without_its_kind_it_waits_with_an_older_one_it_writes_and_what_is_delet
     wait_until(AGAIN, || is_ready(&nodewhy).then_some(()));
     wait_until(SOON, || (diagnosis(&control_plane, "general-stuck")?["status"]["cause"] == CAUSE).then_some(()));
     let first = diagnosis(&control_plane, "general-stuck").unwrap();
-    assert!(first["status"]["evidence"].is_array() && first["status"]["ruledOut"].is_null(), "{first:#}");
+    assert!(first["status"]["evidence"].is_array() && first["status"]["fix"].is_null(), "{first:#}");
     std::thread::sleep(Duration::from_secs(5));
     let settled = version(&control_plane, "general-stuck");
     assert_eq!(
@@ -60,7 +60,7 @@ async fn without_its_kind_it_waits_with_an_older_one_it_writes_and_what_is_delet
     install(&shipped());
     let back =
         wait_until(AGAIN, || diagnosis(&control_plane, "general-stuck").filter(|d| d["status"]["cause"] == CAUSE));
-    assert!(back["status"]["ruledOut"].is_array(), "{back:#}");
+    assert!(back["status"]["fix"].is_object(), "{back:#}");
 
     // Somebody writes over it: it stays until nodewhy has something to say, or starts anew.
     wait_until(AGAIN, || said_of(&nodewhy, "nodediagnoses").starts_with("[+]").then_some(()));

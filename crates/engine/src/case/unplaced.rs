@@ -1,14 +1,14 @@
 //! Pods that wait for a machine, and that Karpenter makes none for.
 
 use crate::objects::{Event, NodeClass, NodePool, Pod, Requirement};
-use crate::upstream::unplaced::Refusal;
+use crate::upstream::unplaced::PlacementObstacle;
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// A pod that Karpenter found no room for in a NodePool.
 #[derive(Debug, Clone, Copy)]
 pub struct Unplaced<'w> {
     pub event: &'w Event,
-    pub refusal: Refusal,
+    pub refusal: PlacementObstacle,
     /// Where it was read.
     pub pod: Option<&'w Pod>,
 }
@@ -16,7 +16,7 @@ pub struct Unplaced<'w> {
 impl Unplaced<'_> {
     /// Whether the NodePool can launch nothing, as its own fields show or Karpenter says, whatever the pod asks for.
     pub fn shows_fault(&self, pool: &NodePool, class: Option<&NodeClass>) -> bool {
-        self.refusal == Refusal::Limits
+        self.refusal == PlacementObstacle::Limits
             || class.and_then(|class| pool.zones_without_subnet(class)).is_some_and(|zones| zones.all)
     }
 
@@ -38,7 +38,7 @@ impl Unplaced<'_> {
     /// Whether the NodePool is meant for the pod. Where no instance type was left, Karpenter has seen to that; else
     /// nothing but the pod itself tells.
     pub fn is_for(&self, pool: &NodePool) -> bool {
-        self.refusal == Refusal::NoInstanceType || self.pod.is_some_and(|pod| admits(pool, pod))
+        self.refusal == PlacementObstacle::NoInstanceType || self.pod.is_some_and(|pod| admits(pool, pod))
     }
 }
 

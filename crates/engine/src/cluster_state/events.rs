@@ -3,7 +3,7 @@
 
 use super::{Key, key_of};
 use crate::objects::{Event, Meta};
-use crate::upstream::unplaced::{Refusal, refusals};
+use crate::upstream::unplaced::{PlacementObstacle, refusals};
 use chrono::TimeDelta;
 use std::collections::{BTreeMap, btree_map};
 use std::ops::Bound;
@@ -55,7 +55,7 @@ impl Events {
     }
 
     /// What Karpenter says of pods that a NodePool could not take. An Event that is written anew may say otherwise now.
-    pub(super) fn unplaced(&self, pool: &str) -> impl Iterator<Item = (&Event, Refusal)> {
+    pub(super) fn unplaced(&self, pool: &str) -> impl Iterator<Item = (&Event, PlacementObstacle)> {
         let keys = self.unplaced.get(pool).into_iter().flatten();
         let events = keys.filter_map(|(key, pod)| self.filed.get("Pod")?.get(pod)?.get(key));
         events.flat_map(move |event| {

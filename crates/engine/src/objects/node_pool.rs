@@ -3,7 +3,7 @@
 use super::{Condition, Meta, NodeClass, NodeClassRef, Pairs, Requirement, Taint, conditions, nullable};
 use crate::objects::intern::Interned;
 use readers::userdata::has_expansion;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
@@ -21,8 +21,17 @@ pub struct NodePool {
 pub struct NodePoolSpec {
     #[serde(deserialize_with = "nullable")]
     pub template: Template,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "quantities")]
     pub limits: Pairs,
+}
+
+/// What is no quantity is no limit either, and may be anything.
+fn quantities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Pairs, D::Error> {
+    let is_quantity = |value: &str| {
+        let number = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        value.len() - number.len() <= 2 && number.parse::<f64>().is_ok()
+    };
+    nullable::<D, Pairs>(deserializer).map(|pairs| pairs.with_values(is_quantity))
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]

@@ -31,6 +31,12 @@ impl Pairs {
     }
 
     /// Keys and texts.
+    /// Those whose value fits.
+    pub(super) fn with_values(self, fits: impl Fn(&str) -> bool) -> Self {
+        let fits = |pair: &Interned| pair.split_once('=').is_some_and(|(_, value)| fits(value));
+        Self(self.0.into_iter().filter(fits).collect())
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(split)
     }

@@ -5,7 +5,7 @@ use crate::objects::Event;
 
 /// What speaks against a NodePool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum PlacementObstacle {
     /// Any machine would exceed its limits. It is asked before whether the pod may go there at all.
     Limits,
     /// The pod may go there, and no instance type is left.
@@ -28,12 +28,12 @@ pub fn is_refusal(event: &Event) -> bool {
 /// The NodePools that an event of Karpenter's refuses, each with the reason. A pod that the NodePool is not for is
 /// refused for its labels or taints, which is left out here.
 /// Sources: core pkg/controllers/provisioning/scheduling/{events,scheduler,nodeclaim}.go (v1.0.5, v1.4.0, v1.14.1).
-pub fn refusals(event: &Event) -> impl Iterator<Item = (&str, Refusal)> {
+pub fn refusals(event: &Event) -> impl Iterator<Item = (&str, PlacementObstacle)> {
     said(event).into_iter().flat_map(|message| message.split("; ")).filter_map(|part| {
         let limits = part.contains("exceed limits for nodepool") || part.contains("node limits have been exhausted");
         let refusal = match limits {
-            true => Refusal::Limits,
-            false if part.contains("no instance type") => Refusal::NoInstanceType,
+            true => PlacementObstacle::Limits,
+            false if part.contains("no instance type") => PlacementObstacle::NoInstanceType,
             false => return None,
         };
         Some((pool(part)?, refusal))
@@ -51,10 +51,10 @@ fn pool(part: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Refusal, refusals};
+    use super::{PlacementObstacle, refusals};
     use crate::objects::Event;
 
-    fn of(message: &str) -> Vec<(String, Refusal)> {
+    fn of(message: &str) -> Vec<(String, PlacementObstacle)> {
         let event = Event { reason: "FailedScheduling".into(), message: message.into(), ..Event::default() };
         refusals(&event).map(|(pool, refusal)| (pool.to_owned(), refusal)).collect()
     }
@@ -62,8 +62,8 @@ mod tests {
     /// As core 1.0.5, 1.4.0 and 1.14.1 write them.
     #[test]
     fn each_version_names_its_nodepools() {
-        let limits = vec![("batch".to_owned(), Refusal::Limits)];
-        let types = vec![("batch".to_owned(), Refusal::NoInstanceType)];
+        let limits = vec![("batch".to_owned(), PlacementObstacle::Limits)];
+        let types = vec![("batch".to_owned(), PlacementObstacle::NoInstanceType)];
         for (message, named) in [
             (r#"Failed to schedule pod, all available instance types exceed limits for nodepool: "batch""#, &limits),
             (r#"Failed to schedule pod, all available instance types exceed limits for nodepool "batch""#, &limits),

@@ -57,7 +57,7 @@ fn check(case: &Case) -> Opinion {
     let like = Some(entry.role_arn.as_str()).filter(|_| !matches!(miss, Miss::OtherAccount | Miss::OtherPartition));
     let arn = commands::role_arn(if question.profile_only { "NODE_ROLE" } else { role }, like);
     let why = match miss {
-        Miss::PathInArn => "has an IAM path in it, and STS reports the role without its path".to_owned(),
+        Miss::PathInArn => "has an IAM path, which STS leaves out".to_owned(),
         Miss::InstanceProfileArn => "is an instance profile's, and callers have the ARN of the role".to_owned(),
         Miss::AssumedRoleArn => "is an assumed role's, and the authenticator compares with the role's own".to_owned(),
         Miss::Blank => "has white space around it, which is part of it".to_owned(),

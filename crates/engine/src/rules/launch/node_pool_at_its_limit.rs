@@ -5,13 +5,13 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::upstream::unplaced::Refusal;
+use crate::upstream::unplaced::PlacementObstacle;
 
 pub static RULE: Rule = Rule {
     cause: "NodePoolAtItsLimit",
     summary: "The NodePool's limits leave no room for another machine, and pods wait for it",
     stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::Events, Input::Pods],
+    reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/NodePoolAtItsLimit.md"),
@@ -23,7 +23,8 @@ fn check(case: &Case) -> Opinion {
     let limits: Vec<String> = pool.spec.limits.iter().map(|(what, most)| format!("{what} {most}")).collect();
     // A limit of nothing is how a NodePool is switched off.
     let off = pool.spec.limits.iter().any(|(_, most)| most.trim_end_matches(char::is_alphabetic) == "0");
-    let Some(told) = case.unplaced().find(|u| u.refusal == Refusal::Limits && !off && !limits.is_empty()) else {
+    let Some(told) = case.unplaced().find(|u| u.refusal == PlacementObstacle::Limits && !off && !limits.is_empty())
+    else {
         return Opinion::Silent;
     };
     let (name, limits) = (pool.name(), limits.join(", "));

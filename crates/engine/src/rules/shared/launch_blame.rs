@@ -1,10 +1,10 @@
 //! The thing in AWS that a refused launch lies with, where the error proves which one it is.
 
-use super::launch_error::{FaultIn, LaunchError};
 use crate::api::{Blame, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
-use crate::objects::NodeClass;
+use crate::objects::{Condition, NodeClass};
+use crate::rules::shared::launch_error::{FaultIn, LaunchError};
 
 /// What to change, why that, and the command that does it.
 pub(crate) struct InAws {
@@ -122,7 +122,7 @@ fn bucket_of(family: &str, spot: bool) -> Option<Bucket> {
 /// The class, the tags that another class sets with which the same account may launch, and which class that is.
 fn demanded_tags<'w>(case: &Case<'w>) -> Option<(&'w NodeClass, Vec<&'w str>, &'w str)> {
     let class = case.class()?;
-    let ready = |other: &&NodeClass| other.condition("Ready").is_some_and(crate::objects::Condition::is_true);
+    let ready = |other: &&NodeClass| other.condition("Ready").is_some_and(Condition::is_true);
     let others = case.cluster.classes().map(|facts| &facts.class).filter(|other| other.kind == class.kind);
     others.filter(ready).find_map(|other| {
         let more = other.spec.tags.iter().map(|(key, _)| key).filter(|key| class.spec.tags.get(key).is_none());

@@ -100,6 +100,25 @@ pub fn explain(text: &str) -> Option<Pull> {
     Some(known.map_or(UNEXPLAINED, |(_, pull)| *pull))
 }
 
+/// The same without what gRPC and containerd wrap around it, which names the image once more with each layer.
+/// Source: containerd v2.1.4 core/unpack, client/pull.go.
+pub(crate) fn unwrapped(said: &str) -> String {
+    let mut out = said.replace("repository does not exist or may require authorization: ", "");
+    for layer in ["failed to pull and unpack image \"", "failed to resolve reference \""] {
+        if let Some(start) = out.find(layer)
+            && let Some(end) = out[start + layer.len()..].find("\": ")
+        {
+            out.replace_range(start..start + layer.len() + end + 3, "");
+        }
+    }
+    if let Some(start) = out.find("rpc error: code = ")
+        && let Some(end) = out[start..].find(" desc = ")
+    {
+        out.replace_range(start..start + end + " desc = ".len(), "");
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::explain;

@@ -52,7 +52,9 @@ fn check(case: &Case) -> Opinion {
     let object = format!("Node/{name}");
     // A label of the cloud controller's may be its own in spite of all.
     let labelled: Vec<_> = cloud_controller::labels(node).map(|(key, _)| key).collect();
-    let certain = case.now - created >= CERTAIN_AFTER && labelled.is_empty();
+    // And where Events cannot be read, it may have said so in one.
+    let certain =
+        case.now - created >= CERTAIN_AFTER && labelled.is_empty() && case.cluster.missing(Input::Events).is_none();
     let confidence = if certain { Confidence::Certain } else { Confidence::Likely };
     let initialization = case.cluster.once(&INITIALIZATION, "", || {
         let (wait, passed): (Vec<_>, Vec<_>) =

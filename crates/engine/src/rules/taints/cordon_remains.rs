@@ -12,7 +12,7 @@ pub static RULE: Rule = Rule {
     cause: "CordonRemains",
     summary: "aws-node-termination-handler cordoned the Node for an interruption that did not come, and does not uncordon it",
     stages: &[Stage::Ready],
-    reads: &[Input::Nodes, Input::DaemonSets],
+    reads: &[Input::DaemonSets],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/CordonRemains.md"),

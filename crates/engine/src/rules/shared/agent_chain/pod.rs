@@ -1,6 +1,6 @@
 //! Why the pod of an agent does not work on its Node.
 
-use super::words::{Meaning, meaning};
+use super::words::{Meaning, last_words, meaning};
 use super::{Obstacle, Proof, reads, without_pod};
 use crate::api::{Blame, Link, Risk};
 use crate::case::Case;
@@ -54,7 +54,7 @@ pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
     let agent = Agent::of(pod);
     if let Some((container, said)) = pod.trouble() {
         let before = format!("container {container}");
-        return meant(case, node, &agent, &said, &before, Some(container));
+        return meant(case, node, &agent, &last_words(&pull::unwrapped(&said)), &before, Some(container));
     }
     if let Some(said) = pod.unscheduled() {
         return unscheduled(&agent, said);

@@ -3,6 +3,7 @@
 
 use crate::objects::OUT_OF_MEMORY;
 use crate::rules::shared::pull::{self, Pull};
+use std::borrow::Cow;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning<'t> {
@@ -169,6 +170,17 @@ fn is_action(word: &str) -> bool {
             && call.starts_with(|c: char| c.is_ascii_uppercase())
             && call.bytes().all(|b| b.is_ascii_alphanumeric())
     })
+}
+
+/// Of a long message how it begins and how it ends: what stopped a program is the last that it says.
+pub(super) fn last_words(said: &str) -> Cow<'_, str> {
+    const LONG: usize = 400;
+    const LAST: usize = 240;
+    let Some(at) = said.len().checked_sub(LAST).filter(|_| said.len() > LONG) else { return said.into() };
+    let at = said.ceil_char_boundary(at);
+    let reason = said.split(": ").next().unwrap_or_default();
+    let from = said[at..].find(' ').map_or(at, |blank| at + blank + 1);
+    format!("{reason}: … {}", &said[from..]).into()
 }
 
 #[cfg(test)]
