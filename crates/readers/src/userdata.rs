@@ -324,7 +324,7 @@ impl Defect {
             (D::MimeUnreadable | D::EncodedPart | D::KubeletEdited | D::UnfamiliarSetting, _) => Consequence::Unknown,
             // Karpenter's own call still joins the node on AL2, and its own part on AL2023.
             (
-                D::NoInterpreter | D::OpenQuote | D::NoBootstrapScript | D::NeverReached,
+                D::NoInterpreter | D::OpenQuote | D::NoBootstrapScript | D::NeverReached | D::BodyInHeader,
                 Family::Al2 | Family::Al2023,
             )
             | (
@@ -341,8 +341,7 @@ impl Defect {
                 | D::DropsTaints,
                 _,
             )
-            | (D::OptionWithoutValue | D::ClusterNameMissing, Family::Al2)
-            | (D::BodyInHeader, Family::Al2 | Family::Al2023) => Consequence::Lost,
+            | (D::OptionWithoutValue | D::ClusterNameMissing, Family::Al2) => Consequence::Lost,
             _ => Consequence::NoJoin,
         }
     }

@@ -46,14 +46,13 @@ pub fn cordon(node: &Node) -> Option<Cordon> {
             since: writer.time?,
             taint: taint.map(ToString::to_string),
         }),
-        // Somebody else has cordoned it since.
-        (Some(_), _) => None,
         (None, Some(taint)) => Some(Cordon {
             field: "spec.taints",
             says: taint.to_string(),
             since: taint.time_added?,
             taint: Some(taint.to_string()),
         }),
-        (None, None) => None,
+        // Somebody else has cordoned it since, or nobody.
+        (Some(_), _) | (None, None) => None,
     }
 }

@@ -81,21 +81,7 @@ fn check(case: &Case) -> Opinion {
         finding.step(Risk::Inspect, "See the whole error", Some(log))
     };
     if let Some(class) = tagged {
-        return finding
-            .with(Evidence::new(
-                format!("{}/{}", class.kind, class.name()),
-                "spec.tags",
-                class.spec.tags.iter().map(|(key, _)| key).collect::<Vec<_>>().join(", "),
-                "the managed policies of the cluster's role allow EKS's own tags only",
-            ))
-            .fix(format!(
-                "Give the cluster's IAM role a policy that allows these tags, or take spec.tags out of {} {}.",
-                class.kind,
-                class.name()
-            ))
-            .step(Risk::Mutating, "Take the tags out", Some(commands::edit(class)))
-            .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.tags"))
-            .into();
+        return of_tags(finding, class).into();
     }
     let finding = match known.and_then(|e| e.command) {
         Some(command) => finding.step(Risk::Inspect, "See what AWS says", Some(command.to_owned())),
@@ -149,6 +135,24 @@ fn check(case: &Case) -> Opinion {
 fn tagged_by_auto_mode<'w>(case: &Case<'w>) -> Option<&'w NodeClass> {
     let class = case.class().filter(|class| class.is_auto_mode() && class.spec.tags.iter().next().is_some())?;
     case.joined_siblings().next().is_none().then_some(class)
+}
+
+/// The tags of an Auto Mode class, which the cluster's role may not set.
+fn of_tags(finding: Finding, class: &NodeClass) -> Finding {
+    finding
+        .with(Evidence::new(
+            format!("{}/{}", class.kind, class.name()),
+            "spec.tags",
+            class.spec.tags.iter().map(|(key, _)| key).collect::<Vec<_>>().join(", "),
+            "the managed policies of the cluster's role allow EKS's own tags only",
+        ))
+        .fix(format!(
+            "Give the cluster's IAM role a policy that allows these tags, or take spec.tags out of {} {}.",
+            class.kind,
+            class.name()
+        ))
+        .step(Risk::Mutating, "Take the tags out", Some(commands::edit(class)))
+        .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.tags"))
 }
 
 /// The first mistake in userData over which Karpenter cannot make a launch template.

@@ -31,8 +31,8 @@ pub(crate) fn in_aws(case: &Case, error: &LaunchError, said: &str) -> Option<InA
             },
             None => InAws { blame: Blame::object("", "ServiceQuota", "ec2-vcpu"), fix: None, step: None },
         }),
-        FaultIn::ServiceControlPolicy => Some(match demanded_tags(case) {
-            Some((class, tags, other)) => InAws {
+        FaultIn::ServiceControlPolicy => Some(if let Some((class, tags, other)) = demanded_tags(case) {
+            InAws {
                 blame: Blame::object(&class.api_version, &class.kind, class.name()).field("spec.tags"),
                 fix: Some(format!(
                     "Set the tag{} {} in spec.tags of {kind} {}, as {kind} {other} does, which is Ready; else have the service control policy admit the call.",
@@ -42,11 +42,10 @@ pub(crate) fn in_aws(case: &Case, error: &LaunchError, said: &str) -> Option<InA
                     kind = class.kind,
                 )),
                 step: None,
-            },
-            None => {
-                let policy = policy_id(said).unwrap_or("organization");
-                InAws { blame: Blame::object("", "ServiceControlPolicy", policy), fix: None, step: None }
             }
+        } else {
+            let policy = policy_id(said).unwrap_or("organization");
+            InAws { blame: Blame::object("", "ServiceControlPolicy", policy), fix: None, step: None }
         }),
         _ => None,
     }
