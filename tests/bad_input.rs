@@ -358,6 +358,6 @@ fn a_name_may_follow_the_file_and_a_second_file_needs_its_own_flag() {
 fn what_cannot_be_watched_is_said_with_the_reason() {
     let dump = Dump::new();
     let good = dump.file("good.yaml", STUCK);
-    run(&["-f", good.to_str().unwrap(), "--watch"], "").complains(&["--watch needs a cluster", "does not change"]);
+    run(&["-f", good.to_str().unwrap(), "--watch"], "").complains(&["--watch needs a cluster", "do not change"]);
     run(&["--watch"], "").complains(&["--watch", "takes no --now"]);
 }

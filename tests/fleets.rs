@@ -633,7 +633,7 @@ fn auto_mode_launches_a_machine() {
     };
     is_healthy(|now| {
         let node_class = json!({"apiVersion": "eks.amazonaws.com/v1", "kind": "NodeClass", "metadata": {"name": "default"}, "spec": {"role": "auto"},
-            "status": {"conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": stamp(-3_600)}]}});
+            "status": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": stamp(-3_600)}]}});
         [vec![pool("general-purpose", &class), node_class], machine.objects(now)].concat()
     });
 }

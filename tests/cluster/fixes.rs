@@ -98,6 +98,7 @@ fn kubectl_and_the_api_server_take_every_command_of_a_fix() {
     // Of the VPC CNI, and of node-readiness-controller.
     control_plane.apply(kind("crd.k8s.amazonaws.com", "v1alpha1", "ENIConfig", "eniconfigs"));
     control_plane.apply(kind("readiness.node.x-k8s.io", "v1alpha1", "NodeReadinessRule", "nodereadinessrules"));
+    control_plane.apply(kind("eks.amazonaws.com", "v1", "NodeClass", "nodeclasses"));
     control_plane.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]);
 
     let kubectl = binaries::control_plane("kubectl");
