@@ -45,15 +45,7 @@ fn joining(control_plane: &ControlPlane) {
     let conditions = [condition("Launched", "True", "Launched"), condition("Registered", "Unknown", "NodeNotFound")];
     let status =
         json!({ "status": { "providerID": format!("aws:///eu-west-1a/{MACHINE}"), "conditions": conditions } });
-    control_plane.kubectl(&[
-        "patch",
-        "nodeclaim",
-        "general-7xk2p",
-        "--subresource=status",
-        "--type=merge",
-        "-p",
-        &status.to_string(),
-    ]);
+    control_plane.patch_status("nodeclaim", "general-7xk2p", "merge", &status);
     control_plane.kubectl(&[
         "create",
         "deployment",

@@ -68,8 +68,7 @@ fn provider_id(claim: &str) -> String {
 }
 
 fn status(control_plane: &ControlPlane, claim: &str, status: &Value) {
-    let patch = json!({ "status": status }).to_string();
-    control_plane.kubectl(&["patch", "nodeclaim", claim, "--subresource=status", "--type=merge", "--patch", &patch]);
+    control_plane.patch_status("nodeclaim", claim, "merge", &json!({ "status": status }));
 }
 
 /// What `nodewhy` prints.

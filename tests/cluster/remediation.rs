@@ -31,19 +31,7 @@ fn stale_node(control_plane: &ControlPlane, name: &str) {
     let addresses = json!({ "status": { "addresses": [
         { "type": "InternalIP", "address": "10.0.0.1" }, { "type": "InternalDNS", "address": name },
     ] } });
-    patch_status(control_plane, "node", name, &addresses);
-}
-
-fn patch_status(control_plane: &ControlPlane, kind: &str, name: &str, status: &Value) {
-    control_plane.kubectl(&[
-        "patch",
-        kind,
-        name,
-        "--subresource=status",
-        "--type=merge",
-        "--patch",
-        &status.to_string(),
-    ]);
+    control_plane.patch_status("node", name, "merge", &addresses);
 }
 
 /// The NodePool of all Nodes here, and its kind.
@@ -63,15 +51,7 @@ fn initialize(control_plane: &ControlPlane, claim: &str) {
     let initialized = json!([{ "op": "replace", "path": "/status/conditions/2", "value": {
         "type": "Initialized", "status": "True", "reason": "Initialized", "message": "", "lastTransitionTime": now,
     } }]);
-    control_plane.kubectl(&[
-        "patch",
-        "nodeclaim",
-        claim,
-        "--subresource=status",
-        "--type=json",
-        "--patch",
-        &initialized.to_string(),
-    ]);
+    control_plane.patch_status("nodeclaim", claim, "json", &initialized);
 }
 
 /// A Node that Karpenter has registered, with the cloud controller's taint; and its NodeClaim, first: a
@@ -92,7 +72,7 @@ fn registered_node(control_plane: &ControlPlane, name: &str) {
     let status = json!({ "status": {
         "providerID": format!("aws:///test-zone-a/i-{name}"), "nodeName": name, "conditions": conditions,
     } });
-    patch_status(control_plane, "nodeclaim", name, &status);
+    control_plane.patch_status("nodeclaim", name, "merge", &status);
     control_plane.apply(json!({
         "apiVersion": "v1",
         "kind": "Node",
@@ -121,7 +101,7 @@ fn registered_node(control_plane: &ControlPlane, name: &str) {
             "lastHeartbeatTime": now, "lastTransitionTime": now,
         }],
     } });
-    patch_status(control_plane, "node", name, &status);
+    control_plane.patch_status("node", name, "merge", &status);
 }
 
 /// A Node that Karpenter has registered and the cloud controller has never seen, an hour old; and its NodeClaim.

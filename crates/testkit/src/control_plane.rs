@@ -193,6 +193,17 @@ impl ControlPlane {
         kubectl(self.folder.path(), arguments, &input.to_string())
     }
 
+    /// Patches an object's status; `how` is kubectl's `--type`.
+    pub fn patch_status(&self, kind: &str, name: &str, how: &str, patch: &Value) {
+        self.try_patch_status(kind, name, how, patch).unwrap_or_else(|error| panic!("{kind} {name}: {error}"));
+    }
+
+    /// The same, with what kubectl says where it fails.
+    pub fn try_patch_status(&self, kind: &str, name: &str, how: &str, patch: &Value) -> Result<String, String> {
+        let (how, patch) = (format!("--type={how}"), patch.to_string());
+        self.try_kubectl(&["patch", kind, name, "--subresource=status", &how, "--patch", &patch])
+    }
+
     /// Applies YAML or JSON, server-side.
     pub fn apply(&self, manifest: impl Display) {
         let applied =

@@ -25,8 +25,8 @@ async fn launched(control_plane: &ControlPlane, client: &kube::Client, name: &st
     let at = (Utc::now() - ago).to_rfc3339_opts(SecondsFormat::Secs, true);
     let condition = |type_: &str, status: &str, reason: &str| json!({ "type": type_, "status": status, "reason": reason, "message": reason, "lastTransitionTime": at });
     let conditions = [condition("Launched", "True", "Launched"), condition("Registered", "Unknown", "NodeNotFound")];
-    let patch = json!({ "status": { "conditions": conditions } }).to_string();
-    control_plane.kubectl(&["patch", "nodeclaim", name, "--subresource=status", "--type=merge", "--patch", &patch]);
+    let patch = json!({ "status": { "conditions": conditions } });
+    control_plane.patch_status("nodeclaim", name, "merge", &patch);
 }
 
 #[tokio::test(flavor = "multi_thread")]

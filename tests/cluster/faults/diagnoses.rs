@@ -64,16 +64,8 @@ async fn without_its_kind_it_waits_with_an_older_one_it_writes_and_what_is_delet
 
     // Somebody writes over it: it stays until nodewhy has something to say, or starts anew.
     wait_until(AGAIN, || said_of(&nodewhy, "nodediagnoses").starts_with("[+]").then_some(()));
-    let edit = json!({ "status": { "cause": "Wrong", "summary": "All is well." } }).to_string();
-    control_plane.kubectl(&[
-        "patch",
-        "nodediagnosis",
-        "general-stuck",
-        "--subresource=status",
-        "--type=merge",
-        "--patch",
-        &edit,
-    ]);
+    let edit = json!({ "status": { "cause": "Wrong", "summary": "All is well." } });
+    control_plane.patch_status("nodediagnosis", "general-stuck", "merge", &edit);
     assert!(diagnosed(&control_plane).is_empty());
     let others = version(&control_plane, "general-stuck");
     std::thread::sleep(Duration::from_secs(3));

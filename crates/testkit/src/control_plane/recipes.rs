@@ -294,8 +294,8 @@ fn patch_condition(
 ) -> Result<String, String> {
     let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
     let condition = json!({ "type": kind, "status": status, "reason": reason, "lastHeartbeatTime": now, "lastTransitionTime": now });
-    let patch = json!({ "status": { "conditions": [condition] } }).to_string();
-    control_plane.try_kubectl(&["patch", "node", node, "--subresource=status", "--type=strategic", "--patch", &patch])
+    let patch = json!({ "status": { "conditions": [condition] } });
+    control_plane.try_patch_status("node", node, "strategic", &patch)
 }
 
 /// Posts every Node's status once, as kubelet does every few minutes, and sooner when something changed.
@@ -325,15 +325,7 @@ pub fn backdate_registration(control_plane: &ControlPlane, claim: &str) {
         { "op": "test", "path": pointer("type"), "value": "Registered" },
         { "op": "replace", "path": pointer("lastTransitionTime"), "value": past },
     ]);
-    control_plane.kubectl(&[
-        "patch",
-        "nodeclaim",
-        claim,
-        "--subresource=status",
-        "--type=json",
-        "--patch",
-        &patch.to_string(),
-    ]);
+    control_plane.patch_status("nodeclaim", claim, "json", &patch);
 }
 
 /// Status and reason of a condition, `False UnregisteredTaintNotFound`; nothing while the object or the condition is
