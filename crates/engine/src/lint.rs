@@ -320,7 +320,6 @@ impl Cluster {
                 cause: flaw.cause.to_owned(),
                 message: flaw.message,
                 fix: Some(flaw.fix),
-                documented: false,
                 blame: Blame::object(&class.class.api_version, "EC2NodeClass", name).field(flaw.field),
                 grave: false,
             }
@@ -371,7 +370,6 @@ impl Cluster {
                 cause: rule.cause.to_owned(),
                 message,
                 fix: None,
-                documented: true,
                 blame: Blame::object(&class.class.api_version, &class.class.kind, class.class.name())
                     .field("spec.amiSelectorTerms"),
                 grave: false,
@@ -395,7 +393,6 @@ impl Cluster {
             cause: cause.to_owned(),
             message,
             fix: Some(fix),
-            documented: false,
             blame: blame().field(field),
             grave: false,
         };
@@ -455,7 +452,6 @@ impl Cluster {
                 cause: format!("{:?}", defect.kind),
                 message: format!("ConfigMap aws-auth, {}: {}.", defect.key, defect.message.trim_end_matches('.')),
                 fix: None,
-                documented: false,
                 blame: Blame::object("v1", "ConfigMap", "aws-auth")
                     .namespace("kube-system")
                     .field(format!("data.{}", defect.key))
@@ -480,7 +476,6 @@ struct Mistake {
     cause: String,
     message: String,
     fix: Option<String>,
-    documented: bool,
     blame: Blame,
     /// It keeps machines from joining.
     grave: bool,
@@ -505,15 +500,15 @@ impl Mistake {
     }
 
     fn at(self, file: &str, place: Place) -> LintFinding {
-        let own = || page::fix(&self.cause).filter(|_| !self.documented);
-        let fix = self.fix.clone().or_else(own);
+        let is_cause = rules::by_cause(&self.cause).is_some();
+        let fix = self.fix.or_else(|| page::fix(&self.cause));
         LintFinding {
             file: file.strip_prefix("./").unwrap_or(file).to_owned(),
             line: place.line,
             column: place.column,
             exact: place.exact,
             level: self.level,
-            documentation: if self.documented {
+            documentation: if is_cause {
                 Some(rules::documentation(&self.cause))
             } else {
                 page::page(&self.cause).map(|_| page::documentation(&self.cause))
@@ -551,7 +546,6 @@ fn by_rules(case: &Case) -> Vec<Mistake> {
             cause: rule.cause.to_owned(),
             message: finding.summary + unless,
             fix,
-            documented: true,
             blame: *blame,
             grave: level == Level::Error,
         })
@@ -570,7 +564,6 @@ fn of_user_data(data: &UserData, text: &str, blame: &Blame, notes: &mut Vec<Stri
             message.get(1..).unwrap_or(message).trim_end_matches('.')
         ),
         fix: None,
-        documented: false,
         blame: blame.clone().at(text, span),
         grave,
     };

@@ -8,6 +8,7 @@
 mod bootstrap;
 pub mod bottlerocket;
 pub mod image_name;
+mod kernel_tunables;
 mod known_flags;
 pub mod kubelet_flags;
 pub mod mime;
@@ -268,6 +269,8 @@ pub enum DefectKind {
     SettingRefused,
     /// No known version of Bottlerocket has it.
     UnfamiliarSetting,
+    /// The kubelet insists on another value of a kernel parameter.
+    KernelParameterRefused,
     /// The image of an essential bootstrap container, which no registry has.
     BootImageUnreachable,
     /// The image of another bootstrap container, which no registry has.

@@ -33,7 +33,7 @@ fn required<'p>(pool: &'p NodePool, key: &'p str) -> impl Iterator<Item = (usize
 fn zones(pool: &NodePool, class: &NodeClass) -> Option<Flaw> {
     let zones = pool.zones_without_subnet(class)?;
     Some(Flaw {
-        cause: "ZoneWithoutSubnet",
+        cause: "NoSubnetInZone",
         message: format!(
             "NodePool {} allows {}, where EC2NodeClass {} has no subnet: {}. Its subnets are in {}.",
             pool.name(),

@@ -91,7 +91,6 @@ impl Ignore {
             cause: cause.to_owned(),
             message,
             fix: Some(fix.to_owned()),
-            documented: false,
             blame: self.object.clone(),
             grave: false,
         };

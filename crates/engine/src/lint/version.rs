@@ -19,7 +19,6 @@ pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
         cause: cause.to_owned(),
         message,
         fix: Some(fix.to_owned()),
-        documented: true,
         blame,
         grave,
     };

@@ -127,6 +127,7 @@ pub fn read(text: &str, by_karpenter: bool) -> Settings {
             Wrong::Unfamiliar(name) => {
                 (DefectKind::UnfamiliarSetting, format!("{name} is no setting that is known here"))
             }
+            Wrong::Tunable(message) => (DefectKind::KernelParameterRefused, message),
             Wrong::Image { message, stops_boot: true } => (DefectKind::BootImageUnreachable, message),
             Wrong::Image { message, .. } => (DefectKind::ContainerImageUnreachable, message),
         };

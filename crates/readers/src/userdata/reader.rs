@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::kernel_tunables::objection;
 use super::known_flags::{self, Recognized};
 use super::kubelet_flags::CommandLine;
 use super::shell::{self, Command, Runs, Word};
@@ -27,6 +28,7 @@ pub fn read(text: &str, family: Family) -> UserData {
             unread_from: None,
         },
         kubelet_runs: false,
+        parameters: Vec::new(),
     };
     if text.len() > LARGEST {
         let message = format!("EC2 takes no more than {LARGEST} bytes of user data, and this alone is {}", text.len());
@@ -46,6 +48,8 @@ struct Reader<'a> {
     text: &'a str,
     data: UserData,
     kubelet_runs: bool,
+    /// The kernel parameters that a script sets before the kubelet starts.
+    parameters: Vec<Traced>,
 }
 
 /// How certain the words of a command line are.
@@ -336,6 +340,10 @@ impl Reader<'_> {
                 self.bootstrap(command, name, arguments);
             }
             "kubelet" => self.direct_kubelet(command, arguments),
+            "sysctl" if command.runs == Runs::Always && !self.kubelet_runs => {
+                let exact = arguments.iter().filter(|word| word.exact && word.text.as_str().contains('='));
+                self.parameters.extend(exact.map(|word| word.text.clone()));
+            }
             "bash" | "sh" | "eval" if depth > 0 => {
                 let flag_c =
                     arguments.iter().position(|w| w.text.as_str().starts_with('-') && w.text.as_str().ends_with('c'));
@@ -697,6 +705,28 @@ impl Reader<'_> {
             }
         }
         self.data.defects.extend(found);
+        self.kernel_parameters();
+    }
+
+    /// EKS's images for Amazon Linux start the kubelet with protectKernelDefaults; the last to set a parameter wins.
+    // amazon-eks-ami v20251112 templates/al2/runtime/kubelet-config.json; 81fec2e nodeadm/internal/kubelet/config.go
+    fn kernel_parameters(&mut self) {
+        let is_off = self.data.effective("protect-kernel-defaults").is_some_and(|argument| argument.value != "true");
+        if is_off || !matches!(self.data.family, Family::Al2 | Family::Al2023) {
+            return;
+        }
+        let mut seen = HashSet::new();
+        let last: Vec<Traced> = std::mem::take(&mut self.parameters)
+            .into_iter()
+            .rev()
+            .filter(|text| seen.insert(text.as_str().split('=').next().unwrap_or_default().replace('/', ".")))
+            .collect();
+        for text in last {
+            let objection = text.as_str().split_once('=').and_then(|(name, value)| objection(name, value));
+            if let Some(message) = objection {
+                self.defect(DefectKind::KernelParameterRefused, text.span(), message);
+            }
+        }
     }
 }
 

@@ -518,3 +518,17 @@ fn an_expansion_is_no_mistake_itself() {
     let flags = node_config("    flags:\n    - --node-labels=team={{ .Values.team }}\n");
     assert_eq!(kinds(&read(&flags, Family::Al2023)), []);
 }
+
+#[test]
+fn the_last_to_set_a_kernel_parameter_before_the_kubelet_starts_is_what_it_finds() {
+    let al2023 = |lines: &str| kinds(&read(&format!("#!/bin/bash\n{lines}\n"), Family::Al2023));
+    assert_eq!(al2023("sysctl -w vm.overcommit_memory=0"), [DefectKind::KernelParameterRefused]);
+    assert_eq!(al2023("sysctl -w vm/panic_on_oom=1 net.core.somaxconn=4096"), [DefectKind::KernelParameterRefused]);
+    assert_eq!(al2023("sysctl -w vm.overcommit_memory=0\nsysctl -w vm.overcommit_memory=1"), []);
+    assert_eq!(al2023("if [ -e /tuned ]; then sysctl -w vm.overcommit_memory=0; fi"), []);
+    let own = "/etc/eks/bootstrap.sh prod\nsysctl -w vm.overcommit_memory=0";
+    assert_eq!(kinds(&read(&format!("#!/bin/bash\n{own}\n"), Family::Custom)), [], "another image's kubelet");
+    let tolerant = "/etc/eks/bootstrap.sh prod --kubelet-extra-args '--protect-kernel-defaults=false'";
+    let al2 = read(&format!("#!/bin/bash\nsysctl -w kernel.panic=0\n{tolerant}\n"), Family::Al2);
+    assert!(!kinds(&al2).contains(&DefectKind::KernelParameterRefused));
+}

@@ -7,6 +7,7 @@ use toml::de::DeValue;
 
 use super::{Kind, fits};
 use crate::source_text::Span;
+use crate::userdata::kernel_tunables;
 
 /// A setting's name, in which `*` stands for any part, and what it holds.
 // bottlerocket v1.20.5 sources/models/src/lib.rs; what is newer: bottlerocket-settings-sdk
@@ -87,6 +88,8 @@ pub enum Wrong {
     Type(String),
     /// No version that is known here has a setting of this name; a newer one may.
     Unfamiliar(String),
+    /// Bottlerocket takes it, and the kubelet, which has protectKernelDefaults, exits over it.
+    Tunable(String),
     /// An image that can never be pulled, so that the container never runs.
     Image { message: String, stops_boot: bool },
 }
@@ -116,6 +119,8 @@ fn walk(path: &[&str], key: Span, value: &toml::Spanned<DeValue<'_>>, found: &mu
                 kind => kind.wanted().to_owned(),
             };
             found(span, Wrong::Type(format!("{name} must be {wanted}")));
+        } else if let (["kernel", "sysctl"], DeValue::Table(table)) = (path, value.get_ref()) {
+            tunables(table, found);
         }
         return;
     }
@@ -145,6 +150,17 @@ fn inner(kind: Kind, value: &toml::Spanned<DeValue<'_>>) -> Option<(String, Span
     let key = key.get_ref();
     let key = if key.contains('.') { format!("{key:?}") } else { key.to_string() };
     Some((key, super::spanned(value.span())))
+}
+
+// bottlerocket v1.20.5 packages/kubernetes-1.30/kubelet-config (protectKernelDefaults: true)
+fn tunables(sysctl: &toml::de::DeTable<'_>, found: &mut impl FnMut(Span, Wrong)) {
+    for (key, value) in super::in_order(sysctl) {
+        if let DeValue::String(text) = value.get_ref()
+            && let Some(message) = kernel_tunables::objection(key.get_ref(), text)
+        {
+            found(super::spanned(value.span()), Wrong::Tunable(message));
+        }
+    }
 }
 
 /// host-ctr resolves `HOST/PATH:TAG` or `HOST/PATH@DIGEST`, and adds nothing to it.
