@@ -239,7 +239,7 @@ fn unresolved(class: &NodeClass, type_: &str) -> String {
         },
         "AMIsReady" => {
             let wanted: Vec<String> = class.spec.ami_selector_terms.iter().map(image_term).collect();
-            format!("Karpenter has not resolved its images ({})", wanted.join(", "))
+            format!("Karpenter has not resolved its AMIs ({})", wanted.join(", "))
         }
         "SubnetsReady" => "Karpenter has not resolved its subnets".to_owned(),
         "SecurityGroupsReady" => "Karpenter has not resolved its security groups".to_owned(),

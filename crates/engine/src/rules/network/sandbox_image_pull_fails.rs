@@ -23,6 +23,10 @@ pub static RULE: Rule = Rule {
 const DELETED: &str = "it is no longer on the machine, whose containerd has no login of its own to fetch it again";
 const REPLACE: &str = "Replace the machine (or pull the image there with a fresh login): what was deleted, by hand or by the kubelet's image garbage collection, does not come back. Newer EKS images pin it.";
 
+/// What no registry has: it comes with the machine's image, and is gone with the disk that hides it.
+const KEPT: &str = "it comes with the machine's image, whose containerd does not find it by this name";
+const OTHER_IMAGE: &str = "Pin a machine image whose pods start, or correct what user data changes there: a volume over /var/lib/containerd hides the image, and another sandbox image in containerd's configuration asks for one that is not kept.";
+
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
     let waits_for_pods = case.wait.symptom == Symptom::PodsRefused;
@@ -47,6 +51,13 @@ fn check(case: &Case) -> Opinion {
     // boot asks for one.
     // Source: amazon-eks-ami @64b7016 templates/al2/runtime/pull-sandbox-image.sh; aws/containers-roadmap#1912
     let (why, fix) = if refused && node.is_ready() { (DELETED, REPLACE) } else { (why, fix) };
+    // Source: awslabs/amazon-eks-ami#2729, #2122: it is imported when the machine's image is built, and no registry
+    // answers at localhost.
+    let (why, fix) = match image.starts_with("localhost/") {
+        true if node.is_ready() => (KEPT, REPLACE),
+        true => (KEPT, OTHER_IMAGE),
+        false => (why, fix),
+    };
     Finding::new(
         if case.is_overdue() { Confidence::Certain } else { Confidence::Likely },
         format!(
@@ -64,6 +75,11 @@ fn check(case: &Case) -> Opinion {
     .blaming(match case.class() {
         Some(class) if refused && !node.is_ready() => {
             Blame::object(&class.api_version, &class.kind, class.name()).field("spec.role")
+        }
+        Some(class) if image.starts_with("localhost/") && !node.is_ready() => {
+            let is_changed = class.spec.user_data.as_deref().is_some_and(|text| text.contains("containerd"));
+            let field = if is_changed { "spec.userData" } else { "spec.amiSelectorTerms" };
+            Blame::object(&class.api_version, &class.kind, class.name()).field(field)
         }
         _ => Blame::object("v1", "Node", node.name()),
     })
