@@ -68,8 +68,8 @@ fn a_machine() {
     let kept = (change.bytes_allocated - change.bytes_deallocated) / MACHINES;
     let made = (change.allocations + change.reallocations) / MACHINES;
     eprintln!("{kept} bytes for a verdict, {made} allocations and reallocations");
-    assert!(kept <= 6_600, "{kept} bytes for a verdict");
-    assert!(made <= 135, "{made} allocations and reallocations to make a verdict");
+    assert!(kept <= 5_000, "{kept} bytes for a verdict");
+    assert!(made <= 95, "{made} allocations and reallocations to make a verdict");
 }
 
 /// Reads a list of one item again and again, and sees how many bytes are held meanwhile.

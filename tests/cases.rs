@@ -117,7 +117,8 @@ fn faults(folder: &Path) -> Vec<String> {
         }
         let told = expect.suspect_words.iter().all(|words| has(&all, words));
         if !told && place(&status.suspects, &expect.suspect_words).is_none_or(|at| at > 3) {
-            let named: Vec<_> = status.suspects.iter().map(|s| format!("{}: {}", s.cause, s.summary)).collect();
+            let named: Vec<_> =
+                status.suspects.iter().map(|s| format!("{}: {}", s.grounds.cause, s.grounds.summary)).collect();
             faults.push(format!("{:?} is none of the first three suspects: {named:#?}", expect.suspect_words));
         }
         if expect.observable == "none" && status.confidence == Confidence::Certain {
@@ -182,7 +183,8 @@ fn the_true_cause_is_suspected_without_the_count_of_its_own_case() {
         let Some(status) = sick.and_then(|d| d.status.as_ref()).filter(|status| !status.suspects.is_empty()) else {
             continue;
         };
-        let truth = place(&status.suspects, &expect.suspect_words).map(|at| status.suspects[at - 1].cause.clone());
+        let truth =
+            place(&status.suspects, &expect.suspect_words).map(|at| status.suspects[at - 1].grounds.cause.clone());
         let reports = |cause: &str| {
             let own = u32::from(truth.as_deref() == Some(cause));
             frequency::reports(cause).saturating_sub(own)
@@ -222,7 +224,7 @@ fn what_rules_find_would_be_suspected_without_them() {
         let excluded = |cause: &str| status.ruled_out.iter().any(|r| r.cause == cause);
         let own = |cause: &str| u32::from(status.cause == cause);
         let suspects = ranked(&case, withheld, excluded, |cause| frequency::reports(cause).saturating_sub(own(cause)));
-        let at = suspects.iter().position(|suspect| suspect.cause == status.cause);
+        let at = suspects.iter().position(|suspect| suspect.grounds.cause == status.cause);
         all += 1;
         first += u32::from(at == Some(0));
         among_three += u32::from(at.is_some_and(|at| at < 3));

@@ -6,13 +6,15 @@
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use engine::case::stage::Thresholds;
-use engine::cluster_state::ClusterState;
-use engine::diagnose::diagnose;
+use engine::cluster_state::{ClusterState, Subject};
+use engine::diagnose::{Judgement, diagnose, judge};
 use engine::lint::{Files, lint};
+use engine::objects::input::{Input, Object};
 use nodewhy::ingest::dump::{Summary, load_from};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use testkit::objects::{CLUSTER, documents, fleet, incident};
+use testkit::objects::fleet::Fate;
+use testkit::objects::{CLUSTER, cluster, documents, fleet, incident};
 
 const SETTLED: &str = include_str!("fleets/settled.yaml");
 
@@ -802,5 +804,35 @@ fn what_holds_up_many_machines_at_once_is_named_on_each_of_them_and_on_no_other(
         let stuck =
             (0..60).filter(|n| incident.is_stuck(*n)).map(|n| (fleet::claim_name(n), incident.cause.to_owned()));
         assert_eq!(told.collect::<Vec<_>>(), stuck.collect::<Vec<_>>(), "{}", incident.what);
+    }
+}
+
+/// What machines of a group share is worked out for whichever is judged first.
+#[test]
+fn a_machine_judged_first_has_the_verdict_that_it_has_among_all() {
+    const MACHINES: usize = 24;
+    let fates: [fn(usize) -> Fate; 2] =
+        [|_| Fate::Stuck, |n| if n.is_multiple_of(5) { Fate::Healthy } else { Fate::Stuck }];
+    for fate in fates {
+        let state = || {
+            let mut state = cluster("");
+            for n in 0..MACHINES {
+                let node = (fate(n) == Fate::Healthy).then(|| (Input::Nodes, fleet::node(n)));
+                for (input, value) in node.into_iter().chain([(Input::NodeClaims, fleet::claim(n, fate(n)))]) {
+                    state.apply(Object::from_value(input, value).expect("an object"), fleet::now());
+                }
+            }
+            state
+        };
+        let among_all = diagnose(&state(), fleet::now(), &Thresholds::default());
+        assert_eq!(among_all.len(), (0..MACHINES).filter(|n| fate(*n) == Fate::Stuck).count());
+        for diagnosis in among_all {
+            assert_ne!(diagnosis.status.as_ref().expect("a status").suspects, []);
+            let subject = Subject::Claim(diagnosis.spec.subject.name.clone());
+            match judge(&state(), &subject, fleet::now(), &Thresholds::default()) {
+                Judgement::Sick(first, _) => assert_eq!(*first, diagnosis),
+                other => panic!("{other:?}"),
+            }
+        }
     }
 }

@@ -38,7 +38,7 @@ fn shown(diagnosis: &NodeDiagnosis) -> BTreeMap<String, String> {
         ("summary".to_owned(), status.summary.clone()),
     ]);
     if !status.suspects.is_empty() {
-        let causes: Vec<&str> = status.suspects.iter().map(|suspect| &*suspect.cause).collect();
+        let causes: Vec<&str> = status.suspects.iter().map(|suspect| &*suspect.grounds.cause).collect();
         shown.insert("suspects".to_owned(), causes.join(", "));
     }
     if let Some(blame) = &status.blame {

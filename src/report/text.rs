@@ -114,13 +114,13 @@ impl Page {
         if let [first, others @ ..] = &status.suspects[..]
             && !is_guess
         {
-            self.line(2, &format!("first suspect: {}: {}", first.cause, first.summary));
+            self.line(2, &format!("first suspect: {}: {}", first.grounds.cause, first.grounds.summary));
             self.command(4, &first.command);
-            let others: Vec<&str> = others.iter().take(SUSPECTS - 1).map(|suspect| &*suspect.cause).collect();
+            let others: Vec<&str> = others.iter().take(SUSPECTS - 1).map(|suspect| &*suspect.grounds.cause).collect();
             if !others.is_empty() {
                 self.line(2, &format!("then: {}", others.join(", ")));
             }
-            return self.line(2, &format!("more: nodewhy diagnose {name}; nodewhy explain {}", first.cause));
+            return self.line(2, &format!("more: nodewhy diagnose {name}; nodewhy explain {}", first.grounds.cause));
         }
         let open = status.unknowns.first().filter(|_| status.confidence != Confidence::Certain);
         if let Some(unknown) = open {
@@ -193,17 +193,19 @@ impl Page {
         if suspects.is_empty() {
             return;
         }
-        self.heading("suspects");
-        for (at, suspect) in suspects.iter().take(SUSPECTS).enumerate() {
-            self.line(4, &format!("{}. {}: {}", at + 1, suspect.cause, suspect.summary));
-            for observation in &suspect.speaks_for {
+        self.heading(
+            "suspects (none is proven; by what speaks for and against, then by how many reports name the cause)",
+        );
+        for (at, Suspect { grounds, command }) in suspects.iter().take(SUSPECTS).enumerate() {
+            self.line(4, &format!("{}. {}: {}", at + 1, grounds.cause, grounds.summary));
+            for observation in &grounds.speaks_for {
                 self.line(7, &format!("for: {observation}"));
             }
-            for observation in &suspect.against {
+            for observation in &grounds.against {
                 self.line(7, &format!("against: {observation}"));
             }
-            self.command(7, &suspect.command);
-            self.line(7, &format!("look for: {}", suspect.look_for));
+            self.command(7, command);
+            self.line(7, &format!("look for: {}", grounds.look_for));
         }
     }
 

@@ -13,6 +13,7 @@ use kube_derive::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// A text that is most often a constant of the program, which no verdict then copies.
 pub type Text = Cow<'static, str>;
@@ -430,6 +431,18 @@ pub struct Alternative {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Suspect {
+    /// What the machines of one group have in common, and then only once in memory.
+    #[serde(flatten)]
+    pub grounds: Arc<Grounds>,
+    /// The one command that settles it. It only reads.
+    #[schemars(length(max = schema_limits::SENTENCE))]
+    pub command: Text,
+}
+
+/// What makes a cause a suspect, and how its command is read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Grounds {
     /// The cause.
     pub cause: Text,
     /// What it would mean here, with the real names in it.
@@ -443,10 +456,7 @@ pub struct Suspect {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = schema_limits::OBSERVATIONS), inner(length(max = schema_limits::SENTENCE)))]
     pub against: Vec<Text>,
-    /// The one command that settles it. It only reads.
-    #[schemars(length(max = schema_limits::SENTENCE))]
-    pub command: Text,
-    /// What to look for in its output.
+    /// What to look for in the command's output.
     #[schemars(length(max = schema_limits::SENTENCE))]
     pub look_for: Text,
 }

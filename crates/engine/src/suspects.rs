@@ -7,18 +7,22 @@
 
 mod access;
 mod bootstrap;
+pub mod command;
 pub mod differential;
 pub mod frequency;
+mod group;
 mod image;
 mod launch;
 mod network;
 mod node;
 
-use crate::api::{Confidence, Stage, Suspect, Text};
+use crate::api::{Confidence, Grounds, Stage, Suspect, Text};
 use crate::case::Case;
 use crate::rules::{self, unknown};
+use command::SettlingCommand;
 use differential::{Differential, Separation};
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 /// A cause that may explain a machine, though no object proves it.
 #[derive(Debug)]
@@ -46,6 +50,8 @@ pub const ALL: &[&CauseCandidate] = &[
     &access::ROLE_NOT_LET_IN,
     &access::ROLE_LOST_ITS_ACCESS,
     &access::OTHER_ENDPOINT,
+    &access::OTHER_NAME,
+    &access::CLOCK,
     &access::ADMISSION,
     &network::ZONE,
     &network::NO_ROUTE,
@@ -54,9 +60,11 @@ pub const ALL: &[&CauseCandidate] = &[
     &network::SECURITY_GROUP_RULES,
     &network::ENDPOINT_NAME,
     &network::PROXY,
+    &network::THROTTLED,
     &image::IMAGE,
     &image::INSTANCE_TYPE,
     &bootstrap::USER_DATA,
+    &bootstrap::KUBELET_SETTINGS,
     &bootstrap::GAVE_UP_ONCE,
     &bootstrap::EMPTY_NODE_NAME,
     &bootstrap::INSTANCE_ENDED,
@@ -70,6 +78,7 @@ pub const ALL: &[&CauseCandidate] = &[
     &node::NO_ADDRESSES,
     &node::NO_ENI_CONFIG,
     &node::NO_POD,
+    &node::HOP_LIMIT,
     &node::RUNTIME,
     &node::MEMORY,
     &node::INSTANCE_GONE,
@@ -104,6 +113,12 @@ pub const PAGES: &[SuspectPage] = &[
         "An admission webhook or policy refuses the Node or its changes"
     ),
     page!("LaunchRightsMissing", &[Stage::Launch], "Karpenter's role may not make what a launch needs"),
+    page!("Ec2CallsThrottled", &[Stage::Join], "EC2 refuses the machine's calls, because the account makes too many"),
+    page!(
+        "MetadataHopLimit",
+        &[Stage::Initialize, Stage::Ready],
+        "A hop limit of 1 keeps an agent's pod from the instance's metadata"
+    ),
     page!(
         "CniOlderThanInstanceType",
         &[Stage::Initialize, Stage::Ready],
@@ -131,7 +146,7 @@ pub fn page(cause: &str) -> Option<&'static SuspectPage> {
 #[derive(Debug)]
 pub struct Suspicion {
     summary: Text,
-    command: Text,
+    command: SettlingCommand,
     look_for: Text,
     telling: Observations,
     consistent: Observations,
@@ -151,7 +166,7 @@ impl Observations {
 
 impl Suspicion {
     /// What it would mean, the command that settles it, and what to look for in its output.
-    fn new(summary: impl Into<Text>, command: impl Into<Text>, look_for: impl Into<Text>) -> Self {
+    fn new(summary: impl Into<Text>, command: impl Into<SettlingCommand>, look_for: impl Into<Text>) -> Self {
         Self {
             summary: summary.into(),
             command: command.into(),
@@ -196,19 +211,35 @@ impl Suspicion {
         !self.telling.speak_for.is_empty() || !self.consistent.speak_for.is_empty()
     }
 
-    fn named(mut self, cause: &'static str) -> Suspect {
+    fn balance(&self) -> Balance {
+        (self.telling.balance(), self.consistent.balance())
+    }
+
+    fn of(mut self, candidate: &'static CauseCandidate) -> Weighed {
         let mut speaks_for = self.telling.speak_for;
         speaks_for.append(&mut self.consistent.speak_for);
         let mut against = self.telling.against;
         against.append(&mut self.consistent.against);
-        Suspect {
-            cause: cause.into(),
-            summary: self.summary,
-            speaks_for,
-            against,
-            command: self.command,
-            look_for: self.look_for,
-        }
+        let (summary, look_for) = (self.summary, self.look_for);
+        let grounds = Grounds { cause: candidate.cause.into(), summary, speaks_for, against, look_for };
+        Weighed { candidate, grounds: Arc::new(grounds), command: self.command }
+    }
+}
+
+/// Of what is telling, and of what is consistent.
+type Balance = (isize, isize);
+
+/// A candidate with what speaks for it, of all machines that share that.
+#[derive(Debug)]
+struct Weighed {
+    candidate: &'static CauseCandidate,
+    grounds: Arc<Grounds>,
+    command: SettlingCommand,
+}
+
+impl Weighed {
+    fn suspect(&self, case: &Case) -> Suspect {
+        Suspect { grounds: Arc::clone(&self.grounds), command: self.command.of(case) }
     }
 }
 
@@ -232,7 +263,14 @@ impl Stated<'_> {
 
 /// At most five suspects, the best first; `excluded` says whether a cause is ruled out or told elsewhere.
 pub fn of(case: &Case, verdict: Stated, excluded: impl Fn(&str) -> bool) -> Vec<Suspect> {
-    ranked(case, verdict, excluded, frequency::reports)
+    let asked = asked(case, verdict, excluded);
+    if !ALL.iter().any(|candidate| asked(candidate)) {
+        return Vec::new();
+    }
+    match group::of(case) {
+        Some(weighed) => shown(case, weighed.iter().filter(|weighed| asked(weighed.candidate))),
+        None => shown(case, &weighed(case, asked, frequency::reports)),
+    }
 }
 
 /// The same with other figures on how often a cause is the answer.
@@ -242,20 +280,35 @@ pub fn ranked(
     excluded: impl Fn(&str) -> bool,
     reports: impl Fn(&str) -> u32,
 ) -> Vec<Suspect> {
-    const SHOWN: usize = crate::api::schema_limits::SUSPECTS;
-    let asked = |c: &&&CauseCandidate| c.stages.contains(&case.stage()) && verdict.leaves_open(c) && !excluded(c.cause);
-    let mut asked = ALL.iter().filter(asked).peekable();
+    shown(case, &weighed(case, asked(case, verdict, excluded), reports))
+}
+
+fn asked(case: &Case, verdict: Stated, excluded: impl Fn(&str) -> bool) -> impl Fn(&CauseCandidate) -> bool {
+    /// What may keep a Node away whose kubelet reports: network, certificates and role are right.
+    const AFTER_THE_KUBELET: [&str; 2] = ["NodeNameRefused", "AdmissionRefusesNode"];
+    let stage = case.stage();
+    let reports = differential::reporting(case).is_some();
+    move |c| {
+        let may_be = !reports || AFTER_THE_KUBELET.contains(&c.cause);
+        c.stages.contains(&stage) && verdict.leaves_open(c) && may_be && !excluded(c.cause)
+    }
+}
+
+/// Those that something speaks for, the best first.
+fn weighed(case: &Case, asked: impl Fn(&CauseCandidate) -> bool, reports: impl Fn(&str) -> u32) -> Vec<Weighed> {
+    let mut asked = ALL.iter().filter(|candidate| asked(candidate)).peekable();
     if asked.peek().is_none() {
         return Vec::new();
     }
     let differential = Differential::of(case);
-    if differential.kubelet_reports {
-        return Vec::new();
-    }
-    let weighed = asked.filter_map(|candidate| Some((candidate.cause, (candidate.weigh)(case, &differential)?)));
-    let mut suspicions: Vec<_> = weighed.filter(|(_, suspicion)| suspicion.has_grounds()).collect();
-    suspicions.sort_by_cached_key(|(cause, s)| Reverse((s.telling.balance(), s.consistent.balance(), reports(cause))));
-    suspicions.into_iter().take(SHOWN).map(|(cause, suspicion)| suspicion.named(cause)).collect()
+    let suspicions = asked.filter_map(|candidate| Some((*candidate, (candidate.weigh)(case, &differential)?)));
+    let mut suspicions: Vec<_> = suspicions.filter(|(_, suspicion)| suspicion.has_grounds()).collect();
+    suspicions.sort_by_cached_key(|(candidate, suspicion)| Reverse((suspicion.balance(), reports(candidate.cause))));
+    suspicions.into_iter().map(|(candidate, suspicion)| suspicion.of(candidate)).collect()
+}
+
+fn shown<'s>(case: &Case, weighed: impl IntoIterator<Item = &'s Weighed>) -> Vec<Suspect> {
+    weighed.into_iter().take(crate::api::schema_limits::SUSPECTS).map(|weighed| weighed.suspect(case)).collect()
 }
 
 /// The list of all causes as `docs/causes/README.md` shows it.

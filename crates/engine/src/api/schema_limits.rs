@@ -1,7 +1,8 @@
 //! The schema's limits, kept. The API server refuses an object that breaks one of them, and the whole verdict with it,
 //! while what conditions and Events say has no bound.
 
-use super::{Evidence, NodeDiagnosisStatus, Suspect, Text};
+use super::{Evidence, Grounds, NodeDiagnosisStatus, Suspect, Text};
+use std::sync::Arc;
 
 /// Characters of a sentence or a command: the API server counts characters, not bytes.
 pub const SENTENCE: usize = 1024;
@@ -51,13 +52,11 @@ impl NodeDiagnosisStatus {
         }
         self.suspects.truncate(SUSPECTS);
         self.suspects.shrink_to_fit();
-        for Suspect { cause: _, summary, speaks_for, against, command, look_for } in &mut self.suspects {
-            for observations in [&mut *speaks_for, &mut *against] {
-                observations.truncate(OBSERVATIONS);
-                observations.shrink_to_fit();
+        for Suspect { grounds, command } in &mut self.suspects {
+            if !grounds.is_within_limits() {
+                Arc::make_mut(grounds).cut();
             }
-            let texts = [summary, command, look_for].into_iter().chain(speaks_for).chain(against);
-            texts.for_each(|text| cut_text(text, SENTENCE));
+            cut_text(command, SENTENCE);
         }
         if let Some(fix) = &mut self.fix {
             cut_text(&mut fix.summary, SENTENCE);
@@ -89,6 +88,23 @@ impl Evidence {
             figures.into_boxed_str()
         });
         self
+    }
+}
+
+impl Grounds {
+    /// Most are, and are shared with other verdicts: not copied.
+    fn is_within_limits(&self) -> bool {
+        let Self { cause: _, summary, speaks_for, against, look_for } = self;
+        let mut texts = [summary, look_for].into_iter().chain(speaks_for).chain(against);
+        speaks_for.len().max(against.len()) <= OBSERVATIONS && texts.all(|text| text.len() <= SENTENCE)
+    }
+
+    fn cut(&mut self) {
+        let Self { cause: _, summary, speaks_for, against, look_for } = self;
+        speaks_for.truncate(OBSERVATIONS);
+        against.truncate(OBSERVATIONS);
+        let texts = [summary, look_for].into_iter().chain(speaks_for).chain(against);
+        texts.for_each(|text| cut_text(text, SENTENCE));
     }
 }
 

@@ -25,7 +25,7 @@ impl Dimension {
     }
 }
 
-pub const DIMENSIONS: [Dimension; 7] = [
+pub const DIMENSIONS: [Dimension; 8] = [
     Dimension { what: "image", field: "status.imageID", value: |c| Some(&c.status.image_id) },
     Dimension {
         what: "zone",
@@ -46,6 +46,11 @@ pub const DIMENSIONS: [Dimension; 7] = [
         what: "architecture",
         field: "metadata.labels['kubernetes.io/arch']",
         value: |c| c.metadata.label("kubernetes.io/arch"),
+    },
+    Dimension {
+        what: "capacity type",
+        field: "metadata.labels['karpenter.sh/capacity-type']",
+        value: |c| c.metadata.label("karpenter.sh/capacity-type"),
     },
     Dimension { what: "NodePool", field: "metadata.labels['karpenter.sh/nodepool']", value: NodeClaim::node_pool },
     // User data, tags, volumes, network: whatever the class fixes at launch.

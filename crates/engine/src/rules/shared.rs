@@ -23,6 +23,7 @@ pub(crate) mod logged;
 pub mod machine_image;
 pub mod network_plugin;
 pub mod node_role;
+pub(crate) mod node_tallies;
 pub mod owner;
 pub mod placement;
 pub mod pod_addresses;

@@ -1,9 +1,14 @@
 //! The kubelet runs and is turned away.
 
+use super::command::CONSOLE;
 use super::{CauseCandidate, Suspicion};
 use crate::api::Stage;
-use crate::case::Case;
+use crate::case::{Case, timestamp};
+use crate::cluster_state::memo::Memo;
+use crate::objects::{Node, NodeClass};
 use crate::rules::shared::{access_entry, commands};
+use chrono::TimeDelta;
+use readers::source_text::{Span, excerpt};
 
 /// EKS has the entries, and nobody else: AWS is asked, or somebody.
 pub const ROLE_NOT_LET_IN: CauseCandidate = CauseCandidate {
@@ -77,17 +82,104 @@ pub const OTHER_ENDPOINT: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "CLUSTER_ENDPOINT of Deployment {}, {endpoint}, is not this cluster's: machines join elsewhere.",
+                    "CLUSTER_ENDPOINT of Deployment {}, {endpoint}, which Karpenter passes on unchecked, is not this cluster's.",
                     karpenter.deployment
                 ),
                 format!("aws eks describe-cluster --name {cluster} --query cluster.endpoint"),
                 format!("an address other than {endpoint}"),
             )
-            .consistent(Some("CLUSTER_ENDPOINT is set by hand, and Karpenter passes it on unchecked"))
             .consistent(Some(never)),
         )
     },
 };
+
+/// Where the VPC's DHCP options name another domain, an image that takes the host's name for the Node's is refused.
+pub const OTHER_NAME: CauseCandidate = CauseCandidate {
+    cause: "NodeNameRefused",
+    stages: &[Stage::Join],
+    behind: &[],
+    weigh: |case, differential| {
+        let class = case.class()?;
+        let chosen = class.spec.ami_selector_terms.iter().all(|term| term.alias.is_none());
+        let reports = differential.reporting.as_ref();
+        let domain = other_domain(case);
+        if reports.is_none() && domain.is_none() {
+            return None;
+        }
+        Some(
+            Suspicion::new(
+                "The kubelet calls its Node otherwise than EC2 names the instance, by a domain of the VPC's DHCP options or by an override: the API server refuses it.",
+                CONSOLE,
+                "kubelet: node … is not allowed to modify node …; then compare aws ec2 describe-dhcp-options, domain-name",
+            )
+            .telling(reports.map(|name| format!("a kubelet reports as {name}, and there is no such Node")))
+            .telling(domain.clone().filter(|_| chosen))
+            .consistent(domain.filter(|_| !chosen))
+            .consistent(chosen.then_some("the class selects the image itself: it may take the host's name"))
+            .consistent(differential.together())
+            .unlikely(differential.worked_before()),
+        )
+    },
+};
+
+/// A name of a Node, or of its host, that EC2 would not give.
+/// Source: Amazon EC2 user guide, "Amazon EC2 instance hostnames and domains".
+fn other_domain(case: &Case) -> Option<String> {
+    static DOMAIN: Memo<Option<String>> = Memo::new("a name of a Node in another domain than EC2's");
+    const OF_EC2: [&str; 2] = [".ec2.internal", ".compute.internal"];
+    let is_other = |name: &&str| {
+        name.starts_with("ip-") && name.contains('.') && !OF_EC2.iter().any(|domain| name.ends_with(domain))
+    };
+    let seen = case.cluster.once(&DOMAIN, "", || {
+        case.cluster.nodes().find_map(|node| {
+            let names = [Some(node.name()), node.metadata.label("kubernetes.io/hostname"), node.address("Hostname")];
+            let name = names.into_iter().flatten().find(is_other)?;
+            let (_, domain) = name.split_once('.')?;
+            Some(format!("Node {} is in the domain {domain}, which is not EC2's own", node.name()))
+        })
+    });
+    (*seen).clone()
+}
+
+/// TLS takes no certificate of another time, and the authenticator no token of it.
+pub const CLOCK: CauseCandidate = CauseCandidate {
+    cause: "ApiServerUntrusted",
+    stages: &[Stage::Join, Stage::Ready],
+    behind: &["KubeletStopped"],
+    weigh: |case, differential| {
+        let touched = || case.class().filter(|_| case.node.is_none() && !differential.text_joins).and_then(sets_clock);
+        let ahead = case.node.and_then(|node| ahead(case, node));
+        let seen = ahead.or_else(touched)?;
+        Some(
+            Suspicion::new(
+                "The clock of the machine is wrong: certificates and tokens are not valid at its time.",
+                CONSOLE,
+                "certificate has expired or is not yet valid; chronyd without a source",
+            )
+            .telling(Some(seen))
+            .consistent(differential.together().filter(|_| case.node.is_none())),
+        )
+    },
+};
+
+/// The line of user data that sets the clock, or whom it is set by.
+fn sets_clock(class: &NodeClass) -> Option<String> {
+    const NAMES: [&str; 4] = ["timedatectl", "chrony", "ntpd", "settings.ntp"];
+    let text = class.spec.user_data.as_deref()?;
+    let (at, name) = NAMES.iter().find_map(|name| Some((text.find(name)?, name)))?;
+    let line = excerpt(text, Span { start: at, end: at + name.len() }).shown;
+    Some(format!("user data sets the clock: `{}`", line.trim()))
+}
+
+/// The kubelet dates its events, and the API server says when they came.
+/// Source: client-go v0.36.3 tools/record/event.go `makeEvent`.
+fn ahead(case: &Case, node: &Node) -> Option<String> {
+    const TOO_FAR: TimeDelta = TimeDelta::minutes(2);
+    let of_kubelet = case.cluster.events("Node", node.name()).filter(|event| event.reporter() == "kubelet");
+    let mut dated = of_kubelet.filter_map(|event| Some((event.first_timestamp?, event.metadata.creation_timestamp?)));
+    let (said, came) = dated.find(|(said, came)| *said - *came > TOO_FAR)?;
+    Some(format!("the kubelet dated an event {} that came at {}", timestamp(said), timestamp(came)))
+}
 
 /// Whether a webhook refuses only its log says.
 pub const ADMISSION: CauseCandidate = CauseCandidate {
@@ -102,7 +194,7 @@ pub const ADMISSION: CauseCandidate = CauseCandidate {
             ),
             None => (
                 "An admission webhook or policy refuses the Node that the kubelet creates.".to_owned(),
-                differential.together()?,
+                differential.reporting.as_ref().map(|_| REPORTS).or_else(|| differential.together())?,
             ),
         };
         Some(
@@ -111,7 +203,10 @@ pub const ADMISSION: CauseCandidate = CauseCandidate {
                 "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies -o yaml",
                 "rules for nodes with failurePolicy: Fail",
             )
-            .consistent(Some(seen)),
+            .telling((seen == REPORTS).then_some(seen))
+            .consistent((seen != REPORTS).then_some(seen)),
         )
     },
 };
+
+const REPORTS: &str = "a kubelet reports, and its Node is not there";

@@ -1,20 +1,9 @@
 //! The instance ends, or its boot stops before the kubelet.
 
+use super::command::{CONSOLE, STATE};
 use super::differential::{changed, key};
 use super::{CauseCandidate, Suspicion};
 use crate::api::Stage;
-use crate::case::Case;
-
-fn console(case: &Case) -> Option<String> {
-    Some(format!("aws ec2 get-console-output --latest --output text --instance-id {}", case.instance_id()?))
-}
-
-fn state(case: &Case) -> Option<String> {
-    let id = case.instance_id()?;
-    Some(format!(
-        "aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].[State.Name,StateReason]'"
-    ))
-}
 
 pub const USER_DATA: CauseCandidate = CauseCandidate {
     cause: "BootstrapFailed",
@@ -27,13 +16,39 @@ pub const USER_DATA: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!("User data (userData) of {} {} stops the boot before the kubelet: {what} fail on the machine.", class.kind, class.name()),
-                console(case)?,
+                CONSOLE,
                 "the last lines before it stops: cloud-init, nodeadm, bootstrap.sh, or Bottlerocket's early-boot-config and bootstrap containers",
             )
             .telling(differential.differs("user data").map(|(nearest, line)| line.shown(nearest)))
             .telling(changed(case).filter(|_| differential.class_joins))
             .consistent(differential.nothing_joined())
             .consistent(differential.nothing_joined().map(|_| "the class has user data of its own")),
+        )
+    },
+};
+
+pub const KUBELET_SETTINGS: CauseCandidate = CauseCandidate {
+    cause: "KubeletRefusesConfiguration",
+    stages: &[Stage::Join],
+    behind: &[],
+    weigh: |case, differential| {
+        let class = case.class()?;
+        let template = differential.template(case);
+        let own = !class.spec.kubelet.is_empty();
+        let whose = match (&template, case.pool()) {
+            (Some(_), Some(pool)) => format!("the labels and taints of NodePool {}", pool.name()),
+            _ => format!("spec.kubelet of {} {}", class.kind, class.name()),
+        };
+        Some(
+            Suspicion::new(
+                format!("The kubelet exits on its settings: {whose}."),
+                CONSOLE,
+                "kubelet: failed to parse a flag or the configuration, unknown labels, an invalid taint",
+            )
+            .telling(differential.differs("kubelet").filter(|_| own).map(|(nearest, set)| set.shown(nearest)))
+            .telling(template)
+            .consistent(differential.nothing_joined().filter(|_| own))
+            .consistent(differential.nothing_joined().filter(|_| own).map(|_| "the class sets the kubelet itself")),
         )
     },
 };
@@ -49,7 +64,7 @@ pub const GAVE_UP_ONCE: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 "The boot of this one machine gave up: nodeadm-run, containerd or a download was too slow, and is not tried again.",
-                console(case)?,
+                CONSOLE,
                 "nodeadm-run or bootstrap.sh in error: timeout, connection refused by containerd, the sandbox (pause) image",
             )
             .telling(Some(SINGLE))
@@ -58,7 +73,7 @@ pub const GAVE_UP_ONCE: CauseCandidate = CauseCandidate {
     },
 };
 
-const SINGLE: &str = "machines of the same text of the class, the same image and the same zone join";
+pub(super) const SINGLE: &str = "machines of the same text of the class, the same image and the same zone join";
 
 pub const EMPTY_NODE_NAME: CauseCandidate = CauseCandidate {
     cause: "NodeNameEmptyAtBoot",
@@ -69,7 +84,7 @@ pub const EMPTY_NODE_NAME: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 "EC2 had not told the instance's private DNS name when the kubelet started, so its Node has no name.",
-                console(case)?,
+                CONSOLE,
                 "kubelet: an empty node name, or \"hostname-override\" without a value",
             )
             .telling(Some(single)),
@@ -82,15 +97,16 @@ pub const INSTANCE_ENDED: CauseCandidate = CauseCandidate {
     stages: &[Stage::Join],
     behind: &[],
     weigh: |case, differential| {
-        let single = differential.is_single(case).then_some(SINGLE)?;
-        let id = case.instance_id()?;
+        let single = differential.is_single(case).then_some(SINGLE);
+        let spot = differential.split(case, "capacity type").filter(|split| split.value == "spot");
         Some(
             Suspicion::new(
-                format!("The instance {id} has ended, or its hardware fails."),
-                state(case)?,
+                "The instance has ended, or its hardware fails.",
+                STATE,
                 "a state other than running, and its reason",
             )
-            .telling(Some(single)),
+            .telling(single)
+            .contrast(spot.as_ref(), |split| format!("no spot machine has joined, {} machines have", split.elsewhere)),
         )
     },
 };
@@ -106,7 +122,7 @@ pub const VOLUME_KEY: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!("EC2 ends the instance at once: it may not use {named} to decrypt its volume (KMS)."),
-                state(case)?,
+                STATE,
                 "terminated, Client.InternalError or Client.InvalidKMSKey.InvalidState",
             )
             .telling(

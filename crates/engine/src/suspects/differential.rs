@@ -7,10 +7,12 @@ use crate::api::Stage;
 use crate::case::Case;
 use crate::cluster_state::class_members::{ClassMembers, DIMENSIONS};
 use crate::cluster_state::memo::Memo;
-use crate::objects::{Condition, Node, NodeClass};
+use crate::objects::{Condition, Node, NodeClass, Template};
+use crate::rules::shared::node_tallies::{self, NodeTallies};
 use crate::rules::shared::{aws_auth_role, change, kubelet_without_node, node_role, role_in_use};
 use readers::source_text::{Span, excerpt};
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// One machine against those that work.
@@ -25,8 +27,9 @@ pub struct Differential<'w> {
     pub role: Option<&'w str>,
     /// Something shows that the role is let in.
     pub is_let_in: bool,
-    /// A kubelet of this machine reports: it came up and reaches the API server, whatever keeps its Node away.
-    pub kubelet_reports: bool,
+    /// What the kubelet of this machine calls itself in its events: it came up and reaches the API server, whatever keeps
+    /// its Node away.
+    pub reporting: Option<String>,
     /// The nearest class whose machines join, where none of this class did.
     nearest: Option<Arc<Nearest>>,
     members: Option<&'w ClassMembers>,
@@ -34,7 +37,7 @@ pub struct Differential<'w> {
     reference: Option<&'w ClassMembers>,
     /// The NodePool's machines have registered lately, whatever has become of them.
     pool_registers: bool,
-    by_node: Arc<ByNode>,
+    nodes: Arc<NodeTallies>,
 }
 
 /// A value that this machine shares with no machine that works.
@@ -76,7 +79,7 @@ impl<'w> Differential<'w> {
             text_joins: case.same_spec_sibling_joined().is_some(),
             role: role(case),
             is_let_in: is_let_in(case),
-            kubelet_reports: kubelet_reports(case),
+            reporting: reporting(case).map(str::to_owned),
             reference: if class_joins { members } else { of_nearest() },
             nearest,
             members,
@@ -84,14 +87,14 @@ impl<'w> Differential<'w> {
                 .pool()
                 .and_then(|pool| pool.condition("NodeRegistrationHealthy"))
                 .is_some_and(Condition::is_true),
-            by_node: by_node(case),
+            nodes: node_tallies::of(case),
         }
     }
 
     /// `None` too where a machine with the value works, or one with another value fails as well.
     pub fn split(&self, case: &Case, what: &str) -> Option<Separation> {
         if !compares_claims(case.stage()) {
-            return self.by_node.split(case.node?, what);
+            return self.nodes_split(case.node?, what);
         }
         let dimension = DIMENSIONS.iter().find(|dimension| dimension.what == what)?;
         let value = dimension.value(case.claim?)?;
@@ -120,25 +123,47 @@ impl<'w> Differential<'w> {
         self.text_joins && joined_with("image") && joined_with("zone") && alone()
     }
 
+    /// A value of the Node's that all Nodes have that are not Ready, and none that is.
+    fn nodes_split(&self, node: &Node, what: &str) -> Option<Separation> {
+        let all = self.nodes.all(what);
+        let (elsewhere, _) = self.nodes.by(what).find(|(_, tally)| tally.ready > 0).unwrap_or(("others", all));
+        let own = node_tallies::values(node, what);
+        let own = self.nodes.by(what).filter(|(value, _)| own.iter().any(|own| own == value));
+        let mut separates = own.filter(|(_, own)| own.ready == 0 && own.not_ready == all.not_ready && all.ready > 0);
+        let (value, own) = separates.next()?;
+        Some(Separation { value: value.to_owned(), elsewhere: elsewhere.to_owned(), repeated: own.not_ready > 1 })
+    }
+
     /// Whoever made it, a Node with this value is Ready.
     pub fn has_ready_node(&self, what: &str, value: &str) -> bool {
-        let mut of_value = self.by_node.counted.iter().filter(|((name, of), _)| *name == what && of == value);
-        of_value.any(|(_, (ready, _))| *ready > 0)
+        self.nodes.by(what).any(|(of, tally)| of == value && tally.ready > 0)
     }
 
     /// A Node that Karpenter made is Ready.
     pub fn own_node_is_ready(&self) -> bool {
-        self.by_node.own
+        self.nodes.own_ready
     }
 
     /// A Node that Karpenter did not make is Ready.
     pub fn foreign_node_is_ready(&self) -> bool {
-        self.by_node.foreign
+        self.nodes.foreign_ready
     }
 
     /// Machines of this class or of this NodePool have joined at some time.
     pub fn worked_before(&self) -> Option<&'static str> {
         (self.class_joins || self.pool_registers).then_some("machines of this class or NodePool have joined before")
+    }
+
+    /// What the NodePool gives its Nodes and one whose machines join does not, where the NodePool separates them.
+    pub fn template(&self, case: &Case) -> Option<String> {
+        let split = self.split(case, "NodePool")?;
+        let given = |pool: &str| Some(given(&case.cluster.pool(pool)?.spec.template));
+        let (own, theirs) = (given(&split.value)?, given(&split.elsewhere)?);
+        let only: Vec<&str> = own.difference(&theirs).map(String::as_str).collect();
+        let (pool, other) = (split.value, split.elsewhere);
+        let said =
+            || format!("NodePool {pool} gives its Nodes {}; {other}, whose machines join, does not", only.join(", "));
+        (!only.is_empty()).then(said)
     }
 
     /// The class whose machines join, where this one differs from it in `field`.
@@ -188,13 +213,14 @@ fn role<'w>(case: &Case<'w>) -> Option<&'w str> {
     node_role::name(case).or_else(|| node_role::identity(case.class()?))
 }
 
-fn is_let_in(case: &Case) -> bool {
+pub fn is_let_in(case: &Case) -> bool {
     case.stage() == Stage::Join && (aws_auth_role::mapped(case).is_some() || role_in_use::is_let_in(case).is_some())
 }
 
-fn kubelet_reports(case: &Case) -> bool {
-    let launched = case.claim.filter(|_| case.stage() == Stage::Join).and_then(|claim| claim.true_since("Launched"));
-    launched.is_some_and(|at| kubelet_without_node::of_this_machine(case, at).is_some())
+/// What a kubelet reports as that may be this machine's and has no Node.
+pub fn reporting<'w>(case: &Case<'w>) -> Option<&'w str> {
+    let launched = case.claim.filter(|_| case.stage() == Stage::Join)?.true_since("Launched")?;
+    kubelet_without_node::of_this_machine(case, launched).map(|(name, ..)| name)
 }
 
 /// What was changed between the last machine that joined and the first that did not, in one line.
@@ -221,6 +247,13 @@ fn nearest(case: &Case) -> Option<Arc<Nearest>> {
     (*nearest).clone()
 }
 
+/// What Karpenter has the kubelet register its Node with.
+fn given(template: &Template) -> BTreeSet<String> {
+    let labels = template.metadata.labels.iter().map(|(key, value)| format!("label {key}={value}"));
+    let taints = template.spec.taints.iter().chain(&template.spec.startup_taints);
+    labels.chain(taints.map(|taint| format!("taint {taint}"))).collect()
+}
+
 fn differences(own: &NodeClass, other: &NodeClass) -> Vec<Difference> {
     let of_sets = FIELDS.iter().filter_map(|(field, values)| {
         let (own, theirs) = (values(own), values(other));
@@ -229,21 +262,24 @@ fn differences(own: &NodeClass, other: &NodeClass) -> Vec<Difference> {
     of_sets.chain(user_data(own, other)).collect()
 }
 
-type Values = fn(&NodeClass) -> BTreeSet<&str>;
+type Values = fn(&NodeClass) -> BTreeSet<Cow<'_, str>>;
 
 const FIELDS: [(&str, Values); 6] = [
-    ("role", |c| node_role::identity(c).into_iter().collect()),
-    ("image", |c| c.status.amis.iter().map(|ami| if ami.name.is_empty() { &*ami.id } else { &*ami.name }).collect()),
-    ("subnets", |c| c.status.subnets.iter().map(|subnet| &*subnet.id).collect()),
-    ("security groups", |c| c.status.security_groups.iter().map(|group| &*group.id).collect()),
-    ("volume key", |c| key(c).into_iter().collect()),
-    ("kubelet", |c| c.spec.kubelet.keys().map(String::as_str).collect()),
+    ("role", |c| node_role::identity(c).into_iter().map(Cow::from).collect()),
+    ("image", |c| {
+        let shown = c.status.amis.iter().map(|ami| if ami.name.is_empty() { &*ami.id } else { &*ami.name });
+        shown.map(Cow::from).collect()
+    }),
+    ("subnets", |c| c.status.subnets.iter().map(|subnet| Cow::from(&*subnet.id)).collect()),
+    ("security groups", |c| c.status.security_groups.iter().map(|group| Cow::from(&*group.id)).collect()),
+    ("volume key", |c| key(c).into_iter().map(Cow::from).collect()),
+    ("kubelet", |c| c.spec.kubelet.iter().map(|(setting, value)| Cow::from(format!("{setting}: {value}"))).collect()),
 ];
 
 /// What only one of two classes has, in short.
-fn only(of: &BTreeSet<&str>, than: &BTreeSet<&str>) -> String {
+fn only(of: &BTreeSet<Cow<str>>, than: &BTreeSet<Cow<str>>) -> String {
     const SHOWN: usize = 3;
-    let only: Vec<&str> = of.difference(than).copied().collect();
+    let only: Vec<&str> = of.difference(than).map(|value| &**value).collect();
     match only.len() {
         0 => "nothing else".to_owned(),
         SHOWN.. if only.len() > SHOWN => format!("{} and others", only[..SHOWN].join(", ")),
@@ -273,60 +309,4 @@ fn user_data(own: &NodeClass, other: &NodeClass) -> Option<Difference> {
         own: only.unwrap_or_else(none),
         theirs: theirs.unwrap_or_else(none),
     })
-}
-
-/// How many Nodes with a value are Ready, and how many are not.
-#[derive(Debug, Default)]
-pub struct ByNode {
-    /// By what is compared and the value: those that are Ready, and those that are not.
-    counted: BTreeMap<(&'static str, String), (u32, u32)>,
-    /// A Node of Karpenter's is Ready, and one of somebody else's.
-    own: bool,
-    foreign: bool,
-}
-
-type Value = fn(&Node) -> Option<&str>;
-
-const OF_NODES: [(&str, Value); 4] = [
-    ("instance family", |n| Some(n.metadata.label("node.kubernetes.io/instance-type")?.split_once('.')?.0)),
-    ("zone", |n| n.metadata.label("topology.kubernetes.io/zone")),
-    ("kubelet", |n| Some(n.status.node_info.kubelet_version.as_str()).filter(|version| !version.is_empty())),
-    ("group", |n| {
-        n.metadata.label("karpenter.sh/nodepool").or_else(|| n.metadata.label("eks.amazonaws.com/nodegroup"))
-    }),
-];
-
-fn by_node(case: &Case) -> Arc<ByNode> {
-    static BY_NODE: Memo<ByNode> = Memo::new("Nodes that are Ready and not, by value");
-    case.cluster.once(&BY_NODE, "", || {
-        let mut by_node = ByNode::default();
-        for node in case.cluster.nodes() {
-            let is_own = node.metadata.label("karpenter.sh/nodepool").is_some();
-            by_node.own |= is_own && node.is_ready();
-            by_node.foreign |= !is_own && node.is_ready();
-            for (what, value) in OF_NODES {
-                let Some(value) = value(node) else { continue };
-                let (ready, not) = by_node.counted.entry((what, value.to_owned())).or_default();
-                *if node.is_ready() { ready } else { not } += 1;
-            }
-        }
-        by_node
-    })
-}
-
-impl ByNode {
-    fn split(&self, node: &Node, what: &str) -> Option<Separation> {
-        let (what, value) = OF_NODES.iter().find(|(name, _)| *name == what)?;
-        let value = value(node)?;
-        let of_what =
-            || self.counted.iter().filter(|((name, _), _)| name == what).map(|((_, value), count)| (value, *count));
-        let (ready, failed) = of_what().find(|(other, _)| *other == value)?.1;
-        let others_fail = of_what().any(|(other, (_, not))| other != value && not > 0);
-        let (elsewhere, _) = of_what().find(|(_, (ready, _))| *ready > 0)?;
-        (ready == 0 && !others_fail).then(|| Separation {
-            value: value.to_owned(),
-            elsewhere: elsewhere.clone(),
-            repeated: failed > 1,
-        })
-    }
 }

@@ -7,7 +7,7 @@
 //! meant.
 
 /// Each cause with the number of its reports.
-const REPORTS: [(&str, u32); 26] = [
+const REPORTS: [(&str, u32); 31] = [
     ("NodeRoleHasNoAccessEntry", 17),
     ("MemoryExhausted", 16),
     // NAT, routes, endpoints and access CIDRs together.
@@ -31,12 +31,17 @@ const REPORTS: [(&str, u32); 26] = [
     ("VolumeKeyRefused", 4),
     ("DaemonSetPodRefused", 3),
     ("EniConfigMissing", 3),
+    ("MetadataHopLimit", 3),
+    ("NodeNameRefused", 3),
     ("PrivateEndpointUnresolved", 3),
     ("ProxyWithoutExceptions", 3),
     ("NodeNameEmptyAtBoot", 2),
     ("PublicSubnetWithoutPublicIp", 2),
     ("WrongCluster", 2),
     ("AdmissionRefusesNode", 1),
+    ("ApiServerUntrusted", 1),
+    ("Ec2CallsThrottled", 1),
+    ("KubeletRefusesConfiguration", 1),
 ];
 
 /// How many reports name this cause; none where nobody has counted.

@@ -1,13 +1,9 @@
 //! The machine does not come up with its image, or on its hardware.
 
+use super::command::CONSOLE;
 use super::{CauseCandidate, Suspicion};
 use crate::api::Stage;
-use crate::case::Case;
 use crate::rules::shared::machine_image;
-
-fn console(case: &Case) -> Option<String> {
-    Some(format!("aws ec2 get-console-output --latest --output text --instance-id {}", case.instance_id()?))
-}
 
 pub const IMAGE: CauseCandidate = CauseCandidate {
     cause: "ImageNeverJoins",
@@ -26,7 +22,7 @@ pub const IMAGE: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!("The image (AMI) {shown} does not boot into a working kubelet: its unit, its flags or its bootstrap."),
-                console(case)?,
+                CONSOLE,
                 "kubelet: unknown flag, a failed unit, nodeadm or bootstrap.sh in error, a kernel panic",
             )
             .telling(split.map(|split| {
@@ -54,7 +50,7 @@ pub const INSTANCE_TYPE: CauseCandidate = CauseCandidate {
                     "Machines of {what} {} do not come up with this image: a driver, a boot mode or memory is missing.",
                     split.value
                 ),
-                console(case)?,
+                CONSOLE,
                 "where the boot stops: kernel, initramfs, drivers, out of memory",
             )
             .contrast(Some(&split), |split| {

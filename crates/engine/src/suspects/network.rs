@@ -1,10 +1,13 @@
 //! The kubelet runs and does not reach the API server.
 
+use super::bootstrap::SINGLE;
+use super::command::{CONSOLE, PUBLIC_ADDRESS, SUBNET, SettlingCommand};
 use super::differential::Separation;
 use super::{CauseCandidate, Suspicion};
 use crate::api::Stage;
 use crate::case::Case;
-use crate::objects::{NodeClaim, NodeClass};
+use crate::cluster_state::memo::Memo;
+use crate::objects::NodeClass;
 use crate::rules::shared::node_role;
 use readers::source_text::{Span, excerpt};
 
@@ -28,19 +31,15 @@ fn named(subnets: &[&str], case: &Case) -> String {
     }
 }
 
-fn routes(subnets: &[&str], case: &Case) -> String {
+fn routes(subnets: &[&str]) -> SettlingCommand {
     if subnets.is_empty() {
-        return instance(case, "[SubnetId,VpcId]");
+        return SUBNET;
     }
     let ids = subnets.join(",");
     format!(
         "aws ec2 describe-route-tables --filters Name=association.subnet-id,Values={ids} --query 'RouteTables[].Routes[]'"
     )
-}
-
-fn instance(case: &Case, what: &str) -> String {
-    let id = case.instance_id().unwrap_or("INSTANCE");
-    format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].{what}'")
+    .into()
 }
 
 const ROUTE: &str =
@@ -56,7 +55,7 @@ pub const ZONE: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!("{} in zone {} has no way to the API server.", named(&subnets, case), split.value),
-                routes(&subnets, case),
+                routes(&subnets),
                 ROUTE,
             )
             .contrast(Some(&split), zones_differ)
@@ -85,7 +84,7 @@ pub const NO_ROUTE: CauseCandidate = CauseCandidate {
                     "{} has no NAT gateway and no VPC endpoints: the machine reaches neither AWS nor the API server.",
                     named(&subnets, case)
                 ),
-                routes(&subnets, case),
+                routes(&subnets),
                 ROUTE,
             )
             .telling(differential.differs("subnets").map(|(nearest, subnets)| subnets.shown(nearest)))
@@ -118,7 +117,7 @@ pub const NO_PUBLIC_ADDRESS: CauseCandidate = CauseCandidate {
                     "The instance stands in a public subnet and has no public IP: {} may be public.",
                     listed(&subnets)
                 ),
-                instance(case, "[SubnetId,PublicIpAddress]"),
+                PUBLIC_ADDRESS,
                 "no public IP, in a subnet whose default route goes to igw-…",
             )
             .contrast(split.as_ref(), zones_differ)
@@ -182,13 +181,12 @@ pub const ENDPOINT_NAME: CauseCandidate = CauseCandidate {
     cause: "PrivateEndpointUnresolved",
     stages: &[Stage::Join],
     behind: &[],
-    weigh: |case, differential| {
+    weigh: |_, differential| {
         let never = differential.together()?;
-        let id = case.instance_id()?;
         Some(
             Suspicion::new(
                 "The name of the private API endpoint cannot be resolved from the machine's VPC.",
-                format!("aws ec2 get-console-output --latest --output text --instance-id {id}"),
+                CONSOLE,
                 "no such host, or i/o timeout to a DNS server",
             )
             .consistent(Some(never))
@@ -214,12 +212,11 @@ pub const PROXY: CauseCandidate = CauseCandidate {
         let text = class.spec.user_data.as_deref()?;
         let (at, name) = PROXY_NAMES.iter().find_map(|name| Some((text.find(name)?, name)))?;
         let line = excerpt(text, Span { start: at, end: at + name.len() }).shown;
-        let id = case.claim.and_then(NodeClaim::instance_id)?;
         let role = node_role::identity(class).map_or_else(String::new, |role| format!(" for {role}"));
         Some(
             Suspicion::new(
                 "The proxy in user data is not reached, or swallows the calls to the API server and to the instance's metadata.",
-                format!("aws ec2 get-console-output --latest --output text --instance-id {id}"),
+                CONSOLE,
                 format!("proxyconnect, 403 from the proxy, or no credentials{role}"),
             )
             .telling(Some(format!("user data sets a proxy: `{}`", line.trim())))
@@ -227,3 +224,43 @@ pub const PROXY: CauseCandidate = CauseCandidate {
         )
     },
 };
+
+/// EC2 refuses calls beyond a rate that the whole account shares.
+/// Source: Amazon EC2 API reference, "Error codes", `RequestLimitExceeded`.
+const TOO_OFTEN: &str = "RequestLimitExceeded";
+
+pub const THROTTLED: CauseCandidate = CauseCandidate {
+    cause: "Ec2CallsThrottled",
+    stages: &[Stage::Join],
+    behind: &[],
+    weigh: |case, differential| {
+        const MANY: usize = 20;
+        let refused = throttled(case);
+        let single = (refused.is_some() && differential.is_single(case)).then_some(SINGLE);
+        let burst = differential.text_joins && case.class_members()?.waiting() >= MANY;
+        Some(
+            Suspicion::new(
+                "EC2 refuses the machine's calls, because the account makes too many at once: the boot gives up on its own name.",
+                CONSOLE,
+                "RequestLimitExceeded, or DescribeInstances tried again and again",
+            )
+            .telling(refused)
+            .telling(single)
+            .consistent(burst.then_some("many machines of the class wait at once, and others of the same text have joined")),
+        )
+    },
+};
+
+/// Karpenter was refused so, for a machine of this NodePool.
+fn throttled(case: &Case) -> Option<String> {
+    static THROTTLED: Memo<Option<String>> = Memo::new("a launch that EC2 throttled");
+    let (pool, cluster) = (case.pool()?.name(), case.cluster);
+    let name = cluster.once(&THROTTLED, pool, || {
+        let launches = cluster.claims_of_pool(pool).filter_map(|claim| Some((claim, claim.condition("Launched")?)));
+        let refused = launches.filter(|(_, launched)| launched.message.contains(TOO_OFTEN));
+        let events = cluster.claim_events_of_pool(pool).filter(|event| event.message.contains(TOO_OFTEN));
+        let refused = refused.map(|(claim, _)| claim.name().to_owned());
+        refused.chain(events.map(|event| event.involved_object.name.to_string())).next()
+    });
+    Some(format!("EC2 refused the launch of NodeClaim {} with {TOO_OFTEN}", name.as_ref().as_ref()?))
+}

@@ -1,5 +1,6 @@
 //! The Node is there and not Ready.
 
+use super::command::CONSOLE;
 use super::{CauseCandidate, Suspicion};
 use crate::api::Stage;
 use crate::case::Case;
@@ -20,9 +21,18 @@ fn failing_cni<'w>(case: &Case<'w>) -> Option<(&'w Node, &'w Pod, String)> {
 fn failing_plugin<'w>(case: &Case<'w>, is: impl Fn(&str) -> bool) -> Option<(&'w Node, &'w Pod, String)> {
     let node = case.node.filter(|node| vpc_cni::not_ready(node).is_some())?;
     let pod = case.pods().find(|pod| pod.daemon_set().is_some_and(&is) && !pod.is_ready())?;
-    let trouble =
-        pod.trouble().map_or_else(|| pod.status.phase.clone(), |(container, why)| format!("{container}: {why}"));
+    let trouble = pod
+        .trouble()
+        .map_or_else(|| pod.status.phase.clone(), |(container, why)| format!("{container}: {}", plainly(&why)));
     pull::explain(&trouble).is_none().then_some((node, pod, trouble))
+}
+
+/// Without the kubelet's words on when it tries again.
+fn plainly(why: &str) -> String {
+    let Some((reason, rest)) = why.split_once("back-off ") else { return why.to_owned() };
+    let last_words = rest.split_once(')').map_or("", |(_, last_words)| last_words);
+    let said = [reason, last_words].map(|part| part.trim_matches([':', ';', ',', ' ']));
+    said.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
 }
 
 fn log_of(pod: &Pod) -> String {
@@ -47,11 +57,9 @@ pub const CNI_OLDER_THAN_INSTANCE_TYPE: CauseCandidate = CauseCandidate {
                 log_of(pod),
                 "unknown instance type, or no entry for it in eni-max-pods.txt or the limits of network interfaces",
             )
-            .telling(
-                split.map(|s| {
-                    format!("no Node of the instance family {} is Ready, Nodes of {} are", s.value, s.elsewhere)
-                }),
-            )
+            .contrast(split.as_ref(), |s| {
+                format!("no Node of the instance family {} is Ready, Nodes of {} are", s.value, s.elsewhere)
+            })
             .consistent(Some(format!("its pod fails ({trouble})")))
             .unlikely(known.then(|| format!("another Node of the instance family {family} is Ready"))),
         )
@@ -65,6 +73,7 @@ pub const CNI_RIGHTS: CauseCandidate = CauseCandidate {
     weigh: |case, differential| {
         let (_, pod, trouble) = failing_cni(case)?;
         let others = differential.own_node_is_ready();
+        let six = differential.split(case, "IP family").filter(|split| split.value == "IPv6");
         Some(
             Suspicion::new(
                 format!(
@@ -75,6 +84,12 @@ pub const CNI_RIGHTS: CauseCandidate = CauseCandidate {
                 "UnauthorizedOperation, AccessDenied, AssumeRoleWithWebIdentity",
             )
             .telling(cni_permissions::denied(case, pod).map(Event::said))
+            .contrast(six.as_ref(), |split| {
+                format!(
+                    "no Node with IPv6 addresses is Ready, those with {} are: its policy has no rights for IPv6",
+                    split.elsewhere
+                )
+            })
             .consistent(Some(format!("its pod fails ({trouble})")))
             .unlikely(others.then_some("other Nodes that Karpenter made are Ready")),
         )
@@ -133,11 +148,9 @@ pub const NO_ADDRESSES: CauseCandidate = CauseCandidate {
                 command,
                 "fewer free addresses than a Node takes, or InsufficientFreeAddressesInSubnet in the log",
             )
-            .telling(
-                differential
-                    .split(case, "zone")
-                    .map(|s| format!("no Node in {} is Ready, Nodes in {} are", s.value, s.elsewhere)),
-            )
+            .contrast(differential.split(case, "zone").as_ref(), |s| {
+                format!("no Node in {} is Ready, Nodes in {} are", s.value, s.elsewhere)
+            })
             .consistent(Some(format!("aws-node fails ({trouble})"))),
         )
     },
@@ -170,7 +183,7 @@ pub const NO_POD: CauseCandidate = CauseCandidate {
     cause: "DaemonSetPodRefused",
     stages: STAGES,
     behind: &["CniNotReady"],
-    weigh: |case, _| {
+    weigh: |case, differential| {
         let node = case.node.filter(|node| vpc_cni::not_ready(node).is_some())?;
         let set = network_plugin::plugin(case, node)?;
         let name = set.metadata.name.as_str();
@@ -187,7 +200,45 @@ pub const NO_POD: CauseCandidate = CauseCandidate {
                 format!("kubectl describe daemonset -n {namespace} {name}"),
                 "FailedCreate: exceeded quota, denied the request, failed calling webhook",
             )
-            .telling(Some(format!("DaemonSet {name} has no pod on the Node"))),
+            .telling(Some(format!("DaemonSet {name} has no pod on the Node")))
+            .contrast(differential.split(case, "taint").as_ref(), |split| {
+                format!("no Node with the taint {} is Ready, others are", split.value)
+            })
+            .contrast(differential.split(case, "label").as_ref(), |split| {
+                format!("no Node with the label {} is Ready, others are", split.value)
+            }),
+        )
+    },
+};
+
+/// Pods with a network of their own are one hop away from the instance's metadata, and its answers do not come so far.
+pub const HOP_LIMIT: CauseCandidate = CauseCandidate {
+    cause: "MetadataHopLimit",
+    stages: STAGES,
+    behind: &["StartupTaintStays", "AgentTaintRemains", "ExtendedResourceMissing"],
+    weigh: |case, _| {
+        let class = case.class().filter(|c| c.spec.metadata_options.http_put_response_hop_limit == Some(1))?;
+        // Without a network such a pod does not start.
+        case.node.filter(|node| vpc_cni::not_ready(node).is_none())?;
+        let fails = |pod: &&Pod| pod.daemon_set().is_some() && !pod.spec.host_network && !pod.is_ready();
+        let (pod, (container, why)) = case.pods().filter(fails).find_map(|pod| Some((pod, pod.trouble()?)))?;
+        if pull::explain(&why).is_some() {
+            return None;
+        }
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
+        Some(
+            Suspicion::new(
+                format!(
+                    "Pod {} asks the instance for its metadata, and gets no answer: httpPutResponseHopLimit of {} {} is 1.",
+                    pod.metadata.name,
+                    class.kind,
+                    class.name()
+                ),
+                format!("kubectl logs -n {namespace} {} -c {container} --previous --tail=50", pod.metadata.name),
+                "a timeout of 169.254.169.254, ec2imds, or no region",
+            )
+            .telling(Some("the pod has a network of its own, and answers of the metadata service end after one hop"))
+            .consistent(Some(format!("its container {container} fails ({})", plainly(&why)))),
         )
     },
 };
@@ -204,12 +255,11 @@ pub const RUNTIME: CauseCandidate = CauseCandidate {
     weigh: |case, differential| {
         let node = case.node?;
         let ready = node.condition("Ready").filter(|c| RUNTIME_WORDS.iter().any(|word| c.message.contains(word)))?;
-        let id = case.instance_id()?;
         let split = differential.split(case, "group").filter(|split| split.repeated);
         Some(
             Suspicion::new(
                 format!("containerd of Node {} hangs, or refuses its configuration.", node.name()),
-                format!("aws ec2 get-console-output --latest --output text --instance-id {id}"),
+                CONSOLE,
                 "containerd: failed to load config, out of memory, a blocked task, a full disk",
             )
             .telling(Some(ready.said().into_owned()))
@@ -248,6 +298,7 @@ pub const INSTANCE_GONE: CauseCandidate = CauseCandidate {
     weigh: |case, differential| {
         let (node, ready) = silent(case)?;
         let id = case.instance_id()?;
+        let spot = differential.split(case, "capacity type").filter(|split| split.value == "spot");
         let alone = differential.split(case, "group").is_none_or(|split| !split.repeated);
         Some(
             Suspicion::new(
@@ -255,7 +306,10 @@ pub const INSTANCE_GONE: CauseCandidate = CauseCandidate {
                 format!("aws ec2 describe-instance-status --include-all-instances --instance-ids {id}"),
                 "a state other than running, or a check that is impaired",
             )
-            .consistent(alone.then(|| format!("a Node that worked fell silent at once ({})", ready.reason))),
+            .consistent(alone.then(|| format!("a Node that worked fell silent at once ({})", ready.reason)))
+            .contrast(spot.as_ref(), |split| {
+                format!("every spot Node fell silent, those of {} are Ready", split.elsewhere)
+            }),
         )
     },
 };

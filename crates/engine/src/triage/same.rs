@@ -44,7 +44,7 @@ fn same_verdict(old: &NodeDiagnosisStatus, new: &NodeDiagnosisStatus) -> bool {
     (stage, cause, confidence, summary, blame) == (&old.stage, &old.cause, &old.confidence, &old.summary, &old.blame)
         && (chain, terminates_at, outcome) == (&old.chain, &old.terminates_at, &old.outcome)
         && (ruled_out, unknowns, alternatives, fix) == (&old.ruled_out, &old.unknowns, &old.alternatives, &old.fix)
-        && suspects.first().map(|s| &s.cause) == old.suspects.first().map(|s| &s.cause)
+        && suspects.first().map(|s| &s.grounds.cause) == old.suspects.first().map(|s| &s.grounds.cause)
         && all_same(&old.evidence, evidence, same_evidence)
         && all_same(&old.conditions, conditions, same_condition)
 }

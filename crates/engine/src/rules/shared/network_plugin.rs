@@ -2,12 +2,8 @@
 
 use crate::api::Link;
 use crate::case::Case;
-use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::objects::{Condition, DaemonSet, Node};
-use crate::upstream::vpc_cni;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// What makes the API server's Service reachable on a Node.
 pub(crate) const KUBE_PROXY: &str = "kube-proxy";
@@ -45,35 +41,6 @@ pub(crate) fn names<'c>(case: &Case<'c>, node: &Node) -> Vec<&'c str> {
         None if case.cluster.missing(Input::DaemonSets).is_some() => PLUGINS.to_vec(),
         None => Vec::new(),
     }
-}
-
-/// Nodes of one instance family.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Usable {
-    pub ready: usize,
-    /// Those whose network plugin has not set itself up.
-    pub waiting: usize,
-}
-
-static FAMILIES: Memo<BTreeMap<String, Usable>> = Memo::new("which instance families have a network");
-
-/// Of each instance family, how many Nodes have a network.
-pub(crate) fn families(case: &Case) -> Arc<BTreeMap<String, Usable>> {
-    case.cluster.once(&FAMILIES, "", || {
-        let mut families: BTreeMap<String, Usable> = BTreeMap::new();
-        for node in case.cluster.nodes() {
-            let Some(family) = family(node) else { continue };
-            let usable = families.entry(family.to_owned()).or_default();
-            usable.ready += usize::from(node.is_ready());
-            usable.waiting += usize::from(vpc_cni::not_ready(node).is_some());
-        }
-        families
-    })
-}
-
-/// `m6i` of m6i.large.
-pub(crate) fn family(node: &Node) -> Option<&str> {
-    node.metadata.label("node.kubernetes.io/instance-type")?.split_once('.').map(|(family, _)| family)
 }
 
 /// The symptom, without the words of the kubelet before those of the runtime.

@@ -8,6 +8,7 @@ use crate::objects::input::Input;
 use crate::objects::{Event, Node, Pod, steady};
 use crate::rules::shared::kubelet_skew;
 use crate::rules::shared::network_plugin::{self, KUBE_PROXY};
+use crate::rules::shared::node_tallies;
 use crate::rules::shared::placement;
 use crate::rules::shared::pull;
 use crate::upstream::credentials::Credentials;
@@ -431,12 +432,13 @@ struct FamilySplit {
 }
 
 fn only_this_family(case: &Case, node: &Node) -> Option<FamilySplit> {
-    let own = network_plugin::family(node)?;
-    let families = network_plugin::families(case);
-    let here = families.get(own)?;
+    let own = node_tallies::family(node)?;
+    let tallies = node_tallies::of(case);
+    let (_, here) = tallies.by("instance family").find(|(family, _)| *family == own)?;
+    let others = || tallies.by("instance family").filter(|(family, _)| *family != own);
     // One machine is no pattern, and what fails on other families too is not the family's.
-    let others: Vec<&str> = families.iter().filter(|(f, _)| *f != own).map(|(f, _)| f.as_str()).collect();
-    let elsewhere_well = families.iter().filter(|(f, _)| *f != own).all(|(_, tally)| tally.waiting == 0);
-    (here.ready == 0 && here.waiting >= 2 && !others.is_empty() && elsewhere_well)
+    let elsewhere_well = others().all(|(_, tally)| tally.without_network == 0);
+    let others: Vec<&str> = others().map(|(family, _)| family).collect();
+    (here.ready == 0 && here.without_network >= 2 && !others.is_empty() && elsewhere_well)
         .then(|| FamilySplit { family: own.to_owned(), others: others.join(", ") })
 }

@@ -1,0 +1,40 @@
+//! Machines that nothing tells apart have the same suspects, weighed once.
+
+use super::{Weighed, differential, frequency, weighed};
+use crate::api::Stage;
+use crate::case::Case;
+use crate::cluster_state::class_members::DIMENSIONS;
+use crate::cluster_state::memo::Memo;
+use crate::objects::NodeClaim;
+use crate::rules::shared::machine_image;
+use std::sync::Arc;
+
+/// What is weighed for all machines of the case's group. `None` where a machine is compared by its Node, or by what
+/// Karpenter says of it alone.
+pub(super) fn of(case: &Case) -> Option<Arc<Vec<Weighed>>> {
+    static WEIGHED: Memo<Vec<Weighed>> = Memo::new("what is suspected of machines of a group");
+    let waits = |claim: &&NodeClaim| case.node.is_none() && !claim.is_true("Registered");
+    let claim = case.claim.filter(|_| case.stage() == Stage::Join).filter(waits)?;
+    if differential::reporting(case).is_some() {
+        return None;
+    }
+    let is_asked = |candidate: &super::CauseCandidate| candidate.stages.contains(&Stage::Join);
+    Some(case.cluster.once(&WEIGHED, &key(case, claim), || weighed(case, is_asked, frequency::reports)))
+}
+
+/// Everything about one machine that a candidate may see before there is a Node. An instance's id stands in commands
+/// only, which each machine has of its own.
+fn key(case: &Case, claim: &NodeClaim) -> String {
+    const ROOM: usize = 256;
+    let class = &claim.spec.node_class_ref;
+    let values = DIMENSIONS.iter().map(|dimension| dimension.value(claim));
+    let image = machine_image::of(case);
+    let let_in = differential::is_let_in(case).then_some("let in");
+    let named = [Some(class.kind.as_str()), Some(class.name.as_str()), image, let_in];
+    let mut key = String::with_capacity(ROOM);
+    for value in named.into_iter().chain(values) {
+        key.push_str(value.unwrap_or_default());
+        key.push('\n');
+    }
+    key
+}
