@@ -260,7 +260,7 @@ fn throttled(case: &Case) -> Option<String> {
         let refused = launches.filter(|(_, launched)| launched.message.contains(TOO_OFTEN));
         let events = cluster.claim_events_of_pool(pool).filter(|event| event.message.contains(TOO_OFTEN));
         let refused = refused.map(|(claim, _)| claim.name().to_owned());
-        refused.chain(events.map(|event| event.involved_object.name.to_string())).next()
+        refused.chain(events.map(|event| event.involved_object.name.clone())).next()
     });
     Some(format!("EC2 refused the launch of NodeClaim {} with {TOO_OFTEN}", name.as_ref().as_ref()?))
 }
