@@ -27,9 +27,13 @@ fn failing_plugin<'w>(case: &Case<'w>, is: impl Fn(&str) -> bool) -> Option<(&'w
     pull::explain(&trouble).is_none().then_some((node, pod, trouble))
 }
 
+/// What the kubelet says of when it tries again, up to the pod's UID in parentheses.
+/// Source: kubernetes v1.36.3 pkg/kubelet/kuberuntime/kuberuntime_manager.go `doBackOff`.
+const BACK_OFF: &str = "back-off ";
+
 /// Without the kubelet's words on when it tries again.
 fn plainly(why: &str) -> String {
-    let Some((reason, rest)) = why.split_once("back-off ") else { return why.to_owned() };
+    let Some((reason, rest)) = why.split_once(BACK_OFF) else { return why.to_owned() };
     let last_words = rest.split_once(')').map_or("", |(_, last_words)| last_words);
     let said = [reason, last_words].map(|part| part.trim_matches([':', ';', ',', ' ']));
     said.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
