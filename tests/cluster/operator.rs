@@ -85,6 +85,35 @@ fn the_verdict_comes_within_seconds_and_outlives_the_machine() {
 }
 
 #[test]
+fn a_nodepool_at_its_limit_is_told_by_the_pods_that_wait_for_it() {
+    let control_plane = ControlPlane::start();
+    let rights = install(&control_plane);
+    let nodewhy = control_plane.nodewhy(&rights, &["--launch-threshold=2", "--proven-threshold=2"]);
+    let _karpenter = control_plane.karpenter("1.0.5");
+    nodepool(&control_plane, "full");
+    control_plane.kubectl(&[
+        "patch",
+        "nodepool",
+        "full",
+        "--type=merge",
+        r#"--patch={"spec":{"limits":{"cpu":"1m"}}}"#,
+    ]);
+    control_plane.apply(serde_json::json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "waits", "namespace": "default" },
+        "spec": { "containers": [{ "name": "main", "image": "none" }] },
+    }));
+    // As the scheduler writes it, which does not run here.
+    let unschedulable =
+        r#"--patch={"status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable"}]}}"#;
+    control_plane.kubectl(&["patch", "pod", "waits", "--subresource=status", unschedulable]);
+    let found =
+        wait_until(SOON, || diagnosis(&control_plane, "nodepool-full").filter(|d| d["status"]["cause"].is_string()));
+    assert_eq!(found["status"]["cause"], "NodePoolAtItsLimit", "{found:#}");
+    assert_eq!(found["status"]["blame"]["object"], "NodePool/full");
+    assert!(nodewhy.process.terminate().success());
+}
+
+#[test]
 fn nothing_is_written_while_nothing_changes_and_a_restart_writes_nothing_anew() {
     let control_plane = ControlPlane::start();
     let rights = install(&control_plane);

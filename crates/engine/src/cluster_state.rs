@@ -137,6 +137,7 @@ pub struct ClusterState {
     classes: ByKind<ClassFacts>,
     aws_auth: Option<AwsAuthFacts>,
     kube_proxy_server: Option<String>,
+    windows_ipam: Option<String>,
     api_server: ApiServerFacts,
     karpenter: BTreeMap<Key, Karpenter>,
     service_accounts: BTreeMap<Key, ServiceAccount>,
@@ -235,6 +236,13 @@ impl ClusterState {
                     return Touched::Subjects(Vec::new());
                 }
                 self.kube_proxy_server = server;
+                Touched::Everything
+            }
+            Object::VpcCniConfig(map) => {
+                if map.data.windows_ipam == self.windows_ipam {
+                    return Touched::Subjects(Vec::new());
+                }
+                self.windows_ipam = map.data.windows_ipam;
                 Touched::Everything
             }
             Object::Deployment(deployment) => {
@@ -545,6 +553,10 @@ impl ClusterState {
                 self.kube_proxy_server = None;
                 Touched::Everything
             }
+            Input::VpcCniConfig => {
+                self.windows_ipam = None;
+                Touched::Everything
+            }
             Input::Events => {
                 self.events.remove(&key);
                 none
@@ -699,6 +711,12 @@ impl ClusterState {
     pub fn kube_proxy_server(&self) -> Option<&str> {
         self.asks(Input::KubeProxyConfig);
         self.kube_proxy_server.as_deref()
+    }
+
+    /// Whether the VPC resource controller is told to give pods on Windows their addresses, in the ConfigMap's own word.
+    pub fn windows_ipam(&self) -> Option<&str> {
+        self.asks(Input::VpcCniConfig);
+        self.windows_ipam.as_deref()
     }
 
     /// The Karpenter of this cluster; the newest where several are installed.
@@ -885,6 +903,19 @@ impl ClusterState {
         })
     }
 
+    /// Since when Karpenter says of pods that the limits of this NodePool keep it from making a machine for them.
+    pub fn full_since(&self, pool: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        self.asks(Input::Events);
+        let limits = self.events.unplaced(pool).filter(|(_, refusal)| *refusal == PlacementObstacle::Limits);
+        let said = limits.map(|(event, _)| event).filter(|event| unplaced::is_repeated(event, now));
+        said.filter_map(|event| event.first_timestamp.or(event.event_time).or(event.last_seen())).min()
+    }
+
+    /// The NodePools of which it says so.
+    pub fn full_pools(&self, now: DateTime<Utc>) -> impl Iterator<Item = &str> {
+        self.events.pools_with_unplaced().filter(move |pool| self.full_since(pool, now).is_some())
+    }
+
     /// Pods without a Node that Karpenter makes no machine for, as far as pods were read.
     pub fn unplaced(&self) -> impl Iterator<Item = (&Event, &Pod)> {
         self.asks(Input::Events);
@@ -938,6 +969,12 @@ impl ClusterState {
     pub fn pods_on(&self, node: &str) -> impl Iterator<Item = &Pod> {
         self.asks(Input::Pods);
         self.pods.get(node).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// Every pod that was read.
+    pub fn pods(&self) -> impl Iterator<Item = &Pod> {
+        self.asks(Input::Pods);
+        self.pods.values().flat_map(BTreeMap::values)
     }
 
     /// The pods that were read and that no Node has, nor is to have by name.

@@ -19,6 +19,7 @@ pub mod userdata;
 use crate::api::Stage;
 use crate::case::Case;
 use crate::case::finding::Opinion;
+use crate::cluster_state::ClusterState;
 use crate::cluster_state::aws::Told;
 use crate::objects::input::Input;
 use crate::objects::{Ami, Image, NodeClass};
@@ -80,6 +81,7 @@ pub const ALL: &[&Rule] = &[
     &access::node_role_has_no_access_entry::RULE,
     &instance::instance_ended::RULE,
     &access::node_role_is_controllers::RULE,
+    &network::windows_ipam_off::RULE,
     &access::windows_group_missing::RULE,
     &access::aws_auth_lost_its_nodes::RULE,
     &access::node_name_refused::RULE,
@@ -142,7 +144,16 @@ pub const ALL: &[&Rule] = &[
 pub struct OfStage {
     /// In the order of [`ALL`].
     pub rules: Vec<&'static Rule>,
-    pub reads: BTreeSet<Input>,
+    reads: BTreeSet<Input>,
+    /// What only those read that go by a log is left out.
+    reads_without_logs: BTreeSet<Input>,
+}
+
+impl OfStage {
+    /// What its rules read here: those that go by a log say nothing where there is none.
+    pub fn reads(&self, cluster: &ClusterState) -> &BTreeSet<Input> {
+        if cluster.missing(Input::Logs).is_some() { &self.reads_without_logs } else { &self.reads }
+    }
 }
 
 /// What every case is made of.
@@ -153,11 +164,16 @@ static OF_STAGE: LazyLock<BTreeMap<Stage, OfStage>> = LazyLock::new(|| {
     let mut of_stage: BTreeMap<Stage, OfStage> = BTreeMap::new();
     for rule in ALL {
         for stage in rule.stages {
-            let of_stage = of_stage
-                .entry(*stage)
-                .or_insert_with(|| OfStage { rules: Vec::new(), reads: MACHINE.into_iter().collect() });
+            let of_stage = of_stage.entry(*stage).or_insert_with(|| OfStage {
+                rules: Vec::new(),
+                reads: MACHINE.into_iter().collect(),
+                reads_without_logs: MACHINE.into_iter().collect(),
+            });
             of_stage.rules.push(rule);
             of_stage.reads.extend(rule.reads);
+            if !rule.reads.contains(&Input::Logs) {
+                of_stage.reads_without_logs.extend(rule.reads);
+            }
         }
     }
     of_stage

@@ -26,6 +26,7 @@ use crate::case::Case;
 use crate::case::stage::{self, Thresholds};
 use crate::cluster_state::{Availability, ClusterState, Subject, Touched};
 use crate::diagnose::{self, Judgement};
+use crate::objects::Node;
 use crate::objects::input::{Input, Object};
 use crate::remediation::Remark;
 use change::{Change, ReadFailure};
@@ -210,12 +211,16 @@ impl Triage {
 
     fn take_pods(&mut self, node: &str, pods: Result<Vec<Object>, ReadFailure>, now: DateTime<Utc>) {
         let availability = self.questions.take_pods(&mut self.cluster, node, pods, now);
+        if node.is_empty() {
+            // Of the pods on a Node it says nothing.
+            self.schedule.touch(self.cluster.full_pools(now).map(|pool| Subject::Pool(pool.to_owned())));
+            let nodes = self.questions.nodes().filter_map(|name| self.cluster.node(name));
+            self.schedule.touch(nodes.map(|node| machine(&self.cluster, node)));
+            return;
+        }
         self.mark(Input::Pods, availability);
         if let Some(node) = self.cluster.node(node) {
-            self.schedule.touch([match self.cluster.claim_of_node(node) {
-                Some(claim) => Subject::Claim(claim.name().to_owned()),
-                None => Subject::Node(node.name().to_owned()),
-            }]);
+            self.schedule.touch([machine(&self.cluster, node)]);
         }
     }
 
@@ -293,7 +298,10 @@ impl Triage {
                 }
             }
             Judgement::Healthy => {
-                self.settle(subject);
+                self.settle(subject, now);
+                if refresh.is_some() {
+                    self.schedule.look_again(subject, refresh);
+                }
                 let name = subject.diagnosis_name();
                 let open = self
                     .diagnoses
@@ -323,9 +331,17 @@ impl Triage {
     }
 
     fn prepare(&mut self, subject: &Subject, now: DateTime<Utc>) -> Knowledge {
-        let Some(case) = Case::of(&self.cluster, subject, now, &self.thresholds) else { return Knowledge::Unwanted };
-        let (knowledge, order) = self.questions.prepare(&case, now);
-        self.outbox.ask(order);
+        let full_since = match subject {
+            Subject::Pool(pool) => self.cluster.full_since(pool, now),
+            _ => None,
+        };
+        let (knowledge, orders) = match (full_since, Case::of(&self.cluster, subject, now, &self.thresholds)) {
+            // Without its pods it is no case yet.
+            (Some(since), _) => self.questions.prepare_full_pool(since, now),
+            (None, Some(case)) => self.questions.prepare(&case, now),
+            (None, None) => return Knowledge::Unwanted,
+        };
+        self.outbox.ask(orders);
         knowledge
     }
 
@@ -351,14 +367,14 @@ impl Triage {
                 self.close(name, outcome, deleted);
             }
         }
-        self.settle(&subject);
+        self.settle(&subject, now);
         self.schedule.take(self.cluster.remove(Input::NodeClaims, None, name));
     }
 
-    fn settle(&mut self, subject: &Subject) {
+    fn settle(&mut self, subject: &Subject, now: DateTime<Utc>) {
         self.repaired.settle(subject);
         self.schedule.settle(subject);
-        self.questions.settle(&mut self.cluster, subject);
+        self.questions.settle(&mut self.cluster, subject, now);
     }
 
     fn close(&mut self, name: &str, outcome: Outcome, at: DateTime<Utc>) {
@@ -386,5 +402,13 @@ impl Triage {
     fn hand_over(&mut self, write: Write) {
         self.diagnoses.insert(Arc::clone(&write.diagnosis));
         self.outbox.write(write);
+    }
+}
+
+/// The machine that a Node is of.
+fn machine(cluster: &ClusterState, node: &Node) -> Subject {
+    match cluster.claim_of_node(node) {
+        Some(claim) => Subject::Claim(claim.name().to_owned()),
+        None => Subject::Node(node.name().to_owned()),
     }
 }

@@ -1,4 +1,4 @@
-//! The pods of single Nodes, listed when a stuck machine's rules want them.
+//! The pods of single Nodes, and those that wait for one, listed when the rules of something stuck want them.
 
 use super::Ask;
 use crate::kube_client::raw::Raw;
@@ -17,7 +17,10 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Nodes that may wait for their list.
 const QUEUE: usize = 1024;
 
-/// Where the pods of a Node are asked for, by its name. The answer comes as [`Change::Pods`].
+/// How many pods that wait for a Node are read: their number has no bound, and they wait for few reasons.
+const WAITING: usize = 2_000;
+
+/// Where the pods of a Node are asked for, by its name; by none, those that wait for one. The answer comes as [`Change::Pods`].
 pub type Pods = Ask<String>;
 
 impl Pods {
@@ -37,14 +40,18 @@ impl Pods {
 
 async fn list(client: &Client, node: &str) -> Result<Vec<Object>, ReadFailure> {
     let mut objects = Vec::new();
+    let (fields, most) = match node {
+        "" => ("spec.nodeName=,status.phase=Pending".to_owned(), WAITING),
+        node => (format!("spec.nodeName={node}"), usize::MAX),
+    };
     for source in Input::Pods.sources() {
         let resource = resource_of(source);
         let api: Api<Raw> = Api::all_with(client.clone(), &resource);
-        let mut params = ListParams::default().fields(&format!("spec.nodeName={node}")).limit(PAGE);
+        let mut params = ListParams::default().fields(&fields).limit(PAGE);
         loop {
             let page = api.list(&params).await.map_err(|error| failure::of(&error))?;
             objects.extend(page.items.into_iter().filter_map(|pod| pod.read(Input::Pods, &resource).ok()));
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            match page.metadata.continue_.filter(|token| !token.is_empty() && objects.len() < most) {
                 Some(token) => params.continue_token = Some(token),
                 None => break,
             }

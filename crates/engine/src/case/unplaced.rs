@@ -1,8 +1,8 @@
 //! Pods that wait for a machine, and that Karpenter makes none for.
 
 use crate::objects::{Event, NodeClass, NodePool, Pod, Requirement};
-use crate::upstream::unplaced::PlacementObstacle;
-use chrono::{DateTime, TimeDelta, Utc};
+use crate::upstream::unplaced::{self, PlacementObstacle};
+use chrono::{DateTime, Utc};
 
 /// A pod that Karpenter found no room for in a NodePool.
 #[derive(Debug, Clone, Copy)]
@@ -21,12 +21,8 @@ impl Unplaced<'_> {
     }
 
     /// Whether it still waits, as far as its event and the pod itself tell.
-    ///
-    /// Karpenter repeats the event every five minutes.
-    /// Source: core pkg/controllers/provisioning/scheduling/events.go `PodFailedToScheduleEvent` (v1.14.1).
     pub fn waits(&self, now: DateTime<Utc>) -> bool {
-        const REPEATED: TimeDelta = TimeDelta::minutes(10);
-        let repeated = self.event.last_seen().is_some_and(|at| now - at <= REPEATED);
+        let repeated = unplaced::is_repeated(self.event, now);
         let unbound = |pod: &Pod| pod.spec.node_name.is_empty() && pod.metadata.deletion_timestamp.is_none();
         repeated && self.pod.map_or_else(|| self.event.times() > 1, unbound)
     }

@@ -63,6 +63,11 @@ impl Events {
         })
     }
 
+    /// The NodePools that [`Self::unplaced`] may know of.
+    pub(super) fn pools_with_unplaced(&self) -> impl Iterator<Item = &str> {
+        self.unplaced.keys().map(String::as_str)
+    }
+
     /// Every name of a kind that has events, in order.
     pub(super) fn names_of_kind(&self, kind: &str) -> impl Iterator<Item = &str> {
         self.filed.get(kind).into_iter().flat_map(BTreeMap::keys).map(String::as_str)

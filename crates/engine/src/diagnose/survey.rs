@@ -46,8 +46,9 @@ impl Survey {
         }
         diagnoses.shrink_to_fit();
         waiting.sort_by(|a, b| (a.since, &a.name).cmp(&(b.since, &b.name)));
-        let read_at =
-            |stage: Stage| rules::of_stage(stage).into_iter().flat_map(|of_stage| of_stage.reads.iter().copied());
+        let read_at = |stage: Stage| {
+            rules::of_stage(stage).into_iter().flat_map(|of_stage| of_stage.reads(cluster).iter().copied())
+        };
         // Without the first two nothing is judged: that they are missing is always worth a word.
         let wanted: BTreeSet<Input> =
             [Input::NodeClaims, Input::Nodes].into_iter().chain(stages.into_iter().flat_map(read_at)).collect();

@@ -4,7 +4,7 @@
 use super::{Condition, Meta, conditions, masked, masked_by_line, nullable};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The ConfigMaps kube-system/aws-auth and kube-system/kube-proxy.
+/// The ConfigMaps aws-auth, kube-proxy and amazon-vpc-cni of kube-system.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct ConfigMap {
@@ -31,6 +31,9 @@ pub struct ConfigMapData {
     pub map_accounts: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kubeconfig: Option<ApiServer>,
+    /// Source: amazon-vpc-resource-controller-k8s pkg/config/type.go `EnableWindowsIPAMKey`.
+    #[serde(rename = "enable-windows-ipam", skip_serializing_if = "Option::is_none")]
+    pub windows_ipam: Option<String>,
 }
 
 /// Of a kubeconfig the address of its API server: the rest may hold credentials.

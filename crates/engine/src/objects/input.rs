@@ -103,6 +103,13 @@ kinds! {
         Spec::new("ConfigMap kube-system/kube-proxy", "kubectl get configmap -n kube-system kube-proxy -o yaml").optional() => [
         ApiSource::new("", "v1", "ConfigMap", "configmaps").only("kube-system", "kube-proxy"),
     ];
+    // What the VPC resource controller of the control plane is told; written by the VPC CNI add-on, chart or manifest.
+    VpcCniConfig: VpcCniConfig(ConfigMap) = Spec::new(
+        "ConfigMap kube-system/amazon-vpc-cni",
+        "kubectl get configmap -n kube-system amazon-vpc-cni -o yaml",
+    ).optional() => [
+        ApiSource::new("", "v1", "ConfigMap", "configmaps").only("kube-system", "amazon-vpc-cni"),
+    ];
     // Events about Pods are most of a cluster's events: only the reasons that a rule reads.
     Events: Event(Event) = Spec::new("Events", "kubectl get events -A -o yaml") => [
         ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=NodeClaim"),
@@ -313,7 +320,9 @@ impl TypeMeta {
     pub fn lists(&self) -> Option<Input> {
         let kind = self.kind.strip_suffix("List").filter(|kind| !kind.is_empty())?.to_owned();
         match (Self { api_version: self.api_version.clone(), kind }).reading() {
-            Reading::As(input) if !matches!(input, Input::AwsAuth | Input::KubeProxyConfig) => Some(input),
+            Reading::As(input) if !matches!(input, Input::AwsAuth | Input::KubeProxyConfig | Input::VpcCniConfig) => {
+                Some(input)
+            }
             _ => None,
         }
     }
@@ -371,6 +380,7 @@ impl Object {
     pub fn by_its_name(self) -> Self {
         match self {
             Self::AwsAuth(map) if map.is("kube-system", "kube-proxy") => Self::KubeProxyConfig(map),
+            Self::AwsAuth(map) if map.is("kube-system", "amazon-vpc-cni") => Self::VpcCniConfig(map),
             other => other,
         }
     }

@@ -7,3 +7,4 @@ pub mod kube_proxy_not_running;
 pub mod pod_identity_agent_missing;
 pub mod pods_get_no_address;
 pub mod sandbox_image_pull_fails;
+pub mod windows_ipam_off;

@@ -42,7 +42,7 @@ pub enum Change {
     DiagnosesListed(BTreeSet<String>),
     /// An object cannot be read, and why; its last readable state stays.
     Unreadable { what: Watched, object: String, error: String },
-    /// The pods of one Node, or why they cannot be read.
+    /// The pods of one Node, of none where its name is empty, or why they cannot be read.
     Pods { node: String, pods: Result<Vec<Object>, ReadFailure> },
     /// Whether somebody may create Nodes, or why that could not be asked.
     Access { identity: Identity, answer: Result<Box<Object>, ReadFailure> },

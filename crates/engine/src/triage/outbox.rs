@@ -14,6 +14,7 @@ pub enum Order {
     Write(Box<Write>),
     Delete(Delete),
     Summarize(Box<IncidentSummary>),
+    /// By the name of their Node; where it is empty, those that wait for one.
     ListPods(String),
     ReviewAccess(Identity),
 }
@@ -112,8 +113,8 @@ impl Outbox {
     }
 
     /// Asks something, whether this replica leads or not.
-    pub(super) fn ask(&mut self, question: Option<Order>) {
-        self.orders.extend(question);
+    pub(super) fn ask(&mut self, questions: Vec<Order>) {
+        self.orders.extend(questions);
     }
 
     pub(super) fn summarize(&mut self, summaries: impl IntoIterator<Item = IncidentSummary>) {

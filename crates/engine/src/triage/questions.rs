@@ -1,13 +1,12 @@
-//! What is asked before a stuck machine is judged, the pods of its Node and the rights of its kubelet: asked, answered,
-//! and for how long an answer is good.
+//! What is asked before something stuck is judged, the pods of its Node, those that wait for one, and the rights of its
+//! kubelet: asked, answered, and for how long an answer is good.
 
 use super::change::ReadFailure;
 use super::outbox::Order;
-use crate::api::Stage;
 use crate::case::Case;
 use crate::cluster_state::{Availability, ClusterState, Subject};
-use crate::objects::Node;
 use crate::objects::input::{Input, Object};
+use crate::objects::{Node, Pod};
 use crate::rules;
 use chrono::{DateTime, TimeDelta, Utc};
 use readers::aws_auth::identity::Identity;
@@ -18,6 +17,9 @@ const ANSWER_WITHIN: TimeDelta = TimeDelta::seconds(10);
 /// How long an answer is good at least. The longer a machine is stuck, the less often it is asked again.
 const FRESH: TimeDelta = TimeDelta::seconds(30);
 const FRESH_AT_MOST: TimeDelta = TimeDelta::minutes(10);
+
+/// Stands for the pods that no Node has.
+const WITHOUT_NODE: &str = "";
 
 #[derive(Debug)]
 struct Asked {
@@ -33,33 +35,73 @@ pub(super) enum Knowledge {
     GoodUntil(DateTime<Utc>),
 }
 
+impl Knowledge {
+    /// Both of them.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Unwanted, one) | (one, Self::Unwanted) => one,
+            (Self::AwaitedUntil(a), Self::AwaitedUntil(b)) => Self::AwaitedUntil(a.max(b)),
+            (Self::AwaitedUntil(at), _) | (_, Self::AwaitedUntil(at)) => Self::AwaitedUntil(at),
+            (Self::GoodUntil(a), Self::GoodUntil(b)) => Self::GoodUntil(a.min(b)),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Questions {
-    /// By Node.
+    /// By Node; under [`WITHOUT_NODE`] those that wait for one.
     pods: BTreeMap<String, Asked>,
     access: BTreeMap<Identity, Asked>,
 }
 
 impl Questions {
-    /// Sees to it that what the rules want to know of a stuck machine is known before it is judged.
-    pub(super) fn prepare(&mut self, case: &Case, now: DateTime<Utc>) -> (Knowledge, Option<Order>) {
+    /// Sees to it that what the rules want to know of something stuck is known before it is judged.
+    pub(super) fn prepare(&mut self, case: &Case, now: DateTime<Utc>) -> (Knowledge, Vec<Order>) {
         let waited = now - case.wait.since;
         if waited < case.wait.proven {
-            return (Knowledge::Unwanted, None);
+            return (Knowledge::Unwanted, Vec::new());
         }
-        let fresh = (waited / 8).clamp(FRESH, FRESH_AT_MOST);
-        let (order, (is_asked, knowledge)) =
-            if let Some(node) = case.node.filter(|_| reads_pods(case.stage())).map(Node::name) {
-                (Order::ListPods(node.to_owned()), ask(&mut self.pods, node.to_owned(), now, fresh))
-            } else if let Some(identity) = rules::identity_in_doubt(case) {
-                (Order::ReviewAccess(identity.clone()), ask(&mut self.access, identity, now, fresh))
-            } else {
-                return (Knowledge::Unwanted, None);
-            };
-        (knowledge, is_asked.then_some(order))
+        if let Some(node) = case.node.filter(|_| reads_pods(case)).map(Node::name) {
+            // An agent's pod may wait to be scheduled there.
+            return self.list([node, WITHOUT_NODE], waited, now);
+        }
+        let Some(identity) = rules::identity_in_doubt(case) else { return (Knowledge::Unwanted, Vec::new()) };
+        let (is_asked, knowledge) = ask(&mut self.access, identity.clone(), now, fresh(waited));
+        (knowledge, is_asked.then_some(Order::ReviewAccess(identity)).into_iter().collect())
     }
 
-    /// Puts the pods of a Node, as they are now, in place of those before.
+    /// The same for a NodePool that Karpenter calls full: whether the pods that it says so of are meant for it, they
+    /// themselves tell.
+    pub(super) fn prepare_full_pool(
+        &mut self,
+        full_since: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> (Knowledge, Vec<Order>) {
+        self.list([WITHOUT_NODE], now - full_since, now)
+    }
+
+    fn list<const N: usize>(
+        &mut self,
+        nodes: [&str; N],
+        waited: TimeDelta,
+        now: DateTime<Utc>,
+    ) -> (Knowledge, Vec<Order>) {
+        let mut orders = Vec::new();
+        let mut known = Knowledge::Unwanted;
+        for node in nodes {
+            let (is_asked, knowledge) = ask(&mut self.pods, node.to_owned(), now, fresh(waited));
+            orders.extend(is_asked.then(|| Order::ListPods(node.to_owned())));
+            known = known.and(knowledge);
+        }
+        (known, orders)
+    }
+
+    /// The Nodes whose pods are known, or asked for.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &str> {
+        self.pods.keys().map(String::as_str).filter(|node| *node != WITHOUT_NODE)
+    }
+
+    /// Puts the pods of a Node, or those without one, as they are now in place of those before.
     pub(super) fn take_pods(
         &mut self,
         cluster: &mut ClusterState,
@@ -72,7 +114,13 @@ impl Questions {
         }
         match pods {
             Ok(pods) => {
-                remove_pods(cluster, node);
+                // One that waits is filed under the Node that it was made for.
+                let was_listed = |pod: &&Pod| *pod.spec.node_name == *node;
+                let gone = match node {
+                    WITHOUT_NODE => names(cluster.pods().filter(was_listed)),
+                    node => names(cluster.pods_on(node).filter(was_listed)),
+                };
+                remove(cluster, gone);
                 for pod in pods {
                     cluster.apply(pod, now);
                 }
@@ -94,7 +142,7 @@ impl Questions {
     }
 
     /// The pods of a machine that is well are not kept.
-    pub(super) fn settle(&mut self, cluster: &mut ClusterState, subject: &Subject) {
+    pub(super) fn settle(&mut self, cluster: &mut ClusterState, subject: &Subject, now: DateTime<Utc>) {
         let node = match subject {
             // The pods of a Node with a claim are the claim's.
             Subject::Node(name) => cluster.node(name).filter(|node| cluster.claim_of_node(node).is_none()),
@@ -104,7 +152,13 @@ impl Questions {
         if let Some(node) = node.map(|node| node.name().to_owned())
             && self.pods.remove(&node).is_some()
         {
-            remove_pods(cluster, &node);
+            let gone = names(cluster.pods_on(&node));
+            remove(cluster, gone);
+        }
+        let is_wanted = self.nodes().next().is_some() || cluster.full_pools(now).next().is_some();
+        if !is_wanted && self.pods.remove(WITHOUT_NODE).is_some() {
+            let gone = names(cluster.pods_without_node());
+            remove(cluster, gone);
         }
     }
 
@@ -116,9 +170,14 @@ impl Questions {
     }
 }
 
-fn remove_pods(cluster: &mut ClusterState, node: &str) {
-    let gone: Vec<_> = cluster.pods_on(node).map(|p| (p.metadata.namespace.clone(), p.metadata.name.clone())).collect();
-    for (namespace, name) in gone {
+type PodName = (Option<String>, String);
+
+fn names<'p>(pods: impl Iterator<Item = &'p Pod>) -> Vec<PodName> {
+    pods.map(|pod| (pod.metadata.namespace.as_deref().map(str::to_owned), pod.metadata.name.to_string())).collect()
+}
+
+fn remove(cluster: &mut ClusterState, pods: Vec<PodName>) {
+    for (namespace, name) in pods {
         cluster.remove(Input::Pods, namespace.as_deref(), &name);
     }
 }
@@ -137,7 +196,11 @@ fn ask<K: Ord>(asked: &mut BTreeMap<K, Asked>, what: K, now: DateTime<Utc>, fres
     (false, if before.answered { Knowledge::GoodUntil(good_until) } else { Knowledge::AwaitedUntil(good_until) })
 }
 
-/// Whether any rule for this stage reads pods.
-fn reads_pods(stage: Stage) -> bool {
-    rules::of_stage(stage).is_some_and(|of_stage| of_stage.reads.contains(&Input::Pods))
+fn fresh(waited: TimeDelta) -> TimeDelta {
+    (waited / 8).clamp(FRESH, FRESH_AT_MOST)
+}
+
+/// Whether any rule that may know this stage reads pods.
+fn reads_pods(case: &Case) -> bool {
+    rules::of_stage(case.stage()).is_some_and(|of_stage| of_stage.reads(case.cluster).contains(&Input::Pods))
 }

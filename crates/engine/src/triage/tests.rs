@@ -52,6 +52,13 @@ fn node(ready: &str) -> Value {
     })
 }
 
+/// There are none, on the Node or without one.
+fn no_pods(triage: &mut Triage, now: DateTime<Utc>) {
+    for node in ["ip-10-0-0-1", ""] {
+        triage.take(Change::Pods { node: node.to_owned(), pods: Ok(Vec::new()) }, now);
+    }
+}
+
 fn removed(last: Option<Value>) -> Change {
     let last = last.map(|object| Box::new(Object::from_value(Input::NodeClaims, object).unwrap()));
     Change::Removed { input: Input::NodeClaims, namespace: None, name: "general-a".to_owned(), last }
@@ -251,7 +258,7 @@ fn held_up_by_a_taint() -> Triage {
     triage.take(applied(Input::Nodes, tainted(true)), at(0, 0));
     triage.take(applied(Input::NodeClaims, registered(false)), at(0, 0));
     triage.look(at(6, 0));
-    triage.take(Change::Pods { node: "ip-10-0-0-1".to_owned(), pods: Ok(Vec::new()) }, at(6, 0));
+    no_pods(&mut triage, at(6, 0));
     assert_eq!(said(triage.look(at(6, 0))), [("StartupTaintStays".to_owned(), Confidence::Likely)]);
     triage
 }
@@ -323,8 +330,10 @@ fn uninitialized() -> Triage {
 fn the_pods_of_a_stuck_node_are_read_before_it_is_judged() {
     let mut triage = uninitialized();
     assert_eq!(triage.look(at(1, 0)), []);
-    assert_eq!(triage.look(at(6, 0)), [Order::ListPods("ip-10-0-0-1".to_owned())]);
+    assert_eq!(triage.look(at(6, 0)), [Order::ListPods("ip-10-0-0-1".to_owned()), Order::ListPods(String::new())]);
     assert_eq!(triage.look(at(6, 1)), []);
+    triage.take(Change::Pods { node: String::new(), pods: Ok(Vec::new()) }, at(6, 2));
+    assert_eq!(triage.look(at(6, 2)), []);
     triage.take(Change::Pods { node: "ip-10-0-0-1".to_owned(), pods: Ok(Vec::new()) }, at(6, 2));
     assert_eq!(writes(triage.look(at(6, 2))).len(), 1);
     assert_eq!(triage.cluster().missing(Input::Pods), None);
@@ -348,12 +357,52 @@ fn a_machine_stuck_for_long_has_its_pods_listed_less_often() {
         let now = at(0, 10 * second);
         for order in triage.look(now) {
             if let Order::ListPods(node) = order {
-                lists += 1;
+                lists += u32::from(!node.is_empty());
                 triage.take(Change::Pods { node, pods: Ok(Vec::new()) }, now);
             }
         }
     }
     assert!(lists < 24 * 8, "{lists} lists in a day");
+}
+
+/// Karpenter's word that a NodePool is full, of a pod.
+fn full(last: DateTime<Utc>) -> Value {
+    json!({
+        "metadata": { "name": "report-1.e1", "namespace": "shop" }, "reason": "FailedScheduling",
+        "involvedObject": { "kind": "Pod", "namespace": "shop", "name": "report-1", "uid": "p1" },
+        "source": { "component": "karpenter" }, "count": 3, "firstTimestamp": at(0, 0), "lastTimestamp": last,
+        "message": "Failed to schedule pod, all available instance types exceed limits for nodepool: \"general\"",
+    })
+}
+
+#[test]
+fn the_pods_that_wait_are_read_while_karpenter_calls_a_nodepool_full_and_at_no_other_time() {
+    let mut triage = started(Vec::new());
+    let pool = json!({ "metadata": { "name": "general" }, "spec": { "limits": { "cpu": "90" } } });
+    triage.take(applied(Input::NodePools, pool), at(0, 0));
+    assert_eq!(triage.look(at(4, 0)), []);
+    triage.take(applied(Input::Events, full(at(5, 0))), at(5, 0));
+    assert_eq!(triage.look(at(5, 0)), [Order::ListPods(String::new())]);
+    let waiting = json!({
+        "metadata": { "name": "report-1", "namespace": "shop", "uid": "p1" }, "status": { "phase": "Pending" },
+    });
+    let pods = vec![Object::from_value(Input::Pods, waiting).unwrap()];
+    triage.take(Change::Pods { node: String::new(), pods: Ok(pods) }, at(5, 1));
+    let written = writes(triage.look(at(5, 1)));
+    assert_eq!(
+        written.iter().map(|w| &*w.diagnosis.status.as_ref().unwrap().cause).collect::<Vec<_>>(),
+        ["NodePoolAtItsLimit"]
+    );
+    // The pods have gone elsewhere, and Karpenter says nothing more: nobody asks, and none is kept.
+    for minute in 6..60 {
+        for order in triage.look(at(minute, 0)) {
+            if let Order::ListPods(node) = order {
+                assert!(minute < 16, "asked after {minute} minutes");
+                triage.take(Change::Pods { node, pods: Ok(Vec::new()) }, at(minute, 0));
+            }
+        }
+    }
+    assert_eq!(triage.cluster().pods().count(), 0);
 }
 
 /// A machine that does not join, with a role that aws-auth gives a group of the cluster's own.
@@ -500,9 +549,9 @@ fn a_machine_that_hangs_in_its_deletion_is_news_again() {
     let mut silent = node("Unknown");
     silent["status"]["conditions"][0]["reason"] = json!("NodeStatusUnknown");
     triage.take(applied(Input::Nodes, silent), at(0, 0));
-    triage.take(Change::Pods { node: "ip-10-0-0-1".to_owned(), pods: Ok(Vec::new()) }, at(0, 0));
+    no_pods(&mut triage, at(0, 0));
     let mut orders = triage.look(at(10, 0));
-    triage.take(Change::Pods { node: "ip-10-0-0-1".to_owned(), pods: Ok(Vec::new()) }, at(10, 1));
+    no_pods(&mut triage, at(10, 1));
     orders.extend(triage.look(at(10, 1)));
     assert_eq!(
         writes(orders).last().and_then(|w| w.diagnosis.cause().map(str::to_owned)).as_deref(),

@@ -2,6 +2,7 @@
 //! it.
 
 use crate::objects::Event;
+use chrono::{DateTime, TimeDelta, Utc};
 
 /// What speaks against a NodePool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,13 @@ pub enum PlacementObstacle {
 /// What Karpenter says of a pod that it makes no machine for.
 fn said(event: &Event) -> Option<&str> {
     event.message.strip_prefix("Failed to schedule pod, ").filter(|_| event.reason == "FailedScheduling")
+}
+
+/// Whether it may still hold: Karpenter repeats the event every five minutes.
+/// Source: core pkg/controllers/provisioning/scheduling/events.go `PodFailedToScheduleEvent` (v1.14.1).
+pub fn is_repeated(event: &Event, now: DateTime<Utc>) -> bool {
+    const REPEATED: TimeDelta = TimeDelta::minutes(10);
+    event.last_seen().is_some_and(|at| now - at <= REPEATED)
 }
 
 /// Whether it is Karpenter's word that it makes no machine for the pod.

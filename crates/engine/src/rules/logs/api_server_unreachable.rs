@@ -11,7 +11,7 @@ use logs::fact::{Reason, Trouble};
 pub static RULE: Rule = Rule {
     cause: "ApiServerUnreachable",
     summary: "The kubelet logged that it does not reach the API server: the name, the route or a firewall",
-    stages: &[Stage::Join, Stage::Initialize, Stage::Ready],
+    stages: &[Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready],
     reads: &[Input::Nodes, Input::Deployments, Input::Pods, Input::Logs],
     lint: false,
     versions: "all; seen only with --logs",

@@ -11,7 +11,7 @@ use logs::fact::Trouble;
 pub static RULE: Rule = Rule {
     cause: "ApiServerUntrusted",
     summary: "The kubelet logged that the certificate of the API server is of another authority or another time",
-    stages: &[Stage::Join, Stage::Ready],
+    stages: &[Stage::Join, Stage::Register, Stage::Ready],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
     lint: false,
     versions: "all; seen only with --logs",

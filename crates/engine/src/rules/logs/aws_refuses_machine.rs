@@ -11,7 +11,7 @@ use logs::fact::Trouble;
 pub static RULE: Rule = Rule {
     cause: "AwsRefusesMachine",
     summary: "The machine, its network plugin or Karpenter logged that AWS denies a call",
-    stages: &[Stage::Launch, Stage::Join, Stage::Initialize, Stage::Ready, Stage::Terminate],
+    stages: &[Stage::Launch, Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready, Stage::Terminate],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
     lint: false,
     versions: "all; seen only with --logs",

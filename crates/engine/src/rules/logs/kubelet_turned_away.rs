@@ -13,7 +13,7 @@ use logs::fact::Trouble;
 pub static RULE: Rule = Rule {
     cause: "KubeletTurnedAway",
     summary: "The kubelet or Karpenter logged that the API server refuses it: not authenticated, not authorized, or refused by a webhook",
-    stages: &[Stage::Join, Stage::Initialize, Stage::Ready],
+    stages: &[Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
     lint: false,
     versions: "all; seen only with --logs",

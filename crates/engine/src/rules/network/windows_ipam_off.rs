@@ -1,0 +1,97 @@
+//! Nobody gives the pods of Windows Nodes their addresses: the VPC resource controller was not told to.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::case::stage::{Sandbox, Symptom, refused_sandbox};
+use crate::objects::Node;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::requested_resources::{is_zero, missing};
+
+pub static RULE: Rule = Rule {
+    cause: "WindowsIpamOff",
+    summary: "Windows support is off in ConfigMap amazon-vpc-cni, so no pod on a Windows Node gets an address",
+    stages: &[Stage::Initialize, Stage::Ready],
+    reads: &[Input::VpcCniConfig, Input::Events, Input::Pods],
+    lint: false,
+    versions: "all, where the control plane runs the VPC resource controller (since EKS 1.18)",
+    page: include_str!("../../../pages/WindowsIpamOff.md"),
+    check,
+};
+
+/// What the controller offers on a Node, and the annotation by which it gives a pod its address.
+/// Source: amazon-vpc-resource-controller-k8s pkg/config/type.go `ResourceNameIPAddress`.
+const ADDRESSES: &str = "vpc.amazonaws.com/PrivateIPv4Address";
+
+fn check(case: &Case) -> Opinion {
+    let Some(node) = case.node.filter(|node| node.is_windows()) else { return Opinion::Silent };
+    let Some(waits) = waits(case, node) else { return Opinion::Silent };
+    if case.cluster.missing(Input::VpcCniConfig).is_some() {
+        return Opinion::Silent;
+    }
+    if let Some(offered) = node.status.allocatable.get(ADDRESSES).filter(|offered| !is_zero(offered)) {
+        return Opinion::ruled_out(node, format!("Node {} offers {offered} of {ADDRESSES}", node.name()));
+    }
+    let told = case.cluster.windows_ipam();
+    if told.is_some_and(is_true) {
+        return Opinion::Silent;
+    }
+    let how = told
+        .map_or_else(|| "lacks enable-windows-ipam".to_owned(), |told| format!("has enable-windows-ipam: \"{told}\""));
+    Finding::new(
+        Confidence::Certain,
+        format!(
+            "ConfigMap kube-system/amazon-vpc-cni {how}, so no pod on the Windows Node {} has got an address since {}.",
+            node.name(),
+            case.since()
+        ),
+        waits,
+    )
+    .with(Evidence::new(
+        "ConfigMap/amazon-vpc-cni",
+        "data['enable-windows-ipam']",
+        told.unwrap_or("absent"),
+        "the VPC resource controller gives Windows pods their addresses only where this is \"true\"",
+    ))
+    .with(Evidence::new(
+        format!("Node/{}", node.name()),
+        format!("status.allocatable['{ADDRESSES}']"),
+        "absent",
+        "the controller offers no addresses on this Node",
+    ))
+    .blaming(
+        Blame::object("v1", "ConfigMap", "amazon-vpc-cni")
+            .namespace("kube-system")
+            .field("data['enable-windows-ipam']"),
+    )
+    .fix("Set enable-windows-ipam: \"true\", and make the pods anew: what their admission left out does not come later. The cluster role needs AmazonEKSVPCResourceController. Where the add-on is managed, set enableWindowsIpam in its configuration instead.")
+    .step(
+        Risk::Mutating,
+        "Switch it on",
+        Some("kubectl patch configmap -n kube-system amazon-vpc-cni --type merge -p '{\"data\":{\"enable-windows-ipam\":\"true\"}}'".to_owned()),
+    )
+    .into()
+}
+
+/// What waits for addresses: a machine bought for pods that ask for them, or pods that the CNI plugin refuses.
+fn waits(case: &Case, node: &Node) -> Option<Evidence> {
+    if case.stage() == Stage::Initialize {
+        let claim = case.claim.filter(|claim| node.is_ready() && missing(claim, node).contains(&ADDRESSES))?;
+        let wanted = claim.spec.resources.requests.get(ADDRESSES).unwrap_or_default();
+        let field = format!("spec.resources.requests['{ADDRESSES}']");
+        return Some(Evidence::new(case.subject(), field, wanted, "Karpenter waits for this resource without end"));
+    }
+    // amazon-vpc-cni-plugins plugins/vpc-bridge/config/config.go, as in aws/amazon-vpc-resource-controller-k8s#86.
+    let is_of_address = |said: &str| said.contains(&format!("pod does not have label {ADDRESSES}"));
+    let refusals = case.cluster.pod_events_on(node.name()).filter(|e| refused_sandbox(e) == Some(Sandbox::Network));
+    let newest = refusals.filter(|e| is_of_address(&e.message)).max_by_key(|e| e.last_seen());
+    let event = newest.filter(|_| case.wait.symptom == Symptom::PodsRefused)?;
+    let object = format!("Event Pod/{}", event.involved_object.name);
+    Some(Evidence::new(object, "message", event.said(), "nobody has given the pod an address"))
+}
+
+/// Source: go 1.26 strconv/atob.go `ParseBool`.
+fn is_true(text: &str) -> bool {
+    matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True")
+}
