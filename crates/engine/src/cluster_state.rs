@@ -232,19 +232,9 @@ impl ClusterState {
             }
             Object::KubeProxyConfig(map) => {
                 let server = map.data.kubeconfig.map(|ApiServer(address)| address).filter(|a| !a.is_empty());
-                if server == self.kube_proxy_server {
-                    return Touched::Subjects(Vec::new());
-                }
-                self.kube_proxy_server = server;
-                Touched::Everything
+                replace(&mut self.kube_proxy_server, server)
             }
-            Object::VpcCniConfig(map) => {
-                if map.data.windows_ipam == self.windows_ipam {
-                    return Touched::Subjects(Vec::new());
-                }
-                self.windows_ipam = map.data.windows_ipam;
-                Touched::Everything
-            }
+            Object::VpcCniConfig(map) => replace(&mut self.windows_ipam, map.data.windows_ipam),
             Object::Deployment(deployment) => {
                 let key = key_of(&deployment.metadata);
                 match Karpenter::from_deployment(&deployment) {
@@ -1038,4 +1028,13 @@ fn count_service(
 
 fn key_of(meta: &Meta) -> Key {
     (meta.namespace.as_deref().unwrap_or_default().to_owned(), meta.name.to_string())
+}
+
+/// A setting of the whole cluster.
+fn replace<T: PartialEq>(known: &mut T, new: T) -> Touched {
+    if *known == new {
+        return Touched::Subjects(Vec::new());
+    }
+    *known = new;
+    Touched::Everything
 }
