@@ -251,12 +251,11 @@ pub struct Stated<'v> {
 }
 
 impl Stated<'_> {
-    /// A root cause that is likely or proven needs no suspects. A symptom does, however sure it is, but for Launch:
-    /// what is certain there is EC2's own word.
+    /// A root cause that is likely needs no suspects, nor does what is certain: there the objects prove the cause.
     fn leaves_open(&self, candidate: &CauseCandidate) -> bool {
-        let names_the_fault = self.confidence == Confidence::Certain && candidate.stages.contains(&Stage::Launch);
+        let is_symptom = self.confidence != Confidence::Certain && candidate.behind.contains(&self.cause);
         self.cause == unknown::CAUSE
-            || candidate.behind.contains(&self.cause) && !names_the_fault
+            || is_symptom
             || self.confidence == Confidence::Possible && self.cause != candidate.cause
     }
 }

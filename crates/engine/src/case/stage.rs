@@ -722,7 +722,7 @@ fn dying_wait(died: &[&Event], now: DateTime<Utc>, still: TimeDelta, t: &Thresho
         newest.said(),
         "EC2 ended the instance; nobody had deleted the NodeClaim",
     );
-    Some(Wait::new(Stage::Launch, first, t.launch, t, evidence).only_with_proof())
+    Some(Wait::new(Stage::Launch, first, t.launch, t, evidence))
 }
 
 /// A node class that is not Ready.

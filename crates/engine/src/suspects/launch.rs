@@ -41,7 +41,7 @@ pub const IMAGE_NOT_AVAILABLE: CauseCandidate = CauseCandidate {
 pub const VOLUME_KEY: CauseCandidate = CauseCandidate {
     cause: "VolumeKeyRefused",
     stages: &[Stage::Launch],
-    behind: BEHIND,
+    behind: &["LaunchFailed", "InstanceDiesAtStart"],
     weigh: |case, differential| {
         let class = case.class().filter(|_| is_unexplained(case))?;
         let key = key(class)?;

@@ -1,6 +1,6 @@
 //! The node role was deleted and made anew under its name, and the access entry is still that of the old one.
 
-use crate::api::{Confidence, Evidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, timestamp};
 use crate::objects::input::Input;
@@ -50,6 +50,7 @@ fn check(case: &Case) -> Opinion {
         Evidence::new(format!("eks:DescribeAccessEntry {cluster} {arn}"), "createdAt", created, "EKS keeps the role's id in the entry, and a role made anew has another one").told_by_aws(at),
     )
     .with(Evidence::new(format!("iam:GetInstanceProfile {role}"), "InstanceProfile.Roles[0].CreateDate", role_created.to_string(), "the role is younger than the entry").told_by_aws(None))
+    .blaming(Blame::object("", "EKSAccessEntry", role))
     .fix("Delete the entry and make it anew, for the role that there is now.")
     .step(Risk::Mutating, "Delete the entry", Some(format!("aws eks delete-access-entry --cluster-name {cluster} --principal-arn {arn}")))
     .step(Risk::Mutating, "Make it anew", Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {type_}")))

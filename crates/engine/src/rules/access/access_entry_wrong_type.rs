@@ -1,6 +1,6 @@
 //! The node role has an access entry of a type that kubelets cannot come in by.
 
-use crate::api::{Confidence, Evidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
@@ -49,6 +49,7 @@ fn check(case: &Case) -> Opinion {
         Evidence::new(format!("eks:DescribeAccessEntry {cluster} {arn}"), "type", type_, "an entry of this type makes no kubelet a node, and it goes before aws-auth").told_by_aws(at),
     )
     .with(Evidence::new(case.class_object().unwrap_or_default(), "spec.role", role, "the machines have this role"))
+    .blaming(Blame::object("", "EKSAccessEntry", role))
     .fix(format!("Delete the entry and make it anew with the type {wanted}: the type of an entry cannot be changed."))
     .step(Risk::Mutating, "Delete the entry; no Node has come in by it", Some(format!("aws eks delete-access-entry --cluster-name {cluster} --principal-arn {arn}")))
     .step(Risk::Mutating, "Make it anew", Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {wanted}")))

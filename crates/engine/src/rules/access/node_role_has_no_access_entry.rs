@@ -1,6 +1,6 @@
 //! The cluster lets nodes in by access entries only, and the node role has none.
 
-use crate::api::{Confidence, Evidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
@@ -71,6 +71,7 @@ fn check(case: &Case) -> Opinion {
     .with_all(case.cluster.missing(Input::AwsAuth).filter(|_| mode.reads_aws_auth()).map(|why| {
         Evidence::new("ConfigMap/aws-auth", "data.mapRoles", "not read", format!("it may let the role in: {why}"))
     }))
+    .blaming(Blame::object("", "EKSAccessEntry", role))
     .fix(format!("Make an access entry of type {wanted} for the node role."))
     .step(Risk::Mutating, "Make the entry", Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {wanted}")))
     .into()

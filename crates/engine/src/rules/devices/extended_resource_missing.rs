@@ -332,7 +332,9 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         .find(|(k, _)| k.strip_prefix(resource).is_some_and(|rest| rest.starts_with(".shared")))
     {
         let why = format!("the device plugin offers it as {renamed} (time-slicing or MPS with renameByDefault)");
-        return Explained::new(Confidence::Certain, why, renaming_setting(case).unwrap_or_else(node_blame)).fix(format!(
+        let setting = renaming_setting(case);
+        let confidence = if setting.is_some() { Confidence::Certain } else { Confidence::Likely };
+        return Explained::new(confidence, why, setting.unwrap_or_else(node_blame)).fix(format!(
             "Let the pods request {renamed}, or turn off renameByDefault (Bottlerocket: rename-by-default) where the sharing is configured."
         ));
     }
@@ -344,7 +346,7 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         .find(|(k, v)| resource == "nvidia.com/gpu" && k.starts_with("nvidia.com/mig-") && !is_zero(v))
     {
         let why = format!("the device plugin offers slices instead ({}; mig.strategy=mixed)", slice.0);
-        return Explained::new(Confidence::Certain, why, node_blame())
+        return Explained::new(Confidence::Likely, why, node_blame())
             .fix(format!("Let the pods request {}, or set mig.strategy=single on the device plugin.", slice.0));
     }
     let Some(advertiser) = advertiser else {

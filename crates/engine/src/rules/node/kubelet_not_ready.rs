@@ -68,8 +68,6 @@ fn check(case: &Case) -> Opinion {
     }
     let report = REPORTS.iter().find(|(text, ..)| ready.message.contains(text));
     let meaning = report.map_or_else(String::new, |(_, meaning, _)| format!("{meaning} "));
-    // The kubelet says some of this while it starts.
-    let confidence = if report.is_some() && case.is_overdue() { Confidence::Certain } else { Confidence::Likely };
     let pressed: Vec<_> = pressures(node).collect();
     let also = pressed.first().map_or_else(String::new, |(_, what)| format!("; {what}"));
     let said = ready.said();
@@ -77,7 +75,8 @@ fn check(case: &Case) -> Opinion {
     let quoted = if meaning.is_empty() { said.to_owned() } else { format!("{meaning}({said})") };
     let finding =
         Finding::new(
-            confidence,
+            // What the kubelet misses it says; why it is missing is on the machine.
+            Confidence::Likely,
             format!(
                 "Node {} has been NotReady since {}, and its kubelet says why: {quoted}{also}.",
                 node.name(),

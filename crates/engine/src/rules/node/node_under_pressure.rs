@@ -51,7 +51,8 @@ fn check(case: &Case) -> Opinion {
         _ => String::new(),
     };
     let finding = Finding::new(
-        Confidence::Certain,
+        // Only a volume that the class gives to nothing is a cause; else who fills the machine stays open.
+        if misnamed.is_some() { Confidence::Certain } else { Confidence::Likely },
         format!(
             "Node {} has had {short}{volume} since {}, so nothing is scheduled there and pods are evicted.",
             node.name(),

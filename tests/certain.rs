@@ -1,0 +1,99 @@
+//! `Certain` is a root cause: it names an object to change, and not the machine that shows the symptom.
+
+use engine::api::{Confidence, NodeDiagnosis};
+use engine::case::stage::Thresholds;
+use engine::cluster_state::ClusterState;
+use engine::diagnose::diagnose;
+use engine::rules;
+use engine::suspects;
+use nodewhy::ingest::dump::{self, Summary, load_from};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use testkit::objects::{case_folders, examples, over_cluster};
+
+/// What lies with the one machine: it is replaced, or its own taints, deletion or hardware are what is to be changed.
+const OF_THE_MACHINE: &[&str] = &[
+    "AcceleratorBroken",
+    "CloudControllerNeverInitialized",
+    "CordonRemains",
+    "MultipleNodesFound",
+    "NodeWithoutProviderID",
+    "SandboxImagePullFails",
+    "StaleCloudProviderTaint",
+    "StaleNodeTakenOver",
+    "TerminationStuck",
+    "UnregisteredTaintMissing",
+    "UnregisteredTaintPutBack",
+];
+
+/// What no object that was read is to be changed for: EC2 or a log says why, of a machine whose class is not known, or
+/// a permission is missing, and nothing says whose.
+const OUTSIDE: &[&str] = &[
+    "ApiServerUnreachable",
+    "AwsUnreachable",
+    "BootstrapFailed",
+    "InstanceEnded",
+    "KubeletTurnedAway",
+    "LaunchFailed",
+    "NetworkPluginFails",
+    "NodeClassNotReady",
+];
+
+/// What is wrong with a verdict that says it is certain.
+fn fault(diagnosis: &NodeDiagnosis) -> Option<String> {
+    let status = diagnosis.status.as_ref().expect("the engine fills in the status");
+    if status.confidence != Confidence::Certain {
+        return None;
+    }
+    let Some(blame) = &status.blame else {
+        return (!OUTSIDE.contains(&&*status.cause)).then(|| "names no object to change".to_owned());
+    };
+    let is_machine = matches!(blame.kind.as_str(), "Node" | "NodeClaim");
+    let is_symptom = suspects::ALL.iter().any(|candidate| candidate.behind.contains(&&*status.cause));
+    if is_machine && (is_symptom || !OF_THE_MACHINE.contains(&&*status.cause)) {
+        return Some(format!("blames only {}, which shows it", blame.object));
+    }
+    if is_symptom && status.chain.len() == 1 {
+        return Some("has a chain that ends at the symptom".to_owned());
+    }
+    (!status.suspects.is_empty()).then(|| "has suspects all the same".to_owned())
+}
+
+#[test]
+fn what_is_certain_names_what_to_change() {
+    let mut failures = String::new();
+    let mut certain = BTreeSet::new();
+    let mut judge = |place: &str, state: &ClusterState, now| {
+        for diagnosis in diagnose(state, now, &Thresholds::default()) {
+            let cause = diagnosis.cause().unwrap_or_default();
+            if let Some(fault) = fault(&diagnosis) {
+                let _ = writeln!(failures, "{place}: {cause} {fault}");
+            }
+            let status = diagnosis.status.as_ref().expect("the engine fills in the status");
+            if status.confidence == Confidence::Certain {
+                certain.insert(cause.to_owned());
+            }
+        }
+    };
+    for rule in rules::ALL {
+        for example in examples(rule.page) {
+            let (mut state, mut summary) = (ClusterState::default(), Summary::default());
+            for object in over_cluster(&example.objects) {
+                load_from("page", object.to_string().as_bytes(), &mut state, &mut summary);
+            }
+            let now = "2026-01-15T12:00:00Z".parse().expect("a time");
+            judge(&format!("docs/causes/{}.md:{}", rule.cause, example.line), &state, now);
+        }
+    }
+    for folder in case_folders() {
+        let expect = std::fs::read_to_string(folder.join("expect.json")).expect("expect.json");
+        let expect: serde_json::Value = serde_json::from_str(&expect).expect("JSON");
+        let mut state = ClusterState::default();
+        dump::load(&[folder.join("cluster.yaml")], &mut state);
+        let now = expect["now"].as_str().expect("a time").parse().expect("a time");
+        judge(&folder.display().to_string(), &state, now);
+    }
+    assert!(failures.is_empty(), "\n{failures}");
+    let unused: Vec<_> = OF_THE_MACHINE.iter().chain(OUTSIDE).filter(|cause| !certain.contains(**cause)).collect();
+    assert!(unused.is_empty(), "no example is certain of {unused:?}");
+}
