@@ -6,7 +6,7 @@ pub mod sighting;
 pub mod stage;
 pub mod unplaced;
 
-use crate::api::{Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
+use crate::api::{Blame, Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
 use crate::case::stage::{Thresholds, Wait};
 use crate::case::unplaced::Unplaced;
 use crate::cluster_state::class_members::{ClassMembers, DIMENSIONS};
@@ -111,7 +111,13 @@ impl<'w> Case<'w> {
             return None;
         }
         let pool = node.metadata.label("karpenter.sh/nodepool").and_then(|p| cluster.pool(p));
-        let class = pool.and_then(|p| class_of(cluster, &p.spec.template.spec.node_class_ref));
+        // Where the NodePool was not read, the Node itself says its class.
+        // Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/labels.go `LabelNodeClass`.
+        let labelled = || cluster.class("EC2NodeClass", node.metadata.label("karpenter.k8s.aws/ec2nodeclass")?);
+        let class = match pool {
+            Some(pool) => class_of(cluster, &pool.spec.template.spec.node_class_ref),
+            None => labelled(),
+        };
         let subject = About { api_version: "v1", kind: "Node", meta: &node.metadata };
         Some(Self { now, cluster, claim: None, node: Some(node), pool, class, wait, subject })
     }
@@ -166,11 +172,19 @@ impl<'w> Case<'w> {
                 name: meta.name.to_string(),
                 uid: meta.uid.to_string(),
             },
-            node_claim: self.claim.map(|c| named(&c.metadata)),
+            node_claim: self.claim.map(|c| named(&c.metadata)).or_else(|| self.owning_claim()),
             node: self.node.map(|n| named(&n.metadata)),
             node_pool: pool.map(|name| Named { name }),
             node_class: class.filter(|name| !name.is_empty()).map(|name| Named { name }),
         }
+    }
+
+    /// The NodeClaim of a Node where none was read: Karpenter makes it the Node's owner.
+    /// Source: core pkg/controllers/nodeclaim/lifecycle/registration.go `syncNode` (v1.14.1).
+    fn owning_claim(&self) -> Option<NamedUid> {
+        let node = self.node.filter(|_| self.cluster.missing(Input::NodeClaims).is_some())?;
+        let owner = node.metadata.owner_references.iter().find(|owner| *owner.kind == *"NodeClaim")?;
+        Some(NamedUid { name: owner.name.to_string(), uid: String::new() })
     }
 
     /// The name that a NodeDiagnosis of this case has.
@@ -212,6 +226,18 @@ impl<'w> Case<'w> {
     /// `EC2NodeClass/default`.
     pub fn class_object(&self) -> Option<String> {
         self.class().map(|c| format!("{}/{}", c.kind, c.name()))
+    }
+
+    /// A field of the node class, where it is known by name at least: whatever a machine is made of refers to it.
+    pub fn class_field(&self, field: &str) -> Option<Blame> {
+        if let Some(class) = self.class() {
+            return Some(Blame::object(&class.api_version, &class.kind, class.name()).field(field));
+        }
+        let of_claim = self.claim.map(|claim| &claim.spec.node_class_ref);
+        let of_pool = || self.pool().map(|pool| &pool.spec.template.spec.node_class_ref);
+        let reference = of_claim.or_else(of_pool).filter(|reference| !reference.name.is_empty())?;
+        let api_version = format!("{}/v1", reference.group);
+        Some(Blame::object(&api_version, &reference.kind, &reference.name).field(field))
     }
 
     /// The class's user data as the machine reads it, with its text.
@@ -397,8 +423,40 @@ fn class_of<'w>(cluster: &'w ClusterState, reference: &crate::objects::NodeClass
 
 #[cfg(test)]
 mod tests {
-    use super::timestamp;
+    use super::{Case, timestamp};
+    use crate::case::stage::Thresholds;
+    use crate::cluster_state::{Availability, ClusterState, Subject};
+    use crate::objects::input::{Input, Object};
     use chrono::{DateTime, Utc};
+
+    #[test]
+    fn a_node_names_its_claim_and_its_class_where_neither_claims_nor_nodepools_were_read() {
+        let now: DateTime<Utc> = "2026-01-15T12:00:00Z".parse().unwrap();
+        let mut state = ClusterState::default();
+        let node = serde_json::json!({
+            "metadata": {
+                "name": "a", "creationTimestamp": "2026-01-15T11:00:00Z",
+                "labels": { "karpenter.sh/nodepool": "general", "karpenter.k8s.aws/ec2nodeclass": "default" },
+                "ownerReferences": [{ "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": "general-7xk2p" }],
+            },
+            "status": { "conditions": [{ "type": "Ready", "status": "False" }] },
+        });
+        let class = serde_json::json!({
+            "apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": { "name": "default" },
+        });
+        state.apply(Object::from_value(Input::Nodes, node).unwrap(), now);
+        state.apply(Object::from_value(Input::NodeClasses, class).unwrap(), now);
+        let spec = |state: &ClusterState| {
+            Case::of(state, &Subject::Node("a".to_owned()), now, &Thresholds::default()).unwrap().spec()
+        };
+        let told = spec(&state);
+        assert_eq!(told.node_claim.unwrap().name, "general-7xk2p");
+        assert_eq!(told.node_pool.unwrap().name, "general");
+        assert_eq!(told.node_class.unwrap().name, "default");
+        // Where NodeClaims were read, and this one is not among them, it is gone.
+        state.mark(Input::NodeClaims, Availability::Read);
+        assert_eq!(spec(&state).node_claim, None);
+    }
 
     #[test]
     fn an_instant_is_written_as_its_pattern_says() {

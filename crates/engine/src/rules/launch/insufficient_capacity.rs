@@ -99,12 +99,10 @@ fn check(case: &Case) -> Opinion {
         ]);
     }
     let requirements = || Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements");
-    let blame = match (refusal.map(|r| r.fault), case.class()) {
-        (None, _) if narrow.is_some() => narrow.map(|narrow| narrow.blame),
-        (None | Some(FaultIn::Requirements), _) => Some(requirements()),
-        (Some(FaultIn::Class(field)), Some(class)) => {
-            Some(Blame::object(&class.api_version, &class.kind, class.name()).field(field))
-        }
+    let blame = match refusal.map(|r| r.fault) {
+        None if narrow.is_some() => narrow.map(|narrow| narrow.blame),
+        None | Some(FaultIn::Requirements) => Some(requirements()),
+        Some(FaultIn::Class(field)) => case.class_field(field),
         _ => None,
     };
     if let Some(blame) = blame {

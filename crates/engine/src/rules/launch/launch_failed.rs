@@ -121,12 +121,26 @@ fn check(case: &Case) -> Opinion {
             )
             .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field(field))
             .into(),
+        (Some(FaultIn::Class(field)), None, _) => match case.class_field(field) {
+            Some(blame) => finding.blaming(blame).into(),
+            None => finding.into(),
+        },
         (Some(FaultIn::Requirements | FaultIn::Nowhere), _, Some(pool)) if known.is_some_and(|e| e.exact) => finding
             .step(Risk::Mutating, "Allow more in the NodePool", Some(format!("kubectl edit nodepool {pool}")))
             .blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"))
             .into(),
-        _ => finding.into(),
+        _ => match refused_role(&launched.message) {
+            Some(role) => finding.blaming(Blame::object("", "IAMRole", role)).into(),
+            None => finding.into(),
+        },
     }
+}
+
+/// Who may not do it: `User: arn:aws:sts::1:assumed-role/NAME/SESSION is not authorized to perform: ACTION`.
+fn refused_role(message: &str) -> Option<&str> {
+    let (user, _) = message.split_once(" is not authorized to perform: ")?;
+    let (_, role) = user.rsplit_once(":assumed-role/")?;
+    role.split('/').next().filter(|name| !name.is_empty())
 }
 
 /// The class of EKS Auto Mode whose tags may be what the cluster's role has no right to, as long as no machine of it

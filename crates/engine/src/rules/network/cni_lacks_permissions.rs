@@ -95,7 +95,7 @@ fn owner(case: &Case, pod: &Pod) -> (String, Blame, String) {
                 }
                 None => (
                     "the node role".to_owned(),
-                    account(),
+                    case.class_field("spec.role").unwrap_or_else(account),
                     format!(
                         "Attach {POLICY} to the node role, or give the ServiceAccount kube-system/aws-node a role of its own that has it."
                     ),

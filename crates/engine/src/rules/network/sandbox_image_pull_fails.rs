@@ -47,19 +47,29 @@ fn check(case: &Case) -> Opinion {
     let why = pull.map_or("it cannot be pulled", |p| p.why);
     let fix = pull.map_or("Let the Node pull the image.", |p| p.fix);
     let refused = pull == Some(pull::REFUSED);
+    let names_the_fault = pull.is_some_and(|p| p != pull::UNEXPLAINED && !p.is_about_network);
     // A Ready Node has run pods, so the image was there. containerd has no login to ECR of its own: only what pulls at
     // boot asks for one.
     // Source: amazon-eks-ami @64b7016 templates/al2/runtime/pull-sandbox-image.sh; aws/containers-roadmap#1912
     let (why, fix) = if refused && node.is_ready() { (DELETED, REPLACE) } else { (why, fix) };
     // Source: awslabs/amazon-eks-ami#2729, #2122: it is imported when the machine's image is built, and no registry
     // answers at localhost.
-    let (why, fix) = match image.starts_with("localhost/") {
+    let kept = image.starts_with("localhost/");
+    let (why, fix) = match kept {
         true if node.is_ready() => (KEPT, REPLACE),
         true => (KEPT, OTHER_IMAGE),
         false => (why, fix),
     };
+    let user_data = case.class().and_then(|class| class.spec.user_data.as_deref()).unwrap_or_default();
+    let field = match (refused, kept) {
+        _ if node.is_ready() => None,
+        (true, _) => Some("spec.role"),
+        (_, true) if user_data.contains("containerd") => Some("spec.userData"),
+        (_, true) => Some("spec.amiSelectorTerms"),
+        _ => None,
+    };
     Finding::new(
-        if case.is_overdue() { Confidence::Certain } else { Confidence::Likely },
+        if case.is_overdue() && names_the_fault { Confidence::Certain } else { Confidence::Likely },
         format!(
             "No pod can start on Node {} since {}: every pod needs the image {image}, and {why}.",
             node.name(),
@@ -72,17 +82,9 @@ fn check(case: &Case) -> Opinion {
             "containerd makes no sandbox without its image",
         ),
     )
-    .blaming(match case.class() {
-        Some(class) if refused && !node.is_ready() => {
-            Blame::object(&class.api_version, &class.kind, class.name()).field("spec.role")
-        }
-        Some(class) if image.starts_with("localhost/") && !node.is_ready() => {
-            let is_changed = class.spec.user_data.as_deref().is_some_and(|text| text.contains("containerd"));
-            let field = if is_changed { "spec.userData" } else { "spec.amiSelectorTerms" };
-            Blame::object(&class.api_version, &class.kind, class.name()).field(field)
-        }
-        _ => Blame::object("v1", "Node", node.name()),
-    })
+    .blaming(
+        field.and_then(|field| case.class_field(field)).unwrap_or_else(|| Blame::object("v1", "Node", node.name())),
+    )
     .fix(fix)
     .step(
         Risk::Inspect,

@@ -75,10 +75,11 @@ fn newest(case: &Case) -> Option<u32> {
 fn joined_since(case: &Case, class: &NodeClass, since: u32) -> Arc<Option<String>> {
     static JOINED: Memo<Option<String>> = Memo::new("a machine with the same text and no older kubelet that joined");
     let text = case.claim.and_then(|c| c.metadata.annotation(CLASS_HASH)).unwrap_or_default();
-    let older =
-        |s: &NodeClaim| case.cluster.nodes_of(s).first().and_then(|n| minor_of(n)).is_some_and(|minor| minor < since);
+    // Which kubelet it has only its Node tells.
+    let is_newer = |node: &Node| minor_of(node).is_none_or(|minor| minor >= since);
+    let is_witness = |s: &NodeClaim| case.cluster.nodes_of(s).first().is_some_and(|node| is_newer(node));
     case.cluster.once(&JOINED, &format!("{}/{} {text} {since}", class.kind, class.name()), || {
-        case.same_spec_siblings_joined().find(|s| !older(s)).map(|s| s.name().to_owned())
+        case.same_spec_siblings_joined().find(|s| is_witness(s)).map(|s| s.name().to_owned())
     })
 }
 

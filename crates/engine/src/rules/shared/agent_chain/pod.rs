@@ -215,11 +215,9 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
         Meaning::ApiServer { address } => api_server(case, node, agent, said, says, address),
         Meaning::Runtime { name: runtime } => {
             let why = fails(&format!("; containerd on the Node has no runtime {runtime}"));
-            let obstacle = match case.class() {
-                Some(class) => of(Proof::Lasting, why, Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms")),
-                None => of(Proof::Lasting, why, Blame::object("v1", "Node", node.name())),
-            };
-            obstacle.fix(format!("Select an image whose containerd has the runtime {runtime} (EKS's accelerated variants do), or let an operator install it before this pod."))
+            let blame = case.class_field("spec.amiSelectorTerms");
+            let blame = blame.unwrap_or_else(|| Blame::object("v1", "Node", node.name()));
+            of(Proof::Lasting, why, blame).fix(format!("Select an image whose containerd has the runtime {runtime} (EKS's accelerated variants do), or let an operator install it before this pod."))
         }
         Meaning::Start => of(Proof::Lasting, fails(""), agent.in_spec("containers"))
             .fix(format!("Correct what the message names in DaemonSet {set}: its command, a mount, or a path that the image of the Node does not have.")),
@@ -250,15 +248,15 @@ fn image(case: &Case, agent: &Agent, pull: pull::Pull, obstacle: Obstacle) -> Ob
     if pull == pull::UNEXPLAINED {
         return obstacle.ask(format!("Why can the image of pod {} not be pulled?", agent.name), agent.describe());
     }
-    let blame = match case.class() {
-        Some(class) if pull == pull::REFUSED => {
-            Blame::object(&class.api_version, &class.kind, class.name()).field("spec.role")
-        }
-        Some(class) if pull.is_about_network => {
-            Blame::object(&class.api_version, &class.kind, class.name()).field("spec.subnetSelectorTerms")
-        }
-        _ => obstacle.blame.clone(),
-    };
+    if pull.is_about_network {
+        let blame = case.class_field("spec.subnetSelectorTerms").unwrap_or_else(|| obstacle.blame.clone());
+        return Obstacle { blame, ..obstacle }.ask(
+            "Where does the way from the subnet to the registry end: a route, an endpoint, a security group, DNS?",
+            agent.describe(),
+        );
+    }
+    let blame = if pull == pull::REFUSED { case.class_field("spec.role") } else { None };
+    let blame = blame.unwrap_or_else(|| obstacle.blame.clone());
     Obstacle { proof: Proof::Lasting, blame, ..obstacle }
 }
 
@@ -278,7 +276,9 @@ fn role(case: &Case, agent: &Agent) -> (String, Blame) {
             let blame = Blame::object(&class.api_version, &class.kind, class.name()).field(field);
             (format!("the node role {role}").trim_end().to_owned(), blame)
         }
-        (Credentials::Node, None) => ("the node role".to_owned(), agent.account_blame()),
+        (Credentials::Node, None) => {
+            ("the node role".to_owned(), case.class_field("spec.role").unwrap_or_else(|| agent.account_blame()))
+        }
     }
 }
 
