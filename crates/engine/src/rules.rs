@@ -94,6 +94,7 @@ pub const ALL: &[&Rule] = &[
     &node::stale_node_taken_over::RULE,
     &node::node_without_provider_id::RULE,
     &taints::unregistered_taint_put_back::RULE,
+    &network::ip_family_differs::RULE,
     &taints::stale_cloud_provider_taint::RULE,
     &taints::cloud_controller_never_initialized::RULE,
     &devices::accelerator_broken::RULE,

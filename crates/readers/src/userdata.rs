@@ -9,6 +9,7 @@ mod bootstrap;
 pub mod bottlerocket;
 pub mod image_name;
 mod kernel_tunables;
+mod ip_family;
 mod known_flags;
 pub mod kubelet_flags;
 pub mod mime;
@@ -24,6 +25,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 pub use bootstrap::BootstrapCall;
+pub use ip_family::IpFamily;
 use known_flags::Recognized;
 use kubelet_flags::{FlagError, RegisteredTaint};
 pub use nodeconfig::NodeConfig;

@@ -50,13 +50,14 @@ pub struct Container {
 
 /// The environment variables that rules read, of Karpenter, of the VPC CNI, and of pods that call AWS. All others are
 /// left out where an object is read, for they hold what is nobody's business.
-const ENVIRONMENT: [&str; 13] = [
+const ENVIRONMENT: [&str; 14] = [
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_ROLE_ARN",
     "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG",
     "CLUSTER_CA_BUNDLE",
     "CLUSTER_ENDPOINT",
     "CLUSTER_NAME",
+    "ENABLE_IPv6",
     "ENABLE_POD_ENI",
     "ENABLE_REBALANCE_MONITORING",
     "ENI_CONFIG_ANNOTATION_DEF",

@@ -96,7 +96,11 @@ pub const ALL: &[Guard] = &[
     ),
     both("LabelsMissing", "zone, region and instance type are on the Node", labels),
     both("NoInternalIP", "the Node has a valid InternalIP", internal_ip),
-    both("OtherFamily", "its InternalIP is of a family, IPv4 or IPv6, that other Nodes' are of", family),
+    both(
+        "OtherFamily",
+        "its InternalIP is of the cluster's family, IPv4 or IPv6: that of most Nodes without the taint",
+        family,
+    ),
     both("NotReady", "the Node is Ready", ready),
     both("NoHeartbeat", "the kubelet has reported within 10 minutes", heartbeat),
     both("Deleting", "neither the Node nor its NodeClaim is being deleted", not_deleting),
@@ -242,7 +246,8 @@ fn internal_ip(scene: &Scene) -> Result<(), String> {
     }
 }
 
-/// An address of the other family is one that nobody in the cluster reaches.
+/// An address of the other family is one that nobody in the cluster reaches; a Node of it that somebody has freed of
+/// the taint by hand does not make it the cluster's.
 fn family(scene: &Scene) -> Result<(), String> {
     let tally = scene.tally;
     let (name, same, other) = match scene.node.internal_ip() {
@@ -250,7 +255,11 @@ fn family(scene: &Scene) -> Result<(), String> {
         Some(IpAddr::V6(_)) => ("IPv6", tally.ipv6, tally.ipv4),
         None => return Ok(()),
     };
-    if same == 0 && other > 0 { Err(format!("InternalIP is {name}, and no other Node's is")) } else { Ok(()) }
+    if other > 0 && same <= other {
+        Err(format!("InternalIP is {name}, as {same} Nodes in service have it; {other} have one of the other family"))
+    } else {
+        Ok(())
+    }
 }
 
 fn ready(scene: &Scene) -> Result<(), String> {

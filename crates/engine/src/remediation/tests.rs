@@ -281,6 +281,14 @@ const BROKEN: &[(&str, Break)] = &[
         other["status"]["addresses"][0]["address"] = json!("2600:1f18::1");
         c.others.push(other);
     }),
+    ("OtherFamily", |c, _| {
+        c.others.push(untainted(node("freed-by-hand", "8")));
+        for (name, id) in [("other", "9"), ("another", "10")] {
+            let mut other = untainted(node(name, id));
+            other["status"]["addresses"][0]["address"] = json!("2600:1f18::1");
+            c.others.push(other);
+        }
+    }),
     ("NotReady", |c, _| c.node["status"]["conditions"][0]["status"] = json!("Unknown")),
     ("NotReady", |c, _| c.node["status"]["conditions"] = json!([])),
     ("NoHeartbeat", |c, _| c.node["status"]["conditions"][0]["lastHeartbeatTime"] = json!(stamp(-11))),

@@ -1,0 +1,210 @@
+//! The machine's address is of another IP family than the cluster's: an EKS cluster has one, and cannot change it.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::cluster_state::memo::Memo;
+use crate::objects::Node;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::cloud_controller_traces::traces;
+use crate::rules::shared::instance_questions::ask_the_instance;
+use crate::upstream::karpenter::UNINITIALIZED_TAINT;
+use crate::upstream::vpc_cni::AWS_NODE;
+use readers::userdata::{Family, IpFamily};
+
+pub static RULE: Rule = Rule {
+    cause: "IpFamilyDiffers",
+    summary: "The machine takes an IPv4 address in an IPv6 cluster, or asks for an IPv6 one in an IPv4 cluster",
+    stages: &[Stage::Join, Stage::Initialize],
+    reads: &[
+        Input::Nodes,
+        Input::NodeClaims,
+        Input::NodeClasses,
+        Input::DaemonSets,
+        Input::Events,
+        Input::Deployments,
+        Input::AwsObservations,
+    ],
+    lint: true,
+    versions: "all",
+    page: include_str!("../../../pages/IpFamilyDiffers.md"),
+    check,
+};
+
+/// The cluster's family, and what shows it.
+struct OfCluster {
+    family: IpFamily,
+    seen: Evidence,
+    /// Whether Nodes in service and the VPC CNI's setting say the same.
+    proven: bool,
+}
+
+fn check(case: &Case) -> Opinion {
+    match case.stage() {
+        Stage::Join => asked_for(case),
+        _ => registered(case),
+    }
+}
+
+/// A Node that registered with an address of the other family.
+fn registered(case: &Case) -> Opinion {
+    let Some(node) = case.node else { return Opinion::Silent };
+    let uninitialized = node.taint(UNINITIALIZED_TAINT).is_some() && traces(case, node).is_empty();
+    // Where neither waits for an address, something else holds it up.
+    if node.is_ready() && !uninitialized {
+        return Opinion::Silent;
+    }
+    let Some(cluster) = of_cluster(case) else { return Opinion::Silent };
+    let Some(own) = only_family(node) else { return Opinion::Silent };
+    if own == cluster.family {
+        return Opinion::ruled_out(
+            node,
+            format!("the InternalIP of Node {} is {own}, as the cluster's are", node.name()),
+        );
+    }
+    let name = node.name();
+    let outcome = if uninitialized {
+        "the cloud controller, which lists the instance's addresses of the cluster's family only, does not find it and leaves its uninitialized taint"
+    } else {
+        "its network plugin and kube-proxy work with the cluster's family only"
+    };
+    // k8s.io/cloud-provider v0.36.3 controllers/node/node_controller.go: an address that the kubelet was given and the
+    // cloud does not list fails the whole update.
+    let confidence = if uninitialized && cluster.proven { Confidence::Certain } else { Confidence::Likely };
+    let evidence = Evidence::new(
+        format!("Node/{name}"),
+        "status.addresses",
+        format!("InternalIP {}", node.address("InternalIP").unwrap_or_default()),
+        format!("the kubelet was started with this {own} address"),
+    );
+    let summary = format!(
+        "Node {name} registered with an {own} address, but the cluster's Nodes have {} ones: {outcome}.",
+        cluster.family
+    );
+    blamed(case, Finding::new(confidence, summary, evidence).with(cluster.seen), own, cluster.family).into()
+}
+
+/// A machine that is told to take an IPv6 address, and has none to take: Karpenter gives it one in IPv6 clusters only.
+fn asked_for(case: &Case) -> Opinion {
+    let Some(class) = case.class() else { return Opinion::Silent };
+    if decided(case) != Some(IpFamily::V6) {
+        return Opinion::Silent;
+    }
+    let Some(cluster) = of_cluster(case).filter(|cluster| cluster.family == IpFamily::V4) else {
+        return Opinion::Silent;
+    };
+    if let Some(sibling) = case.same_spec_sibling_joined() {
+        return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with the same node class", sibling.name()));
+    }
+    let summary = format!(
+        "{} {} has its machines register with an IPv6 address, but the cluster is IPv4: an instance without an IPv6 address ends its bootstrap there, and no Node appears.",
+        class.kind,
+        class.name()
+    );
+    let finding = blamed(case, Finding::new(Confidence::Likely, summary, cluster.seen), IpFamily::V6, IpFamily::V4);
+    ask_the_instance(case, finding).into()
+}
+
+/// The family that the node class decides on.
+fn decided(case: &Case) -> Option<IpFamily> {
+    let by_text = case.user_data().and_then(|(user_data, _)| user_data.ip_family());
+    by_text.map(|found| found.value).or_else(|| by_dns(case))
+}
+
+/// `spec.kubelet.clusterDNS`: its family is the one of which Karpenter tells bootstrap.sh, and Bottlerocket looks for
+/// an address. nodeadm goes by the cluster's CIDR.
+/// Sources: karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/eksbootstrap.go `isIPv6`;
+/// bottlerocket-core-kit a10182f sources/api/pluto/src/main.rs.
+fn by_dns(case: &Case) -> Option<IpFamily> {
+    let class = case.class().filter(|class| matches!(class.family(), Some(Family::Al2 | Family::Bottlerocket)))?;
+    IpFamily::of_text(class.spec.kubelet.get("clusterDNS")?.get(0)?.as_str()?)
+}
+
+/// Names what gave the machine the `wrong` family.
+fn blamed(case: &Case, finding: Finding, wrong: IpFamily, right: IpFamily) -> Finding {
+    let text = case.user_data().and_then(|(data, text)| Some((data.ip_family().filter(|f| f.value == wrong)?, text)));
+    match (case.class(), text) {
+        (Some(class), Some((found, text))) => finding
+            .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.userData").at(text, found.span))
+            .fix(format!("Let userData name the {right} service range of this cluster: --ip-family and --service-ipv6-cidr of bootstrap.sh, spec.cluster.cidr of a NodeConfig."))
+            .step(Risk::Mutating, "Correct userData; new machines are then right", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name()))),
+        (Some(class), None) if by_dns(case) == Some(wrong) => finding
+            .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.kubelet.clusterDNS"))
+            .fix(format!("Give clusterDNS the {right} address of this cluster's DNS service: its family is what the machine registers with."))
+            .step(Risk::Inspect, "See that address", Some("kubectl get service -n kube-system kube-dns -o jsonpath='{.spec.clusterIPs}'".to_owned()))
+            .step(Risk::Mutating, "Correct clusterDNS", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name()))),
+        _ => by_karpenter(case, finding),
+    }
+}
+
+/// Karpenter looks the family up once, as that of the Service kube-dns when it starts, and takes IPv4 where it cannot.
+/// Source: karpenter-provider-aws v1.14.1 pkg/operator/operator.go `KubeDNSIP`; kubernetes-sigs/karpenter#1384.
+fn by_karpenter(case: &Case, finding: Finding) -> Finding {
+    let Some((namespace, name)) = case.karpenter().and_then(|karpenter| karpenter.deployment.split_once('/')) else {
+        return finding.fix("Start the kubelet with an address of the cluster's family.").step(
+            Risk::Inspect,
+            "See the families of the Nodes' addresses",
+            Some("kubectl get nodes -o wide".to_owned()),
+        );
+    };
+    let finding = match case.node {
+        Some(node) => {
+            let node = node.name();
+            finding.blaming(Blame::object("v1", "Node", node).field("status.addresses")).step(
+                Risk::Inspect,
+                "See its address",
+                Some(format!("kubectl get node {node} -o wide")),
+            )
+        }
+        None => finding,
+    };
+    finding
+        .fix("Restart Karpenter where it could not read the Service kube-dns when it started: it then takes the cluster for an IPv4 one. Then replace the machine.")
+        .step(Risk::Inspect, "See whether it found the Service", Some(format!("kubectl logs -n {namespace} deployment/{name} | grep -i kube-dns")))
+        .step(Risk::Mutating, "Restart it; new machines are then right", Some(format!("kubectl rollout restart -n {namespace} deployment/{name}")))
+}
+
+/// The one family of a Node's InternalIPs.
+fn only_family(node: &Node) -> Option<IpFamily> {
+    let mut families =
+        node.status.addresses.iter().filter(|a| a.type_ == "InternalIP").filter_map(|a| IpFamily::of_text(&a.address));
+    let first = families.next()?;
+    families.all(|family| family == first).then_some(first)
+}
+
+/// A Node in service of each family, by name; one with both is of neither.
+static IN_SERVICE: Memo<[Option<String>; 2]> = Memo::new("Nodes in service by the family of their address");
+
+/// That of the Nodes in service, else the one that the VPC CNI is set to; `None` where those are of two families.
+fn of_cluster(case: &Case) -> Option<OfCluster> {
+    let in_service = case.cluster.once(&IN_SERVICE, "", || {
+        let usable = || case.cluster.nodes().filter(|n| n.is_ready() && n.taint(UNINITIALIZED_TAINT).is_none());
+        let of = |family| usable().find(|n| only_family(n) == Some(family)).map(|n| n.name().to_owned());
+        [of(IpFamily::V4), of(IpFamily::V6)]
+    });
+    // amazon-vpc-cni-k8s v1.20.4 README.md ENABLE_IPv6: either of the two, never both.
+    let aws_node = case.cluster.daemon_sets().find(|set| set.metadata.name == AWS_NODE);
+    let set = aws_node.map(|set| if set.env("ENABLE_IPv6") == Some("true") { IpFamily::V6 } else { IpFamily::V4 });
+    let (family, peer) = match &*in_service {
+        [Some(peer), None] => (IpFamily::V4, Some(peer)),
+        [None, Some(peer)] => (IpFamily::V6, Some(peer)),
+        [None, None] => (set?, None),
+        [Some(_), Some(_)] => return None,
+    };
+    let seen = match peer.and_then(|name| case.cluster.node(name)) {
+        Some(node) => Evidence::new(
+            format!("Node/{}", node.name()),
+            "status.addresses",
+            format!("InternalIP {}", node.address("InternalIP").unwrap_or_default()),
+            format!("every Node in service has an {family} address"),
+        ),
+        None => Evidence::new(
+            format!("DaemonSet/{AWS_NODE}"),
+            "spec.template.spec.containers[0].env ENABLE_IPv6",
+            (family == IpFamily::V6).to_string(),
+            format!("pods of this cluster get {family} addresses"),
+        ),
+    };
+    Some(OfCluster { family, seen, proven: peer.is_some() && set == Some(family) })
+}
