@@ -53,7 +53,9 @@ pub struct Rule {
 pub const ALL: &[&Rule] = &[
     &userdata::kubelet_refuses_labels::RULE,
     &userdata::kubelet_flag_removed::RULE,
+    &userdata::kubelet_refuses_cgroup_v1::RULE,
     &userdata::bootstrap_argument_ignored::RULE,
+    &node::reservations_exceed_machine::RULE,
     &userdata::kubelet_flag_drops_taints::RULE,
     &userdata::custom_bootstrap_without_taint::RULE,
     &taints::unregistered_taint_missing::RULE,

@@ -7,6 +7,7 @@
 
 mod bootstrap;
 pub mod bottlerocket;
+mod containerd;
 pub mod image_name;
 mod kernel_tunables;
 mod ip_family;
@@ -247,6 +248,9 @@ pub enum DefectKind {
     NodeConfigWrongKind,
     NodeConfigWrongType,
     NodeConfigIgnored,
+    ContainerdConfigUnreadable,
+    /// containerd's own plugin for the kubelet does not load with it.
+    ContainerdConfigRefused,
     NoInterpreter,
     OpenQuote,
     OptionWithEquals,

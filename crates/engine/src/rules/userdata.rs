@@ -6,6 +6,7 @@ pub mod custom_family_without_user_data;
 pub mod custom_user_data_joins_nothing;
 pub mod kubelet_flag_drops_taints;
 pub mod kubelet_flag_removed;
+pub mod kubelet_refuses_cgroup_v1;
 pub mod kubelet_refuses_labels;
 pub mod user_data_stops_kubelet;
 pub mod wrong_cluster;

@@ -19,6 +19,8 @@ pub struct NodeConfig {
     pub cidr: Option<Located<String>>,
     /// `featureGates.InstanceIdNodeName`: the Node is named after the instance.
     pub instance_id_node_name: Option<Located<bool>>,
+    /// `spec.containerd.config`.
+    pub(super) containerd: Traced,
     pub(super) flags: Vec<Traced>,
     pub(super) fields: Vec<Field>,
 }
@@ -73,7 +75,7 @@ pub fn read(text: &str, span: Span) -> Result<NodeConfig, Defect> {
     let sections = spec
         .map(|spec| ("spec".to_owned(), spec))
         .into_iter()
-        .chain(["cluster", "kubelet", "featureGates"].into_iter().filter_map(section));
+        .chain(["cluster", "kubelet", "containerd", "featureGates"].into_iter().filter_map(section));
     for (name, node) in sections {
         if !matches!(node.value, YamlValue::Map(_) | YamlValue::Null) {
             return Err(wrong_type(&name, "a map", node.span));
@@ -90,6 +92,10 @@ pub fn read(text: &str, span: Span) -> Result<NodeConfig, Defect> {
         Some(YamlNode { value: YamlValue::Null, .. }) | None => None,
         Some(node) => return Err(wrong_type("spec.featureGates.InstanceIdNodeName", "true or false", node.span)),
     };
+    let containerd = match below("containerd", "config") {
+        Some(YamlNode { value: YamlValue::Null, .. }) | None => Traced::default(),
+        Some(node) => node.traced(text).ok_or_else(|| wrong_type("spec.containerd.config", "a string", node.span))?,
+    };
     Ok(NodeConfig {
         span,
         cluster_name: string("name")?,
@@ -97,6 +103,7 @@ pub fn read(text: &str, span: Span) -> Result<NodeConfig, Defect> {
         certificate_authority: string("certificateAuthority")?,
         cidr: string("cidr")?,
         instance_id_node_name: stage,
+        containerd,
         flags: flags(text, below("kubelet", "flags"))?,
         fields: fields(text, below("kubelet", "config"))?,
     })

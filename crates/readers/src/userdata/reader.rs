@@ -10,7 +10,7 @@ use super::systemd::{self, Generation, GivenUp};
 use super::traced::Traced;
 use super::{
     Argument, ArgumentOrigin, BootstrapCall, By, Defect, DefectKind, Family, Fate, Loss, Part, PartKind, Setting,
-    UserData, bootstrap, bottlerocket, has_expansion, kubelet_flags, mime, nodeconfig, sets, windows,
+    UserData, bootstrap, bottlerocket, containerd, has_expansion, kubelet_flags, mime, nodeconfig, sets, windows,
 };
 use crate::source_text::Span;
 
@@ -614,6 +614,8 @@ impl Reader<'_> {
             }
         }
         self.data.node_configs = configs;
+        let refused = containerd::check(self.data.node_configs.iter().map(|config| &config.containerd));
+        self.data.defects.extend(refused);
         let (joined, certain) = closed(&joined, Certain::Wholly);
         // A block scalar ends in a line end: it cuts off the flags behind it, not its own text.
         let (line, cut) = systemd::environment_file(&joined);

@@ -1,0 +1,100 @@
+//! The machine boots with cgroup v1, on which kubelets do not run since 1.35.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::objects::input::Input;
+use crate::objects::{Ami, NodeClass};
+use crate::rules::Rule;
+use crate::rules::shared::instance_questions::ask_the_instance;
+use crate::rules::shared::{kubelet_skew, kubelet_version};
+use readers::source_text::{self, Span};
+use readers::userdata::{Family, image_name};
+
+pub static RULE: Rule = Rule {
+    cause: "KubeletRefusesCgroupV1",
+    summary: "The machine boots with cgroup v1, on which the kubelet does not run since Kubernetes 1.35",
+    stages: &[Stage::Join],
+    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
+    lint: true,
+    versions: "Kubernetes 1.35 and later",
+    page: include_str!("../../../pages/KubeletRefusesCgroupV1.md"),
+    check,
+};
+
+/// The default of `failCgroupV1` changed (bottlerocket-core-kit#792, aws/eks-anywhere#10538).
+/// Source: kubernetes v1.36.3 pkg/kubelet/apis/config/v1beta1/defaults.go, validation/validation_linux.go.
+const SINCE: u32 = 35;
+
+/// systemd takes cgroup v1 with this on the kernel's command line. Source: systemd v252 man/systemd.xml.
+const ASKS_FOR_V1: &str = "systemd.unified_cgroup_hierarchy=0";
+
+fn check(case: &Case) -> Opinion {
+    let (Some(_), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
+    // bottlerocket-core-kit#792: its kubelets are told to run on cgroup v1.
+    if !matches!(class.family(), Some(Family::Al2 | Family::Al2023 | Family::Custom)) {
+        return Opinion::Silent;
+    }
+    let Some(kubelet) = kubelet_version::of(case).filter(|kubelet| kubelet.minor >= SINCE) else {
+        return Opinion::Silent;
+    };
+    let allowed = case.user_data().and_then(|(data, _)| data.effective("fail-cgroupv1"));
+    if allowed.is_some_and(|argument| argument.value != "true") {
+        return Opinion::Silent;
+    }
+    let by_text = case.user_data().and_then(|(_, text)| Some((asked_for(text)?, text)));
+    let image = kubelet_skew::image(case).filter(|ami| is_al2(ami, class));
+    if by_text.is_none() && image.is_none() {
+        return Opinion::Silent;
+    }
+    if let Some(sibling) = kubelet_version::joined_since(case, class, SINCE) {
+        return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with the same node class", sibling.name()));
+    }
+    let (kind, name) = (class.kind.to_ascii_lowercase(), class.name());
+    let object = format!("{}/{name}", class.kind);
+    let exits = "on which the kubelet exits since Kubernetes 1.35 (failCgroupV1), so no Node appears";
+    let blame = Blame::object(&class.api_version, &class.kind, name);
+    let finding = match (by_text, image) {
+        (Some((span, text)), _) => {
+            let place = source_text::position(text, span.start);
+            Finding::new(
+                Confidence::Likely,
+                format!("userData of {} {name}, line {}, has the machine boot with cgroup v1, {exits}.", class.kind, place.line),
+                Evidence::new(object, format!("spec.userData:{}:{}", place.line, place.column), ASKS_FOR_V1, "with this on the kernel's command line systemd takes cgroup v1 from the next boot on"),
+            )
+            .blaming(blame.field("spec.userData").at(text, span))
+            .fix("Take it out of userData; where something needs cgroup v1, set failCgroupV1: false in the kubelet's configuration until it does not.")
+            .step(Risk::Mutating, "Correct userData; new machines are then right", Some(format!("kubectl edit {kind} {name}")))
+        }
+        (None, image) => {
+            let image = image.map_or("", |ami| ami.name.as_str());
+            Finding::new(
+                Confidence::Likely,
+                format!("The image {image} of {} {name} is Amazon Linux 2, which has cgroup v1 only, {exits}.", class.kind),
+                Evidence::new(object, "status.amis", image, "its systemd 219 knows no cgroup v2"),
+            )
+            .blaming(blame.field("spec.amiSelectorTerms"))
+            .fix("Move to Amazon Linux 2023 or Bottlerocket; until then set failCgroupV1: false in the kubelet's configuration of the image.")
+            .step(Risk::Mutating, "Select an image with cgroup v2", Some(format!("kubectl edit {kind} {name}")))
+        }
+    };
+    let version = Evidence::new(case.subject(), "status.imageID", format!("1.{}", kubelet.minor), kubelet.why);
+    ask_the_instance(case, finding.with(version)).into()
+}
+
+/// Where a text puts it on the kernel's command line and boots again.
+fn asked_for(text: &str) -> Option<Span> {
+    let boots_again = ["reboot", "shutdown -r", "init 6", "power_state"].iter().any(|word| text.contains(word));
+    let mut found = text.match_indices(ASKS_FOR_V1).map(|(at, word)| Span::new(at, at + word.len()));
+    let is_code = |span: &Span| {
+        let line = text.get(..span.start).and_then(|before| before.rsplit('\n').next()).unwrap_or_default();
+        !line.trim_start().starts_with('#')
+    };
+    found.find(is_code).filter(|_| boots_again)
+}
+
+/// Whether the image is Amazon Linux 2, as far as its name says, or the class that has it.
+fn is_al2(ami: &Ami, class: &NodeClass) -> bool {
+    let named = image_name::family(&ami.name).or_else(|| image_name::hint(&ami.name));
+    named.map_or(class.family() == Some(Family::Al2), |family| family == Family::Al2)
+}
