@@ -6,7 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::effective::{self, ClusterIdentity, Kind, Machine, MergeOutcome, Origin, Value};
 use crate::objects::input::Input;
-use crate::objects::{NodeClaim, NodeClass};
+use crate::objects::{Node, NodeClaim, NodeClass};
 use crate::rules::Rule;
 use crate::rules::shared::quantity;
 use readers::source_text;
@@ -54,7 +54,7 @@ static PARTS: Memo<Vec<Part>> = Memo::new("what is reserved on machines of a cla
 
 fn check(case: &Case) -> Opinion {
     let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
-    if case.node.is_some_and(|node| node.is_ready()) {
+    if case.node.is_some_and(Node::is_ready) {
         return Opinion::Silent;
     }
     if RESERVABLE.iter().all(|resource| size(claim, resource).is_none()) {

@@ -17,6 +17,8 @@ pub(crate) struct KubeletVersion {
     pub why: String,
 }
 
+static NEWEST: Memo<Option<Minor>> = Memo::new("the newest kubelet that is Ready");
+
 /// The image says which kubelet it holds; else it is most likely that of the other Nodes.
 pub(crate) fn of(case: &Case) -> Option<KubeletVersion> {
     let image = kubelet_skew::image(case);
@@ -24,7 +26,6 @@ pub(crate) fn of(case: &Case) -> Option<KubeletVersion> {
         let why = format!("the image {} is for Kubernetes 1.{minor}", ami.name);
         return Some(KubeletVersion { minor, by_image: true, why });
     }
-    static NEWEST: Memo<Option<Minor>> = Memo::new("the newest kubelet that is Ready");
     let newest = || case.cluster.nodes().filter(|n| n.is_ready()).filter_map(minor_of).max();
     let minor = (*case.cluster.once(&NEWEST, "", newest))?;
     Some(KubeletVersion { minor, by_image: false, why: format!("the other Nodes run Kubernetes 1.{minor}") })
