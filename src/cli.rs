@@ -8,6 +8,7 @@ mod explain;
 mod flags;
 mod lint;
 mod man;
+mod pod_logs;
 mod progress;
 mod run;
 mod userdata;
@@ -26,6 +27,7 @@ use engine::objects::AwsObservation;
 use engine::objects::input::{Input, Object};
 use engine::objects::sink::Sink;
 use flags::{AwsFlags, LiveFlags};
+use kube::Client;
 use progress::Progress;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
@@ -161,16 +163,31 @@ fn load(
     thresholds: &Thresholds,
     seen: &mut (dyn FnMut(&Object) + Send),
 ) -> Result<(), String> {
+    load_and(cluster, state, now, thresholds, seen, async |_, _, _, _| ())
+}
+
+/// The same, and what follows on the same connection.
+fn load_and<T>(
+    cluster: &LiveFlags,
+    state: &mut ClusterState,
+    now: DateTime<Utc>,
+    thresholds: &Thresholds,
+    seen: &mut (dyn FnMut(&Object) + Send),
+    then: impl AsyncFnOnce(&Client, &mut ClusterState, &mut (dyn FnMut(&Object) + Send), &mut Vec<String>) -> T,
+) -> Result<T, String> {
     let mut complaints = Vec::new();
-    let loaded =
-        block_on(async { load_from(&connect(cluster).await?, state, now, thresholds, seen, &mut complaints).await });
+    let loaded = block_on(async {
+        let connection = connect(cluster).await?;
+        load_from(&connection, state, now, thresholds, seen, &mut complaints).await?;
+        Ok::<_, String>(then(&connection.client, state, seen, &mut complaints).await)
+    });
     for complaint in complaints {
         complain(&complaint);
     }
     loaded.map_err(|error| error.to_string()).flatten()
 }
 
-/// The same of a cluster that is connected to.
+/// Reads a cluster that is connected to.
 async fn load_from(
     connection: &Connection,
     state: &mut ClusterState,

@@ -5,3 +5,4 @@ pub mod dump;
 pub mod dump_time;
 pub mod list;
 pub mod logs;
+pub mod pod_logs;

@@ -2,7 +2,8 @@
 
 use super::duration::seconds;
 use super::flags::{AwsFlags, LiveFlags, ThresholdFlags};
-use super::{BAD_INPUT, Color, FailOn, NO_CLUSTER, ask_aws, color, complain, fail, load, print, watch, width};
+use super::pod_logs::KnownLogs;
+use super::{BAD_INPUT, Color, FailOn, NO_CLUSTER, ask_aws, color, complain, fail, load_and, print, watch, width};
 use crate::ingest::logs::{Bounds, Logs};
 use crate::ingest::{dump, dump_time, logs};
 use crate::report::{self, Format, Style};
@@ -14,6 +15,7 @@ use engine::cluster_state::ClusterState;
 use engine::diagnose::survey::Survey;
 use engine::objects::MachineLog;
 use engine::objects::input::Object;
+use kube::Client;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -32,6 +34,10 @@ pub struct Diagnose {
     /// Bottlerocket's logdog write, or - for standard input; may be given several times, with -f or without a cluster
     #[arg(long, value_name = "PATH", conflicts_with_all = ["kubeconfig", "context"])]
     logs: Vec<PathBuf>,
+    /// Leave out the logs of the pods that a verdict points to: of a live cluster their last lines are read, where you
+    /// have the right to
+    #[arg(long, conflicts_with_all = ["files", "logs"])]
+    no_logs: bool,
     #[command(flatten)]
     pub(super) cluster: LiveFlags,
     #[arg(short, long, value_enum, default_value_t)]
@@ -107,6 +113,29 @@ impl Diagnose {
         survey.of_name(state, name).ok_or_else(unknown)
     }
 
+    /// Takes in what the pods log that open verdicts point to, of the name that was asked for; tells whether there was
+    /// anything.
+    pub(super) async fn take_in_logs(
+        &self,
+        client: &Client,
+        state: &mut ClusterState,
+        survey: &Survey,
+        known: &mut KnownLogs,
+        notes: &mut Vec<String>,
+    ) -> bool {
+        let of_name = self.names.first().map(|name| survey.clone().of_name(state, name));
+        let survey = match &of_name {
+            _ if self.no_logs => return false,
+            None => survey,
+            Some(Some(of_name)) => of_name,
+            Some(None) => return false,
+        };
+        let thresholds = Thresholds::from(&self.thresholds);
+        let read = known.take_into(client, state, survey, survey.judged.at, &thresholds).await;
+        notes.extend(read.notes);
+        !read.logs.is_empty()
+    }
+
     pub(super) fn style(&self, now: DateTime<Utc>) -> Style {
         let details = self.details || !self.names.is_empty();
         Style { format: self.output, color: color(self.color), now, width: width(), details }
@@ -122,14 +151,22 @@ fn of_cluster(args: &Diagnose) -> ExitCode {
     let (now, clock) = args.now.map_or_else(|| (Utc::now(), JudgedBy::Present), |now| (now, JudgedBy::Given));
     let mut state = ClusterState::default();
     let thresholds = Thresholds::from(&args.thresholds);
-    if let Err(error) = load(&args.cluster, &mut state, now, &thresholds, &mut |_| ()) {
-        return fail(&error, NO_CLUSTER);
-    }
+    let judge = |state: &ClusterState| Survey::of(state, now, clock, &thresholds);
+    let loaded = load_and(&args.cluster, &mut state, now, &thresholds, &mut |_| (), async |client, state, _, notes| {
+        let survey = judge(state);
+        let with_logs = args.take_in_logs(client, state, &survey, &mut KnownLogs::default(), notes).await;
+        (!with_logs).then_some(survey)
+    });
+    let judged = match loaded {
+        Ok(judged) => judged,
+        Err(error) => return fail(&error, NO_CLUSTER),
+    };
     say_karpenter(&state);
-    if let Err(error) = ask_aws(&args.aws, &mut state, now, &thresholds) {
-        return fail(&error, BAD_INPUT);
-    }
-    conclude(args, &state, Survey::of(&state, now, clock, &thresholds))
+    let survey = match ask_aws(&args.aws, &mut state, now, &thresholds) {
+        Ok(answers) => judged.filter(|_| answers.is_empty()).unwrap_or_else(|| judge(&state)),
+        Err(error) => return fail(&error, BAD_INPUT),
+    };
+    conclude(args, &state, survey)
 }
 
 fn of_dump(args: &Diagnose) -> ExitCode {

@@ -4,6 +4,7 @@
 //! stuck by waiting, and what is read of its pods depends on the verdict: the operator is there for that.
 
 use super::diagnose::{Diagnose, karpenter};
+use super::pod_logs::KnownLogs;
 use super::{BAD_INPUT, NO_CLUSTER, block_on, complain, connect, fail, load_from, print_to_reader};
 use crate::kube_client::Connection;
 use crate::report;
@@ -51,10 +52,11 @@ async fn watch(args: &Diagnose, every: u32) -> Result<ExitCode, Failure> {
     let no_cluster = |why| Failure { why, code: NO_CLUSTER };
     let connection = connect(&args.cluster).await.map_err(no_cluster)?;
     let mut said = Vec::new();
+    let mut logs = KnownLogs::default();
     let mut before: Option<Survey> = None;
     loop {
         let mut remarks = Vec::new();
-        let looked = look(args, &connection, &mut remarks).await;
+        let looked = look(args, &connection, &mut logs, &mut remarks).await;
         // Whoever asks for what is not there is told so at once, and ends; later it may come back.
         remarks.extend(looked.as_ref().err().filter(|_| before.is_some()).map(|failure| failure.why.clone()));
         tell_new(&mut said, remarks);
@@ -84,12 +86,20 @@ async fn watch(args: &Diagnose, every: u32) -> Result<ExitCode, Failure> {
     }
 }
 
-async fn look(args: &Diagnose, connection: &Connection, remarks: &mut Vec<String>) -> Result<Survey, Failure> {
+async fn look(
+    args: &Diagnose,
+    connection: &Connection,
+    logs: &mut KnownLogs,
+    remarks: &mut Vec<String>,
+) -> Result<Survey, Failure> {
     let (mut state, now, thresholds) = (ClusterState::default(), Utc::now(), Thresholds::from(&args.thresholds));
     let loaded = load_from(connection, &mut state, now, &thresholds, &mut |_| (), remarks).await;
     loaded.map_err(|why| Failure { why, code: NO_CLUSTER })?;
     remarks.push(karpenter(&state));
-    let survey = Survey::of(&state, now, JudgedBy::Present, &thresholds);
+    let mut survey = Survey::of(&state, now, JudgedBy::Present, &thresholds);
+    if args.take_in_logs(&connection.client, &mut state, &survey, logs, remarks).await {
+        survey = Survey::of(&state, now, JudgedBy::Present, &thresholds);
+    }
     args.about(&state, survey).map_err(|why| Failure { why, code: BAD_INPUT })
 }
 

@@ -107,29 +107,8 @@ struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    /// Each reason once, with all that it keeps from being read: without rights that is everything.
     fn complaints(self) -> Vec<String> {
-        let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
-        for (what, failure) in &self.failures {
-            let reason = match failure {
-                // The words name the kind, which would make each another reason.
-                // Source: k8s.io/apiserver v0.36.3 pkg/endpoints/handlers/responsewriters/errors.go `forbiddenMessage`.
-                ReadFailure::NotPermitted(why) => {
-                    match why.split_once("User \"").and_then(|(_, rest)| rest.split_once('"')) {
-                        Some((user, _)) => format!("not permitted to {user}; kubectl auth can-i --list shows what is"),
-                        None => failure.to_string(),
-                    }
-                }
-                other => other.to_string(),
-            };
-            match reasons.iter_mut().find(|(known, _)| *known == reason) {
-                Some((_, kinds)) if kinds.contains(what) => {}
-                Some((_, kinds)) => kinds.push(what),
-                None => reasons.push((reason, vec![what])),
-            }
-        }
-        let reasons = reasons.into_iter().map(|(reason, kinds)| format!("cannot read {}: {reason}", kinds.join(", ")));
-        reasons.chain(self.complaints).collect()
+        failure::once_a_reason(&self.failures).into_iter().chain(self.complaints).collect()
     }
 
     async fn take(&mut self, wanted: Vec<Wanted>) {

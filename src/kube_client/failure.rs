@@ -13,6 +13,31 @@ pub fn of(error: &kube::Error) -> ReadFailure {
     }
 }
 
+/// What could not be read, each reason once with all that it keeps from being read: without rights that is everything.
+pub fn once_a_reason(failures: &[(impl AsRef<str>, ReadFailure)]) -> Vec<String> {
+    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    for (what, failure) in failures {
+        let what = what.as_ref();
+        let reason = match failure {
+            // The words name the kind, which would make each another reason.
+            // Source: k8s.io/apiserver v0.36.3 pkg/endpoints/handlers/responsewriters/errors.go `forbiddenMessage`.
+            ReadFailure::NotPermitted(why) => {
+                match why.split_once("User \"").and_then(|(_, rest)| rest.split_once('"')) {
+                    Some((user, _)) => format!("not permitted to {user}; kubectl auth can-i --list shows what is"),
+                    None => failure.to_string(),
+                }
+            }
+            other => other.to_string(),
+        };
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, kinds)) if kinds.contains(&what) => {}
+            Some((_, kinds)) => kinds.push(what),
+            None => reasons.push((reason, vec![what])),
+        }
+    }
+    reasons.into_iter().map(|(reason, kinds)| format!("cannot read {}: {reason}", kinds.join(", "))).collect()
+}
+
 /// What went wrong, and why in the end: "client error (Connect)" alone helps nobody.
 fn with_root(error: &dyn std::error::Error) -> String {
     let said = error.to_string();

@@ -370,6 +370,7 @@ impl<'w> Case<'w> {
                 let log = self.cluster.log(&self.subject.meta.name);
                 log.map(|log| OfMachine { log, is_named: true }).into_iter().collect()
             }
+            (None, None, kind) if kind.ends_with("NodeClass") => self.cluster.logs_of_class(&self.subject.meta.name),
             (None, None, _) => Vec::new(),
             (claim, node, _) => self.cluster.logs_of(claim, node),
         }

@@ -2,6 +2,7 @@
 //!
 //! Pure and deterministic: equal worlds at equal times give equal bytes.
 
+pub mod log_source;
 mod named;
 pub mod survey;
 

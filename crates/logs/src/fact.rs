@@ -210,11 +210,14 @@ pub struct MachineNames {
     pub claims: BTreeSet<String>,
     /// The pods on the machine whose log this is.
     pub pods: BTreeSet<String>,
+    /// The node classes that a component speaks of. No machine is called so.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub classes: BTreeSet<String>,
 }
 
 impl MachineNames {
     pub fn is_empty(&self) -> bool {
-        self.is_no_machine() && self.claims.is_empty() && self.pods.is_empty()
+        self.is_no_machine() && self.claims.is_empty() && self.pods.is_empty() && self.classes.is_empty()
     }
 
     /// Whether nothing in it names an instance or a host.
@@ -228,6 +231,7 @@ impl MachineNames {
         !self.instances.is_disjoint(&other.instances)
             || !self.claims.is_disjoint(&other.claims)
             || !self.pods.is_disjoint(&other.pods)
+            || !self.classes.is_disjoint(&other.classes)
             || self.hosts.iter().any(same_host)
     }
 
@@ -236,6 +240,7 @@ impl MachineNames {
         self.hosts.extend(other.hosts.iter().cloned());
         self.claims.extend(other.claims.iter().cloned());
         self.pods.extend(other.pods.iter().cloned());
+        self.classes.extend(other.classes.iter().cloned());
     }
 }
 

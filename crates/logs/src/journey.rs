@@ -1,6 +1,6 @@
 //! How far a machine came, and what stopped it.
 
-use crate::fact::{Fact, MachineNames, Milestone, Phase};
+use crate::fact::{Fact, MachineNames, Milestone, Phase, Reason, Trouble};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -47,6 +47,18 @@ impl Journey {
         let fell_silent = !fact.ends
             && ends.zip(fact.last.time).is_some_and(|(ends, last)| ends.signed_duration_since(last) > SILENCE);
         !got_past && !fell_silent && !is_slight
+    }
+
+    /// Whether nothing follows from this one that does not follow from the other, which was read at another time: the
+    /// same still stops the machine, and it came as far.
+    pub fn tells_no_more_than(&self, other: &Self) -> bool {
+        fn told(fact: &Fact) -> (&str, &str, Trouble, Option<Reason>, bool) {
+            (&fact.program, &fact.means, fact.trouble, fact.reason, fact.lasts())
+        }
+        let phase = |journey: &Self| journey.came_to().map(|(phase, _)| phase);
+        self.identity == other.identity
+            && phase(self) == phase(other)
+            && self.open().into_iter().map(told).eq(other.open().into_iter().map(told))
     }
 
     /// Takes in what another file says of the same machine.

@@ -3,7 +3,7 @@
 use crate::fact::{Fact, LogLine, MachineNames, Milestone};
 use crate::framing::RawLines;
 use crate::journey::Journey;
-use crate::table::{TABLE, Understood};
+use crate::table::{KARPENTER, TABLE, Understood};
 use crate::wrapping::{Line, plain, unwrapped, without_colors};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -37,7 +37,18 @@ enum Whose {
     Here,
     Host(String),
     Claim(String),
+    Class(String),
     Pod(String),
+}
+
+/// What is known of a container's log before its first line.
+#[derive(Debug, Clone, Copy)]
+pub struct ContainerLog<'c> {
+    pub pod: &'c str,
+    /// As [`crate::table::program_of`] names it: only its lines are looked for.
+    pub program: &'c str,
+    /// When it was read, where the container still runs: it has been silent from its last line until then.
+    pub runs_at: Option<DateTime<Utc>>,
 }
 
 /// What reading a file gave.
@@ -89,6 +100,11 @@ impl LogReader {
         self.lines(name, Cursor::new(text), year, identity)
     }
 
+    /// Reads what a container has written: each line is its pod's, or of what Karpenter speaks of in it.
+    pub fn container(&mut self, name: &str, from: impl Read, of: ContainerLog<'_>) -> io::Result<FileKind> {
+        self.read(OneFile { of: Some(of), ..OneFile::new(name, None, self.limits.subjects) }, from)
+    }
+
     fn lines(
         &mut self,
         name: &str,
@@ -96,9 +112,14 @@ impl LogReader {
         year: Option<i32>,
         identity: MachineNames,
     ) -> io::Result<FileKind> {
-        let mut file = OneFile { name, year, subjects: BTreeMap::new(), most: self.limits.subjects, known: 0 };
-        file.subjects.entry(Whose::Here).or_default().identity = identity;
-        file.subjects.entry(Whose::Here).or_default().identity.instances.extend(instance_in(name));
+        let mut file = OneFile::new(name, year, self.limits.subjects);
+        let here = file.subjects.entry(Whose::Here).or_default();
+        here.identity = identity;
+        here.identity.instances.extend(instance_in(name));
+        self.read(file, from)
+    }
+
+    fn read(&mut self, mut file: OneFile<'_>, from: impl Read) -> io::Result<FileKind> {
         let mut lines = RawLines::new(from, self.limits.line);
         let failed = loop {
             match lines.next() {
@@ -165,13 +186,18 @@ fn nearness(one: &str, other: &str) -> usize {
 /// One file while it is read.
 struct OneFile<'f> {
     name: &'f str,
+    of: Option<ContainerLog<'f>>,
     year: Option<i32>,
     subjects: BTreeMap<Whose, Journey>,
     most: usize,
     known: u64,
 }
 
-impl OneFile<'_> {
+impl<'f> OneFile<'f> {
+    const fn new(name: &'f str, year: Option<i32>, most: usize) -> Self {
+        Self { name, of: None, year, subjects: BTreeMap::new(), most, known: 0 }
+    }
+
     fn line(&mut self, number: u64, raw: &[u8]) {
         let is_first = number == 1;
         let fits = TABLE.may_fit(raw);
@@ -180,18 +206,23 @@ impl OneFile<'_> {
         }
         let text = String::from_utf8_lossy(raw);
         let text = without_colors(&text);
-        if is_first {
+        if is_first && self.of.is_none() {
             let id = text.split('\t').next().unwrap_or_default().trim();
             let here = self.subjects.entry(Whose::Here).or_default();
             here.identity.instances.extend(is_instance(id).then(|| id.to_owned()));
         }
         let line = unwrapped(&text, &mut self.year);
-        let whose = whose(&line);
         let message = plain(&line.message);
-        let said = fits.then(|| TABLE.read_line(line.program.as_deref(), &message)).flatten();
-        let whose = match &said {
-            Some(said) if said.known.program == "karpenter" => claim_in(&line.message).map_or(whose, Whose::Claim),
-            _ => whose,
+        let program = self.of.map(|of| of.program).or(line.program.as_deref());
+        let said = fits.then(|| TABLE.read_line(program, &message)).flatten();
+        let is_karpenter = said.as_ref().is_some_and(|said| said.known.program == KARPENTER);
+        let about = is_karpenter.then(|| spoken_of(&line.message)).flatten();
+        let whose = match (about, self.of) {
+            (Some(about), _) => about,
+            // What Karpenter says of nothing is not said of the machine that it runs on.
+            (None, Some(_)) if is_karpenter => return,
+            (None, Some(of)) => Whose::Pod(of.pod.to_owned()),
+            (None, None) => whose(&line),
         };
         if self.subjects.len() >= self.most && !self.subjects.contains_key(&whose) {
             return;
@@ -224,7 +255,11 @@ impl OneFile<'_> {
                 Whose::Here => {}
                 Whose::Host(host) => drop(journey.identity.hosts.insert(host.clone())),
                 Whose::Claim(claim) => drop(journey.identity.claims.insert(claim.clone())),
+                Whose::Class(class) => drop(journey.identity.classes.insert(class.clone())),
                 Whose::Pod(pod) => drop(journey.identity.pods.insert(pod.clone())),
+            }
+            if let Some(now) = self.of.and_then(|of| of.runs_at) {
+                journey.ends = journey.ends.max(Some(now));
             }
             journey.files.insert(self.name.to_owned(), journey.ends);
             journey.lines = lines;
@@ -327,15 +362,15 @@ fn instance_in(name: &str) -> Option<String> {
     name.split(['_', '/', '.', ' ']).find(|part| is_instance(part)).map(str::to_owned)
 }
 
-/// The NodeClaim of which Karpenter speaks.
+/// The NodeClaim or node class of which Karpenter speaks.
 /// Source: controller-runtime v0.24 pkg/internal/controller/controller.go (the kind is the key), karpenter v0.3x
 /// (`nodeclaim`).
-fn claim_in(message: &str) -> Option<String> {
-    let after = |begin: &str| message.split_once(begin).map(|(_, rest)| rest);
-    let rest = after("\"NodeClaim\":{\"name\":\"")
-        .or_else(|| after("\"nodeclaim\":\""))
-        .or_else(|| after("\"NodeClaim\": {\"name\":\""))?;
-    rest.split('"').next().map(str::to_owned)
+fn spoken_of(message: &str) -> Option<Whose> {
+    let named = |begin: &str| message.split_once(begin)?.1.split('"').next().map(str::to_owned);
+    let claim = named("\"NodeClaim\":{\"name\":\"")
+        .or_else(|| named("\"nodeclaim\":\""))
+        .or_else(|| named("\"NodeClaim\": {\"name\":\""));
+    claim.map(Whose::Claim).or_else(|| named("\"EC2NodeClass\":{\"name\":\"").map(Whose::Class))
 }
 
 /// The first year of a date that stands in the text: `2026-01-`, or as seconds since 1970.

@@ -17,8 +17,11 @@ pub const FILES: [(&str, &str); 9] = [
     ("systemd", include_str!("../table/systemd.toml")),
     ("vpc-cni", include_str!("../table/vpc_cni.toml")),
     ("devices", include_str!("../table/devices.toml")),
-    ("karpenter", include_str!("../table/karpenter.toml")),
+    (KARPENTER, include_str!("../table/karpenter.toml")),
 ];
+
+/// The program that speaks of what it launches, not of what it runs on.
+pub const KARPENTER: &str = "karpenter";
 
 /// Why requests fail, whoever makes them.
 pub const REASONS: &str = include_str!("../table/reasons.toml");
@@ -99,6 +102,9 @@ struct File<R> {
     /// What the journal calls the program and those that speak for it.
     #[serde(default)]
     names: Vec<String>,
+    /// What the DaemonSets are called whose pods run it, or a part of that.
+    #[serde(default)]
+    pods: Vec<String>,
     row: Vec<R>,
 }
 
@@ -115,8 +121,9 @@ pub(crate) struct KnownRow {
 pub(crate) struct Table {
     pub(crate) rows: Vec<KnownRow>,
     reasons: Vec<(Pattern, Reason)>,
-    /// By what the journal calls it.
+    /// By what the journal calls it, and by its own name.
     programs: BTreeMap<String, Vec<&'static str>>,
+    pods: Vec<(String, &'static str)>,
     needles: Option<AhoCorasick>,
 }
 
@@ -139,15 +146,22 @@ pub fn reasons() -> Result<Vec<ReasonRow>, String> {
     toml::from_str::<File<ReasonRow>>(REASONS).map(|file| file.row).map_err(|error| error.to_string())
 }
 
+/// The program that the pods of this DaemonSet run, where the table knows what it says.
+pub fn program_of(daemon_set: &str) -> Option<&'static str> {
+    TABLE.pods.iter().find(|(part, _)| daemon_set.contains(part.as_str())).map(|(_, program)| *program)
+}
+
 impl Table {
     /// A file that cannot be read has no rows: `tests/table.rs` sees to it that there is none.
     fn read() -> Self {
-        let mut table = Self { rows: Vec::new(), reasons: Vec::new(), programs: BTreeMap::new(), needles: None };
+        let mut table =
+            Self { rows: Vec::new(), reasons: Vec::new(), programs: BTreeMap::new(), pods: Vec::new(), needles: None };
         for (program, text) in FILES {
             let Ok(file) = toml::from_str::<File<Row>>(text) else { continue };
-            for name in file.names {
+            for name in file.names.into_iter().chain([program.to_owned()]) {
                 table.programs.entry(name).or_default().push(program);
             }
+            table.pods.extend(file.pods.into_iter().map(|part| (part, program)));
             let known = file.row.into_iter().filter_map(|row| {
                 let pattern = Pattern::new(&row.says)?;
                 Some(KnownRow { program, row, pattern })

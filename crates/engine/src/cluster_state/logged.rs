@@ -31,6 +31,13 @@ impl ClusterState {
         self.logs.values().filter_map(of).collect()
     }
 
+    /// What Karpenter says of a node class.
+    pub fn logs_of_class(&self, name: &str) -> Vec<OfMachine<'_>> {
+        self.asks(Input::Logs);
+        let of_class = self.logs.values().filter(|log| log.journey.identity.classes.contains(name));
+        of_class.map(|log| OfMachine { log, is_named: true }).collect()
+    }
+
     pub fn logs(&self) -> impl Iterator<Item = &MachineLog> {
         self.asks(Input::Logs);
         self.logs.values()
@@ -46,8 +53,9 @@ impl ClusterState {
     /// in it belongs to somebody else.
     pub fn instances(&self) -> impl Iterator<Item = Subject> + '_ {
         let alone = self.claims.is_empty() && self.nodes.is_empty();
-        let names = self.logs.keys().filter(move |_| alone);
-        names.map(|name| Subject::Instance(name.to_string()))
+        let is_machine = |log: &MachineLog| log.journey.identity.classes.is_empty();
+        let names = self.logs.iter().filter(move |(_, log)| alone && is_machine(log));
+        names.map(|(name, _)| Subject::Instance(name.to_string()))
     }
 
     /// The logs that are of no machine here.
@@ -62,7 +70,12 @@ impl ClusterState {
 
     fn is_of_any(&self, log: &MachineLog) -> bool {
         let meets = |identity: MachineNames| log.journey.identity.meets(&identity);
-        self.claims.values().any(|claim| meets(self.identity(Some(claim), self.nodes_of(claim).first().copied())))
+        let is_class = |name: &String| self.classes.values().any(|of_kind| of_kind.contains_key(name));
+        log.journey.identity.classes.iter().any(is_class)
+            || self
+                .claims
+                .values()
+                .any(|claim| meets(self.identity(Some(claim), self.nodes_of(claim).first().copied())))
             || self.nodes.values().any(|node| meets(self.identity(None, Some(node))))
     }
 
@@ -101,6 +114,7 @@ fn may_be(log: &MachineNames, machine: &MachineNames) -> bool {
     let other = |ours: bool, theirs: bool| !ours && !theirs;
     log.claims.is_empty()
         && log.pods.is_empty()
+        && log.classes.is_empty()
         && !machine.is_empty()
         && !other(log.instances.is_empty(), machine.instances.is_empty())
         && !other(log.hosts.is_empty(), machine.hosts.is_empty())

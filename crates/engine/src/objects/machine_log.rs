@@ -20,8 +20,20 @@ impl MachineLog {
     pub fn new(journey: Journey) -> Self {
         let identity = &journey.identity;
         let names = identity.instances.iter().chain(&identity.hosts).chain(&identity.claims).chain(&identity.pods);
+        let names = names.chain(&identity.classes);
         let name = names.chain(journey.files.keys()).next().map_or("", String::as_str);
-        let metadata = Meta { name: name.into(), ..Meta::default() };
-        Self { metadata, journey }
+        Self::named(name.to_owned(), journey)
+    }
+
+    /// Called after the pod, NodeClaim or node class, however much of a machine it names: the next look at the same
+    /// component takes its place.
+    pub fn of_component(journey: Journey) -> Self {
+        let identity = &journey.identity;
+        let name = identity.pods.iter().chain(&identity.claims).chain(&identity.classes).next();
+        Self::named(name.cloned().unwrap_or_default(), journey)
+    }
+
+    fn named(name: String, journey: Journey) -> Self {
+        Self { metadata: Meta { name: name.into(), ..Meta::default() }, journey }
     }
 }

@@ -1,0 +1,172 @@
+//! The last lines of the pods that verdicts point to, out of the API server, with the rights of whoever asks.
+//!
+//! Nothing is asked while no verdict is open. What cannot be read is a note: the verdict stands without it.
+
+use crate::kube_client::failure;
+use chrono::{DateTime, Utc};
+use engine::diagnose::log_source::{AgentContainer, AgentLog, LogSource};
+use engine::objects::MachineLog;
+use engine::triage::change::ReadFailure;
+use futures::{AsyncReadExt, StreamExt, stream};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ListParams, LogParams};
+use kube::{Client, ResourceExt};
+use logs::table::KARPENTER;
+use logs::{ContainerLog, FileLimits, LogReader};
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// What is read at most, and how long it may take.
+#[derive(Debug, Clone, Copy)]
+pub struct PodLogLimits {
+    pub pods: usize,
+    /// The last lines of a container.
+    pub lines: i64,
+    /// The first bytes of these: the kubelet counts lines from the end, and bytes from there.
+    pub bytes: u32,
+    /// Containers at once.
+    pub abreast: usize,
+    /// For one container. What came until then counts.
+    pub answer: Duration,
+    /// For all of them.
+    pub all: Duration,
+}
+
+impl Default for PodLogLimits {
+    fn default() -> Self {
+        Self {
+            pods: 10,
+            lines: 1_000,
+            bytes: 2 << 20,
+            abreast: 4,
+            answer: Duration::from_secs(5),
+            all: Duration::from_secs(20),
+        }
+    }
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+pub struct PodLogs {
+    pub logs: Vec<MachineLog>,
+    /// What was not, and why; each reason once.
+    pub notes: Vec<String>,
+}
+
+/// Reads the logs of these pods.
+pub async fn read(client: &Client, sources: &[LogSource], limits: PodLogLimits, now: DateTime<Utc>) -> PodLogs {
+    let until = Instant::now() + limits.all;
+    let mut failures = Vec::new();
+    let mut wanted = Vec::new();
+    for source in sources {
+        match source {
+            LogSource::Agent(agent) => wanted.push(agent.clone()),
+            LogSource::Karpenter { namespace } => match karpenter(client, namespace, until).await {
+                Ok(pods) => wanted.extend(pods),
+                Err(failure) => failures.push((format!("Karpenter's pods in {namespace}"), failure)),
+            },
+        }
+    }
+    let is_all = wanted.len() <= limits.pods;
+    wanted.truncate(limits.pods);
+    let parts = wanted.iter().flat_map(parts);
+    let read = stream::iter(parts).map(|part| part.read(client, limits, until)).buffered(limits.abreast);
+    let read: Vec<_> = read.collect().await;
+    let mut reader = LogReader::new(FileLimits::default());
+    for (part, text, failure) in read {
+        let of = ContainerLog {
+            pod: &part.agent.pod,
+            program: part.agent.program,
+            runs_at: (part.container.runs && !part.previous).then_some(now),
+        };
+        // Memory does not fail, and what is no text says nothing.
+        let _ = reader.container(&part.name(), text.as_slice(), of);
+        failures.extend(failure.map(|failure| (format!("the log of {}", part.name()), failure)));
+    }
+    let mut notes = failure::once_a_reason(&failures);
+    if !is_all {
+        notes.push(format!("the logs of {} pods are read, and verdicts point to more: name a machine", limits.pods));
+    }
+    PodLogs { logs: reader.journeys().into_iter().map(MachineLog::of_component).collect(), notes }
+}
+
+/// One request.
+#[derive(Debug, Clone, Copy)]
+struct Part<'a> {
+    agent: &'a AgentLog,
+    container: &'a AgentContainer,
+    previous: bool,
+}
+
+fn parts(agent: &AgentLog) -> impl Iterator<Item = Part<'_>> {
+    agent.containers.iter().flat_map(move |container| {
+        let before = container.has_previous.then_some(true);
+        before.into_iter().chain([false]).map(move |previous| Part { agent, container, previous })
+    })
+}
+
+impl<'a> Part<'a> {
+    /// As kubectl's `--prefix` names it.
+    fn name(&self) -> String {
+        let before = if self.previous { ", before its restart" } else { "" };
+        format!("pod/{}/{}{before}", self.agent.pod, self.container.name)
+    }
+
+    /// What came in time, and why it is not all.
+    async fn read(
+        self,
+        client: &Client,
+        limits: PodLogLimits,
+        until: Instant,
+    ) -> (Part<'a>, Vec<u8>, Option<ReadFailure>) {
+        let pods: Api<Pod> = Api::namespaced(client.clone(), &self.agent.namespace);
+        let params = LogParams {
+            container: Some(self.container.name.clone()),
+            previous: self.previous,
+            tail_lines: Some(limits.lines),
+            limit_bytes: Some(limits.bytes.into()),
+            timestamps: true,
+            ..LogParams::default()
+        };
+        let mut text = Vec::new();
+        let until = until.min(Instant::now() + limits.answer);
+        let answer = async {
+            let stream = pods.log_stream(&self.agent.pod, &params).await.map_err(|error| of_pod(&error))?;
+            // Whoever answers may not keep to what was asked for.
+            let read = stream.take(limits.bytes.into()).read_to_end(&mut text).await;
+            read.map_err(|error| ReadFailure::Unanswered(error.to_string()))
+        };
+        let failure = match timeout_at(until, answer).await {
+            Ok(Ok(_)) => None,
+            Ok(Err(failure)) => Some(failure),
+            Err(_) => Some(ReadFailure::Unanswered("no answer in time".to_owned())),
+        };
+        (self, text, failure)
+    }
+}
+
+/// Of its replicas only the one that leads does anything; which that is, its log tells.
+async fn karpenter(client: &Client, namespace: &str, until: Instant) -> Result<Vec<AgentLog>, ReadFailure> {
+    /// Source: karpenter-provider-aws v1.14.1 charts/karpenter/templates/deployment.yaml.
+    const CONTAINER: &str = "controller";
+    const REPLICAS: u32 = 2;
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let params = ListParams::default().labels("app.kubernetes.io/name=karpenter").limit(REPLICAS);
+    let listed = timeout_at(until, pods.list(&params)).await;
+    let listed = listed.map_err(|_| ReadFailure::Unanswered("no answer in time".to_owned()))?;
+    let agent = |pod: Pod| AgentLog {
+        namespace: namespace.to_owned(),
+        pod: pod.name_any(),
+        program: KARPENTER,
+        containers: vec![AgentContainer { name: CONTAINER.to_owned(), runs: true, has_previous: false }],
+    };
+    Ok(listed.map_err(|error| failure::of(&error))?.items.into_iter().map(agent).collect())
+}
+
+/// What a failed request for a log means.
+fn of_pod(error: &kube::Error) -> ReadFailure {
+    match error {
+        kube::Error::Api(status) if status.code == 404 => ReadFailure::Unanswered("it is gone".to_owned()),
+        other => failure::of(other),
+    }
+}
