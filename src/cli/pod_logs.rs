@@ -38,6 +38,7 @@ impl KnownLogs {
             }
             state.apply(Object::MachineLog(log.clone()), now);
         }
+        self.0.retain(|name, _| read.logs.iter().any(|log| *log.metadata.name == **name));
         read
     }
 }

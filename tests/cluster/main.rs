@@ -11,6 +11,7 @@ mod matrix;
 mod monitoring;
 mod operator;
 mod packaging;
+mod pod_logs;
 mod prometheus;
 mod remediation;
 mod userdata;

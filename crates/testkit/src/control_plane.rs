@@ -6,6 +6,7 @@ pub mod binaries;
 mod etcd;
 pub mod identity;
 mod karpenter;
+pub mod kubelet;
 pub mod nodewhy;
 pub mod process;
 pub mod recipes;
