@@ -155,31 +155,21 @@ fn ask_aws(
     Ok(answers)
 }
 
-/// Reads the cluster; says what could not be read, and fails where nothing could.
-fn load(
-    cluster: &LiveFlags,
-    state: &mut ClusterState,
-    now: DateTime<Utc>,
-    thresholds: &Thresholds,
-    seen: &mut (dyn FnMut(&Object) + Send),
-) -> Result<(), String> {
-    load_and(cluster, state, now, thresholds, seen, async |_, _, _, _| ())
-}
-
-/// The same, and what follows on the same connection.
+/// Reads the cluster, and then does on the same connection what is to follow; says what could not be read, and fails
+/// where nothing could.
 fn load_and<T>(
     cluster: &LiveFlags,
     state: &mut ClusterState,
     now: DateTime<Utc>,
     thresholds: &Thresholds,
     seen: &mut (dyn FnMut(&Object) + Send),
-    then: impl AsyncFnOnce(&Client, &mut ClusterState, &mut (dyn FnMut(&Object) + Send), &mut Vec<String>) -> T,
+    then: impl AsyncFnOnce(&Client, &mut ClusterState, &mut Vec<String>) -> T,
 ) -> Result<T, String> {
     let mut complaints = Vec::new();
     let loaded = block_on(async {
         let connection = connect(cluster).await?;
         load_from(&connection, state, now, thresholds, seen, &mut complaints).await?;
-        Ok::<_, String>(then(&connection.client, state, seen, &mut complaints).await)
+        Ok::<_, String>(then(&connection.client, state, &mut complaints).await)
     });
     for complaint in complaints {
         complain(&complaint);

@@ -1,12 +1,15 @@
 //! `nodewhy collect`: the dump that `nodewhy diagnose -f` reads, of a live cluster.
 
-use super::flags::{AwsFlags, LiveFlags};
-use super::{BAD_INPUT, NO_CLUSTER, answer, ask_aws, fail, load};
+use super::flags::{AwsFlags, LiveFlags, ThresholdFlags};
+use super::pod_logs::KnownLogs;
+use super::{BAD_INPUT, NO_CLUSTER, answer, ask_aws, fail, load_and};
 use crate::ingest::collect;
 use chrono::Utc;
 use clap::Args;
+use engine::api::judged::JudgedBy;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
+use engine::diagnose::survey::Survey;
 use engine::objects::input::Object;
 use std::process::ExitCode;
 
@@ -16,15 +19,31 @@ pub struct Collect {
     cluster: LiveFlags,
     #[command(flatten)]
     aws: AwsFlags,
+    /// Also what the pods log that open verdicts point to, as far as nodewhy knows what it means, secrets masked
+    #[arg(long)]
+    logs: bool,
+    #[command(flatten)]
+    thresholds: ThresholdFlags,
 }
 
 pub fn run(args: &Collect) -> ExitCode {
     let (mut objects, mut state, now) = (Vec::new(), ClusterState::default(), Utc::now());
+    let thresholds = Thresholds::from(&args.thresholds);
     let mut keep = |object: &Object| objects.push(object.clone());
-    if let Err(error) = load(&args.cluster, &mut state, now, &Thresholds::default(), &mut keep) {
-        return fail(&error, NO_CLUSTER);
+    let loaded = load_and(&args.cluster, &mut state, now, &thresholds, &mut keep, async |client, state, notes| {
+        if !args.logs {
+            return Vec::new();
+        }
+        let survey = Survey::of(state, now, JudgedBy::Present, &thresholds);
+        let read = KnownLogs::default().take_into(client, state, &survey, now, &thresholds).await;
+        notes.extend(read.notes);
+        read.logs
+    });
+    match loaded {
+        Ok(logs) => objects.extend(logs.into_iter().map(Object::MachineLog)),
+        Err(error) => return fail(&error, NO_CLUSTER),
     }
-    match ask_aws(&args.aws, &mut state, now, &Thresholds::default()) {
+    match ask_aws(&args.aws, &mut state, now, &thresholds) {
         Ok(answers) => objects.extend(answers.into_iter().map(Object::AwsObservation)),
         Err(error) => return fail(&error, BAD_INPUT),
     }

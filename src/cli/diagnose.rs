@@ -152,7 +152,7 @@ fn of_cluster(args: &Diagnose) -> ExitCode {
     let mut state = ClusterState::default();
     let thresholds = Thresholds::from(&args.thresholds);
     let judge = |state: &ClusterState| Survey::of(state, now, clock, &thresholds);
-    let loaded = load_and(&args.cluster, &mut state, now, &thresholds, &mut |_| (), async |client, state, _, notes| {
+    let loaded = load_and(&args.cluster, &mut state, now, &thresholds, &mut |_| (), async |client, state, notes| {
         let survey = judge(state);
         let with_logs = args.take_in_logs(client, state, &survey, &mut KnownLogs::default(), notes).await;
         (!with_logs).then_some(survey)

@@ -11,6 +11,7 @@ use futures::{AsyncReadExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams, LogParams};
 use kube::{Client, ResourceExt};
+use logs::journey::Journey;
 use logs::table::KARPENTER;
 use logs::{ContainerLog, FileLimits, LogReader};
 use std::time::Duration;
@@ -87,7 +88,10 @@ pub async fn read(client: &Client, sources: &[LogSource], limits: PodLogLimits, 
     if !is_all {
         notes.push(format!("the logs of {} pods are read, and verdicts point to more: name a machine", limits.pods));
     }
-    PodLogs { logs: reader.journeys().into_iter().map(MachineLog::of_component).collect(), notes }
+    // Karpenter speaks of all that it launches.
+    let tells = |journey: &Journey| !journey.identity.pods.is_empty() || !journey.open().is_empty();
+    let journeys = reader.journeys().into_iter().filter(tells);
+    PodLogs { logs: journeys.map(MachineLog::of_component).collect(), notes }
 }
 
 /// One request.

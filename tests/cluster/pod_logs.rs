@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 use testkit::control_plane::ControlPlane;
 use testkit::control_plane::kubelet::{KubeletLogs, Log};
+use testkit::control_plane::recipes::wait_until;
 
 /// The machine was launched a minute ago: that is too long here.
 const IMPATIENT: [&str; 2] = ["--initialize-threshold=10", "--proven-threshold=2"];
@@ -179,13 +180,104 @@ fn the_log_of_the_failing_agent_proves_what_its_pod_does_not_say() {
         "{asked:?}"
     );
 
+    // A dump holds what counts of it, for whoever may not read logs, and no secret.
+    let dump = tempfile::NamedTempFile::with_suffix(".json").expect("a file");
+    let path = dump.path().to_str().expect("UTF-8");
+    for (arguments, cause) in [(&["collect", "--logs"][..], "AwsRefusesMachine"), (&["collect"], "CniNotReady")] {
+        let collected = nodewhy(&administrator, arguments).stdout;
+        assert!(!String::from_utf8_lossy(&collected).contains(SECRET));
+        std::fs::write(dump.path(), collected).expect("written");
+        assert_eq!(verdict(&rights, "denied", &["-f", path]).0["cause"], cause);
+    }
+    kubelet.forget();
+
     // The operator's ServiceAccount may not read logs: a note, and the verdict as it was.
     let (without, said) = verdict(&rights, "denied", &[]);
     assert_eq!(without["cause"], "CniNotReady", "{without:#}");
     let note =
         "cannot read the log of pod/aws-node-x1/aws-node: not permitted to system:serviceaccount:nodewhy:nodewhy";
     assert!(said.contains(note), "{said}");
-    assert_eq!(kubelet.asked().len(), 1);
+    assert!(kubelet.asked().is_empty(), "{:?}", kubelet.asked());
+}
+
+#[test]
+fn karpenters_log_tells_why_a_claim_is_not_launched_and_a_container_that_runs_again_what_it_said_before() {
+    let (control_plane, _) = cluster();
+    let administrator = control_plane.kubeconfig();
+    let kubelet = KubeletLogs::start(|path| {
+        Log::Lines(match path {
+            _ if path.contains("karpenter") => launches_nothing(),
+            _ if path.contains("previous=true") => denied(),
+            _ => starts(),
+        })
+    });
+    crashing(&control_plane, "restarted", "aws-node-x1", kubelet.port);
+    status(
+        &control_plane,
+        "pod",
+        "aws-node-x1",
+        &json!({
+            "containerStatuses": [{"name": "aws-node", "ready": false, "restartCount": 3, "image": "", "imageID": "",
+                "state": {"running": {"startedAt": ago(3)}}, "lastState": {"terminated": {"reason": "Error", "exitCode": 1}}}],
+        }),
+    );
+    let labels = json!({"app.kubernetes.io/name": "karpenter"});
+    let container = json!({"name": "controller", "image": "public.ecr.aws/karpenter/controller:1.14.1"});
+    control_plane.apply(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "karpenter", "namespace": "kube-system", "labels": labels},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}},
+    }));
+    control_plane.apply(json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "karpenter-1", "namespace": "kube-system", "labels": labels},
+        "spec": {"nodeName": "restarted", "containers": [container]},
+    }));
+    let class = json!({"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"});
+    for claim in ["unlaunched", "beside"] {
+        control_plane.apply(json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": claim},
+            "spec": {"nodeClassRef": class, "requirements": [], "expireAfter": "Never"},
+        }));
+        status(
+            &control_plane,
+            "nodeclaim",
+            claim,
+            &json!({"conditions": [
+                {"type": "Launched", "status": "Unknown", "reason": "LaunchFailed", "message": "creating instance", "lastTransitionTime": ago(60)},
+            ]}),
+        );
+    }
+    let arguments = ["--launch-threshold=3"];
+    wait_until(Duration::from_secs(30), || {
+        std::thread::sleep(Duration::from_secs(1));
+        let output = nodewhy(&administrator, &["diagnose", "-o", "json", "--no-logs", "--launch-threshold=3"]);
+        let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        (list["items"].as_array().map(Vec::len) == Some(3)).then_some(())
+    });
+    let (launch, said) = verdict(&administrator, "unlaunched", &arguments);
+    assert_eq!(launch["cause"], "AwsRefusesMachine", "{launch:#}{said}");
+    let (beside, _) = verdict(&administrator, "beside", &arguments);
+    assert_eq!(beside["cause"], "LaunchFailed", "Karpenter says nothing of this one: {beside:#}");
+    let (restarted, said) = verdict(&administrator, "restarted", &arguments);
+    assert_eq!(restarted["cause"], "AwsRefusesMachine", "{restarted:#}{said}");
+    let objects = restarted["evidence"].to_string();
+    assert!(objects.contains("pod/aws-node-x1/aws-node, before its restart"), "{restarted:#}");
+}
+
+fn launches_nothing() -> String {
+    format!(
+        "{} {}\n",
+        ago(20),
+        r#"{"level":"ERROR","logger":"controller","message":"Reconciler error","controller":"nodeclaim.lifecycle","NodeClaim":{"name":"unlaunched"},"error":"launching nodeclaim, creating instance, creating fleet request, operation error EC2: CreateFleet, https response error StatusCode: 403, api error UnauthorizedOperation: You are not authorized to perform this operation."}"#
+    )
+}
+
+/// aws-node that has only begun.
+fn starts() -> String {
+    format!(
+        "{} {}\n",
+        ago(2),
+        r#"{"level":"info","caller":"aws-k8s-agent/main.go:42","msg":"Starting L-IPAMD v1.20.4  ..."}"#
+    )
 }
 
 #[test]

@@ -49,6 +49,11 @@ impl KubeletLogs {
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// What was asked so far is of no interest any more.
+    pub fn forget(&self) {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
 }
 
 fn config() -> Arc<ServerConfig> {
