@@ -179,6 +179,7 @@ const AWS: &[(&str, &str, &[&str])] = &[
     ("ec2", "describe-security-groups", &["--filters", "--group-ids"]),
     ("ec2", "describe-security-group-rules", &["--filters"]),
     ("ec2", "get-console-output", &["--instance-id", "--latest"]),
+    ("eks", "describe-cluster", &["--name"]),
     ("eks", "list-access-entries", &["--cluster-name"]),
     ("eks", "associate-access-policy", &["--access-scope", "--cluster-name", "--policy-arn", "--principal-arn"]),
     ("eks", "create-access-entry", &["--cluster-name", "--principal-arn", "--type"]),

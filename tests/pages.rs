@@ -41,6 +41,7 @@ fn shown(diagnosis: &NodeDiagnosis) -> BTreeMap<String, String> {
         let causes: Vec<&str> = status.suspects.iter().map(|suspect| &*suspect.grounds.cause).collect();
         shown.insert("suspects".to_owned(), causes.join(", "));
     }
+    shown.insert("blame".to_owned(), "none".to_owned());
     if let Some(blame) = &status.blame {
         let field = blame.field.as_deref().map_or_else(String::new, |f| format!(" {f}"));
         let place = blame.line.zip(blame.column).map_or_else(String::new, |(l, c)| format!(":{l}:{c}"));

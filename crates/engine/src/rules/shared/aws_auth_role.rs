@@ -6,6 +6,7 @@ use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::cluster_state::AwsAuthFacts;
 use crate::cluster_state::memo::Memo;
+use crate::objects::input::Input;
 use crate::rules::shared::access_entry::{self, Entrance};
 use crate::rules::shared::{node_role, role_in_use};
 use readers::aws_auth::identity::Identity;
@@ -78,6 +79,21 @@ pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<RoleInQuestion<'w>, Opinion> {
     };
     let may_have_entry = !has_no_entry && (ran_before || by_entries(case));
     Ok(RoleInQuestion { role, profile_only, auth, may_have_entry, has_no_entry })
+}
+
+/// Whether aws-auth lets anybody in: as EKS says, else as a Node came or as there is none. `None` where nothing tells;
+/// then access entries may decide alone.
+pub(crate) fn is_read(case: &Case) -> Option<bool> {
+    static BY_AWS_AUTH: Memo<bool> = Memo::new("whether Nodes came by aws-auth");
+    let told = case.cluster_name().and_then(|name| case.cluster.aws().cluster(name).known());
+    if let Some((cluster, _)) = told.filter(|(cluster, _)| cluster.authentication_mode.is_some()) {
+        return Some(cluster.reads_aws_auth());
+    }
+    if case.cluster.aws_auth().is_none() {
+        return case.cluster.missing(Input::AwsAuth).is_none().then_some(false);
+    }
+    let came = case.cluster.once(&BY_AWS_AUTH, "", || case.cluster.csrs().any(node_role::came_by_aws_auth));
+    came.then_some(true)
 }
 
 /// Nodes that came by an access entry have no bootstrappers group.

@@ -40,9 +40,9 @@ pub(crate) fn joined_since<'w>(case: &Case<'w>, class: &NodeClass, since: Minor)
     let is_newer = |node: &Node| minor_of(node).is_none_or(|minor| minor >= since);
     let is_witness = |s: &NodeClaim| case.cluster.nodes_of(s).first().is_some_and(|node| is_newer(node));
     let about = format!("{}/{} {text} {since}", class.kind, class.name());
-    let joined: Arc<Option<String>> = case
-        .cluster
-        .once(&JOINED, &about, || case.same_spec_siblings_joined().find(|s| is_witness(s)).map(|s| s.name().to_owned()));
+    let joined: Arc<Option<String>> = case.cluster.once(&JOINED, &about, || {
+        case.same_spec_siblings_joined().find(|s| is_witness(s)).map(|s| s.name().to_owned())
+    });
     joined.as_deref().and_then(|name| case.cluster.claim(name))
 }
 

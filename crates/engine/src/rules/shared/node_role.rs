@@ -71,8 +71,8 @@ pub(crate) fn evidence(case: &Case, role: &str) -> Option<Evidence> {
     Some(Evidence::new(object, "spec.groups", csr.spec.groups.join(", "), because))
 }
 
-fn came_by_aws_auth(csr: &CertificateSigningRequest) -> bool {
-    csr.spec.groups.iter().any(|g| g == BOOTSTRAPPERS_GROUP)
+pub(crate) fn came_by_aws_auth(csr: &CertificateSigningRequest) -> bool {
+    csr.spec.username.starts_with("system:node:") && csr.spec.groups.iter().any(|g| g == BOOTSTRAPPERS_GROUP)
 }
 
 fn certificates<'w>(cluster: &'w ClusterState, role: &str) -> impl Iterator<Item = &'w CertificateSigningRequest> {
