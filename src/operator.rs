@@ -7,6 +7,7 @@ pub mod health;
 pub mod lease;
 pub mod metrics;
 pub mod publish;
+mod read_logs;
 mod remedies;
 pub mod watch;
 
@@ -24,7 +25,9 @@ use engine::objects::input::{Input, Object};
 use engine::remediation::Limits;
 use engine::triage::change::{Change, SourceState, Watched};
 use engine::triage::{Keep, Order, Triage, Write};
+use read_logs::ReadLogs;
 use remedies::Remedies;
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -55,6 +58,8 @@ pub struct OperatorOptions {
     pub log_format: LogFormat,
     /// How to ask AWS; `None` where it is not asked.
     pub aws: Option<aws::Options>,
+    /// The namespaces whose pods' logs may be read.
+    pub pod_logs: BTreeSet<String>,
     pub remediation: Limits,
     pub keep: Keep,
     /// The namespace of the Lease, where more than one replica runs; the client's own where it is not said.
@@ -121,8 +126,11 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
     let (tasks, mut publisher) =
         publish::start(client.clone(), identity, leads.clone(), Arc::clone(&metrics), changes.downgrade());
     let aws = options.aws.clone().map(|aws| ask_aws::AskAws::new(aws, changes.clone()));
+    let logs = (!options.pod_logs.is_empty())
+        .then(|| ReadLogs::start(options.pod_logs.clone(), client.clone(), changes.clone()));
     let operator = Operator {
         aws,
+        logs,
         triage: Triage::new(thresholds, options.keep),
         pods: Pods::start(client.clone(), changes.clone()),
         access: Access::start(client.clone(), changes.clone()),
@@ -178,6 +186,7 @@ fn log(format: LogFormat) {
 struct Operator<'r> {
     triage: Triage,
     aws: Option<ask_aws::AskAws>,
+    logs: Option<ReadLogs>,
     pods: Pods,
     access: Access,
     watches: Watches,
@@ -266,6 +275,9 @@ impl Operator<'_> {
             orders.extend(self.triage.look(now));
             if let Some(aws) = &mut self.aws {
                 aws.look(&self.triage, now);
+            }
+            if let Some(logs) = &mut self.logs {
+                logs.look(&self.triage, now);
             }
         }
         for order in orders {

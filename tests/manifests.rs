@@ -106,8 +106,9 @@ fn more_than_one_replica_needs_their_lease_and_no_more() {
 fn no_other_component_gives_a_right() {
     let components = components();
     assert!(components.len() > 1, "{components:?}");
-    for component in
-        components.iter().filter(|name| !["components/ha", "components/remediation"].contains(&name.as_str()))
+    for component in components
+        .iter()
+        .filter(|name| !["components/ha", "components/logs", "components/remediation"].contains(&name.as_str()))
     {
         let objects = objects_in(component);
         let rbac = objects.iter().filter(|object| {
@@ -230,4 +231,21 @@ fn the_component_remediation_permits_to_patch_nodes_and_nothing_else() {
     assert_eq!(binding["roleRef"]["name"], of_kind(&component, "ClusterRole")[0]["metadata"]["name"]);
     assert_eq!(binding["subjects"], of_kind(&objects(), "ClusterRoleBinding")[0]["subjects"]);
     assert!(granted(&objects()).is_disjoint(&granted(&component)), "without the component no Node can be changed");
+}
+
+#[test]
+fn the_component_logs_permits_to_read_logs_where_it_says_so_and_nothing_else() {
+    let component = objects_in("components/logs");
+    let needed: &[_] = &[("", "pods/log", &["get"][..], Some("kube-system"))];
+    assert_exactly(&granted(&component), &rights::of(needed));
+    let [binding] = of_kind(&component, "RoleBinding")[..] else { panic!("one binding") };
+    let role = of_kind(&component, "Role")[0];
+    assert_eq!(binding["roleRef"]["name"], role["metadata"]["name"]);
+    assert_eq!(binding["metadata"]["namespace"], role["metadata"]["namespace"]);
+    assert_eq!(binding["subjects"], of_kind(&objects(), "ClusterRoleBinding")[0]["subjects"]);
+    let patch: Value =
+        serde_saphyr::from_str(&std::fs::read_to_string(manifests().join("components/logs/deployment.yaml")).unwrap())
+            .unwrap();
+    let env = &patch["spec"]["template"]["spec"]["containers"][0]["env"][0];
+    assert_eq!((&env["name"], &env["value"]), (&"NODEWHY_POD_LOGS".into(), &role["metadata"]["namespace"]));
 }

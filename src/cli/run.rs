@@ -38,6 +38,9 @@ pub struct Run {
     /// What this replica calls itself in the Lease and in Events; different for each [default: host name and process]
     #[arg(long, env = "POD_NAME", value_name = "NAME")]
     identity: Option<String>,
+    /// Read the logs of the pods that an open verdict points to, in these namespaces
+    #[arg(long, env = "NODEWHY_POD_LOGS", value_name = "NAMESPACE", value_delimiter = ',')]
+    pod_logs: Vec<String>,
     // Their headings would go on over what follows.
     #[command(flatten)]
     aws: AwsFlags,
@@ -67,6 +70,7 @@ impl Run {
             listen: self.listen,
             log_format: self.log_format,
             aws: self.aws.options(),
+            pod_logs: self.pod_logs.iter().filter(|namespace| !namespace.is_empty()).cloned().collect(),
             remediation: Limits::from(&self.remediation),
             keep: Keep { retention: TimeDelta::seconds(i64::from(self.retention)), history: self.history_limit },
             leader_elect: self.leader_elect,

@@ -4,7 +4,7 @@
 
 use crate::kube_client::failure;
 use chrono::{DateTime, Utc};
-use engine::diagnose::log_source::{AgentContainer, AgentLog, LogSource};
+use engine::diagnose::log_source::{AgentContainer, AgentLog, LogSource, POD_LOG};
 use engine::objects::MachineLog;
 use engine::triage::change::ReadFailure;
 use futures::{AsyncReadExt, StreamExt, stream};
@@ -70,14 +70,14 @@ pub async fn read(client: &Client, sources: &[LogSource], limits: PodLogLimits, 
     }
     let is_all = wanted.len() <= limits.pods;
     wanted.truncate(limits.pods);
-    let parts = wanted.iter().flat_map(parts);
+    let parts = wanted.into_iter().flat_map(parts);
     let read = stream::iter(parts).map(|part| part.read(client, limits, until)).buffered(limits.abreast);
     let read: Vec<_> = read.collect().await;
     let mut reader = LogReader::new(FileLimits::default());
     for (part, text, failure) in read {
         let of = ContainerLog {
-            pod: &part.agent.pod,
-            program: part.agent.program,
+            pod: &part.pod,
+            program: part.program,
             runs_at: (part.container.runs && !part.previous).then_some(now),
         };
         // Memory does not fail, and what is no text says nothing.
@@ -95,35 +95,41 @@ pub async fn read(client: &Client, sources: &[LogSource], limits: PodLogLimits, 
 }
 
 /// One request.
-#[derive(Debug, Clone, Copy)]
-struct Part<'a> {
-    agent: &'a AgentLog,
-    container: &'a AgentContainer,
+#[derive(Debug)]
+struct Part {
+    namespace: String,
+    pod: String,
+    program: &'static str,
+    container: AgentContainer,
     previous: bool,
 }
 
-fn parts(agent: &AgentLog) -> impl Iterator<Item = Part<'_>> {
-    agent.containers.iter().flat_map(move |container| {
-        let before = container.has_previous.then_some(true);
-        before.into_iter().chain([false]).map(move |previous| Part { agent, container, previous })
-    })
+/// What came before a restart first.
+fn parts(agent: AgentLog) -> Vec<Part> {
+    let AgentLog { namespace, pod, program, containers } = agent;
+    let before_and_now = |container: AgentContainer| {
+        [true, false].map(|previous| Part {
+            namespace: namespace.clone(),
+            pod: pod.clone(),
+            program,
+            container: container.clone(),
+            previous,
+        })
+    };
+    let parts = containers.into_iter().flat_map(before_and_now);
+    parts.filter(|part| !part.previous || part.container.has_previous).collect()
 }
 
-impl<'a> Part<'a> {
+impl Part {
     /// As kubectl's `--prefix` names it.
     fn name(&self) -> String {
         let before = if self.previous { ", before its restart" } else { "" };
-        format!("pod/{}/{}{before}", self.agent.pod, self.container.name)
+        format!("{POD_LOG}{}/{}{before}", self.pod, self.container.name)
     }
 
     /// What came in time, and why it is not all.
-    async fn read(
-        self,
-        client: &Client,
-        limits: PodLogLimits,
-        until: Instant,
-    ) -> (Part<'a>, Vec<u8>, Option<ReadFailure>) {
-        let pods: Api<Pod> = Api::namespaced(client.clone(), &self.agent.namespace);
+    async fn read(self, client: &Client, limits: PodLogLimits, until: Instant) -> (Part, Vec<u8>, Option<ReadFailure>) {
+        let pods: Api<Pod> = Api::namespaced(client.clone(), &self.namespace);
         let params = LogParams {
             container: Some(self.container.name.clone()),
             previous: self.previous,
@@ -135,7 +141,7 @@ impl<'a> Part<'a> {
         let mut text = Vec::new();
         let until = until.min(Instant::now() + limits.answer);
         let answer = async {
-            let stream = pods.log_stream(&self.agent.pod, &params).await.map_err(|error| of_pod(&error))?;
+            let stream = pods.log_stream(&self.pod, &params).await.map_err(|error| of_pod(&error))?;
             // Whoever answers may not keep to what was asked for.
             let read = stream.take(limits.bytes.into()).read_to_end(&mut text).await;
             read.map_err(|error| ReadFailure::Unanswered(error.to_string()))

@@ -12,7 +12,7 @@ use testkit::go;
 
 /// Everything that the chart can switch on and the base leaves to a component.
 const ALL_ON: &[&str] = &[
-    "--set=ha.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true,removeStaleTaints=dry-run",
+    "--set=ha.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true,logs.enabled=true,removeStaleTaints=dry-run",
 ];
 
 /// Kind, namespace and name.
@@ -144,6 +144,14 @@ fn values_reach_the_objects_and_wrong_ones_are_refused() {
     assert_eq!(get("RoleBinding", "kube-system", "why-aws-auth")["subjects"][0]["name"], "why");
     assert!(!rendered.keys().any(|(kind, ..)| kind == "CustomResourceDefinition" || kind == "NetworkPolicy"));
 
+    // Logs are read in the namespaces that are named, and nowhere else.
+    let rendered = objects(
+        &helm(&["--set=logs.enabled=true,logs.namespaces={karpenter,kube-system}"]).expect("these values are allowed"),
+    );
+    let roles = rendered.keys().filter(|(kind, _, name)| kind == "Role" && name == "nodewhy-logs");
+    assert_eq!(roles.map(|(_, namespace, _)| namespace.as_str()).collect::<Vec<_>>(), ["karpenter", "kube-system"]);
+    assert_eq!(container(&rendered)["env"], json!([{ "name": "NODEWHY_POD_LOGS", "value": "karpenter,kube-system" }]));
+
     // Either opt-in gives the right, and leaves the other off.
     for (asked, stale, uninitialized) in
         [("removeStaleTaints=on", "on", "off"), ("removeUninitializedTaints=dry-run", "off", "dry-run")]
@@ -171,6 +179,8 @@ fn values_reach_the_objects_and_wrong_ones_are_refused() {
         "rbac.extraRules[0].verbs={delete}",
         "podMonitor.interval=soon",
         "removeUninitializedTaints=yes",
+        "logs.namespaces={Kube}",
+        "logs.namespaces={}",
     ] {
         let complaint = helm(&[&format!("--set={wrong}")]).expect_err(wrong);
         assert!(complaint.contains("values don't meet the specifications of the schema"), "{wrong}: {complaint}");

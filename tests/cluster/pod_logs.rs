@@ -1,7 +1,7 @@
 //! `nodewhy diagnose` reads what the pods log that its verdicts point to: the API server forwards to a kubelet's port,
 //! where the test answers.
 
-use crate::operator::install;
+use crate::operator::{diagnosis, install};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -261,6 +261,44 @@ fn karpenters_log_tells_why_a_claim_is_not_launched_and_a_container_that_runs_ag
     assert_eq!(restarted["cause"], "AwsRefusesMachine", "{restarted:#}{said}");
     let objects = restarted["evidence"].to_string();
     assert!(objects.contains("pod/aws-node-x1/aws-node, before its restart"), "{restarted:#}");
+}
+
+#[test]
+fn the_operator_reads_a_log_where_it_is_told_to_once_and_writes_nothing_for_what_is_said_again() {
+    let (control_plane, rights) = cluster();
+    let kubelet = KubeletLogs::start(|_| Log::Lines(denied()));
+    let operate = |namespaces: &str| control_plane.nodewhy(&rights, &[&IMPATIENT[..], &[namespaces]].concat());
+    let verdict = |cause: &str| {
+        wait_until(Duration::from_secs(60), || {
+            diagnosis(&control_plane, "denied").filter(|d| d["status"]["cause"] == cause)
+        })
+    };
+
+    // Elsewhere it may: that is not here.
+    crashing(&control_plane, "denied", "aws-node-x1", kubelet.port);
+    let operator = operate("--pod-logs=karpenter");
+    verdict("CniNotReady");
+    std::thread::sleep(Duration::from_secs(6));
+    assert!(kubelet.asked().is_empty(), "{:?}", kubelet.asked());
+    assert!(!operator.process.log().contains("a log cannot be read"), "{}", operator.process.log());
+    drop(operator);
+
+    // It is told to, and may not: said once, and the verdict stands.
+    let operator = operate("--pod-logs=kube-system,karpenter");
+    wait_until(Duration::from_secs(30), || operator.process.log().contains("a log cannot be read").then_some(()));
+    verdict("CniNotReady");
+    drop(operator);
+
+    control_plane.apply_path(&testkit::project().join("manifests/components/logs/role.yaml"));
+    let operator = operate("--pod-logs=kube-system,karpenter");
+    let found = verdict("AwsRefusesMachine");
+    assert_eq!(found["status"]["confidence"], "Certain", "{found:#}");
+    assert!(!found.to_string().contains(SECRET), "{found:#}");
+    std::thread::sleep(Duration::from_secs(12));
+    assert_eq!(kubelet.asked().len(), 1, "{:?}", kubelet.asked());
+    let version = |d: Option<Value>| d.map(|d| d["metadata"]["resourceVersion"].clone());
+    assert_eq!(version(diagnosis(&control_plane, "denied")), version(Some(found)));
+    assert!(operator.process.terminate().success());
 }
 
 fn launches_nothing() -> String {

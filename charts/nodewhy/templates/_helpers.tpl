@@ -33,3 +33,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "nodewhy.selector" -}}
 app.kubernetes.io/name: nodewhy
 {{- end -}}
+
+{{- /* Where the logs of pods may be read. */}}
+{{- define "nodewhy.logNamespaces" -}}
+{{- with .Values.logs }}{{ if .enabled }}{{ toYaml (default list .namespaces) }}{{ end }}{{ end }}
+{{- end }}

@@ -290,8 +290,9 @@ impl ClusterState {
             Object::Pod(pod) => self.apply_pod(pod),
             Object::AwsObservation(observation) => self.apply_aws(observation),
             Object::MachineLog(log) => {
+                let touched = self.subjects_of_log(&log);
                 self.logs.insert(log.metadata.name.clone(), log);
-                Touched::Everything
+                Touched::Subjects(touched)
             }
         }
     }
@@ -321,6 +322,12 @@ impl ClusterState {
                 let known =
                     self.classes.get_mut(&class.kind).and_then(|of_kind| of_kind.get_mut(&*class.metadata.name));
                 new(known.map(|facts| &mut facts.class), class).map(Object::NodeClass)
+            }
+            // Later lines of the same are no news, and the first ones stay: a verdict that quotes them stands.
+            Object::MachineLog(log) => {
+                let known = self.logs.get(&log.metadata.name);
+                let is_known = known.is_some_and(|known| log.journey.tells_no_more_than(&known.journey));
+                (!is_known).then_some(Object::MachineLog(log))
             }
             other => Some(other),
         }
@@ -516,8 +523,9 @@ impl ClusterState {
                 let Some(node) = self.nodes.remove(name) else { return none };
                 self.nodes_by_provider_id.remove(&id, &node.metadata.name);
                 self.count_service_of(&id, |n| *n += 1);
-                for (key, _) in self.pods.remove(name).unwrap_or_default() {
+                for (key, pod) in self.pods.remove(name).unwrap_or_default() {
                     self.pod_nodes.remove(&key);
+                    self.logs.remove(&pod.metadata.name);
                 }
                 let mut touched = self.subjects_of_node(&node);
                 if node.spec.provider_id.is_empty() {
@@ -579,8 +587,8 @@ impl ClusterState {
                 Touched::Everything
             }
             Input::Logs => {
-                self.logs.remove(name);
-                Touched::Everything
+                let Some(log) = self.logs.remove(name) else { return none };
+                Touched::Subjects(self.subjects_of_log(&log))
             }
             Input::EniConfigs => {
                 self.eni_configs.remove(name);

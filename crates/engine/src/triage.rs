@@ -374,6 +374,7 @@ impl Triage {
     fn settle(&mut self, subject: &Subject, now: DateTime<Utc>) {
         self.repaired.settle(subject);
         self.schedule.settle(subject);
+        self.cluster.forget_logs(subject);
         self.questions.settle(&mut self.cluster, subject, now);
     }
 

@@ -49,6 +49,40 @@ impl ClusterState {
         self.logs.get(name)
     }
 
+    /// Forgets what was logged of a machine or a node class that is well.
+    pub fn forget_logs(&mut self, subject: &Subject) {
+        if self.logs.is_empty() {
+            return;
+        }
+        let own = match subject {
+            Subject::Claim(name) => {
+                let claim = self.claims.get(name.as_str()).map(AsRef::as_ref);
+                let node = claim.and_then(|claim| self.nodes_of(claim).first().copied());
+                let mut own = self.identity(claim, node);
+                own.claims.insert(name.clone());
+                own
+            }
+            Subject::Node(name) => self.identity(None, self.nodes.get(name.as_str()).map(AsRef::as_ref)),
+            Subject::Class(_, name) => MachineNames { classes: [name.clone()].into(), ..MachineNames::default() },
+            Subject::Pool(_) | Subject::Instance(_) => return,
+        };
+        self.logs.retain(|_, log| !log.journey.identity.meets(&own));
+    }
+
+    /// Those that a component's log speaks of.
+    pub(super) fn subjects_of_log(&self, log: &MachineLog) -> Vec<Subject> {
+        let identity = &log.journey.identity;
+        let claims = identity.claims.iter().map(|name| Subject::Claim(name.clone()));
+        let kinds = |name: &String| {
+            let named = self.classes.iter().filter(|(_, of_kind)| of_kind.contains_key(name));
+            named.map(|(kind, _)| Subject::Class(kind.clone(), name.clone())).collect::<Vec<_>>()
+        };
+        let pods =
+            self.pods.iter().filter(|(_, pods)| pods.values().any(|p| identity.pods.contains(&*p.metadata.name)));
+        let of_pods = pods.filter_map(|(node, _)| self.node(node)).flat_map(|node| self.subjects_of_node(node));
+        claims.chain(identity.classes.iter().flat_map(kinds)).chain(of_pods).collect()
+    }
+
     /// The machines that are known by their logs only: those of a user who has no dump. Where there is one, what is not
     /// in it belongs to somebody else.
     pub fn instances(&self) -> impl Iterator<Item = Subject> + '_ {

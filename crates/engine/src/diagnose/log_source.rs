@@ -47,7 +47,23 @@ impl LogSource {
             Self::Karpenter { namespace } => namespace,
         }
     }
+
+    /// The same, whatever its containers do meanwhile.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Agent(agent) => format!("{}/pod/{}", agent.namespace, agent.pod),
+            Self::Karpenter { namespace } => format!("{namespace}/karpenter"),
+        }
+    }
 }
+
+/// Whether a log may tell more: what only a log has proven, it may take back.
+pub fn is_open(verdict: &NodeDiagnosisStatus) -> bool {
+    verdict.confidence != Confidence::Certain || verdict.evidence.iter().any(|e| e.object.starts_with(POD_LOG))
+}
+
+/// How evidence out of a pod's log calls it: as `kubectl logs --prefix`.
+pub const POD_LOG: &str = "pod/";
 
 /// The logs that the verdicts lead to: of each cause so many, and of each cause one before the second of any.
 pub fn of_survey(
@@ -77,11 +93,11 @@ pub fn of_survey(
     sources.into_iter().map(|(_, source)| source).collect()
 }
 
-/// The logs that a verdict leads to. None where it is proven, where no rule of the stage reads logs, and where nobody
+/// The logs that a verdict leads to. None where objects prove it, where no rule of the stage reads logs, and where nobody
 /// knows what the program's lines mean.
 pub fn log_sources(case: &Case, verdict: &NodeDiagnosisStatus) -> Vec<LogSource> {
     let reads_logs = rules::of_stage(case.stage()).is_some_and(|of_stage| of_stage.reads.contains(&Input::Logs));
-    if verdict.confidence == Confidence::Certain || !reads_logs {
+    if !is_open(verdict) || !reads_logs {
         return Vec::new();
     }
     if matches!(case.stage(), Stage::Launch | Stage::Terminate) {
@@ -111,6 +127,7 @@ fn names(verdict: &NodeDiagnosisStatus, pod: &Pod) -> bool {
     objects.any(|object| match object.split_once('/') {
         Some(("Pod", name)) => *pod.metadata.name == *name,
         Some(("DaemonSet", name)) => pod.daemon_set() == Some(name),
+        Some(("pod", log)) => log.split('/').next() == Some(&*pod.metadata.name),
         _ => false,
     })
 }
