@@ -269,7 +269,7 @@ fn the_operator_reads_a_log_where_it_is_told_to_once_and_writes_nothing_for_what
     let kubelet = KubeletLogs::start(|_| Log::Lines(denied()));
     let operate = |namespaces: &str| control_plane.nodewhy(&rights, &[&IMPATIENT[..], &[namespaces]].concat());
     let verdict = |cause: &str| {
-        wait_until(Duration::from_secs(60), || {
+        wait_until(Duration::from_mins(1), || {
             diagnosis(&control_plane, "denied").filter(|d| d["status"]["cause"] == cause)
         })
     };
@@ -327,7 +327,7 @@ fn what_gives_no_log_is_a_note_and_takes_no_longer_than_it_may() {
             Log::Refused(404, "pod does not exist")
         } else if path.contains("aws-node-slow") {
             // More than the API server holds back before it sends anything.
-            Log::Stalls(denied().repeat(200), Duration::from_secs(60))
+            Log::Stalls(denied().repeat(200), Duration::from_mins(1))
         } else {
             // What it is asked for at most, it does not keep to.
             Log::Endless(denied())

@@ -14,7 +14,7 @@ pub static RULE: Rule = Rule {
     stages: &[Stage::Join],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::AwsObservations, Input::Logs],
     lint: false,
-    versions: "all; seen only with --logs, or where nodewhy may ask EC2 for the console (--aws)",
+    versions: "all; seen only in logs, or where nodewhy may ask EC2 for the console (--aws)",
     page: include_str!("../../../pages/BootstrapFailed.md"),
     check,
 };

@@ -14,7 +14,7 @@ pub static RULE: Rule = Rule {
     stages: &[Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready],
     reads: &[Input::Nodes, Input::Deployments, Input::Pods, Input::Logs],
     lint: false,
-    versions: "all; seen only with --logs",
+    versions: "all; seen only in logs",
     page: include_str!("../../../pages/ApiServerUnreachable.md"),
     check,
 };

@@ -14,7 +14,7 @@ pub static RULE: Rule = Rule {
     stages: &[Stage::Launch, Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready, Stage::Terminate],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
     lint: false,
-    versions: "all; seen only with --logs",
+    versions: "all; seen only in logs",
     page: include_str!("../../../pages/AwsRefusesMachine.md"),
     check,
 };

@@ -24,7 +24,7 @@ pub static RULE: Rule = Rule {
         Input::Logs,
     ],
     lint: false,
-    versions: "all; seen only with --logs",
+    versions: "all; seen only in logs",
     page: include_str!("../../../pages/KubeletTurnedAway.md"),
     check,
 };

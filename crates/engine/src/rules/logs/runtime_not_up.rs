@@ -14,7 +14,7 @@ pub static RULE: Rule = Rule {
     stages: &[Stage::Join, Stage::Initialize, Stage::Ready],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
     lint: false,
-    versions: "all; seen only with --logs",
+    versions: "all; seen only in logs",
     page: include_str!("../../../pages/RuntimeNotUp.md"),
     check,
 };

@@ -1,0 +1,101 @@
+//! Whose log a verdict leads to: the fewest that can tell, and nobody's where nothing is open.
+
+use engine::api::judged::JudgedBy;
+use engine::api::{Confidence, NodeDiagnosis};
+use engine::case::stage::Thresholds;
+use engine::cluster_state::ClusterState;
+use engine::diagnose::log_source::{AgentContainer, AgentLog, LogSource, of_survey};
+use engine::diagnose::survey::Survey;
+use engine::rules;
+use nodewhy::ingest::dump::{Summary, load_from};
+use serde_json::{Value, json};
+use testkit::objects::{examples, over_cluster};
+
+const NOW: &str = "2026-01-15T12:00:00Z";
+const NODE: &str = "ip-10-0-2-20.eu-west-1.compute.internal";
+
+fn judged(objects: &[Value]) -> (Vec<LogSource>, Vec<NodeDiagnosis>) {
+    let mut state = ClusterState::default();
+    for object in objects {
+        load_from("objects", object.to_string().as_bytes(), &mut state, &mut Summary::default());
+    }
+    let (now, thresholds) = (NOW.parse().expect("a time"), Thresholds::default());
+    let survey = Survey::of(&state, now, JudgedBy::Given, &thresholds);
+    (of_survey(&state, &survey, now, &thresholds, 10), survey.diagnoses)
+}
+
+/// A page's example, with a network plugin whose container is as told, and another agent that does not work either.
+fn of_plugin(title: &str, status: &Value) -> Vec<LogSource> {
+    let page = rules::by_cause("CniNotReady").expect("a cause").page;
+    let example = examples(page).into_iter().find(|example| example.title.contains(title)).expect("an example");
+    let pod = |name: &str, set: &str| {
+        json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": "kube-system", "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": set, "uid": "d"}]},
+            "spec": {"nodeName": NODE},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-15T11:01:30Z"}],
+                "containerStatuses": [status]}})
+    };
+    let mut objects: Vec<Value> = over_cluster(&example.objects).into_iter().filter(|o| o["kind"] != "Pod").collect();
+    objects.extend([
+        pod("aws-node-x1", "aws-node"),
+        pod("nvidia-x1", "nvidia-device-plugin"),
+        pod("datadog-x1", "datadog"),
+    ]);
+    judged(&objects).0
+}
+
+fn container(waiting: Option<&str>, ended: Option<i64>) -> Value {
+    json!({"name": "c", "ready": false, "restartCount": 3,
+        "state": waiting.map_or(json!({"running": {}}), |reason| json!({"waiting": {"reason": reason}})),
+        "lastState": ended.map_or(json!({}), |code| json!({"terminated": {"reason": "Error", "exitCode": code}}))})
+}
+
+fn aws_node(runs: bool, has_previous: bool) -> Vec<LogSource> {
+    let containers = vec![AgentContainer { name: "c".to_owned(), runs, has_previous }];
+    let (namespace, pod) = ("kube-system".to_owned(), "aws-node-x1".to_owned());
+    vec![LogSource::Agent(AgentLog { namespace, pod, program: "vpc-cni", containers })]
+}
+
+#[test]
+fn the_pod_that_the_chain_names_and_of_its_containers_what_has_logged() {
+    const CRASHES: &str = "Example: aws-node crashes";
+    // The device plugin fails as well, and the verdict is not about it.
+    assert_eq!(of_plugin(CRASHES, &container(Some("CrashLoopBackOff"), Some(1))), aws_node(false, false));
+    assert_eq!(of_plugin(CRASHES, &container(None, Some(1))), aws_node(true, true));
+    assert_eq!(of_plugin(CRASHES, &container(None, None)), aws_node(true, false));
+    // What has never run has no log.
+    assert_eq!(of_plugin(CRASHES, &container(Some("ImagePullBackOff"), None)), []);
+}
+
+#[test]
+fn a_class_or_claim_that_launches_nothing_leads_to_karpenter_and_only_there() {
+    let of = |cause: &str, title: &str| {
+        let page = rules::by_cause(cause).expect("a cause").page;
+        let example = examples(page).into_iter().find(|example| example.title.starts_with(title)).expect("an example");
+        judged(&over_cluster(&example.objects)).0
+    };
+    let karpenter = [LogSource::Karpenter { namespace: "kube-system".to_owned() }];
+    assert_eq!(of("LaunchFailed", "Example: an error that Karpenter has no reason for"), karpenter);
+    assert_eq!(of("LaunchFailed", "Near miss: Karpenter has not come to it"), karpenter);
+    assert_eq!(of("LaunchFailed", "Example: the instance profile is gone"), []);
+    assert_eq!(of("NodePoolAtItsLimit", "Example"), []);
+}
+
+/// Over all that any page shows.
+#[test]
+fn nobodys_log_is_read_where_nothing_is_open() {
+    let (mut clusters, mut asked) = (0, 0);
+    for rule in rules::ALL {
+        for example in examples(rule.page) {
+            let objects: Vec<Value> =
+                over_cluster(&example.objects).into_iter().filter(|object| object["kind"] != "MachineLog").collect();
+            let (sources, diagnoses) = judged(&objects);
+            let open = |d: &NodeDiagnosis| d.status.as_ref().is_some_and(|s| s.confidence != Confidence::Certain);
+            let is_open = diagnoses.iter().any(open);
+            assert!(is_open || sources.is_empty(), "{}: {}: {sources:?}", rule.cause, example.title);
+            clusters += 1;
+            asked += usize::from(!sources.is_empty());
+        }
+    }
+    assert!(asked > 10 && asked * 4 < clusters, "{asked} of {clusters}");
+}
