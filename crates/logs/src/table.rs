@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// The files, by the program whose lines they are about.
-pub const FILES: [(&str, &str); 9] = [
+pub const FILES: [(&str, &str); 11] = [
     ("kubelet", include_str!("../table/kubelet.toml")),
     ("nodeadm", include_str!("../table/nodeadm.toml")),
     ("bottlerocket", include_str!("../table/bottlerocket.toml")),
@@ -16,6 +16,8 @@ pub const FILES: [(&str, &str); 9] = [
     ("containerd", include_str!("../table/containerd.toml")),
     ("systemd", include_str!("../table/systemd.toml")),
     ("vpc-cni", include_str!("../table/vpc_cni.toml")),
+    ("kube-proxy", include_str!("../table/kube_proxy.toml")),
+    ("ebs-csi", include_str!("../table/ebs_csi.toml")),
     ("devices", include_str!("../table/devices.toml")),
     (KARPENTER, include_str!("../table/karpenter.toml")),
 ];

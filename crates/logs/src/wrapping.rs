@@ -9,7 +9,7 @@ use std::borrow::Cow;
 pub(crate) struct Line<'l> {
     pub(crate) time: Option<DateTime<Utc>>,
     pub(crate) host: Option<Cow<'l, str>>,
-    /// Who prints it, as the journal or the console says.
+    /// Who prints it, as the journal, the console or kubectl's `--prefix` says.
     pub(crate) program: Option<Cow<'l, str>>,
     /// The pod, as kubectl's `--prefix` says.
     pub(crate) pod: Option<&'l str>,
@@ -20,8 +20,8 @@ pub(crate) struct Line<'l> {
 pub(crate) fn unwrapped<'l>(line: &'l str, year: &mut Option<i32>) -> Line<'l> {
     let mut out = Line::default();
     let mut rest = line;
-    if let Some((pod, behind)) = kubectl_prefix(rest) {
-        (out.pod, rest) = (Some(pod), behind);
+    if let Some((pod, container, behind)) = kubectl_prefix(rest) {
+        (out.pod, out.program, rest) = (Some(pod), container.map(Cow::Borrowed), behind);
     }
     if let Some((word, behind)) = rest.split_once([' ', '\t'])
         && let Some(time) = full_time(word)
@@ -66,9 +66,10 @@ pub(crate) fn unwrapped<'l>(line: &'l str, year: &mut Option<i32>) -> Line<'l> {
 }
 
 /// `[pod/aws-node-x7k2p/aws-node] …`
-fn kubectl_prefix(line: &str) -> Option<(&str, &str)> {
+fn kubectl_prefix(line: &str) -> Option<(&str, Option<&str>, &str)> {
     let (names, rest) = line.strip_prefix("[pod/")?.split_once("] ")?;
-    Some((names.split('/').next()?, rest))
+    let mut names = names.split('/');
+    Some((names.next()?, names.next(), rest))
 }
 
 /// RFC 3339, and as `journalctl -o short-iso` writes it.
@@ -270,7 +271,7 @@ mod tests {
             ("[FAILED] Failed to start x.", "|-|-|-|[FAILED] Failed to start x."),
             (
                 "[pod/aws-node-x7k2p/aws-node] 2024-08-12T07:29:41.5Z x",
-                "2024-08-12T07:29:41.500+00:00|-|-|aws-node-x7k2p|x",
+                "2024-08-12T07:29:41.500+00:00|-|aws-node|aws-node-x7k2p|x",
             ),
             ("2024-08-12T07:29:41.5Z stderr F x", "2024-08-12T07:29:41.500+00:00|-|-|-|x"),
             (

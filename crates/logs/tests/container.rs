@@ -30,6 +30,8 @@ fn a_line_is_the_pods_whatever_it_looks_like() {
 fn lines_of_other_programs_are_not_looked_for() {
     assert_eq!(program_of("aws-node"), Some("vpc-cni"));
     assert_eq!(program_of("nvdp-nvidia-device-plugin"), Some("devices"));
+    assert_eq!(program_of("kube-proxy"), Some("kube-proxy"));
+    assert_eq!(program_of("ebs-csi-node"), Some("ebs-csi"));
     assert_eq!(program_of("datadog"), None);
     // A device plugin that quotes the network plugin.
     let journeys = read("devices", None, &[DENIED]);
@@ -79,4 +81,14 @@ fn later_lines_of_the_same_tell_no_more_and_another_reason_does() {
     // Told for a minute, it is proven.
     let lasting = UNREACHABLE.replace("11:52:10", "11:53:40");
     assert!(!one(&[UNREACHABLE, &later, &lasting]).tells_no_more_than(&known));
+}
+
+/// `kubectl logs --prefix` names the container: that is who speaks.
+#[test]
+fn a_prefix_tells_the_program() {
+    let line = r#"[pod/kube-proxy-x1/kube-proxy] E0115 11:52:07.123456       1 reflector.go:227] "Failed to watch" err="failed to list *v1.Service: Get \"https://10.0.3.7:443/api/v1/services\": dial tcp 10.0.3.7:443: i/o timeout""#;
+    let mut reader = LogReader::new(FileLimits::default());
+    reader.file("a.log", line.as_bytes(), "2026-01-15T12:00:00Z".parse().ok()).expect("text");
+    let journeys = reader.journeys();
+    assert_eq!(journeys[0].open()[0].program, "kube-proxy", "{journeys:#?}");
 }

@@ -93,8 +93,8 @@ pub fn of_survey(
     sources.into_iter().map(|(_, source)| source).collect()
 }
 
-/// The logs that a verdict leads to. None where objects prove it, where no rule of the stage reads logs, and where nobody
-/// knows what the program's lines mean.
+/// The logs that a verdict leads to. None where objects prove it, where no rule of the stage reads logs, and where
+/// nobody knows what the program's lines mean.
 pub fn log_sources(case: &Case, verdict: &NodeDiagnosisStatus) -> Vec<LogSource> {
     let reads_logs = rules::of_stage(case.stage()).is_some_and(|of_stage| of_stage.reads.contains(&Input::Logs));
     if !is_open(verdict) || !reads_logs {
