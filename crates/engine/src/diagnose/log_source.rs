@@ -115,7 +115,7 @@ pub fn log_sources(case: &Case, verdict: &NodeDiagnosisStatus) -> Vec<LogSource>
 
 /// Karpenter speaks of NodeClaims and node classes.
 fn karpenter(case: &Case) -> Option<LogSource> {
-    let has_words = case.claim.is_some() || case.subject().contains("NodeClass/");
+    let has_words = case.claim.is_some() || case.class_object().as_deref() == Some(&case.subject());
     let (namespace, _) = case.karpenter().filter(|_| has_words)?.deployment.split_once('/')?;
     Some(LogSource::Karpenter { namespace: namespace.to_owned() })
 }
