@@ -15,4 +15,4 @@ mod reader;
 pub mod table;
 mod wrapping;
 
-pub use reader::{ContainerLog, FileKind, FileLimits, LogReader};
+pub use reader::{ContainerLog, FileKind, FileLimits, LogReader, row_of};

@@ -3,7 +3,7 @@
 use crate::fact::{Fact, LogLine, MachineNames, Milestone};
 use crate::framing::RawLines;
 use crate::journey::Journey;
-use crate::table::{KARPENTER, TABLE, Understood};
+use crate::table::{KARPENTER, Row, TABLE, Understood};
 use crate::wrapping::{Line, plain, unwrapped, without_colors};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -267,6 +267,14 @@ impl<'f> OneFile<'f> {
         }
         out
     }
+}
+
+/// The program and the row of the table that a line is.
+pub fn row_of(line: &str) -> Option<(&'static str, &'static Row)> {
+    let text = without_colors(line);
+    let line = unwrapped(&text, &mut None);
+    let message = plain(&line.message);
+    TABLE.read_line(line.program.as_deref(), &message).map(|said| (said.known.program, &said.known.row))
 }
 
 fn whose(line: &Line<'_>) -> Whose {

@@ -176,6 +176,9 @@ fn own_time(message: &str, year: Option<i32>) -> Option<DateTime<Utc>> {
 
 /// The message as a text to be matched: of a JSON object its message, then its other fields, and no quote is escaped.
 pub(crate) fn plain(message: &str) -> Cow<'_, str> {
+    if let Some(line) = of_console(message) {
+        return Cow::Owned(plain(&line).into_owned());
+    }
     if message.starts_with('{')
         && let Ok(object) = serde_json::from_str::<Map<String, Value>>(message)
     {
@@ -198,6 +201,20 @@ pub(crate) fn plain(message: &str) -> Cow<'_, str> {
         return Cow::Owned(if out.contains('\\') { without_escapes(&out) } else { out }.replace('\n', " "));
     }
     if message.contains('\\') { Cow::Owned(without_escapes(message)) } else { Cow::Borrowed(message) }
+}
+
+/// `info init/init.go:109 Configured daemon {"name": "kubelet"}` as the object that the same logger writes elsewhere.
+/// Source: zap v1.27 zapcore/console_encoder.go, as nodeadm of 2026 uses it (nodeadm/internal/cli/logger.go).
+fn of_console(message: &str) -> Option<String> {
+    let (level, rest) = message.split_once([' ', '\t'])?;
+    if !["debug", "info", "warn", "error", "fatal"].contains(&level) || !rest.ends_with('}') {
+        return None;
+    }
+    let (caller, rest) = rest.split_once([' ', '\t'])?;
+    let (said, fields) = rest.split_once(" {\"").or_else(|| rest.split_once("\t{\""))?;
+    let mut object: Map<String, Value> = serde_json::from_str(&format!("{{\"{fields}")).ok()?;
+    object.insert("msg".to_owned(), said.into());
+    caller.contains(".go:").then(|| Value::Object(object).to_string())
 }
 
 /// `\"` and `\\\"` are quotes; `\n` and `\t` are blanks.
@@ -295,6 +312,7 @@ mod tests {
     fn a_message_has_no_escapes_however_it_was_written() {
         let wanted = r#"Command failed error=failed to pull "x""#;
         assert_eq!(plain(r#"{"level":"fatal","msg":"Command failed","error":"failed to pull \"x\""}"#), wanted);
+        assert_eq!(plain(r#"fatal cli/main.go:35 Command failed {"error": "failed to pull \"x\""}"#), wanted);
         assert_eq!(plain(r#"msg="failed to pull \\\"x\\\"""#), r#"msg="failed to pull "x"""#);
         assert_eq!(without_colors("\x1b[0;1;31m[FAILED]\x1b[0m x"), "[FAILED] x");
     }
