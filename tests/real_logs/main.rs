@@ -4,6 +4,7 @@
 
 mod containerd;
 mod kubelet;
+mod nodeadm;
 
 use logs::fact::{Reason, Trouble};
 use logs::journey::Journey;
