@@ -93,6 +93,11 @@ fn a_bundle_is_judged_however_it_is_packed() {
         write(folder.path(), "bundle.tar", &tar),
         write(folder.path(), "bundle.tar.gz", &gzip(&tar)),
         write(folder.path(), "kubelet.log.gz", &gzip(log.as_bytes())),
+        write(
+            folder.path(),
+            "utf-16.log",
+            &format!("\u{FEFF}{log}").encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>(),
+        ),
     ];
     for path in packed {
         let (out, err, code) = nodewhy(&["diagnose", "--logs", &path.display().to_string()]);

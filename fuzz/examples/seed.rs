@@ -18,6 +18,11 @@ fn main() -> io::Result<()> {
     for case in fs::read_dir(project.join("tests/cases"))? {
         files.push(case?.path().join("cluster.yaml"));
     }
+    for program in fs::read_dir(project.join("crates/logs/table"))? {
+        let text = fs::read_to_string(program?.path())?;
+        let samples = text.lines().filter_map(|line| line.strip_prefix("sample = "));
+        samples.map(|line| line.trim_matches(['\'', '"'])).try_for_each(|line| seed("logs", line))?;
+    }
     for text in files.iter().filter_map(|file| fs::read_to_string(file).ok()) {
         let pages = text.split("```yaml\n").skip(1).filter_map(|block| block.split("```").next());
         for dump in pages.chain((!text.contains("```")).then_some(text.as_str())) {

@@ -1,6 +1,7 @@
 //! Upstream moves: what nodewhy's rules take from it stands in one table, and here in the source of every pinned
 //! version.
 
+mod lines;
 mod literals;
 mod table;
 

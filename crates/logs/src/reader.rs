@@ -1,7 +1,7 @@
 //! From files to journeys: every line once, in bounded memory.
 
 use crate::fact::{Fact, LogLine, MachineNames, Milestone};
-use crate::framing::RawLines;
+use crate::framing::{RawLines, Utf16};
 use crate::journey::Journey;
 use crate::table::{KARPENTER, Row, TABLE, Understood};
 use crate::wrapping::{Line, plain, unwrapped, without_colors};
@@ -76,6 +76,15 @@ impl LogReader {
     /// Reads a file to its end. `written` tells the year of lines that name none. What was read before an error
     /// counts.
     pub fn file(&mut self, name: &str, mut from: impl Read, written: Option<DateTime<Utc>>) -> io::Result<FileKind> {
+        let mut mark = Vec::new();
+        from.by_ref().take(2).read_to_end(&mut mark)?;
+        match Utf16::behind(&mark, from) {
+            Ok(text) => self.text(name, text, written),
+            Err(from) => self.text(name, Cursor::new(mark).chain(from), written),
+        }
+    }
+
+    fn text(&mut self, name: &str, mut from: impl Read, written: Option<DateTime<Utc>>) -> io::Result<FileKind> {
         /// Enough to tell what a file is, in bytes.
         const HEAD: u64 = 8 << 10;
         let mut head = Vec::new();
