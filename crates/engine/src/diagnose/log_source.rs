@@ -96,7 +96,8 @@ pub fn of_survey(
 /// The logs that a verdict leads to. None where objects prove it, where no rule of the stage reads logs, and where
 /// nobody knows what the program's lines mean.
 pub fn log_sources(case: &Case, verdict: &NodeDiagnosisStatus) -> Vec<LogSource> {
-    let reads_logs = rules::of_stage(case.stage()).is_some_and(|of_stage| of_stage.reads.contains(&Input::Logs));
+    let reads_logs = rules::of_stage(case.stage())
+        .is_some_and(|of_stage| of_stage.rules.iter().any(|rule| rule.reads.contains(&Input::Logs)));
     if !is_open(verdict) || !reads_logs {
         return Vec::new();
     }
