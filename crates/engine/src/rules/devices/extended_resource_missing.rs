@@ -15,12 +15,13 @@ use crate::rules::shared::requested_resources::{is_zero, missing};
 use crate::upstream::vpc_cni;
 use readers::source_text::Span;
 use readers::userdata::Family;
+use std::collections::BTreeMap;
 
 pub static RULE: Rule = Rule {
     cause: "ExtendedResourceMissing",
     summary: "A requested resource (a GPU, an EFA device, a pod ENI) never appeared in the Node's allocatable",
     stages: &[Stage::Initialize],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets],
+    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/ExtendedResourceMissing.md"),
@@ -374,6 +375,9 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         let who = advertiser.who;
         if pod.is_ready() {
             let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+            if let Some(found) = image_for_other_families(case, resource, who) {
+                return found.step(Risk::Inspect, "See what its pod says", describe_pod(namespace, &pod.metadata.name));
+            }
             let why = format!("{who} runs there and finds no device; the image may lack the driver");
             return Explained::new(Confidence::Likely, why, node_blame())
                 .fix("Read its log for the device that it looks for, and select an image and an instance type that have it.")
@@ -453,6 +457,43 @@ fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requiremen
     );
     let explained = Explained::new(Confidence::Certain, why, blame.field("spec.template.spec.tolerations"));
     Some(tolerating(explained, worker, &taint))
+}
+
+/// The driver of the image knows the devices of other instance families, which offer them, and none of this one's does.
+fn image_for_other_families(case: &Case, resource: &str, who: &str) -> Option<Explained> {
+    const FAMILY: &str = "karpenter.k8s.aws/instance-family";
+    static OFFERING: Memo<BTreeMap<String, BTreeMap<String, String>>> =
+        Memo::new("machines that offer the resource, by image and instance family");
+    let (claim, class) = (case.claim?, case.class()?);
+    let (image, family) = (claim.status.image_id.as_str(), claim.metadata.label(FAMILY)?);
+    let offering = case.cluster.once(&OFFERING, resource, || {
+        let mut offering: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+        for other in case.cluster.claims().filter(|c| !c.status.image_id.is_empty()) {
+            let nodes = case.cluster.nodes_of(other);
+            let offers =
+                nodes.iter().any(|n| n.status.allocatable.get(resource).is_some_and(|amount| !is_zero(amount)));
+            if let Some(family) = other.metadata.label(FAMILY).filter(|_| offers) {
+                let of_image = offering.entry(other.status.image_id.to_string()).or_default();
+                of_image.entry(family.to_owned()).or_insert_with(|| other.name().to_owned());
+            }
+        }
+        offering
+    });
+    let of_image = offering.get(image).filter(|families| !families.contains_key(family))?;
+    let (other, machine) = of_image.iter().next()?;
+    let why = format!(
+        "{who} runs there and finds no device, as on no machine of instance family {family} with the image {image}, while one of {other} with the same image has it: the driver of the image most likely does not know this device"
+    );
+    let blame = Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms");
+    let explained = Explained::new(Confidence::Likely, why, blame)
+        .fix(format!("Select an image whose driver supports the devices of {family}, or exclude the family in the NodePool until there is one."))
+        .with(Evidence::new(
+            format!("NodeClaim/{machine}"),
+            "status.imageID",
+            image,
+            format!("a machine of instance family {other} with this image offers {resource}"),
+        ));
+    Some(explained.step(Risk::Mutating, "Select another image", commands::edit(class)))
 }
 
 /// The image is one of AWS's own without the driver, and nothing in the cluster installs one.
