@@ -37,3 +37,4 @@ pub mod startup_taints;
 pub mod taint_writer;
 pub mod told_by_aws;
 pub mod untainted;
+pub(crate) mod volume_refusal;

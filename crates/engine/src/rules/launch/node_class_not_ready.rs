@@ -6,8 +6,8 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{AmiTerm, Condition, NodeClass, SelectorTerm};
 use crate::rules::Rule;
-use crate::rules::shared::commands;
-use crate::rules::shared::{launch_blame, launch_error};
+use crate::rules::shared::volume_refusal::volume_refusal;
+use crate::rules::shared::{commands, launch_blame, launch_error};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub static RULE: Rule = Rule {
@@ -39,8 +39,10 @@ fn check(case: &Case) -> Opinion {
     failing.sort_by_key(|c| !c.is_false());
     let name = class.name();
     let object = format!("{}/{name}", class.kind);
-    let said: Vec<String> =
+    let mut said: Vec<String> =
         if failing.is_empty() { vec![ready.shown()] } else { failing.iter().map(|c| plain(class, c)).collect() };
+    let volume = refused_volume(class, &failing);
+    said.extend(volume.as_ref().map(|volume| format!("EC2 refuses the volume {}", volume.what)));
     let certain = failing.iter().any(|c| c.is_false());
     let confidence = if certain { Confidence::Certain } else { Confidence::Likely };
     let summary =
@@ -54,11 +56,26 @@ fn check(case: &Case) -> Opinion {
         )
     };
     let mut finding = Finding::new(confidence, summary, evidence(ready)).with_all(failing.iter().map(|c| evidence(c)));
-    finding.blame = blame(class, &failing).map(Box::new);
+    finding.blame = match &volume {
+        Some(volume) => {
+            finding = finding.with(Evidence::new(
+                &object,
+                volume.field.clone(),
+                volume.what.clone(),
+                "the dry run of a launch fails on it, and Karpenter tells a refusal other than of its rights to its log only",
+            ));
+            Some(Box::new(Blame::object(&class.api_version, &class.kind, name).field(volume.field.clone())))
+        }
+        None => blame(class, &failing).map(Box::new),
+    };
     let advice = failing.first().and_then(|c| advice(c));
     let fix = match (advice, failing.first().and_then(|c| launch_error::named(&c.message))) {
         // What a dry run was refused for stands in the message, from 1.13.0 on.
         (Some(advice), Some(refused)) if advice.role => class.with_its_role(refused.fix),
+        (Some(advice), _) if class.is_auto_mode() && advice.role => format!(
+            "{} A policy that wants something said explicitly is met in a NodeClass of your own: advancedNetworking.associatePublicIPAddress, ephemeralStorage.kmsKeyID, tags.",
+            class.with_its_role(advice.fix)
+        ),
         (Some(advice), _) if class.is_auto_mode() => class.with_its_role(advice.fix),
         (Some(advice), _) => match controller_role(case).filter(|_| advice.role) {
             Some(role) => format!("{} Karpenter's role is {role}.", advice.fix),
@@ -66,7 +83,7 @@ fn check(case: &Case) -> Opinion {
         },
         (None, _) => format!("Change what the condition of {} {name} names.", class.kind),
     };
-    finding = finding.fix(fix);
+    finding = finding.fix(volume.map_or(fix, |volume| volume.fix));
     let selects = |type_: &str| failing.iter().any(|c| c.type_ == type_ && c.is_false());
     if selects("SubnetsReady") || selects("SecurityGroupsReady") {
         finding = finding
@@ -121,6 +138,33 @@ fn check(case: &Case) -> Opinion {
             Some(format!("kubectl describe {} {name}", class.kind.to_ascii_lowercase())),
         )
         .into()
+}
+
+/// A volume that EC2 refuses.
+struct RefusedVolume {
+    field: String,
+    /// `/dev/xvda with 2 GiB, less than the 20 GiB of the image's snapshot`
+    what: String,
+    fix: String,
+}
+
+/// Where only the validation is open, what Karpenter asks EC2 on trial is refused for another reason than its rights:
+/// a volume of the class, where one can never be had.
+///
+/// Source: karpenter-provider-aws v1.14.1 pkg/controllers/nodeclass/validation.go `validateRunInstancesAuthorization`.
+fn refused_volume(class: &NodeClass, failing: &[&Condition]) -> Option<RefusedVolume> {
+    let open = |c: &Condition| c.type_ == "ValidationSucceeded" && c.status == "Unknown";
+    if failing.is_empty() || !failing.iter().all(|c| open(c)) {
+        return None;
+    }
+    class.spec.block_device_mappings.iter().enumerate().find_map(|(at, volume)| {
+        let refusal = volume_refusal(class, volume).filter(|refusal| refusal.sure)?;
+        Some(RefusedVolume {
+            field: format!("spec.blockDeviceMappings.{at}.ebs.{}", refusal.field),
+            what: format!("{} with {}", volume.device_name.as_deref().unwrap_or("a volume"), refusal.what),
+            fix: refusal.fix,
+        })
+    })
 }
 
 /// What EKS Auto Mode says of a role that has no access entry of type EC2.
@@ -289,7 +333,8 @@ fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
     });
     match (field, failing.first().and_then(|c| advice(c))) {
         (Some(field), _) => Some(blame.field(field)),
-        (None, Some(advice)) if advice.role => None,
+        // AWS's own policies give Auto Mode the rights: what refuses is about something that the class says or leaves out.
+        (None, Some(advice)) if advice.role && !class.is_auto_mode() => None,
         (None, _) => Some(blame),
     }
 }
