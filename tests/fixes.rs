@@ -162,6 +162,8 @@ const RESOURCES: &[&str] = &[
     "namespace",
     "volumeattachment",
     "volumeattachments",
+    "persistentvolumes",
+    "customresourcedefinition",
     "validatingwebhookconfigurations",
     "mutatingwebhookconfigurations",
     "validatingadmissionpolicies",
@@ -172,6 +174,7 @@ const RESOURCES: &[&str] = &[
 /// Calls and their options. Source: botocore 1.44.5 service models.
 const AWS: &[(&str, &str, &[&str])] = &[
     ("ec2", "describe-instances", &["--instance-ids", "--filters"]),
+    ("ec2", "describe-instance-type-offerings", &["--filters", "--location-type"]),
     ("ec2", "describe-images", &["--image-ids", "--include-deprecated", "--include-disabled"]),
     ("ec2", "describe-subnets", &["--filters"]),
     ("ec2", "get-ebs-default-kms-key-id", &[]),

@@ -70,7 +70,8 @@ impl<'w> Case<'w> {
                 let class = class_of(cluster, &pool.spec.template.spec.node_class_ref);
                 let (events, claims) = (cluster.claim_events_of_pool(name), cluster.claims_of_pool(name));
                 let unplaced = unplaced_in(cluster, pool, class.map(|c| &c.class));
-                let wait = stage::pool_wait(pool, class.map(|c| &c.class), events, claims, unplaced, now, thresholds)?;
+                let wait = stage::pool_wait(pool, class.map(|c| &c.class), events, claims, unplaced, now, thresholds)
+                    .or_else(|| unserved_wait(cluster, pool, class, thresholds))?;
                 let subject = About { api_version: "karpenter.sh/v1", kind: "NodePool", meta: &pool.metadata };
                 Some(Self { now, cluster, claim: None, node: None, pool: Some(pool), class, wait, subject })
             }
@@ -139,7 +140,8 @@ impl<'w> Case<'w> {
         let vanished = || {
             let gone = nodes.is_empty() && cluster.missing(Input::Nodes).is_none();
             if gone {
-                stage::vanished_wait(claim, cluster.events("Node", &claim.status.node_name), thresholds)
+                let of_node = cluster.events("Node", &claim.status.node_name);
+                stage::vanished_wait(claim, of_node, cluster.events("NodeClaim", claim.name()), now, thresholds)
             } else {
                 None
             }
@@ -416,6 +418,19 @@ fn unplaced_in<'w>(
     let passed_over = cluster.unplaced().map(|(event, pod)| (event, PlacementObstacle::PassedOver, Some(pod)));
     let all = named.chain(passed_over).map(|(event, refusal, pod)| Unplaced { event, refusal, pod });
     all.filter(move |unplaced| unplaced.shows_fault(pool, class) && unplaced.is_for(pool))
+}
+
+fn unserved_wait(
+    cluster: &ClusterState,
+    pool: &NodePool,
+    class: Option<&ClassFacts>,
+    thresholds: &Thresholds,
+) -> Option<Wait> {
+    // EKS runs Auto Mode's Karpenter out of sight.
+    let stopped = cluster.karpenter()?.stopped.as_ref().filter(|_| class.is_some_and(|c| !c.class.is_auto_mode()))?;
+    let waits = |pod: &&Pod| pod.unscheduled().is_some() && pod.metadata.deletion_timestamp.is_none();
+    let waiting = cluster.pods_without_node().filter(waits).filter(|pod| unplaced::admits(pool, pod));
+    stage::unserved_wait(stopped, waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?, thresholds)
 }
 
 fn class_of<'w>(cluster: &'w ClusterState, reference: &crate::objects::NodeClassRef) -> Option<&'w ClassFacts> {

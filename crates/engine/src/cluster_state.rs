@@ -975,6 +975,14 @@ impl ClusterState {
         self.pods.values().flat_map(BTreeMap::values)
     }
 
+    /// The pods of a namespace that were read.
+    pub fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Pod> {
+        self.asks(Input::Pods);
+        let begin = (namespace.to_owned(), String::new());
+        let within = self.pod_nodes.range(begin..).take_while(move |((own, _), _)| own == namespace);
+        within.filter_map(|(key, node)| self.pods.get(node)?.get(key))
+    }
+
     /// The pods that were read and that no Node has, nor is to have by name.
     pub fn pods_without_node(&self) -> impl Iterator<Item = &Pod> {
         self.pods_on("")

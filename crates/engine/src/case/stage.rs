@@ -5,7 +5,7 @@
 
 use crate::api::{Evidence, Outcome, Stage};
 use crate::case::unplaced::Unplaced;
-use crate::objects::{Condition, Event, MachineLog, Node, NodeClaim, NodeClass, NodePool, Taint};
+use crate::objects::{Condition, Event, MachineLog, Node, NodeClaim, NodeClass, NodePool, Pod, Taint};
 use crate::upstream::cloud_controller;
 use crate::upstream::karpenter::{self, UNINITIALIZED_TAINT, UNREGISTERED_TAINT};
 use crate::upstream::startup_taint;
@@ -73,12 +73,16 @@ pub enum Symptom {
     NotPassed,
     /// The cloud controller has deleted the Node.
     NodeDeleted,
+    /// The Node is gone, whoever deleted it.
+    NodeGone,
     /// The kubelet cannot start the pods that are scheduled there.
     PodsRefused,
     /// The accelerator is called broken.
     HardwareBroken,
     /// A termination handler has cordoned it.
     Cordoned,
+    /// Pods wait for a machine, and Karpenter does not run to make one.
+    NobodyLaunches,
 }
 
 impl Wait {
@@ -281,25 +285,66 @@ pub fn refused_pods_wait<'e>(
     Some(if of_node { wait } else { wait.only_with_proof() })
 }
 
-/// A registered machine whose Node the cloud controller has deleted, though its NodeClaim lives on.
+/// A registered machine that has no Node any more, though its NodeClaim lives on.
 ///
-/// Where the instance is gone as well, Karpenter deletes the claim within minutes.
-/// Sources: k8s.io/cloud-provider v0.36.3 controllers/nodelifecycle; core pkg/controllers/nodeclaim/garbagecollection
-/// (v1.14.3), every 2 min.
+/// Where the instance is gone as well, Karpenter deletes the claim within minutes; where somebody deletes the Node,
+/// Karpenter's finalizer on it deletes the claim. What is left is a Node that went past both.
+/// Sources: k8s.io/cloud-provider v0.36.3 controllers/nodelifecycle; core pkg/controllers/nodeclaim/garbagecollection,
+/// every 2 min, and pkg/controllers/node/termination/controller.go `finalize` (v1.14.3).
 pub fn vanished_wait<'e>(
     claim: &NodeClaim,
-    mut node_events: impl Iterator<Item = &'e Event>,
+    node_events: impl Iterator<Item = &'e Event>,
+    claim_events: impl Iterator<Item = &'e Event>,
+    now: DateTime<Utc>,
     t: &Thresholds,
 ) -> Option<Wait> {
     if !claim.is_true("Registered") || claim.metadata.deletion_timestamp.is_some() {
         return None;
     }
-    // An earlier Node of the name may have been deleted too.
     let registered = claim.true_since("Registered");
-    let deleting = node_events.find(|e| deletes_node(e) && e.last_seen() >= registered)?;
-    let because = "the cloud controller did not find the Node's instance, and deleted the Node";
-    let evidence = Evidence::new(format!("Event/{}", deleting.metadata.name), "message", deleting.said(), because);
-    Some(Wait { symptom: Symptom::NodeDeleted, ..Wait::new(Stage::Ready, deleting.last_seen()?, t.ready, t, evidence) })
+    // An earlier Node of the name may have been deleted too.
+    let of_node: Vec<&Event> = node_events.filter(|e| e.last_seen() >= registered).collect();
+    let told = |event: &Event, because| {
+        Evidence::new(format!("Event/{}", event.metadata.name), "message", event.said(), because)
+    };
+    if let Some(deleting) = of_node.iter().find(|e| deletes_node(e)) {
+        let evidence = told(deleting, "the cloud controller did not find the Node's instance, and deleted the Node");
+        let wait = Wait::new(Stage::Ready, deleting.last_seen()?, t.ready, t, evidence);
+        return Some(Wait { symptom: Symptom::NodeDeleted, ..wait });
+    }
+    let removed = of_node.iter().find(|e| e.reason == "RemovingNode");
+    // Karpenter says so of every new machine too.
+    let missed = claim_events.filter(|e| {
+        misses_node(e)
+            && e.last_seen().zip(registered).is_some_and(|(at, registered)| at - registered >= STATE_FOLLOWS)
+            && e.last_seen().is_some_and(|at| now - at <= STILL_MISSED)
+    });
+    let missed: Vec<&Event> = missed.collect();
+    // Karpenter counts on from what it said before the registration.
+    let first = missed.iter().filter_map(|e| e.first_timestamp.or(e.last_seen())).min().max(registered);
+    let since = removed.and_then(|e| e.last_seen()).max(first.filter(|_| !missed.is_empty()))?;
+    let evidence = match (missed.iter().max_by_key(|e| e.last_seen()), removed) {
+        (Some(missed), _) => told(missed, "Karpenter still has the machine, and finds no Node of it"),
+        (None, Some(removed)) => told(removed, "the Node was deleted, and its NodeClaim was not"),
+        (None, None) => return None,
+    };
+    let wait = Wait::new(Stage::Ready, since, t.ready, t, evidence);
+    // Karpenter looks every two minutes for machines whose instance is gone.
+    Some(Wait { proven: wait.patience, symptom: Symptom::NodeGone, ..wait })
+}
+
+/// How long after the registration Karpenter's own view of the cluster may lag.
+const STATE_FOLLOWS: TimeDelta = TimeDelta::minutes(2);
+/// Karpenter repeats it at most every two minutes, whenever it looks for what to disrupt.
+/// Source: core pkg/events/recorder.go `defaultDedupeTimeout` (v1.14.3).
+const STILL_MISSED: TimeDelta = TimeDelta::minutes(30);
+
+/// Whether Karpenter says that a NodeClaim has no Node.
+/// Source: core pkg/controllers/state/statenode.go `ValidateNodeDisruptable` (v1.0.5, v1.14.3).
+pub fn misses_node(event: &Event) -> bool {
+    event.reason == "DisruptionBlocked"
+        && (event.message.contains("does not have an associated node")
+            || event.message.contains("doesn't contain both a node and a nodeclaim"))
 }
 
 /// Whether the cloud controller says that it deletes a Node whose instance it does not find.
@@ -662,6 +707,20 @@ fn unplaced_wait<'a>(
     );
     let since = unplaced.iter().filter_map(Unplaced::since).min()?;
     Some(Wait::new(Stage::Launch, since, t.launch, t, evidence).only_with_proof())
+}
+
+/// A NodePool that a pod could have a machine of, while Karpenter does not run.
+pub fn unserved_wait(stopped: &karpenter::Stopped, pod: &Pod, t: &Thresholds) -> Option<Wait> {
+    let said = pod.unscheduled()?;
+    let since = stopped.since.max(pod.metadata.creation_timestamp)?;
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
+    let object = format!("Pod/{namespace}/{}", pod.metadata.name);
+    let because = "no Node has room for the pod, and only Karpenter makes another";
+    let evidence =
+        Evidence::new(object, r#"status.conditions[?(@.type=="PodScheduled")]"#, "False Unschedulable", because)
+            .figures(said);
+    let wait = Wait::new(Stage::Launch, since, t.launch, t, evidence);
+    Some(Wait { symptom: Symptom::NobodyLaunches, ..wait.only_with_proof() })
 }
 
 /// A NodePool for an architecture that no image of its node class runs on.

@@ -1,7 +1,7 @@
 //! Pods that wait for a machine, and that Karpenter makes none for.
 
 use crate::objects::{Event, NodeClass, NodePool, Pod, Requirement};
-use crate::upstream::unplaced::{self, PlacementObstacle};
+use crate::upstream::unplaced::{self, Asked, PlacementObstacle, unmet};
 use chrono::{DateTime, Utc};
 
 /// A pod that Karpenter found no room for in a NodePool.
@@ -17,7 +17,37 @@ impl Unplaced<'_> {
     /// Whether the NodePool can launch nothing, as its own fields show or Karpenter says, whatever the pod asks for.
     pub fn shows_fault(&self, pool: &NodePool, class: Option<&NodeClass>) -> bool {
         self.refusal == PlacementObstacle::Limits
+            || self.unmet_by_itself(pool)
+            || self.passed_over_as_static(pool)
             || class.and_then(|class| pool.zones_without_subnet(class)).is_some_and(|zones| zones.all)
+    }
+
+    /// Whether no instance type meets the NodePool's own requirements: what the pod adds to them is nothing that an
+    /// instance type decides.
+    pub fn unmet_by_itself(&self, pool: &NodePool) -> bool {
+        let own = &pool.spec.template.spec.requirements;
+        let asked = |key: &str| self.pod.is_some_and(|pod| asks_for(pod).any(|asked| asked == key));
+        let is_own = |(key, values): Asked| match values {
+            _ if !is_of_instance(key) || OF_THE_POOL.contains(&key) => true,
+            Some(values) => own.iter().any(|r| {
+                let whole = r.values.len() == values.len() && values.iter().all(|value| r.admits(value));
+                r.key == key && r.operator == "In" && whole
+            }),
+            None => own.iter().any(|r| r.key == key) && !asked(key),
+        };
+        self.refusal == PlacementObstacle::NoInstanceType
+            && unmet(self.event, pool.name()).is_some_and(|entries| entries.into_iter().all(is_own))
+    }
+
+    /// Whether the pod asks for the machines of a NodePool that makes none for pods: by its name, or by a label that the
+    /// NodePool gives them.
+    /// Source: core pkg/controllers/provisioning/provisioner.go `NewScheduler`, pkg/utils/nodepool/nodepool.go `IsStatic`
+    /// (v1.14.1).
+    pub fn passed_over_as_static(&self, pool: &NodePool) -> bool {
+        let names = |key: &str| key == "karpenter.sh/nodepool" || pool.spec.template.metadata.label(key).is_some();
+        self.refusal == PlacementObstacle::PassedOver
+            && pool.spec.replicas.is_some()
+            && self.pod.is_some_and(|pod| asks_for(pod).any(names))
     }
 
     /// Whether it still waits, as far as its event and the pod itself tell.
@@ -38,7 +68,20 @@ impl Unplaced<'_> {
     }
 }
 
-fn admits(pool: &NodePool, pod: &Pod) -> bool {
+/// What Karpenter adds to the requirements of each machine.
+/// Source: core pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go `NewNodeClaimTemplate` (v1.14.1).
+const OF_THE_POOL: [&str; 2] = ["karpenter.sh/nodepool", "karpenter.k8s.aws/ec2nodeclass"];
+
+/// The labels that a pod asks for.
+fn asks_for(pod: &Pod) -> impl Iterator<Item = &str> {
+    let terms =
+        &pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms;
+    let of_terms = terms.iter().flat_map(|term| &term.match_expressions).map(|r| r.key.as_str());
+    pod.spec.node_selector.keys().map(String::as_str).chain(of_terms)
+}
+
+/// Whether the NodePool may have machines for the pod, as far as labels and taints tell.
+pub fn admits(pool: &NodePool, pod: &Pod) -> bool {
     let taints = pool.spec.template.spec.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule");
     let terms =
         &pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms;

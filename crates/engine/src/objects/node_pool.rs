@@ -23,6 +23,8 @@ pub struct NodePoolSpec {
     pub template: Template,
     #[serde(deserialize_with = "quantities")]
     pub limits: Pairs,
+    /// Where it is set, the NodePool is static. Core pkg/apis/v1/nodepool.go (since v1.8.0).
+    pub replicas: Option<i64>,
 }
 
 /// What is no quantity is no limit either, and may be anything.

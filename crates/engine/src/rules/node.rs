@@ -6,6 +6,7 @@ pub mod kubelet_not_ready;
 pub mod kubelet_stopped;
 pub mod multiple_nodes_found;
 pub mod node_deleted_by_cloud_controller;
+pub mod node_object_deleted;
 pub mod node_under_pressure;
 pub mod node_without_provider_id;
 pub mod reservations_exceed_machine;

@@ -161,7 +161,8 @@ pub enum Provider {
     Core,
 }
 
-fn is_karpenter_image(image: &str) -> bool {
+/// Whether a container of this image is Karpenter: by its repository, for charts are renamed.
+pub fn is_karpenter_image(image: &str) -> bool {
     let repository = image.split('@').next().unwrap_or(image);
     repository.contains("karpenter/controller")
         || repository.contains("karpenter/kwok")

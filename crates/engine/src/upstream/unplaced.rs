@@ -57,9 +57,32 @@ fn pool(part: &str) -> Option<&str> {
     })
 }
 
+/// The key of a requirement, and its values where it lists them all.
+pub type Asked<'e> = (&'e str, Option<Vec<&'e str>>);
+
+/// What a NodePool and a pod ask for together, where no instance type meets that, whatever is free. `None` where
+/// something else is said of the NodePool.
+///
+/// Of more than five values the rest are only counted.
+/// Sources: core pkg/controllers/provisioning/scheduling/nodeclaim.go `InstanceTypeFilterError`,
+/// pkg/scheduling/requirement.go `String` (v1.0.5, v1.4.0, v1.14.1).
+pub fn unmet<'e>(event: &'e Event, named: &str) -> Option<Vec<Asked<'e>>> {
+    let mut parts = said(event)?.split("; ").filter(|part| pool(part) == Some(named));
+    let part = parts.find(|part| part.contains("no instance type met all requirements"))?;
+    let (_, rest) = part.split_once("requirements=").or_else(|| part.split_once("and requirements "))?;
+    let list = rest.split(", resources=").next()?.split(" (").next()?;
+    let entry = |entry: &'e str| {
+        let (key, value) = entry.split_once(' ')?;
+        let listed = value.strip_prefix("In [").and_then(|rest| rest.split(']').next());
+        let whole = listed.filter(|values| !values.contains(" others"));
+        Some((key, whole.map(|values| values.split(' ').collect())))
+    };
+    list.split(", ").map(entry).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{PlacementObstacle, refusals};
+    use super::{PlacementObstacle, refusals, unmet};
     use crate::objects::Event;
 
     fn of(message: &str) -> Vec<(String, PlacementObstacle)> {
@@ -92,6 +115,27 @@ mod tests {
             (r#"all available instance types exceed limits for nodepool: "batch""#, &vec![]),
         ] {
             assert_eq!(of(message), *named, "{message}");
+        }
+    }
+
+    #[test]
+    fn what_is_unmet_is_read_in_the_words_of_each_version() {
+        let unmet = |message: &str| {
+            let event = Event { reason: "FailedScheduling".into(), message: message.into(), ..Event::default() };
+            unmet(&event, "batch").map(|unmet| format!("{unmet:?}"))
+        };
+        let read = Some(r#"[("karpenter.sh/nodepool", Some(["batch"])), ("node.kubernetes.io/instance-type", Some(["a", "b"])), ("x", None)]"#.to_owned());
+        for message in [
+            r#"Failed to schedule pod, incompatible with nodepool "batch", daemonset overhead={"pods":"3"}, no instance type satisfied resources {"pods":"4"} and requirements karpenter.sh/nodepool In [batch], node.kubernetes.io/instance-type In [a b], x Exists >4 (no instance type met all requirements)"#,
+            r#"Failed to schedule pod, incompatible with nodepool "other", did not tolerate taint; incompatible with nodepool "batch", no instance type met all requirements, requirements=karpenter.sh/nodepool In [batch], node.kubernetes.io/instance-type In [a b], x In [1 2 3 4 5 and 3 others], resources={"pods":"4"}"#,
+        ] {
+            assert_eq!(unmet(message), read, "{message}");
+        }
+        for other in [
+            r#"Failed to schedule pod, incompatible with nodepool "batch", no instance type has enough resources, requirements=karpenter.sh/nodepool In [batch], resources={}"#,
+            r#"Failed to schedule pod, incompatible with nodepool "more", no instance type met all requirements, requirements=karpenter.sh/nodepool In [more], resources={}"#,
+        ] {
+            assert_eq!(unmet(other), None, "{other}");
         }
     }
 }

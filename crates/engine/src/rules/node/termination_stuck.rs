@@ -39,6 +39,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::LookAgain(whole);
     }
     let found = match case.node {
+        _ if has_no_group(claim) => Some(refused_as_it_is(case, claim)),
         // Source: core pkg/controllers/node/termination/controller.go `reconcile`, nodeclaim/lifecycle/controller.go
         // `finalize` (v1.14.3).
         _ if claim.is_true("InstanceTerminating") => {
@@ -53,7 +54,8 @@ fn check(case: &Case) -> Opinion {
                     instance(case, claim, "the Node is drained, and Karpenter has not got the instance terminated")
                 })
             })
-            .or_else(|| disruption_budget(case, claim, node)),
+            .or_else(|| disruption_budget(case, claim, node))
+            .or_else(|| nothing_to_drain(case, claim, node)),
         // A claim that still says "Draining" has a Node that was not given.
         None if case.cluster.missing(Input::Nodes).is_none() && condition("Drained").is_none_or(Condition::is_true) => {
             Some(instance(case, claim, "its Node is gone, and Karpenter has not got the instance terminated"))
@@ -85,6 +87,102 @@ fn instance(case: &Case, claim: &NodeClaim, why: &str) -> Finding {
     .fix("See why EC2 keeps the instance: ec2:TerminateInstances denied to Karpenter (policy, permission boundary, SCP), termination protection, or an instance that hangs in shutting-down.")
     .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {}", commands::karpenter_log(case), claim.name())))
     .ask_aws("What state is the instance in?", format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].[State,StateReason]'"))
+}
+
+/// A NodeClaim of before v1 whose conversion left out what v1 requires: the API server refuses every write of it, that
+/// of taking the finalizer off too, and later versions of Karpenter do not take it for their own.
+/// Sources: core pkg/apis/v1/nodeclaim.go `NodeClassReference` (v1.14.3), pkg/utils/nodeclaim/nodeclaim.go `IsManaged`
+/// (since v1.1.0).
+fn has_no_group(claim: &NodeClaim) -> bool {
+    let reference = &claim.spec.node_class_ref;
+    // What was cut by hand may lack all of it.
+    reference.group.is_empty() && !reference.kind.is_empty() && !reference.name.is_empty()
+}
+
+fn refused_as_it_is(case: &Case, claim: &NodeClaim) -> Finding {
+    let (name, reference) = (claim.name(), &claim.spec.node_class_ref);
+    Finding::new(
+        Confidence::Certain,
+        format!(
+            "{}: its spec.nodeClassRef has no group, which karpenter.sh/v1 requires, so the removal of Karpenter's finalizer is refused like every other write, or no Karpenter takes it for its own.",
+            head(claim)
+        ),
+        Evidence::new(
+            format!("NodeClaim/{name}"),
+            "spec.nodeClassRef",
+            format!("{{kind: {}, name: {}}}", reference.kind, reference.name),
+            "group is required since v1, and the spec cannot be changed: it was made before, and its conversion did not add it",
+        ),
+    )
+    .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", name).field("spec.nodeClassRef.group"))
+    .fix("See that the instance is gone. Then make group optional in the CustomResourceDefinition for as long as it takes to remove the finalizer, and restore it from the chart of your version.")
+    .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {name}", commands::karpenter_log(case))))
+    .step(
+        Risk::Mutating,
+        "Take group out of spec.nodeClassRef.required, and put it back afterwards",
+        Some("kubectl edit customresourcedefinition nodeclaims.karpenter.sh".to_owned()),
+    )
+    .step(
+        Risk::Destructive,
+        "Remove the finalizer once the instance is gone; Karpenter does nothing more for it",
+        Some(format!("kubectl patch nodeclaim {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'")),
+    )
+    .ask_aws(
+        "Is the instance gone?",
+        format!(
+            "aws ec2 describe-instances --instance-ids {} --query 'Reservations[].Instances[].State'",
+            claim.instance_id().unwrap_or("INSTANCE")
+        ),
+    )
+}
+
+/// Before 1.6 no condition tells how far Karpenter has come: the pods do, and that it no longer says that it drains.
+///
+/// It waits then for the VolumeAttachments of the Node, in 1.0 without a word, or for EC2.
+/// Sources: core pkg/controllers/node/termination/controller.go `finalize`, pkg/utils/pod/scheduling.go `IsDrainable`,
+/// terminator/events/events.go `NodeFailedToDrain` (v1.0.5).
+fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
+    let says_how_far = ["Drained", "VolumesDetached"].iter().any(|step| claim.condition(step).is_some());
+    if says_how_far || claim.spec.termination_grace_period.is_some() || case.cluster.missing(Input::Pods).is_some() {
+        return None;
+    }
+    let taint = node.spec.taints.iter().find(|t| t.key == DISRUPTED)?;
+    let drained_away = |pod: &Pod| {
+        !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed")
+            && !pod.metadata.owner_references.iter().any(|owner| owner.kind == "Node")
+            && !pod.spec.tolerations.iter().any(|t| t.tolerates(taint))
+    };
+    let recent = |e: &&Event| e.last_seen().is_some_and(|at| case.now - at <= STILL_REFUSED);
+    // A dump may hold the pods of some namespaces only. Karpenter repeats what it waits for every two minutes.
+    let tells = case.events().filter(recent).any(|e| e.reason == "DisruptionBlocked");
+    let drains = case.events().filter(recent).any(|e| e.reason == "FailedDraining");
+    if !tells || drains || case.pods().next().is_none() || case.pods().any(drained_away) {
+        return None;
+    }
+    let name = node.name();
+    Some(
+        Finding::new(
+            Confidence::Certain,
+            format!(
+                "{}: no pod is left to drain on its Node {name}, so a volume is still attached there (a VolumeAttachment that nobody deletes), or Karpenter has not got the instance terminated.",
+                head(claim)
+            ),
+            Evidence::new(
+                format!("Node/{name}"),
+                "metadata.deletionTimestamp",
+                node.metadata.deletion_timestamp.map_or_else(|| "absent".to_owned(), |at| timestamp(at).to_string()),
+                "every pod that is left there tolerates Karpenter's taint, and Karpenter does not say that it drains",
+            ),
+        )
+        .blaming(Blame::object("v1", "Node", name))
+        .fix("See whether a VolumeAttachment names the Node: its pod or its claim was deleted by force, or its volume is Released, and nobody asks for the detachment. Delete it once no process uses the volume. Where there is none, see why EC2 keeps the instance. A terminationGracePeriod on the NodePool bounds the wait.")
+        .step(
+            Risk::Inspect,
+            "See which volumes are still attached, and whether they are Released",
+            Some(format!("kubectl get volumeattachments -o wide | grep {name}; kubectl get persistentvolumes")),
+        )
+        .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {}", commands::karpenter_log(case), claim.name()))),
+    )
 }
 
 /// Karpenter is through with the Node, and another finalizer holds it.

@@ -1,0 +1,73 @@
+//! A NodePool whose own requirements no instance type meets, though pods wait for it.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::objects::input::Input;
+use crate::objects::{NodeClass, Requirement};
+use crate::rules::Rule;
+
+pub static RULE: Rule = Rule {
+    cause: "NoInstanceTypeLeft",
+    summary: "No instance type meets the NodePool's requirements, and pods wait for it",
+    stages: &[Stage::Launch],
+    reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods],
+    lint: false,
+    versions: "all",
+    page: include_str!("../../../pages/NoInstanceTypeLeft.md"),
+    check,
+};
+
+/// Source: AWS, "Create a node pool for EKS Auto Mode": more than one CPU, and none of these sizes.
+const NOT_IN_AUTO_MODE: [&str; 3] = ["nano", "micro", "small"];
+
+fn check(case: &Case) -> Opinion {
+    let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
+    let Some(told) = case.unplaced().find(|u| u.unmet_by_itself(pool)) else { return Opinion::Silent };
+    let name = pool.name();
+    // What every instance type of a Linux cluster meets excludes none.
+    let excludes = |r: &&Requirement| !matches!(r.key.as_str(), "kubernetes.io/os" | "karpenter.sh/capacity-type");
+    let asked: Vec<String> =
+        pool.spec.template.spec.requirements.iter().filter(excludes).map(Requirement::shown).collect();
+    let asked = asked.join(", ");
+    let small = pool
+        .spec
+        .template
+        .spec
+        .requirements
+        .iter()
+        .flat_map(|r| r.values.iter())
+        .any(|value| NOT_IN_AUTO_MODE.contains(&value.rsplit('.').next().unwrap_or_default()));
+    let auto = case.class().is_some_and(NodeClass::is_auto_mode) && small;
+    let why = if auto { "; EKS Auto Mode launches no nano, micro or small ones" } else { "" };
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!("NodePool {name} launches nothing: no instance type meets its requirements ({asked}){why}."),
+        Evidence::new(
+            format!("NodePool/{name}"),
+            "spec.template.spec.requirements",
+            asked,
+            "a machine must meet all of them at once, and have a price in the region",
+        ),
+    )
+    .with(Evidence::new(
+        format!("Event Pod/{}", told.event.involved_object.name),
+        "message",
+        told.event.said(),
+        "the pod itself asks for nothing that an instance type decides",
+    ))
+    .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"));
+    let fix = if auto {
+        "Allow instance types of size medium or larger with more than one CPU."
+    } else {
+        "Take away the requirement that excludes the others: two that no type meets together (an architecture and the families of another), a type or size that does not exist in the region, a misspelled value."
+    };
+    finding
+        .fix(fix)
+        .ask_aws(
+            "Which instance types does the region have?",
+            "aws ec2 describe-instance-type-offerings --query 'InstanceTypeOfferings[].InstanceType'".to_owned(),
+        )
+        .step(Risk::Mutating, "Change the requirements", Some(format!("kubectl edit nodepool {name}")))
+        .into()
+}

@@ -1,0 +1,51 @@
+//! The Node object is gone, and its machine is not: nobody schedules there, and Karpenter still counts it.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::case::stage::{self, Symptom};
+use crate::objects::Condition;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+
+pub static RULE: Rule = Rule {
+    cause: "NodeObjectDeleted",
+    summary: "The Node was deleted past Karpenter, and its NodeClaim and the machine live on",
+    stages: &[Stage::Ready],
+    reads: &[Input::Events],
+    lint: false,
+    versions: "all",
+    page: include_str!("../../../pages/NodeObjectDeleted.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (Some(claim), None, Symptom::NodeGone) = (case.claim, case.node, case.wait.symptom) else {
+        return Opinion::Silent;
+    };
+    let (name, node) = (claim.name(), &claim.status.node_name);
+    let id = claim.instance_id().unwrap_or("INSTANCE");
+    // Who deletes machines that are gone is up, and has not deleted this one.
+    let missed = case.events().any(stage::misses_node);
+    Finding::new(
+        if missed { Confidence::Certain } else { Confidence::Likely },
+        format!(
+            "Node {node} of NodeClaim {name} no longer exists: the Node object was deleted past Karpenter. By Karpenter's reckoning its instance {id} still runs, and nothing can be scheduled there."
+        ),
+        case.wait.evidence.clone(),
+    )
+    .with(Evidence::new(
+        format!("NodeClaim/{name}"),
+        r#"status.conditions[?(@.type=="Registered")]"#,
+        claim.condition("Registered").map_or_else(String::new, Condition::shown),
+        format!("it had a Node, {node}, and there is none of that name or providerID now"),
+    ))
+    .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", name))
+    .fix("Delete the NodeClaim, so that Karpenter terminates the instance: a running kubelet does not make its Node anew, and Karpenter disrupts no machine without one. A Node goes past Karpenter where its finalizer was taken off by hand: delete the Node or the NodeClaim, and leave the finalizer.")
+    .step(Risk::Destructive, "Replace the machine", Some(format!("kubectl delete nodeclaim {name}")))
+    .ask_aws(
+        "Does the instance still run?",
+        format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].[State,LaunchTime]'"),
+    )
+    .into()
+}
