@@ -14,7 +14,7 @@ use crate::cluster_state::logged::OfMachine;
 use crate::cluster_state::{ClassFacts, ClusterState, Subject, diagnosis_name};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Meta, Node, NodeClaim, NodeClass, NodePool, Pod};
-use crate::upstream::karpenter::{CLASS_HASH, Karpenter, Provider};
+use crate::upstream::karpenter::{CLASS_HASH, Karpenter, Provider, is_karpenter_image};
 use crate::upstream::unplaced::PlacementObstacle;
 use chrono::{DateTime, SubsecRound, Utc};
 use readers::userdata::UserData;
@@ -428,7 +428,14 @@ fn unserved_wait(
 ) -> Option<Wait> {
     // EKS runs Auto Mode's Karpenter out of sight.
     let stopped = cluster.karpenter()?.stopped.as_ref().filter(|_| class.is_some_and(|c| !c.class.is_auto_mode()))?;
-    let waits = |pod: &&Pod| pod.unscheduled().is_some() && pod.metadata.deletion_timestamp.is_none();
+    // A NodeClaim that nobody launches has the diagnosis, and so has a class that nobody looks at.
+    let told = cluster.claims_of_pool(pool.name()).any(|claim| !claim.is_true("Initialized"));
+    if told || class.is_some_and(|c| stage::class_wait(&c.class, thresholds).is_some()) {
+        return None;
+    }
+    // Karpenter's own pods wait for another's Node.
+    let own = |pod: &Pod| pod.spec.containers.iter().any(|c| is_karpenter_image(&c.image));
+    let waits = |pod: &&Pod| pod.unscheduled().is_some() && pod.metadata.deletion_timestamp.is_none() && !own(pod);
     let waiting = cluster.pods_without_node().filter(waits).filter(|pod| unplaced::admits(pool, pod));
     stage::unserved_wait(stopped, waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?, thresholds)
 }
