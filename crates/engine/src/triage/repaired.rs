@@ -27,9 +27,13 @@ impl Repaired {
             self.0.remove(&subject);
             return None;
         }
-        let since = *self.0.entry(subject).or_insert(case.now);
-        let until = since.checked_add_signed(t.proven.min(case.wait.patience))?;
-        (case.now < until).then_some(until)
+        let since = *self.0.entry(subject.clone()).or_insert(case.now);
+        let until = since.checked_add_signed(t.proven.min(case.wait.patience)).filter(|until| case.now < *until);
+        // What takes its place may be repaired in turn, and has a time of its own.
+        if until.is_none() {
+            self.0.remove(&subject);
+        }
+        until
     }
 
     /// The subject has the cause that was said, or waits for nothing.
