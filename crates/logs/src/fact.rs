@@ -39,7 +39,7 @@ impl Phase {
     }
 }
 
-/// What keeps a machine from going on.
+/// What keeps a machine from going on, in the order in which one follows from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 pub enum Trouble {
     /// nodeadm, Bottlerocket or cloud-init does not take what user data says.
@@ -50,9 +50,9 @@ pub enum Trouble {
     BootstrapFailed,
     /// A container or command that has to succeed before Bottlerocket goes on did not.
     BootContainerFailed,
+    RuntimeNotUp,
     /// The kubelet does not take its flags or its configuration.
     KubeletRefusesConfiguration,
-    RuntimeNotUp,
     ImagePullFails,
     /// The instance's metadata service gives no answer.
     NoMetadata,
@@ -89,6 +89,9 @@ pub enum Reason {
     Forbidden,
     Admission,
     AccessDenied,
+    /// A policy of the organization denies what the role's own policies may allow.
+    OrganizationPolicy,
+    PermissionsBoundary,
     NoCredentials,
     Throttled,
     NotFound,
@@ -112,6 +115,8 @@ impl Reason {
             Self::Forbidden => "the request is not authorized",
             Self::Admission => "an admission webhook or policy refuses it",
             Self::AccessDenied => "IAM denies it",
+            Self::OrganizationPolicy => "a service control policy of the organization denies it",
+            Self::PermissionsBoundary => "the permissions boundary of the role does not allow it",
             Self::NoCredentials => "there are no credentials",
             Self::Throttled => "AWS throttles",
             Self::NotFound => "there is no such thing",
@@ -168,7 +173,10 @@ pub struct Fact {
     /// Others of the table say more: this one speaks only where they do not.
     #[serde(default)]
     pub vague: bool,
-    /// What the line names: `image`, `flag`, `host`, `address`.
+    /// The table does not know the line: it is the last that the program said before it ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unknown: bool,
+    /// What the line names: `image`, `flag`, `host`, `address`; of a denial of IAM the `role`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub names: BTreeMap<String, String>,
     pub count: u64,
@@ -185,8 +193,8 @@ impl Fact {
     }
 
     /// The root of all trouble is the least of these.
-    pub fn rank(&self) -> (bool, bool, Phase) {
-        (self.vague, !self.ends, self.blocks)
+    pub fn rank(&self) -> (bool, bool, Phase, Trouble) {
+        (self.vague, !self.ends, self.blocks, self.trouble)
     }
 }
 

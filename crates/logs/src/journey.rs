@@ -22,6 +22,9 @@ pub struct Journey {
 /// After such a silence of its own file, what a program tries again and again has come to an end.
 const SILENCE: TimeDelta = TimeDelta::minutes(5);
 
+/// A kubelet that runs for so long after it ended and was started again has got over what it ended with.
+const RUNS: TimeDelta = TimeDelta::seconds(30);
+
 impl Journey {
     /// The last phase that it passed.
     pub fn came_to(&self) -> Option<(Phase, &Milestone)> {
@@ -38,7 +41,10 @@ impl Journey {
 
     /// A fault is over when the machine got past what it blocks, or when nobody complains any more.
     fn is_open(&self, fact: &Fact) -> bool {
-        let mut past = self.milestones.range(fact.blocks..).map(|(_, milestone)| milestone);
+        let ends_again = self.kubelet_ends_again();
+        let passed = self.milestones.range(fact.blocks..);
+        let mut past =
+            passed.filter(|(phase, _)| !(ends_again && **phase == Phase::KubeletUp)).map(|(_, milestone)| milestone);
         let got_past = past.clone().any(|milestone| milestone.last.is_after(&fact.last));
         // What it had passed before, a single complaint does not undo: pods of users fail on healthy machines too.
         let was_past = past.any(|milestone| fact.first.is_after(&milestone.first));
@@ -59,6 +65,17 @@ impl Journey {
         self.identity == other.identity
             && phase(self) == phase(other)
             && self.open().into_iter().map(told).eq(other.open().into_iter().map(told))
+    }
+
+    /// Whether the kubelet ends each time that it is started: then its start is no proof of anything.
+    fn kubelet_ends_again(&self) -> bool {
+        let Some(started) = self.milestones.get(&Phase::KubeletUp) else { return false };
+        let ran = self.ends.zip(started.last.time).map(|(ends, started)| ends.signed_duration_since(started));
+        let is_exit = |fact: &&Fact| fact.program == "kubelet" && fact.ends && fact.blocks <= Phase::Registered;
+        self.facts.iter().filter(is_exit).any(|exit| {
+            exit.last.is_after(&started.first)
+                && (exit.last.is_after(&started.last) || ran.is_some_and(|ran| ran <= RUNS))
+        })
     }
 
     /// Takes in what another file says of the same machine.

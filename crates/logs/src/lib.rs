@@ -10,6 +10,7 @@
 pub mod fact;
 mod framing;
 pub mod journey;
+mod last_words;
 mod pattern;
 mod reader;
 pub mod table;

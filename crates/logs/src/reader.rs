@@ -3,6 +3,7 @@
 use crate::fact::{Fact, LogLine, MachineNames, Milestone};
 use crate::framing::{RawLines, Utf16};
 use crate::journey::Journey;
+use crate::last_words::LastWords;
 use crate::table::{KARPENTER, Row, TABLE, Understood};
 use crate::wrapping::{Line, plain, unwrapped, without_colors};
 use base64::Engine;
@@ -200,11 +201,12 @@ struct OneFile<'f> {
     subjects: BTreeMap<Whose, Journey>,
     most: usize,
     known: u64,
+    last_words: LastWords,
 }
 
 impl<'f> OneFile<'f> {
     const fn new(name: &'f str, year: Option<i32>, most: usize) -> Self {
-        Self { name, of: None, year, subjects: BTreeMap::new(), most, known: 0 }
+        Self { name, of: None, year, subjects: BTreeMap::new(), most, known: 0, last_words: LastWords::default() }
     }
 
     fn line(&mut self, number: u64, raw: &[u8]) {
@@ -239,10 +241,16 @@ impl<'f> OneFile<'f> {
         let journey = self.subjects.entry(whose).or_default();
         journey.begins = [journey.begins, line.time].into_iter().flatten().min();
         journey.ends = journey.ends.max(line.time);
+        let seen = || LogLine { file: self.name.to_owned(), line: number, time: line.time, text: shown(&message) };
+        if let Some(program) = line.program.as_deref() {
+            let proves = said.as_ref().is_some_and(|said| said.known.row.passes.is_none());
+            if let Some(fact) = self.last_words.hear(program, &message, proves, seen) {
+                note(journey, fact);
+            }
+        }
         if let Some(said) = said {
             self.known += 1;
-            let seen = LogLine { file: self.name.to_owned(), line: number, time: line.time, text: shown(&message) };
-            take_in(journey, &said, seen);
+            take_in(journey, &said, &message, seen());
         }
     }
 
@@ -302,7 +310,7 @@ fn may_name_host(raw: &[u8]) -> bool {
     matches!(raw.first(), Some(b'A'..=b'Z' | b'2' | b'{' | b'['))
 }
 
-fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, seen: LogLine) {
+fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen: LogLine) {
     let row = &said.known.row;
     for (name, value) in &said.names {
         match *name {
@@ -322,30 +330,50 @@ fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, seen: LogLine) {
     }
     let asked = row.asks.zip(said.reason).map(|(asked, reason)| asked.trouble(reason));
     let (Some(trouble), Some(blocks)) = (asked.or(row.proves), row.blocks) else { return };
-    let same = |fact: &&mut Fact| {
-        fact.program == said.known.program
-            && fact.means == row.means
-            && fact.trouble == trouble
-            && fact.reason == said.reason
-    };
-    if let Some(fact) = journey.facts.iter_mut().find(same) {
-        fact.count += 1;
-        fact.last = seen;
-        return;
+    let mut names: BTreeMap<String, String> =
+        said.names.iter().map(|(name, value)| ((*name).to_owned(), cut(&mask(value.trim())))).collect();
+    if let Some(role) = denied_role(message) {
+        names.insert("role".to_owned(), cut(&mask(role)));
     }
-    journey.facts.push(Fact {
-        program: said.known.program.to_owned(),
-        means: row.means.clone(),
-        trouble,
-        reason: said.reason,
-        blocks,
-        ends: row.ends,
-        vague: row.vague,
-        names: said.names.iter().map(|(name, value)| ((*name).to_owned(), cut(&mask(value.trim())))).collect(),
-        count: 1,
-        first: seen.clone(),
-        last: seen,
-    });
+    note(
+        journey,
+        Fact {
+            program: said.known.program.to_owned(),
+            means: row.means.clone(),
+            trouble,
+            reason: said.reason,
+            blocks,
+            ends: row.ends,
+            vague: row.vague,
+            unknown: false,
+            names,
+            count: 1,
+            first: seen.clone(),
+            last: seen,
+        },
+    );
+}
+
+/// Counts what was told before.
+fn note(journey: &mut Journey, fact: Fact) {
+    let same = |own: &&mut Fact| {
+        (&own.program, &own.means, own.trouble, own.reason) == (&fact.program, &fact.means, fact.trouble, fact.reason)
+    };
+    match journey.facts.iter_mut().find(same) {
+        Some(own) => {
+            own.count += 1;
+            own.last = fact.last;
+        }
+        None => journey.facts.push(fact),
+    }
+}
+
+/// The role whose call IAM denies: `User: arn:aws:sts::1:assumed-role/ROLE/SESSION is not authorized to perform …`.
+/// Source: <https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html>.
+fn denied_role(message: &str) -> Option<&str> {
+    let (who, _) = message.split_once(" is not authorized to perform")?;
+    let (_, role) = who.rsplit_once(":assumed-role/")?;
+    role.split('/').next()
 }
 
 /// Characters of a line that are shown.

@@ -76,7 +76,10 @@ impl Asked {
             (_, Reason::NotListening) => Trouble::RuntimeNotUp,
             (Self::Registry, _) => Trouble::ImagePullFails,
             (Self::Metadata, _) => Trouble::NoMetadata,
-            (_, Reason::AccessDenied | Reason::NoCredentials)
+            (
+                _,
+                Reason::AccessDenied | Reason::OrganizationPolicy | Reason::PermissionsBoundary | Reason::NoCredentials,
+            )
             | (Self::Aws, Reason::Unauthorized | Reason::Forbidden) => Trouble::AwsRefuses,
             (Self::Api, Reason::Unauthorized) => Trouble::Unauthorized,
             (Self::Api, Reason::Forbidden) => Trouble::Forbidden,
@@ -198,6 +201,11 @@ impl Table {
             let is_told = known.row.asks.is_none() || reason.is_some() || known.row.proves.is_some();
             is_told.then_some(Understood { known, names, reason })
         })
+    }
+
+    /// The one program that the journal calls so.
+    pub(crate) fn program(&self, name: &str) -> Option<&'static str> {
+        self.programs.get(name)?.first().copied()
     }
 
     fn reason(&self, line: &str) -> Option<Reason> {

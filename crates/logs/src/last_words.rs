@@ -1,0 +1,118 @@
+//! What a program said last before systemd says that it ended: better than nothing where no row knows the line.
+
+use crate::fact::{Fact, LogLine, Phase, Trouble};
+use crate::table::TABLE;
+use chrono::TimeDelta;
+use std::collections::BTreeMap;
+
+/// By program, as the journal calls it, the newest line that speaks of an error and that no row knows.
+#[derive(Debug, Default)]
+pub(crate) struct LastWords {
+    spoken: BTreeMap<String, LogLine>,
+}
+
+/// What was said longer before the end is not what it ended with.
+const BREATH: TimeDelta = TimeDelta::seconds(30);
+
+impl LastWords {
+    /// Takes in a line; gives what a program ended with, if it says that one ended. `proves`: a row knows it.
+    pub(crate) fn hear(
+        &mut self,
+        program: &str,
+        message: &str,
+        proves: bool,
+        seen: impl Fn() -> LogLine,
+    ) -> Option<Fact> {
+        if program == "systemd" {
+            let unit = ended(message)?;
+            let own = self.spoken.keys().find(|program| is_of(unit, program)).cloned()?;
+            let said = self.spoken.remove(&own)?;
+            let (program, trouble) = about(&own)?;
+            let silent = seen().time.zip(said.time).map(|(ended, said)| ended.signed_duration_since(said));
+            return silent.is_none_or(|silent| silent <= BREATH).then(|| fact(program, trouble, said));
+        }
+        let (own, trouble) = about(program)?;
+        if proves {
+            // A row says more than its program's words.
+            self.spoken.remove(program);
+        } else if is_fatal(message) {
+            self.spoken.remove(program);
+            return Some(fact(own, trouble, seen()));
+        } else if is_error(message) {
+            // Of what it says at one time the first names the error; the others repeat it.
+            let now = seen();
+            let same_breath = self.spoken.get(program).is_some_and(|said| said.time.is_some() && said.time == now.time);
+            if !same_breath {
+                self.spoken.insert(program.to_owned(), now);
+            }
+        }
+        None
+    }
+}
+
+fn fact(program: &str, trouble: Trouble, said: LogLine) -> Fact {
+    Fact {
+        program: program.to_owned(),
+        means: format!("{program} ended, and said before it"),
+        trouble,
+        reason: None,
+        blocks: if trouble == Trouble::CniFails { Phase::Ready } else { Phase::Registered },
+        ends: true,
+        vague: true,
+        unknown: true,
+        names: BTreeMap::new(),
+        count: 1,
+        first: said.clone(),
+        last: said,
+    }
+}
+
+/// The program of the table, and what it means for the machine that it does not run.
+fn about(program: &str) -> Option<(&'static str, Trouble)> {
+    let own = TABLE.program(program)?;
+    let trouble = match own {
+        "kubelet" => Trouble::KubeletRefusesConfiguration,
+        "containerd" => Trouble::RuntimeNotUp,
+        "nodeadm" | "bottlerocket" | "cloud-init" => Trouble::BootstrapFailed,
+        "vpc-cni" => Trouble::CniFails,
+        _ => return None,
+    };
+    Some((own, trouble))
+}
+
+/// The unit whose process ended with an error: `x.service: Main process exited, code=exited, status=1/FAILURE`.
+/// Source: systemd v257 src/core/service.c `service_sigchld_event`; v219 writes "main process exited".
+fn ended(message: &str) -> Option<&str> {
+    let (unit, how) = message.split_once(".service: ")?;
+    let how = how.strip_prefix("Main process exited, ").or_else(|| how.strip_prefix("main process exited, "))?;
+    (how.starts_with("code=exited") && !how.ends_with("status=0/SUCCESS") || how.starts_with("code=dumped"))
+        .then_some(unit)
+}
+
+/// `kubelet` runs in `kubelet.service`, nodeadm in `nodeadm-config.service`, a snap's daemon in `snap.NAME.service`.
+fn is_of(unit: &str, program: &str) -> bool {
+    let unit = unit.strip_prefix("snap.").unwrap_or(unit);
+    unit.strip_prefix(program).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+/// Whoever writes this ends: klog's F, logrus' and zap's fatal.
+fn is_fatal(message: &str) -> bool {
+    let is_klog = message
+        .strip_prefix('F')
+        .and_then(|rest| rest.get(..4))
+        .is_some_and(|date| date.bytes().all(|b| b.is_ascii_digit()));
+    is_klog
+        || message.starts_with("panic: ")
+        || message.contains("level=fatal")
+        || message.contains("\"level\":\"fatal\"")
+}
+
+fn is_error(message: &str) -> bool {
+    const WORDS: [&str; 9] =
+        ["error", "fail", "fatal", "cannot", "not found", "no such", "denied", "invalid", "unexpected"];
+    let is_told = message.starts_with(['I', 'W'])
+        && message.get(1..5).is_some_and(|date| date.bytes().all(|b| b.is_ascii_digit()));
+    let is_told = is_told || ["level=info", "level=warning", "level=debug"].iter().any(|level| message.contains(level));
+    let lower = message.to_ascii_lowercase();
+    !is_told && WORDS.iter().any(|word| lower.contains(word))
+}
