@@ -5,8 +5,10 @@ use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::logged;
-use logs::fact::Trouble;
+use crate::rules::shared::{launch_blame, launch_error, logged};
+use logs::fact::{Reason, Trouble};
+
+const KARPENTER: &str = "karpenter";
 
 pub static RULE: Rule = Rule {
     cause: "AwsRefusesMachine",
@@ -25,7 +27,23 @@ fn check(case: &Case) -> Opinion {
         .finding(case)
         .fix("Allow the call that the line names: in the policy of the role that makes it, or in that role's trust policy.")
         .step(Risk::Inspect, "See who calls what: the denial names both", logged::command(case));
-    match case.class().and_then(|class| class.spec.role.as_deref()).filter(|_| root.fact.program != "karpenter") {
+    let of_karpenter = root.fact.program == KARPENTER;
+    // What Karpenter logs of a launch, it writes into the Launched condition too, sooner or later.
+    let text = &root.fact.last.text;
+    if let Some(error) = launch_error::named(text).filter(|_| of_karpenter)
+        && let Some(in_aws) = launch_blame::in_aws(case, error, text)
+    {
+        return in_aws.onto(finding.fix(error.fix)).into();
+    }
+    if root.is_because(&[Reason::OrganizationPolicy]) {
+        return finding
+            .fix("Have the service control policy of the organization admit the call, or ask for what it admits; no policy of the role overrules it.")
+            .blaming(Blame::object("", "ServiceControlPolicy", "organization"))
+            .into();
+    }
+    let named = root.fact.names.get("role").map(String::as_str);
+    let own = case.class().and_then(|class| class.spec.role.as_deref()).filter(|_| !of_karpenter);
+    match named.or(own) {
         Some(role) => finding.blaming(Blame::object("", "IAMRole", role)).into(),
         None => finding.into(),
     }
