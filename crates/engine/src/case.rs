@@ -10,7 +10,7 @@ use crate::api::{Blame, Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
 use crate::case::stage::{Thresholds, Wait};
 use crate::case::unplaced::Unplaced;
 use crate::cluster_state::class_members::{ClassMembers, DIMENSIONS};
-use crate::cluster_state::logged::OfMachine;
+use crate::cluster_state::logged::{Beside, OfMachine};
 use crate::cluster_state::{ClassFacts, ClusterState, Subject, diagnosis_name};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Meta, Node, NodeClaim, NodeClass, NodePool, Pod};
@@ -376,6 +376,12 @@ impl<'w> Case<'w> {
             (None, None, _) => Vec::new(),
             (claim, node, _) => self.cluster.logs_of(claim, node),
         }
+    }
+
+    /// What was logged of machines of which the same is expected, where no log is its own.
+    pub fn logs_beside(&self) -> Vec<Beside<'w>> {
+        let has_own = self.logs().iter().any(|of_machine| !of_machine.log.journey.identity.is_no_machine());
+        self.claim.filter(|_| !has_own).map_or_else(Vec::new, |claim| self.cluster.logs_beside(claim))
     }
 
     /// Whether it has waited for longer than is normal: before that, what still fails may only be starting.

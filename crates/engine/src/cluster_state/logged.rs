@@ -3,6 +3,7 @@
 use super::{ClusterState, Subject};
 use crate::objects::input::Input;
 use crate::objects::{MachineLog, Node, NodeClaim};
+use crate::upstream::karpenter::CLASS_HASH;
 use logs::fact::MachineNames;
 
 /// A log, and what ties it to the machine.
@@ -11,6 +12,14 @@ pub struct OfMachine<'w> {
     pub log: &'w MachineLog,
     /// It names the machine. Else it names none that is known, and the machine is the only one that it can be of.
     pub is_named: bool,
+}
+
+/// A log of another machine, of which the same is expected.
+#[derive(Debug, Clone, Copy)]
+pub struct Beside<'w> {
+    pub log: &'w MachineLog,
+    /// Its instance. `None` where the log names none that is known: it may even be of the machine itself.
+    pub of: Option<&'w str>,
 }
 
 impl ClusterState {
@@ -36,6 +45,31 @@ impl ClusterState {
         self.asks(Input::Logs);
         let of_class = self.logs.values().filter(|log| log.journey.identity.classes.contains(name));
         of_class.map(|log| OfMachine { log, is_named: true }).collect()
+    }
+
+    /// The logs of the unfinished machines that were made as this one was and came as far, and those that can only be
+    /// of one of them.
+    pub fn logs_beside(&self, claim: &NodeClaim) -> Vec<Beside<'_>> {
+        self.asks(Input::Logs);
+        let unfinished: Vec<&NodeClaim> =
+            self.claims.values().map(AsRef::as_ref).filter(|c| is_unfinished(c)).collect();
+        let fares_alike = |other: &&&NodeClaim| is_made_alike(claim, other) && is_as_far(claim, other);
+        if self.logs.is_empty() || self.is_outdone(claim) {
+            return Vec::new();
+        }
+        let mut beside = Vec::new();
+        for sibling in unfinished.iter().filter(fares_alike).filter(|other| other.name() != claim.name()) {
+            let own = self.identity(Some(sibling), self.nodes_of(sibling).first().copied());
+            let named = self.logs.values().filter(|log| log.journey.identity.meets(&own));
+            beside.extend(named.map(|log| Beside { log, of: sibling.instance_id() }));
+        }
+        let open = self.open_to();
+        let strays = self.logs.values().filter(|log| !self.is_of_any(log));
+        let strays = strays.filter(|log| open.len() > 1 && open.iter().any(|one| may_be(&log.journey.identity, one)));
+        if unfinished.iter().all(|other| fares_alike(&other)) {
+            beside.extend(strays.map(|log| Beside { log, of: None }));
+        }
+        beside
     }
 
     pub fn logs(&self) -> impl Iterator<Item = &MachineLog> {
@@ -94,11 +128,11 @@ impl ClusterState {
 
     /// The logs that are of no machine here.
     pub fn foreign_logs(&self) -> impl Iterator<Item = &MachineLog> {
-        let sole = self.sole_unfinished();
+        let open = self.open_to();
         let is_known = !self.claims.is_empty() || !self.nodes.is_empty();
         self.logs.values().filter(move |log| {
             let identity = &log.journey.identity;
-            is_known && !self.is_of_any(log) && (sole.is_empty() || !may_be(identity, &sole))
+            is_known && !self.is_of_any(log) && !open.iter().any(|one| may_be(identity, one))
         })
     }
 
@@ -134,13 +168,47 @@ impl ClusterState {
 
     /// The one machine that waits for anything; nobody where there are several, or none.
     fn sole_unfinished(&self) -> MachineNames {
-        let claims = self.claims.values().filter(|claim| !claim.is_true("Initialized"));
-        let mut waiting = claims.map(|claim| self.identity(Some(claim), self.nodes_of(claim).first().copied()));
-        match (waiting.next(), waiting.next()) {
-            (Some(one), None) => one,
-            _ => MachineNames::default(),
+        match <[MachineNames; 1]>::try_from(self.open_to()) {
+            Ok([one]) => one,
+            Err(_) => MachineNames::default(),
         }
     }
+
+    /// The machines that wait for anything, where the log of one is as good as that of another: nobody where they
+    /// were made differently.
+    fn open_to(&self) -> Vec<MachineNames> {
+        let unfinished: Vec<&NodeClaim> =
+            self.claims.values().map(AsRef::as_ref).filter(|c| is_unfinished(c)).collect();
+        let Some(first) = unfinished.first() else { return Vec::new() };
+        let are_alike = unfinished.iter().all(|other| is_made_alike(first, other) && is_as_far(first, other));
+        let unfinished = unfinished.iter().filter(|_| are_alike);
+        unfinished.map(|claim| self.identity(Some(claim), self.nodes_of(claim).first().copied())).collect()
+    }
+
+    /// Whether a later machine of the same making is in service: what keeps this one is its own.
+    fn is_outdone(&self, claim: &NodeClaim) -> bool {
+        let made = |claim: &NodeClaim| claim.metadata.creation_timestamp;
+        self.claims
+            .values()
+            .any(|other| !is_unfinished(other) && is_made_alike(claim, other) && made(other) >= made(claim))
+    }
+}
+
+fn is_unfinished(claim: &NodeClaim) -> bool {
+    !claim.is_true("Initialized")
+}
+
+/// Whether both are of one text of one node class.
+fn is_made_alike(one: &NodeClaim, other: &NodeClaim) -> bool {
+    let class = |claim: &NodeClaim| {
+        let of = &claim.spec.node_class_ref;
+        (of.kind.to_string(), of.name.to_string(), claim.metadata.annotation(CLASS_HASH).map(str::to_owned))
+    };
+    class(one) == class(other)
+}
+
+fn is_as_far(one: &NodeClaim, other: &NodeClaim) -> bool {
+    ["Launched", "Registered"].iter().all(|step| one.is_true(step) == other.is_true(step))
 }
 
 /// Whether nothing says that a log is of another machine.

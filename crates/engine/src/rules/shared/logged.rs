@@ -12,37 +12,72 @@ use readers::source_text::Span;
 pub(crate) struct Root<'w> {
     pub(crate) fact: &'w Fact,
     journey: &'w Journey,
-    is_named: bool,
+    whose: Whose<'w>,
+}
+
+/// What ties a log to the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose<'w> {
+    /// It names the machine.
+    Own,
+    /// It names no machine that is known, and this is the only one that it can be of.
+    Taken,
+    /// It is of an instance that was made as this one was, or of one of several.
+    Beside(Option<&'w str>),
 }
 
 /// The root of a machine's trouble, where it is one of these.
 pub(crate) fn root<'w>(case: &Case<'w>, troubles: &[Trouble]) -> Option<Root<'w>> {
-    let logs = case.logs();
-    let open = logs.iter().flat_map(|of_machine| {
-        let journey = &of_machine.log.journey;
-        journey.open().into_iter().map(move |fact| Root { fact, journey, is_named: of_machine.is_named })
+    let own = case.logs().into_iter().map(|of_machine| {
+        let whose = if of_machine.is_named { Whose::Own } else { Whose::Taken };
+        (&of_machine.log.journey, whose)
     });
-    let at_stage = open.filter(|root| explains(case, root.fact.blocks));
-    let first = at_stage.min_by_key(|root| root.fact.rank())?;
+    let first = own.filter_map(|(journey, whose)| first(case, journey, whose)).min_by_key(|root| root.fact.rank());
+    let first = first.or_else(|| beside(case))?;
     troubles.contains(&first.fact.trouble).then_some(first)
 }
 
+/// The root of the trouble of one log.
+fn first<'w>(case: &Case<'w>, journey: &'w Journey, whose: Whose<'w>) -> Option<Root<'w>> {
+    let fact = journey.open().into_iter().find(|fact| explains(case, fact))?;
+    Some(Root { fact, journey, whose })
+}
+
+/// What the machines have in common of which the same is expected, where their logs agree.
+fn beside<'w>(case: &Case<'w>) -> Option<Root<'w>> {
+    let logs = case.logs_beside();
+    let roots = logs.iter().filter_map(|other| first(case, &other.log.journey, Whose::Beside(other.of)));
+    // A device that fails, and a full disk, are the machine's own.
+    let is_shared = |fact: &Fact| !matches!(fact.trouble, Trouble::DeviceFails | Trouble::DiskFails);
+    let mut roots = roots.filter(|root| (root.fact.ends || root.fact.lasts()) && is_shared(root.fact));
+    let root = roots.next()?;
+    roots.all(|other| other.fact.means == root.fact.means).then_some(root)
+}
+
 /// What the cluster shows of a machine, its log need not say.
-fn explains(case: &Case, blocks: Phase) -> bool {
+fn explains(case: &Case, fact: &Fact) -> bool {
+    // Who has a Node was configured.
+    let is_of_boot = matches!(
+        fact.trouble,
+        Trouble::UserDataRefused | Trouble::ScriptFailed | Trouble::BootContainerFailed | Trouble::BootstrapFailed
+    );
     match case.stage() {
-        Stage::Launch => blocks == Phase::Booted,
-        Stage::Join | Stage::Register => blocks <= Phase::Registered,
-        Stage::Initialize | Stage::Ready => matches!(blocks, Phase::Registered | Phase::Ready),
-        Stage::Terminate => blocks == Phase::Gone,
+        Stage::Launch => fact.blocks == Phase::Booted,
+        Stage::Join | Stage::Register => fact.blocks <= Phase::Registered,
+        Stage::Initialize | Stage::Ready => {
+            fact.blocks == Phase::Ready || fact.blocks == Phase::Registered && !is_of_boot
+        }
+        Stage::Terminate => fact.blocks == Phase::Gone,
     }
 }
 
 impl Root<'_> {
     /// A program that gave up proves what it says; one that tries again does after it has for a while.
     pub(crate) fn confidence(&self) -> Confidence {
-        // A script of user data need not be what starts the kubelet.
-        let is_proof = (self.fact.ends || self.fact.lasts()) && self.fact.trouble != Trouble::ScriptFailed;
-        if is_proof && self.is_named { Confidence::Certain } else { Confidence::Likely }
+        // A script of user data need not be what starts the kubelet, and an unknown line not be why a program ended.
+        let is_known = !self.fact.unknown && self.fact.trouble != Trouble::ScriptFailed;
+        let is_proof = is_known && (self.fact.ends || self.fact.lasts());
+        if is_proof && self.whose == Whose::Own { Confidence::Certain } else { Confidence::Likely }
     }
 
     /// Why a request failed: ", because nothing answers in time".
@@ -58,7 +93,7 @@ impl Root<'_> {
     pub(crate) fn finding(&self, case: &Case) -> Finding {
         let fact = self.fact;
         let often = if fact.count > 1 { format!(", told {} times", fact.count) } else { String::new() };
-        let (machine, means, reason) = (machine(case), &fact.means, self.reason());
+        let (machine, means, reason) = (self.machine(case), &fact.means, self.reason());
         let summary = format!("On {machine} {means}{often}{reason}: {}", excerpt(&fact.last.text));
         // That a script failed, cloud-init says; why, the script itself has said before.
         let before = self.journey.open().into_iter().find(|other| {
@@ -68,18 +103,34 @@ impl Root<'_> {
             Some(other) => format!("{summary}; before that: {}", excerpt(&other.last.text)),
             None => summary,
         };
-        let others = self.journey.open().into_iter().filter(|other| *other != fact && explains(case, other.blocks));
+        let others = self.journey.open().into_iter().filter(|other| *other != fact && explains(case, other));
         let others = others.take(3).map(|other| told(other, &other.means));
         let came_to = came_to(self.journey);
         let finding =
             Finding::new(self.confidence(), summary, told(fact, &fact.means)).with_all(others).with_all(came_to);
-        if self.is_named {
-            return finding;
+        let because = match self.whose {
+            Whose::Own => return finding,
+            Whose::Taken => "no other machine here is unfinished, so the log is taken for this one's",
+            Whose::Beside(Some(_)) => "a machine of the same node class that is as far; of this one there is no log",
+            Whose::Beside(None) => "all unfinished machines here are of one node class, and the log is of one of them",
+        };
+        finding.with(Evidence::new(fact.last.file.clone(), "identity", format!("it names {}", self.named()), because))
+    }
+
+    /// What the log calls its machine.
+    fn named(&self) -> String {
+        let identity = &self.journey.identity;
+        let names: Vec<&str> = identity.instances.iter().chain(&identity.hosts).map(String::as_str).collect();
+        if names.is_empty() { "no machine".to_owned() } else { names.join(", ") }
+    }
+
+    /// The machine that the log is of, as one that stands for this one where it is another.
+    fn machine(&self, case: &Case) -> String {
+        match self.whose {
+            Whose::Own | Whose::Taken => machine(case),
+            Whose::Beside(Some(other)) => format!("{other}, of the same node class as {},", machine(case)),
+            Whose::Beside(None) => format!("{}, or one of the same node class,", machine(case)),
         }
-        let hosts = self.journey.identity.hosts.iter().cloned().collect::<Vec<_>>().join(", ");
-        let hosts = if hosts.is_empty() { "no machine".to_owned() } else { hosts };
-        let because = "no other machine here is unfinished, so the log is taken for this one's";
-        finding.with(Evidence::new(fact.last.file.clone(), "identity", format!("it names {hosts}"), because))
     }
 
     /// The node class, at what its user data says of the thing that the line names.
