@@ -56,7 +56,7 @@ fn fact(program: &str, trouble: Trouble, said: LogLine) -> Fact {
         means: format!("{program} ended, and said before it"),
         trouble,
         reason: None,
-        blocks: if trouble == Trouble::CniFails { Phase::Ready } else { Phase::Registered },
+        blocks: if trouble == Trouble::CniFails { Phase::Ready } else { Phase::KubeletUp },
         ends: true,
         vague: true,
         unknown: true,

@@ -245,6 +245,7 @@ impl<'f> OneFile<'f> {
         if let Some(program) = line.program.as_deref() {
             let proves = said.as_ref().is_some_and(|said| said.known.row.passes.is_none());
             if let Some(fact) = self.last_words.hear(program, &message, proves, seen) {
+                self.known += 1;
                 note(journey, fact);
             }
         }

@@ -48,7 +48,7 @@ pub struct Container {
     pub env: Vec<EnvVar>,
 }
 
-/// The environment variables that rules read, of Karpenter, of the VPC CNI, and of pods that call AWS. All others are
+/// The environment variables that rules read, of Karpenter, of the VPC CNI, of device plugins, and of pods that call AWS. All others are
 /// left out where an object is read, for they hold what is nobody's business.
 const ENVIRONMENT: [&str; 14] = [
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
@@ -59,6 +59,7 @@ const ENVIRONMENT: [&str; 14] = [
     "CLUSTER_NAME",
     "ENABLE_IPv6",
     "ENABLE_POD_ENI",
+    "FAIL_ON_INIT_ERROR",
     "ENABLE_REBALANCE_MONITORING",
     "ENI_CONFIG_ANNOTATION_DEF",
     "ENI_CONFIG_LABEL_DEF",

@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
-use crate::objects::{DaemonSet, Node, NodeClaim, Requirement, Taint};
+use crate::objects::{DaemonSet, Node, NodeClaim, Pod, Requirement, Taint};
 use crate::rules::Rule;
 use crate::rules::shared::agent_chain::{Obstacle, of_pod, without_pod};
 use crate::rules::shared::commands;
@@ -373,6 +373,9 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
             return found;
         }
         let who = advertiser.who;
+        if let Some(found) = looked_too_early(case, pod, resource) {
+            return found;
+        }
         if pod.is_ready() {
             let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
             if let Some(found) = image_for_other_families(case, resource, who) {
@@ -412,6 +415,42 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         };
     }
     Explained::by(case, advertiser.who, without_pod(case, node, name))
+}
+
+/// It found no device when it started, and is told to wait then instead of ending: nobody starts it again once the
+/// driver is there. Where a Node of the same image offers the resource, the image has that driver.
+/// Source: NVIDIA/k8s-device-plugin v0.17 README.md `FAIL_ON_INIT_ERROR`, cmd/nvidia-device-plugin/main.go.
+fn looked_too_early(case: &Case, pod: &Pod, resource: &str) -> Option<Explained> {
+    const END: &str = "FAIL_ON_INIT_ERROR";
+    let set = case.cluster.daemon_sets().find(|set| Some(set.metadata.name.as_str()) == pod.daemon_set())?;
+    if !pod.is_ready() || !set.env(END).is_some_and(|value| value.eq_ignore_ascii_case("false")) {
+        return None;
+    }
+    let image = &case.claim?.status.image_id;
+    let of_image = case.siblings().filter(|other| !image.is_empty() && other.status.image_id == *image);
+    let offers = |node: &&Node| node.status.allocatable.get(resource).is_some_and(|q| !is_zero(q));
+    let other = of_image.flat_map(|other| case.cluster.nodes_of(other)).find(offers)?;
+    let name = &set.metadata.name;
+    let namespace = set.metadata.namespace.as_deref().unwrap_or("kube-system");
+    let why = format!(
+        "its device plugin found no device when it started and waits ({END}=false), while Node {} of the same image offers it: the driver came later",
+        other.name()
+    );
+    let blame =
+        Blame::object("apps/v1", "DaemonSet", name).namespace(namespace).field("spec.template.spec.containers[0].env");
+    let found = Explained::new(Confidence::Likely, why, blame)
+        .fix(format!("Set {END}=true on DaemonSet {name}: it ends then, and is started until the driver is there."))
+        .step(
+            Risk::Mutating,
+            "Start it once more, now that the driver is there",
+            format!("kubectl delete pod -n {namespace} {}", pod.metadata.name),
+        );
+    Some(found.with(Evidence::new(
+        format!("DaemonSet/{namespace}/{name}"),
+        "spec.template.spec.containers[0].env",
+        format!("{END}=false"),
+        "so it waits for ever where it found no device",
+    )))
 }
 
 fn tolerating(explained: Explained, set: &DaemonSet, taint: &Taint) -> Explained {

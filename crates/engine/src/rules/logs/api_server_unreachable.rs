@@ -1,6 +1,6 @@
 //! The kubelet's log says that it does not reach the API server.
 
-use crate::api::{Risk, Stage};
+use crate::api::{Blame, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::objects::input::Input;
@@ -21,12 +21,14 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::ApiServerUnreachable]) else { return Opinion::Silent };
-    let fix = if root.is_because(&[Reason::NameNotFound]) {
-        "Let the machine resolve the endpoint's name: DNS support and DHCP options of the VPC, and custom name servers, which have to ask the VPC's."
+    let is_name = root.is_because(&[Reason::NameNotFound]);
+    let fix = if is_name {
+        "Let the machine resolve the endpoint's name: the endpoint's private hosted zone has to be associated with the VPC, DNS support and host names be on, and custom name servers ask the VPC's; or turn on the public endpoint."
     } else {
         "Open the way from the machine to the endpoint: security groups of machine and control plane (443), network ACLs, routes, and the addresses that a public endpoint admits."
     };
-    root.finding(case)
+    let finding = root
+        .finding(case)
         .fix(fix)
         .step(Risk::Inspect, "Read the whole console", logged::command(case))
         .ask_aws(
@@ -36,6 +38,19 @@ fn check(case: &Case) -> Opinion {
                 case.cluster_name().unwrap_or("CLUSTER"),
                 case.instance_id().unwrap_or("INSTANCE")
             ),
-        )
-        .into()
+        );
+    // The name and its zone are the cluster's.
+    let zone = || Some(Blame::object("", "Route53HostedZone", endpoint(&root.fact.last.text)?));
+    let cluster = case.cluster_name().map(|cluster| Blame::object("", "Cluster", cluster)).or_else(zone);
+    match cluster.filter(|_| is_name) {
+        Some(blame) => finding.blaming(blame).into(),
+        None => finding.into(),
+    }
+}
+
+/// The endpoint of EKS whose name was looked up; its private hosted zone is called so too.
+/// Source: <https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html>.
+fn endpoint(said: &str) -> Option<&str> {
+    let (_, rest) = said.split_once("lookup ")?;
+    rest.split([' ', ':']).next().filter(|host| host.ends_with(".eks.amazonaws.com"))
 }

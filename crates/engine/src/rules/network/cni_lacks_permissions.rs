@@ -7,6 +7,7 @@ use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::cni_permissions::denied;
+use crate::rules::shared::logged;
 use crate::rules::shared::pod_addresses::is_refusing;
 use crate::upstream::credentials::Credentials;
 use crate::upstream::vpc_cni;
@@ -15,7 +16,7 @@ pub static RULE: Rule = Rule {
     cause: "CniLacksPermissions",
     summary: "The VPC CNI may not call EC2: the role that aws-node runs with lacks AmazonEKS_CNI_Policy",
     stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::NodeClasses, Input::Events, Input::Pods],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::Logs],
     lint: false,
     versions: "VPC CNI 1.11 and later write the event; older ones only log it",
     page: include_str!("../../../pages/CniLacksPermissions.md"),
@@ -80,6 +81,15 @@ fn owner(case: &Case, pod: &Pod) -> (String, Blame, String) {
             format!("Attach {POLICY} to the role of the Pod Identity association of kube-system/aws-node."),
         ),
         Credentials::Node => {
+            // The cluster may not show with which role a pod runs that a webhook gave one; the denial does.
+            let told = logged::denied_role(case, "vpc-cni");
+            if let Some(role) = told.filter(|role| case.class().is_none_or(|c| c.spec.role.as_deref() != Some(*role))) {
+                return (
+                    format!("the role {role}, which the denial names,"),
+                    Blame::object("", "IAMRole", role),
+                    format!("Attach {POLICY} to the role {role}."),
+                );
+            }
             let class =
                 case.class().and_then(|c| Some((c, c.spec.role.as_deref().or(c.spec.instance_profile.as_deref())?)));
             match class {

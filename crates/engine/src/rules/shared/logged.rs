@@ -54,6 +54,14 @@ fn beside<'w>(case: &Case<'w>) -> Option<Root<'w>> {
     roots.all(|other| other.fact.means == root.fact.means).then_some(root)
 }
 
+/// The role whose calls IAM denies to this program, as its log names it.
+pub(crate) fn denied_role<'w>(case: &Case<'w>, program: &str) -> Option<&'w str> {
+    let logs = case.logs();
+    let facts = logs.iter().flat_map(|of_machine| of_machine.log.journey.open());
+    let mut denials = facts.filter(|fact| fact.program == program && fact.trouble == Trouble::AwsRefuses);
+    denials.find_map(|fact| fact.names.get("role")).map(String::as_str)
+}
+
 /// What the cluster shows of a machine, its log need not say.
 fn explains(case: &Case, fact: &Fact) -> bool {
     // Who has a Node was configured.
