@@ -1,15 +1,19 @@
 //! Real cases from public reports: right subject, right cause, right object to change, no false alarm.
 
+use chrono::{DateTime, Utc};
 use engine::api::{Confidence, NodeDiagnosis, Suspect};
 use engine::case::Case;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
+use engine::objects::MachineLog;
+use engine::objects::input::Object;
 use engine::objects::sink::Sink;
 use engine::rules::unknown;
 use engine::suspects::{self, Stated, frequency, ranked};
 use nodewhy::ingest::collect;
 use nodewhy::ingest::dump::{self, Summary};
+use nodewhy::ingest::logs::{self, Bounds};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -18,7 +22,7 @@ use testkit::objects::{Objects, case_folders};
 
 #[derive(Deserialize)]
 struct Expect {
-    now: chrono::DateTime<chrono::Utc>,
+    now: DateTime<Utc>,
     sick: BTreeSet<String>,
     #[serde(default)]
     sick_other: BTreeSet<String>,
@@ -68,13 +72,22 @@ fn expectation(folder: &Path) -> Expect {
         .expect("an expectation")
 }
 
+/// Takes in the logs of a case, as `--logs` does.
+fn read_logs(folder: &Path, state: &mut ClusterState) {
+    let given = ["logs", "logs.tar.gz"].map(|name| folder.join(name)).into_iter().filter(|path| path.exists());
+    for journey in logs::load(&given.collect::<Vec<_>>(), Bounds::default()).journeys {
+        state.apply(Object::MachineLog(MachineLog::new(journey)), DateTime::UNIX_EPOCH);
+    }
+}
+
 /// What is wrong with the answer to one case.
 fn faults(folder: &Path) -> Vec<String> {
     let expect = expectation(folder);
     let mut state = ClusterState::default();
     let summary = dump::load(&[folder.join("cluster.yaml")], &mut state);
-    let diagnoses = diagnose(&state, expect.now, &Thresholds::default());
     let mut faults: Vec<String> = summary.complaints.iter().map(ToString::to_string).collect();
+    read_logs(folder, &mut state);
+    let diagnoses = diagnose(&state, expect.now, &Thresholds::default());
     let named: BTreeSet<String> = diagnoses.iter().flat_map(names).collect();
     if expect.sick_alternatives.is_disjoint(&named) {
         faults.extend(expect.sick.difference(&named).map(|name| format!("{name} is sick and was not found")));
@@ -139,8 +152,8 @@ fn what_is_collected_of_a_real_case_gives_the_same_verdict_to_the_byte() {
             dump::load(&[folder.join("cluster.yaml")], sink);
         }
         let (mut offline, mut summary) = (ClusterState::default(), Summary::default());
-        let dump = collect::list(&objects.0, live.inputs_read(), live.api_server(), chrono::DateTime::UNIX_EPOCH)
-            .expect("a list");
+        let dump =
+            collect::list(&objects.0, live.inputs_read(), live.api_server(), DateTime::UNIX_EPOCH).expect("a list");
         dump::load_from("the dump", dump.as_bytes(), &mut offline, &mut summary);
         assert_eq!((summary.complaints, summary.objects), (Vec::new(), objects.0.len()), "{}", folder.display());
         let now = expectation(&folder).now;
@@ -176,6 +189,7 @@ fn the_true_cause_is_suspected_without_the_count_of_its_own_case() {
         }
         let mut state = ClusterState::default();
         dump::load(&[folder.join("cluster.yaml")], &mut state);
+        read_logs(&folder, &mut state);
         let thresholds = Thresholds::default();
         let judged = diagnose(&state, expect.now, &thresholds);
         let sick = judged.iter().find(|d| names(d).iter().any(|name| expect.sick.contains(name)));
@@ -209,6 +223,7 @@ fn what_rules_find_would_be_suspected_without_them() {
     let (mut first, mut among_three, mut all) = (0, 0, 0);
     let thresholds = Thresholds::default();
     for folder in case_folders() {
+        // Without its logs: what only a log tells, no candidate knows.
         let (expect, mut state) = (expectation(&folder), ClusterState::default());
         dump::load(&[folder.join("cluster.yaml")], &mut state);
         let judged = diagnose(&state, expect.now, &thresholds);
