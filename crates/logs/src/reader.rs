@@ -205,7 +205,7 @@ struct OneFile<'f> {
 }
 
 impl<'f> OneFile<'f> {
-    const fn new(name: &'f str, year: Option<i32>, most: usize) -> Self {
+    fn new(name: &'f str, year: Option<i32>, most: usize) -> Self {
         Self { name, of: None, year, subjects: BTreeMap::new(), most, known: 0, last_words: LastWords::default() }
     }
 

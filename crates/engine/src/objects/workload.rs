@@ -50,7 +50,7 @@ pub struct Container {
 
 /// The environment variables that rules read, of Karpenter, of the VPC CNI, of device plugins, and of pods that call AWS. All others are
 /// left out where an object is read, for they hold what is nobody's business.
-const ENVIRONMENT: [&str; 14] = [
+const ENVIRONMENT: [&str; 15] = [
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_ROLE_ARN",
     "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG",
