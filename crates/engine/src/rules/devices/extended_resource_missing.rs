@@ -16,6 +16,7 @@ use crate::upstream::vpc_cni;
 use readers::source_text::Span;
 use readers::userdata::Family;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub static RULE: Rule = Rule {
     cause: "ExtendedResourceMissing",
@@ -46,7 +47,7 @@ const ADVERTISERS: &[Advertiser] = &[
         daemon_sets: &["nvidia-device-plugin", "nvidia-gpu-device-plugin"],
         // gpu-operator assets/state-driver, assets/state-container-toolkit
         drivers: &["nvidia-driver-daemonset", "nvidia-container-toolkit-daemonset"],
-        fix: "Install the NVIDIA device plugin, let it tolerate the NodePool's taints, and use an image with the NVIDIA driver.",
+        fix: "Install the NVIDIA device plugin, by its chart or the GPU operator, let it tolerate the NodePool's taints, and use an image with the NVIDIA driver.",
     },
     Advertiser {
         resource: "aws.amazon.com/neuron",
@@ -321,7 +322,128 @@ fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Adv
             blame,
         );
     }
+    // Source: the EKS User Guide, "Deploy an accelerated workload": Auto Mode brings the drivers and the device plugins.
+    if node.metadata.label("eks.amazonaws.com/compute-type") == Some("auto") {
+        let why = format!("in EKS Auto Mode {} is part of the machine's image", advertiser.who);
+        return Explained::new(Confidence::Possible, why, blame);
+    }
+    let blame = advertiser.daemon_sets.first().map_or(blame, |set| Blame::object("apps/v1", "DaemonSet", set));
     Explained::new(Confidence::Likely, format!("no DaemonSet of {} is in the cluster", advertiser.who), blame)
+}
+
+/// Machines of one instance family that run one image.
+#[derive(Default)]
+struct Alike {
+    /// One that offers the resource.
+    offers: Option<String>,
+    /// How many are Ready, were asked for it, and offer none.
+    lack: u32,
+}
+
+/// Instance family and image.
+type Kind = (String, String);
+
+/// Of what kind the machines are that offer the resource, and those that do not.
+static KINDS: Memo<BTreeMap<Kind, Alike>> = Memo::new("the kinds of machines that offer the resource");
+
+fn kind(node: &Node, claim: &NodeClaim) -> Option<Kind> {
+    const FAMILY: &str = "karpenter.k8s.aws/instance-family";
+    let of_type = || Some(node.metadata.label("node.kubernetes.io/instance-type")?.split_once('.')?.0);
+    let family = claim.metadata.label(FAMILY).or_else(|| node.metadata.label(FAMILY)).or_else(of_type)?;
+    Some((family.to_owned(), claim.status.image_id.to_string()))
+}
+
+fn kinds(case: &Case, resource: &str) -> Arc<BTreeMap<Kind, Alike>> {
+    case.cluster.once(&KINDS, resource, || {
+        let mut kinds = BTreeMap::<Kind, Alike>::new();
+        for node in case.cluster.nodes().filter(|node| node.is_ready()) {
+            let Some(claim) = case.cluster.claim_of_node(node) else { continue };
+            let Some(kind) = kind(node, claim) else { continue };
+            if node.status.allocatable.get(resource).is_some_and(|q| !is_zero(q)) {
+                kinds.entry(kind).or_default().offers.get_or_insert_with(|| node.name().to_owned());
+            } else if claim.spec.resources.requests.get(resource).is_some() {
+                kinds.entry(kind).or_default().lack += 1;
+            }
+        }
+        kinds
+    })
+}
+
+/// The plugin is well and finds nothing: the machines that offer the resource tell whether the image, this machine or
+/// the plugin itself is at fault.
+fn finds_no_device(case: &Case, node: &Node, resource: &str, advertiser: &Advertiser, pod: &Pod) -> Explained {
+    let (who, name) = (advertiser.who, &pod.metadata.name);
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let head = format!("{who} runs there and finds no device");
+    let likely = |why: String, blame: Blame| {
+        let see = format!("kubectl logs -n {namespace} {name} --all-containers --tail=50");
+        Explained::new(Confidence::Likely, why, blame).step(Risk::Inspect, "See what its pod says", see)
+    };
+    let of_set = |pod: &Pod| {
+        let blame = Blame::object("apps/v1", "DaemonSet", pod.daemon_set().unwrap_or_default());
+        blame.namespace(pod.metadata.namespace.as_deref().unwrap_or_default())
+    };
+    let of_node = Blame::object("v1", "Node", node.name()).field("status.allocatable");
+    let kinds = kinds(case, resource);
+    let own = case.claim.and_then(|claim| kind(node, claim));
+    let alike = own.as_ref().and_then(|own| kinds.get(own));
+    let restart = format!("Restart pod {name}, which registers anew");
+    if let Some((works, lack)) = alike.and_then(|alike| Some((alike.offers.as_ref()?, alike.lack))) {
+        let while_ = format!("{head}, while Node {works} of the same instance family and image offers it");
+        // The chart's sidecar and GPU operator's config-manager restart the plugin once they have read the Node's label.
+        // Source: NVIDIA/k8s-device-plugin v0.17.1 deployments/helm/nvidia-device-plugin/templates/
+        // daemonset-device-plugin.yml; what a race there does: NVIDIA/k8s-device-plugin#1645.
+        if pod.spec.containers.iter().any(|c| c.name == "nvidia-device-plugin-sidecar" || c.name == "config-manager") {
+            return likely(format!("{while_}; its config manager may have restarted it before it was registered"), of_set(pod))
+                .fix(format!("{restart}; to be rid of it, use a version of the plugin without that race, or one configuration without the config manager."));
+        }
+        if lack > 1 {
+            return likely(while_, of_set(pod))
+                .fix(format!("{restart}; where that helps, what it waits for at its start is not there in time."));
+        }
+        return likely(while_, of_node).fix(format!(
+            "{restart}; where that does not help, the machine's device is broken: delete its NodeClaim."
+        ));
+    }
+    let driver = |p: &&Pod| p.daemon_set().is_some_and(|d| advertiser.drivers.iter().any(|part| d.contains(part)));
+    if let Some(driver) = case.pods().find(driver) {
+        let set = driver.daemon_set().unwrap_or_default();
+        return likely(format!("{head}, and DaemonSet {set} brings its driver"), of_set(driver))
+            .fix(format!("Use a driver version in DaemonSet {set} that knows the device of this instance type."));
+    }
+    let Some(class) = case.class() else {
+        let why = format!("{head}; the image may lack the driver");
+        return likely(why, of_node).fix(
+            "Read its log for the device that it looks for, and select an image and an instance type that have it.",
+        );
+    };
+    let family = own.as_ref().map_or("the instance type", |(family, _)| family.as_str());
+    let image = own.as_ref().map_or("", |(_, image)| image.as_str());
+    let offers = |which: &dyn Fn(&Kind) -> bool| {
+        kinds.iter().filter(|(kind, _)| which(kind)).find_map(|(kind, alike)| Some((kind, alike.offers.as_ref()?)))
+    };
+    let blame = Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms");
+    let fix = format!(
+        "Select an image whose driver supports the devices of {family}, or exclude the family in the NodePool until there is one."
+    );
+    if let Some(((other, _), machine)) = offers(&|kind| kind.1 == image && !image.is_empty()) {
+        let why = format!(
+            "{head}, as on no machine of instance family {family} with the image {image}, while one of {other} with the same image has it: the driver of the image most likely does not know this device"
+        );
+        return likely(why, blame).fix(fix).with(Evidence::new(
+            format!("Node/{machine}"),
+            format!("status.allocatable['{resource}']"),
+            image,
+            format!("a machine of instance family {other} with this image offers {resource}"),
+        ));
+    }
+    let why = match offers(&|kind| kind.0 == family) {
+        Some(((_, other), _)) => format!(
+            "{head}, while a machine of its family {family} with the image {other} has it: the driver of {image} may not know this device"
+        ),
+        None => format!("{head}; the image may lack the driver, or one that knows {family}"),
+    };
+    likely(why, blame).fix(fix)
 }
 
 fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Advertiser>) -> Explained {
@@ -377,14 +499,7 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
             return found;
         }
         if pod.is_ready() {
-            let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-            if let Some(found) = image_for_other_families(case, resource, who) {
-                return found.step(Risk::Inspect, "See what its pod says", describe_pod(namespace, &pod.metadata.name));
-            }
-            let why = format!("{who} runs there and finds no device; the image may lack the driver");
-            return Explained::new(Confidence::Likely, why, node_blame())
-                .fix("Read its log for the device that it looks for, and select an image and an instance type that have it.")
-                .step(Risk::Inspect, "See what its pod says", describe_pod(namespace, &pod.metadata.name));
+            return finds_no_device(case, node, resource, advertiser, pod);
         }
         return Explained::by(case, who, of_pod(case, node, pod));
     }
@@ -496,43 +611,6 @@ fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requiremen
     );
     let explained = Explained::new(Confidence::Certain, why, blame.field("spec.template.spec.tolerations"));
     Some(tolerating(explained, worker, &taint))
-}
-
-/// The driver of the image knows the devices of other instance families, which offer them, and none of this one's does.
-fn image_for_other_families(case: &Case, resource: &str, who: &str) -> Option<Explained> {
-    const FAMILY: &str = "karpenter.k8s.aws/instance-family";
-    static OFFERING: Memo<BTreeMap<String, BTreeMap<String, String>>> =
-        Memo::new("machines that offer the resource, by image and instance family");
-    let (claim, class) = (case.claim?, case.class()?);
-    let (image, family) = (claim.status.image_id.as_str(), claim.metadata.label(FAMILY)?);
-    let offering = case.cluster.once(&OFFERING, resource, || {
-        let mut offering: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-        for other in case.cluster.claims().filter(|c| !c.status.image_id.is_empty()) {
-            let nodes = case.cluster.nodes_of(other);
-            let offers =
-                nodes.iter().any(|n| n.status.allocatable.get(resource).is_some_and(|amount| !is_zero(amount)));
-            if let Some(family) = other.metadata.label(FAMILY).filter(|_| offers) {
-                let of_image = offering.entry(other.status.image_id.to_string()).or_default();
-                of_image.entry(family.to_owned()).or_insert_with(|| other.name().to_owned());
-            }
-        }
-        offering
-    });
-    let of_image = offering.get(image).filter(|families| !families.contains_key(family))?;
-    let (other, machine) = of_image.iter().next()?;
-    let why = format!(
-        "{who} runs there and finds no device, as on no machine of instance family {family} with the image {image}, while one of {other} with the same image has it: the driver of the image most likely does not know this device"
-    );
-    let blame = Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms");
-    let explained = Explained::new(Confidence::Likely, why, blame)
-        .fix(format!("Select an image whose driver supports the devices of {family}, or exclude the family in the NodePool until there is one."))
-        .with(Evidence::new(
-            format!("NodeClaim/{machine}"),
-            "status.imageID",
-            image,
-            format!("a machine of instance family {other} with this image offers {resource}"),
-        ));
-    Some(explained.step(Risk::Mutating, "Select another image", commands::edit(class)))
 }
 
 /// The image is one of AWS's own without the driver, and nothing in the cluster installs one.
