@@ -368,11 +368,20 @@ pub enum Sandbox {
 
 /// Why the sandbox of a pod could not be made, where it is the Node's affair.
 pub fn refused_sandbox(event: &Event) -> Option<Sandbox> {
+    // amazon-vpc-cni-k8s v1.20.4 cmd/routed-eni-cni-plugin/cni.go `add`; cilium v1.17 pkg/ipam (`ErrFull`, and of the
+    // instance's own addresses `No more IPs available`); containernetworking/plugins v1.7 host-local
+    // backend/allocator/allocator.go; calico v3.30 libcalico-go lib/ipam/ipam_types.go `PartialFulfillmentError`.
+    const NO_ADDRESS: [&str; 5] = [
+        "failed to assign an IP address to container",
+        "postIpamFailure range is full",
+        "postIpamFailure No more IPs available",
+        "no IP addresses available in range set",
+        "Assigned 0 out of 1 requested IPv4 addresses",
+    ];
     if event.reason != "FailedCreatePodSandBox" {
         return None;
     }
-    // amazon-vpc-cni-k8s v1.20.4 cmd/routed-eni-cni-plugin/cni.go `add`
-    if event.message.contains("failed to assign an IP address to container") {
+    if NO_ADDRESS.iter().any(|text| event.message.contains(text)) {
         return Some(Sandbox::Address);
     }
     // containerd v2.1 internal/cri/server/podsandbox/sandbox_run.go

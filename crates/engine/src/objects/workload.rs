@@ -48,9 +48,9 @@ pub struct Container {
     pub env: Vec<EnvVar>,
 }
 
-/// The environment variables that rules read, of Karpenter, of the VPC CNI, of device plugins, and of pods that call AWS. All others are
-/// left out where an object is read, for they hold what is nobody's business.
-const ENVIRONMENT: [&str; 15] = [
+/// The environment variables that rules read, of Karpenter, of the VPC CNI, of device plugins, of istiod, and of pods that
+/// call AWS. All others are left out where an object is read, for they hold what is nobody's business.
+const ENVIRONMENT: [&str; 16] = [
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_ROLE_ARN",
     "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG",
@@ -65,6 +65,7 @@ const ENVIRONMENT: [&str; 15] = [
     "ENI_CONFIG_LABEL_DEF",
     "FEATURE_GATES",
     "KUBERNETES_SERVICE_HOST",
+    "PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS",
     "RESERVED_ENIS",
 ];
 
@@ -272,16 +273,20 @@ pub struct DaemonSetStatus {
 }
 
 impl DaemonSet {
-    /// DaemonSet pods get these tolerations from the controller itself.
+    /// DaemonSet pods get these tolerations from the controller itself. That of a Node that is not Ready is only for
+    /// pods that run already: its taint with `NoSchedule` keeps a new one away.
     /// Source: kubernetes v1.36.3 pkg/controller/daemon/util/daemonset_util.go `AddOrUpdateDaemonPodTolerations`.
-    const IMPLICIT: [&'static str; 6] = [
-        "node.kubernetes.io/not-ready",
-        "node.kubernetes.io/unreachable",
-        "node.kubernetes.io/disk-pressure",
-        "node.kubernetes.io/memory-pressure",
-        "node.kubernetes.io/pid-pressure",
-        "node.kubernetes.io/unschedulable",
+    const IMPLICIT: [(&'static str, &'static str); 6] = [
+        ("node.kubernetes.io/not-ready", "NoExecute"),
+        ("node.kubernetes.io/unreachable", "NoExecute"),
+        ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+        ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+        ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+        ("node.kubernetes.io/unschedulable", "NoSchedule"),
     ];
+
+    /// And this one where they are in the network of the host.
+    const IMPLICIT_ON_HOST: (&'static str, &'static str) = ("node.kubernetes.io/network-unavailable", "NoSchedule");
 
     /// What an environment variable is set to, in the first container that has it.
     pub fn env(&self, name: &str) -> Option<&str> {
@@ -296,7 +301,9 @@ impl DaemonSet {
     }
 
     pub fn tolerates(&self, taint: &Taint) -> bool {
-        let implicit = Self::IMPLICIT.contains(&taint.key.as_str());
+        let of_taint = (taint.key.as_str(), taint.effect.as_str());
+        let on_host = self.spec.template.spec.host_network && of_taint == Self::IMPLICIT_ON_HOST;
+        let implicit = on_host || Self::IMPLICIT.contains(&of_taint);
         implicit || self.spec.template.spec.tolerations.iter().any(|t| t.tolerates(taint))
     }
 }

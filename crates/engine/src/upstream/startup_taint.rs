@@ -93,7 +93,7 @@ const OWNERS: &[TaintOwner] = &[
         otherwise: None,
         fix: "Get istio-cni-node Ready on this Node; istiod then removes the taint.",
         ready: Some((
-            "Turn on istiod's untaint controller (PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS=true, Helm: taint.enabled=true): without it nobody removes the taint.",
+            "Turn on istiod's untaint controller (PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS=true; Helm: taint.enabled=true, which before Istio 1.30 gives the rights only, so pilot.env too): without it nobody removes the taint.",
             "kubectl get deployment -n istio-system istiod -o yaml | grep -A1 UNTAINT",
         )),
     },
@@ -162,6 +162,12 @@ impl TaintOwner {
             "agent.datadoghq.com/not-ready" => Some("datadog-operator"),
             _ => None,
         }
+    }
+
+    /// The environment variable without which its remover leaves the taint.
+    /// Source: istio 1.26.2 pilot/pkg/features/pilot.go `EnableNodeUntaintControllers`, false by default.
+    pub fn switch(&self) -> Option<&'static str> {
+        (self.key == "cni.istio.io/not-ready").then_some("PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS")
     }
 
     /// Whether it keeps Nodes by rules that can be read.

@@ -1,19 +1,20 @@
-//! The Node is Ready, and the VPC CNI has no addresses left for its pods.
+//! The Node is Ready, and its network plugin has no addresses left for its pods.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::objects::Node;
 use crate::objects::input::Input;
+use crate::objects::{DaemonSet, Event, Node};
 use crate::rules::Rule;
 use crate::rules::shared::cni_permissions;
 use crate::rules::shared::custom_networking::custom_networking;
+use crate::rules::shared::network_plugin::plugin;
 use crate::rules::shared::pod_addresses::{is_refusing, refusal};
 use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {
     cause: "PodsGetNoAddress",
-    summary: "The Node is Ready, and its pods stay in ContainerCreating: the VPC CNI has no addresses for them",
+    summary: "The Node is Ready, and its pods stay in ContainerCreating: the network plugin has no addresses for them",
     stages: &[Stage::Ready],
     reads: &[Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets, Input::Deployments],
     lint: false,
@@ -30,16 +31,24 @@ fn check(case: &Case) -> Opinion {
     let Some(event) = refusal(case, node) else { return Opinion::Silent };
     let zone = node.metadata.label("topology.kubernetes.io/zone").unwrap_or("its zone");
     let pods = node.status.allocatable.get("pods").unwrap_or("an unknown number of");
-    let (why, blame, fix) = explain(case, node, pods);
+    // amazon-vpc-cni-k8s v1.20.4 cmd/routed-eni-cni-plugin/cni.go `add`
+    let of_vpc_cni = event.message.contains("failed to assign an IP address to container");
+    let ranges = plugin(case, node).filter(|_| !of_vpc_cni);
+    let (why, blame, fix) = ranges.map_or_else(|| explain(case, node, pods), |set| of_range(event, set, pods));
+    let who = ranges.map_or("the VPC CNI", |set| &set.metadata.name);
     let finding = Finding::new(
         // That there are no addresses is certain; which of the reasons it is only EC2 knows.
         Confidence::Likely,
-        format!("Node {} is Ready, and since {} the VPC CNI has had no addresses for its pods: {why}.", node.name(), case.since()),
+        format!(
+            "Node {} is Ready, and since {} {who} has had no addresses for its pods: {why}.",
+            node.name(),
+            case.since()
+        ),
         Evidence::new(
             format!("Event Pod/{}", event.involved_object.name),
             "message",
             event.said(),
-            "the VPC CNI found no free address on the Node and could not get more",
+            format!("{who} found no free address on the Node and could not get more"),
         ),
     )
     .with(Evidence::new(
@@ -50,8 +59,11 @@ fn check(case: &Case) -> Opinion {
     ))
     .blaming(blame)
     .fix(fix)
-    .step(Risk::LowRisk, "Keep further pods off this Node", Some(format!("kubectl cordon {}", node.name())))
-    .ask_aws(
+    .step(Risk::LowRisk, "Keep further pods off this Node", Some(format!("kubectl cordon {}", node.name())));
+    if ranges.is_some() {
+        return finding.into();
+    }
+    let finding = finding.ask_aws(
         format!("Are there free addresses in the subnets of {zone}?"),
         "aws ec2 describe-subnets --query 'Subnets[].[SubnetId,AvailabilityZone,AvailableIpAddressCount]' --output text",
     );
@@ -60,6 +72,31 @@ fn check(case: &Case) -> Opinion {
         Some(pod) if cni_permissions::denied(case, pod).is_some() => Opinion::Silent,
         _ => finding.into(),
     }
+}
+
+/// A plugin that gives each Node a range of its own, and how many pods come is not its affair.
+fn of_range(event: &Event, set: &DaemonSet, pods: &str) -> (String, Blame, &'static str) {
+    let (name, namespace) = (&set.metadata.name, set.metadata.namespace.as_deref().unwrap_or_default());
+    let of_set = || Blame::object("apps/v1", "DaemonSet", name).namespace(namespace);
+    // Source: cilium v1.17 install/kubernetes/cilium/templates/cilium-configmap.yaml.
+    if event.message.contains("postIpamFailure range is full") {
+        let blame = Blame::object("v1", "ConfigMap", "cilium-config").namespace(namespace);
+        return (
+            format!(
+                "the range that Cilium gives each Node is full, and the {pods} pods it may hold are more than the range has addresses for"
+            ),
+            blame.field("data['cluster-pool-ipv4-mask-size']"),
+            "Let new Nodes have a larger range (Helm: ipam.operator.clusterPoolIPv4MaskSize; it holds for Nodes made after it), or lower maxPods in the EC2NodeClass to what the range has.",
+        );
+    }
+    let why = format!(
+        "its range is full or was never given, and the {pods} pods that the Node may hold are more than it has addresses for"
+    );
+    (
+        why,
+        of_set(),
+        "Give its Nodes larger ranges or more of them, or lower maxPods in the EC2NodeClass to what a range has.",
+    )
 }
 
 /// The setting that promises more pods than there are addresses, where one is seen.

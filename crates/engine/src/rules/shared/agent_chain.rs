@@ -69,7 +69,7 @@ impl Obstacle {
         self
     }
 
-    fn ask(mut self, question: impl Into<Text>, command: impl Into<Text>) -> Self {
+    pub(crate) fn ask(mut self, question: impl Into<Text>, command: impl Into<Text>) -> Self {
         let (question, command) = (question.into(), command.into());
         self.open = Some(Unknown { source: Witness::Cluster, question, command });
         self
@@ -138,6 +138,9 @@ pub(crate) fn without_pod(case: &Case, node: &Node, name: &str) -> Obstacle {
         .ask(format!("What do the events of DaemonSet {name} say?"), describe)
 }
 
+/// Source: kubernetes v1.36.3 pkg/controller/nodelifecycle/node_lifecycle_controller.go `nodeConditionToTaintKeyStatusMap`.
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+
 fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAway) -> Obstacle {
     let name = &set.metadata.name;
     let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
@@ -162,8 +165,14 @@ fn kept_away(case: &Case, node: &Node, set: &DaemonSet, kept: placement::KeptAwa
     }
 }
 
-/// Two that wait for each other: the taint goes with its owner's pod, which needs the network that this DaemonSet makes.
+/// Two that wait for each other: the taint goes with its owner's pod, which needs the network that this DaemonSet makes,
+/// or with the Node's readiness, which is what needs this DaemonSet.
 fn waits_in_turn(case: &Case, name: &str, taint: &Taint) -> Option<(String, Link)> {
+    if taint.key == NOT_READY {
+        let why = "; the taint goes once the Node is Ready, which takes that pod: they wait for each other";
+        let node = case.node.map(Node::name).unwrap_or_default();
+        return Some((why.to_owned(), Link::new(format!("Node/{node}"), "it loses the taint only once it is Ready")));
+    }
     if name != KUBE_PROXY && rank(name).is_none() {
         return None;
     }

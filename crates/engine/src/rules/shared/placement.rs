@@ -19,8 +19,9 @@ pub const AFFINITY: &str = "spec.template.spec.affinity";
 
 pub fn refusal(set: &DaemonSet, node: &Node) -> Option<KeptAway> {
     let (name, pod) = (&set.metadata.name, &set.spec.template.spec);
-    if let Some(taint) = node.spec.taints.iter().find(|t: &&Taint| t.effect != "PreferNoSchedule" && !set.tolerates(t))
-    {
+    let untolerated = node.spec.taints.iter().filter(|t: &&Taint| t.effect != "PreferNoSchedule" && !set.tolerates(t));
+    // Those of conditions come and go with them: one that somebody chose tells more.
+    if let Some(taint) = untolerated.min_by_key(|t| t.key.starts_with("node.kubernetes.io/")) {
         let why = format!("DaemonSet {name} does not tolerate the Node's taint {taint}");
         return Some(KeptAway {
             why,

@@ -4,10 +4,13 @@ use crate::api::{Blame, Link};
 use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::objects::input::Input;
-use crate::objects::{Node, Pod, Taint};
+use crate::objects::{Node, NodeClaim, Pod, Taint};
 use crate::rules::shared::agent_chain::{Obstacle, Proof, of_pod, refused, remover_waits, without_pod};
 use crate::rules::shared::taint_writer::naming_last_taint_writer;
+use crate::upstream::cloud_controller::last_taint_writer;
+use crate::upstream::karpenter::DO_NOT_SYNC_TAINTS_LABEL;
 use crate::upstream::startup_taint;
+use readers::userdata::Family;
 
 /// The startup taint that keeps the Node from being initialized, and all that are left.
 ///
@@ -57,6 +60,12 @@ pub(crate) fn explain(
     let whose = owner.remover.map_or_else(|| "its".to_owned(), |_| format!("{}'s", owner.name));
     if let Some(pod) = pod_of(case, owner) {
         if pod.is_ready() {
+            if let Some(lacks) = lacks_right(case, node, taint, pod).filter(|_| owner.remover.is_none()) {
+                return lacks;
+            }
+            if let Some(off) = switched_off(case, owner) {
+                return off;
+            }
             return open(
                 &format!("has not, although {whose} pod {} on the Node is Ready", pod.metadata.name),
                 of_node(),
@@ -79,9 +88,89 @@ pub(crate) fn explain(
     }
 }
 
+/// Whoever removes the taint runs, and is not told to.
+fn switched_off(case: &Case, owner: &startup_taint::TaintOwner) -> Option<Obstacle> {
+    let (deployment, switch) = (owner.remover_deployment()?, owner.switch()?);
+    let is_its = |pod: &&Pod| pod.metadata.name.strip_prefix(deployment).is_some_and(|rest| rest.starts_with('-'));
+    let pods = || case.cluster.nodes().flat_map(|node| case.cluster.pods_on(node.name())).filter(is_its);
+    // A value from elsewhere is read as an empty one.
+    let may_be_on = |pod: &Pod| {
+        let set = pod.spec.containers.iter().flat_map(|c| &c.env).find(|variable| variable.name == switch);
+        set.is_some_and(|variable| matches!(&*variable.value.to_ascii_lowercase(), "" | "true" | "t" | "1"))
+    };
+    if pods().any(may_be_on) {
+        return None;
+    }
+    // Another revision has a Deployment of its own: the pod's name ends with a hash of its ReplicaSet and one of its own.
+    let pod = pods().next()?;
+    let name = pod.metadata.name.rsplitn(3, '-').last()?;
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let why = format!("has not, for Deployment {name} runs without {switch}=true");
+    let blame =
+        Blame::object("apps/v1", "Deployment", name).namespace(namespace).field("spec.template.spec.containers[0].env");
+    let link = Link::new(format!("Pod/{}", pod.metadata.name), format!("it runs without {switch}=true"));
+    // The variable may come from a ConfigMap as a whole.
+    Some(Obstacle::new(Proof::Open, why, blame, link).fix(owner.ready.map_or(owner.fix, |(fix, _)| fix)))
+}
+
+/// Karpenter merges the startup taints into the Node at registration unless this label tells it not to.
+/// Source: core pkg/controllers/nodeclaim/lifecycle/registration.go `syncNode` (v1.14.3); core#1772, core#2125, aws#8029.
+pub(crate) fn restored_by_karpenter(case: &Case, node: &Node) -> bool {
+    let synced = node.metadata.label(DO_NOT_SYNC_TAINTS_LABEL) != Some("true");
+    let old = case.karpenter().is_some_and(|karpenter| !karpenter.knows_do_not_sync_taints());
+    synced && (old || case.class().is_some_and(|class| class.family() == Some(Family::Custom)))
+}
+
+/// Whether several machines of the NodePool have kept the taint, none has lost it, and nobody wrote the list after
+/// registration: whoever puts a taint back does so by a race, and not always.
+pub(crate) fn on_every_machine(case: &Case, node: &Node, taint: &Taint) -> bool {
+    let of_registration = |manager: &str| manager.contains("kubelet") || manager.contains("karpenter");
+    let written = last_taint_writer(node).is_some_and(|writer| !of_registration(&writer.manager));
+    let Some(pool) = case.claim.and_then(NodeClaim::node_pool).filter(|_| !written) else { return false };
+    if restored_by_karpenter(case, node) {
+        return false;
+    }
+    let starts_with_it = |claim: &&NodeClaim| claim.spec.startup_taints.iter().any(|own| own.matches(taint));
+    let nodes = case.cluster.claims_of_pool(pool).filter(starts_with_it);
+    let nodes = nodes.filter_map(|claim| case.cluster.node(&claim.status.node_name)).filter(|node| node.is_ready());
+    let (kept, lost): (Vec<&Node>, Vec<&Node>) =
+        nodes.partition(|node| node.spec.taints.iter().any(|t| t.matches(taint)));
+    kept.len() > 1 && lost.is_empty()
+}
+
+/// The driver is Ready, and takes its taint from no machine: it reads its CSINode first, and then patches the Node.
+/// Source: aws-ebs-csi-driver v1.40.0 pkg/driver/node.go `removeNotReadyTaint`, charts/aws-ebs-csi-driver/templates/
+/// clusterrole-csi-node.yaml.
+pub(crate) fn lacks_right(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Option<Obstacle> {
+    let ready = pod.status.conditions.iter().find(|c| c.type_ == "Ready" && c.is_true())?;
+    let settled = ready.last_transition_time.is_none_or(|at| case.now - at >= case.wait.proven);
+    if !settled || !on_every_machine(case, node, taint) {
+        return None;
+    }
+    let (name, namespace) = (&pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or_default());
+    let account = match pod.spec.service_account_name.as_str() {
+        "" => "default",
+        account => account,
+    };
+    let who = format!("system:serviceaccount:{namespace}:{account}");
+    let why = format!(
+        "has not on any machine of the NodePool, although its pods are Ready: ServiceAccount {account} may lack the permission (get csinodes, patch nodes)"
+    );
+    let blame = Blame::object("v1", "ServiceAccount", account).namespace(namespace);
+    let link = Link::new(format!("Pod/{name}"), "it is Ready, and the taint is on each machine that started with it");
+    Some(
+        Obstacle::new(Proof::Open, why, blame, link)
+            .fix(format!("Bind ServiceAccount {account} to the whole ClusterRole of the driver's chart: removing the taint takes get csinodes and get, patch nodes."))
+            .ask(
+                "May the driver read CSINodes and patch Nodes?",
+                format!("kubectl auth can-i get csinodes --as={who}; kubectl auth can-i patch nodes --as={who}"),
+            ),
+    )
+}
+
 /// Where the agent is well, whoever removes its taint is the one to look at.
 pub(crate) fn ask_remover(case: &Case, finding: Finding, owner: &startup_taint::TaintOwner) -> Finding {
-    let well = pod_of(case, owner).is_some_and(Pod::is_ready);
+    let well = pod_of(case, owner).is_some_and(Pod::is_ready) && switched_off(case, owner).is_none();
     let (Some((fix, command)), Some(node), true) = (owner.ready, case.node, well) else { return finding };
     let remover = owner.remover.unwrap_or(owner.name);
     naming_last_taint_writer(finding.fix(fix), node)

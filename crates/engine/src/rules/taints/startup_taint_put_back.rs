@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::startup_taints::{pod_of, staying};
+use crate::rules::shared::startup_taints::{on_every_machine, pod_of, restored_by_karpenter, staying};
 use crate::upstream::cloud_controller::last_taint_writer;
 use crate::upstream::karpenter::DO_NOT_SYNC_TAINTS_LABEL;
 use crate::upstream::startup_taint;
@@ -15,7 +15,7 @@ pub static RULE: Rule = Rule {
     cause: "StartupTaintPutBack",
     summary: "A startup taint is on the Node again after its agent removed it: Karpenter or another agent restored it",
     stages: &[Stage::Initialize],
-    reads: &[Input::NodeClasses, Input::Pods, Input::DaemonSets, Input::Deployments],
+    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Pods, Input::DaemonSets, Input::Deployments],
     lint: false,
     versions: "Karpenter before 1.5.0, and all with amiFamily Custom; agents put theirs back under all",
     page: include_str!("../../../pages/StartupTaintPutBack.md"),
@@ -37,15 +37,14 @@ fn check(case: &Case) -> Opinion {
     {
         return Opinion::LookAgain(done);
     }
+    if on_every_machine(case, node, taint) {
+        return Opinion::Silent;
+    }
     let name = node.name();
-    // Karpenter merges the startup taints into the Node at registration unless this label tells it not to.
-    // Source: core pkg/controllers/nodeclaim/lifecycle/registration.go `syncNode` (v1.14.3); core#1772, core#2125,
-    // aws#8029.
-    let synced = node.metadata.label(DO_NOT_SYNC_TAINTS_LABEL) != Some("true");
     let old = case.karpenter().filter(|k| !k.knows_do_not_sync_taints());
     let custom = case.class().filter(|c| c.family() == Some(Family::Custom));
     let writer = last_taint_writer(node);
-    let by_karpenter = synced && (old.is_some() || custom.is_some());
+    let by_karpenter = restored_by_karpenter(case, node);
     let who = match (by_karpenter, old, writer) {
         (true, Some(karpenter), _) => {
             format!("Karpenter {} put it back when it registered the Node", karpenter.version)

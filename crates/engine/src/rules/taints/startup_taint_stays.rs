@@ -7,7 +7,7 @@ use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, Pod, Taint};
 use crate::rules::Rule;
 use crate::rules::shared::agent_chain::{Proof, of_pod};
-use crate::rules::shared::startup_taints::{ask_remover, explain, pod_of, staying};
+use crate::rules::shared::startup_taints::{ask_remover, explain, lacks_right, pod_of, staying};
 use crate::upstream::startup_taint;
 
 pub static RULE: Rule = Rule {
@@ -21,6 +21,7 @@ pub static RULE: Rule = Rule {
         Input::Events,
         Input::Pods,
         Input::DaemonSets,
+        Input::Deployments,
         Input::MutatingWebhooks,
         Input::ValidatingWebhooks,
     ],
@@ -43,10 +44,10 @@ fn check(case: &Case) -> Opinion {
     let finding = match startup_taint::owner(first) {
         None => unowned(case, claim, node, first),
         Some(owner) => match pod_of(case, owner).filter(|pod| owner.remover.is_none() && pod.is_ready()) {
-            Some(pod) => {
+            Some(pod) if lacks_right(case, node, first, pod).is_none() => {
                 return Opinion::ruled_out(pod, format!("{} runs on the Node and has done its part", owner.name));
             }
-            None => owned(case, claim, node, first, owner),
+            _ => owned(case, claim, node, first, owner),
         },
     };
     let object = format!("Node/{}", node.name());

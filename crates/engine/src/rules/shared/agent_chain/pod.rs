@@ -215,9 +215,13 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
         Meaning::ApiServer { address } => api_server(case, node, agent, said, says, address),
         Meaning::Runtime { name: runtime } => {
             let why = fails(&format!("; containerd on the Node has no runtime {runtime}"));
-            let blame = case.class_field("spec.amiSelectorTerms");
-            let blame = blame.unwrap_or_else(|| Blame::object("v1", "Node", node.name()));
-            of(Proof::Lasting, why, blame).fix(format!("Select an image whose containerd has the runtime {runtime} (EKS's accelerated variants do), or let an operator install it before this pod."))
+            of(Proof::Lasting, why, of_image(case, node)).fix(format!("Select an image whose containerd has the runtime {runtime} (EKS's accelerated variants do), or let an operator install it before this pod."))
+        }
+        Meaning::RuntimeProgram { name: program } => {
+            let why = fails(&format!("; containerd on the Node is told to start pods with {program}, which its image does not have"));
+            of(Proof::Lasting, why, of_image(case, node))
+                .behind(Link::new(format!("Node/{}", node.name()), format!("it has no {program}")))
+                .fix(format!("Select an image that has {program} (for nvidia-container-runtime EKS's NVIDIA variants), or do not let user data or an operator name it in containerd's configuration."))
         }
         Meaning::Start => of(Proof::Lasting, fails(""), agent.in_spec("containers"))
             .fix(format!("Correct what the message names in DaemonSet {set}: its command, a mount, or a path that the image of the Node does not have.")),
@@ -226,6 +230,14 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
         obstacle.step(Risk::Inspect, "See what the pod says", agent.describe())
     } else {
         obstacle
+    }
+}
+
+/// What selects the image of the machine.
+fn of_image(case: &Case, node: &Node) -> Blame {
+    match case.class() {
+        Some(class) => Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms"),
+        None => Blame::object("v1", "Node", node.name()),
     }
 }
 

@@ -42,6 +42,10 @@ pub(super) enum Meaning<'t> {
     Runtime {
         name: &'t str,
     },
+    /// The program that containerd names as its runtime is not on the Node.
+    RuntimeProgram {
+        name: &'t str,
+    },
     /// The runtime cannot start the container as its text says.
     Start,
 }
@@ -60,6 +64,9 @@ pub(super) fn meaning(said: &str) -> Option<Meaning<'_>> {
     // containerd v2.1 internal/cri/config/config.go `GetSandboxRuntime`; an AL2023 image without the NVIDIA toolkit.
     if let Some(name) = quoted_after(said, "no runtime for ") {
         return Some(Meaning::Runtime { name });
+    }
+    if let Some(name) = runtime_program(said) {
+        return Some(Meaning::RuntimeProgram { name });
     }
     if said.contains("exec format error") {
         return Some(Meaning::Architecture);
@@ -106,6 +113,19 @@ pub(super) fn meaning(said: &str) -> Option<Meaning<'_>> {
         return Some(Meaning::Start);
     }
     None
+}
+
+/// `…: fork/exec /usr/bin/nvidia-container-runtime: no such file or directory`, `…: exec: "crun": executable file not
+/// found in $PATH`. Where the runtime could be started, it has left an error of its own.
+/// Source: containerd v2.1 cmd/containerd-shim-runc-v2/process/init.go `runtimeError`.
+fn runtime_program(said: &str) -> Option<&str> {
+    let (_, rest) = said.split_once("unable to retrieve OCI runtime error")?;
+    let (program, why) = match rest.split_once("fork/exec ") {
+        Some((_, rest)) => rest.split_once(": ")?,
+        None => rest.split_once("exec: \"")?.1.split_once("\": ")?,
+    };
+    let absent = why.starts_with("no such file") || why.starts_with("executable file not found");
+    program.rsplit('/').next().filter(|name| absent && !name.is_empty())
 }
 
 /// `configmap "x" not found`, `secret "x" not found`, `couldn't find key k in ConfigMap ns/x`.
@@ -232,6 +252,19 @@ mod tests {
             (
                 "failed to get sandbox runtime: no runtime for \"nvidia\" is configured",
                 Some(Meaning::Runtime { name: "nvidia" }),
+            ),
+            (
+                "FailedCreatePodSandBox: failed to create shim task: OCI runtime create failed: unable to retrieve OCI runtime error (open /run/x/log.json: no such file or directory): fork/exec /usr/bin/nvidia-container-runtime: no such file or directory: unknown",
+                Some(Meaning::RuntimeProgram { name: "nvidia-container-runtime" }),
+            ),
+            (
+                "OCI runtime create failed: unable to retrieve OCI runtime error (open /run/x/log.json: no such file or directory): exec: \"crun\": executable file not found in $PATH: unknown",
+                Some(Meaning::RuntimeProgram { name: "crun" }),
+            ),
+            // It was started, and says nothing of a program.
+            (
+                "OCI runtime create failed: unable to retrieve OCI runtime error (unexpected EOF): runc did not terminate successfully: exit status 255",
+                None,
             ),
             ("CrashLoopBackOff: exec /usr/bin/agent: exec format error", Some(Meaning::Architecture)),
             (
