@@ -144,6 +144,7 @@ const RESOURCES: &[&str] = &[
     "daemonsets",
     "deployment",
     "deployments",
+    "endpointslices",
     "event",
     "events",
     "csr",

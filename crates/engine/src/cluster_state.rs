@@ -743,13 +743,17 @@ impl ClusterState {
         &'w self,
         name: &str,
     ) -> impl Iterator<Item = (&'static str, &'w WebhookConfiguration, &'w Webhook)> {
+        self.all_webhooks().filter(move |(.., webhook)| webhook.name == name)
+    }
+
+    /// Each webhook, with the configuration that holds it and its kind.
+    pub fn all_webhooks(&self) -> impl Iterator<Item = (&'static str, &WebhookConfiguration, &Webhook)> {
         self.asks(Input::MutatingWebhooks);
         self.asks(Input::ValidatingWebhooks);
         let mutating = self.mutating_webhooks.values().map(|config| ("MutatingWebhookConfiguration", config));
         let validating = self.validating_webhooks.values().map(|config| ("ValidatingWebhookConfiguration", config));
-        mutating.chain(validating).filter_map(move |(kind, config)| {
-            Some((kind, config, config.webhooks.iter().find(|webhook| webhook.name == name)?))
-        })
+        let all = mutating.chain(validating);
+        all.flat_map(|(kind, config)| config.webhooks.iter().map(move |webhook| (kind, config, webhook)))
     }
 
     pub fn disruption_budgets(&self) -> impl Iterator<Item = &PodDisruptionBudget> {

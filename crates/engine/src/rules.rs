@@ -92,6 +92,7 @@ pub const ALL: &[&Rule] = &[
     &access::aws_auth_arn_never_matches::RULE,
     &access::node_role_not_mapped::RULE,
     &logs::kubelet_turned_away::RULE,
+    &node::admission_refuses_node::RULE,
     &node::multiple_nodes_found::RULE,
     &node::stale_node_taken_over::RULE,
     &node::node_without_provider_id::RULE,

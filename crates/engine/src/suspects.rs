@@ -107,11 +107,6 @@ pub const PAGES: &[SuspectPage] = &[
     page!("PrivateEndpointUnresolved", &[Stage::Join], "The name of the private API endpoint cannot be resolved"),
     page!("ProxyWithoutExceptions", &[Stage::Join], "A proxy in user data swallows calls that must not go through it"),
     page!("NodeNameEmptyAtBoot", &[Stage::Join], "EC2 had not told the private DNS name when the kubelet started"),
-    page!(
-        "AdmissionRefusesNode",
-        &[Stage::Join, Stage::Register],
-        "An admission webhook or policy refuses the Node or its changes"
-    ),
     page!("LaunchRightsMissing", &[Stage::Launch], "Karpenter's role may not make what a launch needs"),
     page!("Ec2CallsThrottled", &[Stage::Join], "EC2 refuses the machine's calls, because the account makes too many"),
     page!(

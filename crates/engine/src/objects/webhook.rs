@@ -23,6 +23,34 @@ pub struct Webhook {
     pub client_config: WebhookClientConfig,
     #[serde(deserialize_with = "nullable")]
     pub namespace_selector: LabelSelector,
+    #[serde(deserialize_with = "nullable")]
+    pub object_selector: LabelSelector,
+    #[serde(deserialize_with = "nullable")]
+    pub rules: Vec<WebhookRule>,
+    #[serde(deserialize_with = "nullable")]
+    pub match_conditions: Vec<MatchCondition>,
+}
+
+/// Which requests a webhook is asked about.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WebhookRule {
+    #[serde(deserialize_with = "nullable")]
+    pub operations: Vec<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub api_groups: Vec<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub resources: Vec<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub scope: String,
+}
+
+/// That there is one: its expression is not read.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct MatchCondition {
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]

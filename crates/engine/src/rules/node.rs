@@ -1,5 +1,6 @@
 //! Nodes that are there and not of use: kubelet, pressure, names, deletion.
 
+pub mod admission_refuses_node;
 pub mod daemon_set_pod_refused;
 pub mod kubelet_newer_than_api_server;
 pub mod kubelet_not_ready;

@@ -1,0 +1,125 @@
+//! A webhook is asked about each change of a Node, nobody answers, and it fails closed.
+
+use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::cluster_state::memo::Memo;
+use crate::objects::input::Input;
+use crate::objects::{Node, NodeClaim, Pod, Webhook, WebhookConfiguration, WebhookService};
+use crate::rules::Rule;
+use crate::upstream::karpenter::UNREGISTERED_TAINT;
+use chrono::{DateTime, Utc};
+
+pub static RULE: Rule = Rule {
+    cause: "AdmissionRefusesNode",
+    summary: "A webhook that nobody answers refuses every change of a Node, so Karpenter cannot register it",
+    stages: &[Stage::Register],
+    reads: &[Input::Nodes, Input::NodeClaims, Input::Pods, Input::MutatingWebhooks, Input::ValidatingWebhooks],
+    lint: false,
+    versions: "all",
+    page: include_str!("../../../pages/AdmissionRefusesNode.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (Some(node), Some(claim)) = (case.node, case.claim) else { return Opinion::Silent };
+    let waits = node.spec.taints.iter().any(|taint| taint.key == UNREGISTERED_TAINT);
+    if claim.is_true("Registered") || !waits {
+        return Opinion::Silent;
+    }
+    // Where another Node was changed since, it is not refused to this one.
+    let newest = case.cluster.once(&NEWEST, "", || {
+        case.cluster.claims().filter_map(|claim: &NodeClaim| claim.true_since("Registered")).max()
+    });
+    if newest.is_some_and(|at| Some(at) > node.metadata.creation_timestamp) {
+        return Opinion::Silent;
+    }
+    let asked = case.cluster.all_webhooks().filter(|(.., webhook)| is_asked(webhook, node));
+    let mut found = asked.filter_map(|(kind, config, webhook)| {
+        let service = webhook.client_config.service.as_ref()?;
+        Some((kind, config, webhook, service, unanswered(case, service)?))
+    });
+    match found.next() {
+        Some((kind, config, webhook, service, pod)) => {
+            refused(case, node, (kind, config, webhook), service, pod).into()
+        }
+        None => Opinion::Silent,
+    }
+}
+
+/// When a NodeClaim was registered last.
+static NEWEST: Memo<Option<DateTime<Utc>>> = Memo::new("when a NodeClaim was registered last");
+
+/// Whether a change of the Node waits for the webhook, and is refused where nobody answers. Its namespaceSelector has no
+/// say: Nodes are in no namespace.
+/// Sources: k8s.io/apiserver v0.36.3 pkg/admission/plugin/webhook/predicates/rules/rules.go `Matches`,
+/// predicates/namespace/matcher.go `MatchNamespaceSelector`.
+fn is_asked(webhook: &Webhook, node: &Node) -> bool {
+    let any = |items: &[String], wanted: &[&str]| items.iter().any(|item| wanted.contains(&item.as_str()));
+    let of_node = webhook.rules.iter().any(|rule| {
+        any(&rule.operations, &["UPDATE", "*"])
+            && any(&rule.api_groups, &["", "*"])
+            && any(&rule.resources, &["nodes", "*", "nodes/*", "*/*"])
+            && rule.scope != "Namespaced"
+    });
+    // What a CEL expression leaves out is not known here.
+    let unconditional = webhook.match_conditions.is_empty();
+    // Fail is the default of v1.
+    of_node
+        && unconditional
+        && webhook.failure_policy != "Ignore"
+        && webhook.object_selector.selects(&node.metadata.labels)
+}
+
+/// A pod of the service's namespace, where there are some and none is Ready. Which of them the service selects is not
+/// read.
+fn unanswered<'c>(case: &Case<'c>, service: &WebhookService) -> Option<&'c Pod> {
+    let on_nodes = case.cluster.nodes().flat_map(|node| case.cluster.pods_on(node.name()));
+    let pods = on_nodes.chain(case.cluster.pods_without_node());
+    let mut of_namespace = pods.filter(|pod| pod.metadata.namespace.as_deref() == Some(&*service.namespace));
+    let first = of_namespace.next()?;
+    (!first.is_ready() && of_namespace.all(|pod| !pod.is_ready())).then_some(first)
+}
+
+fn refused(
+    case: &Case,
+    node: &Node,
+    (kind, config, webhook): (&str, &WebhookConfiguration, &Webhook),
+    service: &WebhookService,
+    pod: &Pod,
+) -> Finding {
+    let (name, config) = (node.name(), &config.metadata.name);
+    let WebhookService { namespace, name: service } = service;
+    let summary = format!(
+        "Node {name} has not been registered since {}: {kind} {config} has every change of a Node admitted by service {namespace}/{service}, refuses it where nobody answers, and no pod of namespace {namespace} is Ready.",
+        case.since()
+    );
+    let waits =
+        pod.unscheduled().map_or_else(|| "it is not Ready".to_owned(), |said| format!("it is not scheduled: {said}"));
+    let evidence = Evidence::new(
+        format!("{kind}/{config}"),
+        "webhooks",
+        format!("{}: UPDATE nodes, failurePolicy Fail, service {namespace}/{service}", webhook.name),
+        "the API server asks it before it takes a change of a Node, Karpenter's and everybody's",
+    );
+    let plural = format!("{}s", kind.to_ascii_lowercase());
+    Finding::new(Confidence::Likely, summary, evidence)
+        .with(Evidence::new(
+            format!("Pod/{}", pod.metadata.name),
+            "status",
+            waits.clone(),
+            "with it and all others of its namespace away, the service has nobody to answer",
+        ))
+        .linked([
+            Link::new(format!("Node/{name}"), format!("taint {UNREGISTERED_TAINT}")),
+            Link::new(format!("{kind}/{config}"), "it refuses every change of a Node"),
+            Link::new(format!("Pod/{}", pod.metadata.name), waits),
+        ])
+        .blaming(Blame::object("admissionregistration.k8s.io/v1", kind, config).field("webhooks"))
+        .fix(format!("Leave nodes out of the rules of webhook {}, or let it fail open (failurePolicy: Ignore); and let its pods run on Nodes that do not wait for it.", webhook.name))
+        .step(Risk::Mutating, "Change the webhook", Some(format!("kubectl edit {plural} {config}")))
+        .unknown(
+            format!("Has service {namespace}/{service} no endpoint that is ready?"),
+            format!("kubectl get endpointslices -n {namespace} -l kubernetes.io/service-name={service}"),
+        )
+}
