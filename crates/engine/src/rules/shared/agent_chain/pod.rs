@@ -235,10 +235,7 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
 
 /// What selects the image of the machine.
 fn of_image(case: &Case, node: &Node) -> Blame {
-    match case.class() {
-        Some(class) => Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms"),
-        None => Blame::object("v1", "Node", node.name()),
-    }
+    case.class_field("spec.amiSelectorTerms").unwrap_or_else(|| Blame::object("v1", "Node", node.name()))
 }
 
 const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
