@@ -17,6 +17,7 @@ const OF_THE_MACHINE: &[&str] = &[
     "CloudControllerNeverInitialized",
     "CordonRemains",
     "MultipleNodesFound",
+    "NodeObjectDeleted",
     "NodeWithoutProviderID",
     "SandboxImagePullFails",
     "StaleCloudProviderTaint",

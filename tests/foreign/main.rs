@@ -15,6 +15,7 @@ use engine::diagnose::diagnose;
 use engine::objects::input::{Input, Object, Reading, TypeMeta};
 use fastrand::Rng;
 use nodewhy::ingest::dump::{Summary, load_from};
+use readers::source_text;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -131,6 +132,20 @@ fn every_field_that_is_read_is_known_and_every_kind_has_objects() {
     }
 }
 
+/// The object with what is masked where it is written: half a certificate looks like a key.
+fn without_secrets(value: &Value) -> Value {
+    match value {
+        Value::String(text) => json!(source_text::hide_secrets_by_line(text)),
+        Value::Array(items) => items.iter().map(without_secrets).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.clone(), without_secrets(value)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        other => other.clone(),
+    }
+}
+
 /// `nodewhy collect` prints views as they are written. A field that is read and not written, or under another name,
 /// would be lost.
 #[test]
@@ -138,7 +153,7 @@ fn a_view_is_written_as_it_is_read() {
     for (input, objects) in corpus() {
         // An Event that has a field under both of its names is no Event.
         let read: Vec<_> =
-            objects.iter().filter_map(|object| Object::from_value(*input, object.clone()).ok()).collect();
+            objects.iter().filter_map(|object| Object::from_value(*input, without_secrets(object)).ok()).collect();
         assert!(!read.is_empty(), "{}", input.name());
         for read in read {
             let written = serde_json::to_value(&read).expect("JSON");

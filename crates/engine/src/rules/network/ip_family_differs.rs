@@ -145,14 +145,10 @@ fn by_karpenter(case: &Case, finding: Finding) -> Finding {
             Some("kubectl get nodes -o wide".to_owned()),
         );
     };
+    let finding = finding.blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace));
     let finding = match case.node {
         Some(node) => {
-            let node = node.name();
-            finding.blaming(Blame::object("v1", "Node", node).field("status.addresses")).step(
-                Risk::Inspect,
-                "See its address",
-                Some(format!("kubectl get node {node} -o wide")),
-            )
+            finding.step(Risk::Inspect, "See its address", Some(format!("kubectl get node {} -o wide", node.name())))
         }
         None => finding,
     };

@@ -127,12 +127,12 @@ impl RefusedPods<'_> {
             let (blame, held) = match holder(case, webhook) {
                 Some((kind, config, webhook)) => {
                     let blame = Blame::object(ADMISSION, kind, &config.metadata.name);
-                    (blame.field("webhooks"), format!(" {}", told(webhook)))
+                    (blame.field("webhooks"), format!(" ({})", told(webhook)))
                 }
                 None => (Blame::object(ADMISSION, "MutatingWebhookConfiguration", webhook), String::new()),
             };
             let fix = format!(
-                "Leave namespace {namespace} out of the webhook {webhook}, or get its service running: where it only runs on Nodes that wait for it, nothing ever starts.{held}"
+                "Leave namespace {namespace} out of the webhook {webhook}{held}, or get its service running: where it only runs on Nodes that wait for it, nothing ever starts."
             );
             return (Some(blame), "its webhook does not admit the pod", fix);
         }
@@ -179,12 +179,12 @@ fn holder<'w>(case: &Case<'w>, name: &str) -> Option<(&'static str, &'w WebhookC
 /// What the configuration says of it.
 fn told(webhook: &Webhook) -> String {
     let service = webhook.client_config.service.as_ref();
-    let service = service.map_or_else(String::new, |s| format!(", its service is {}/{}", s.namespace, s.name));
+    let service = service.map_or_else(String::new, |s| format!(", service {}/{}", s.namespace, s.name));
     let whole = webhook.namespace_selector == LabelSelector::default();
-    let everywhere = if whole { ", and it asks about every namespace" } else { "" };
+    let everywhere = if whole { ", every namespace" } else { "" };
     // Fail is the default of v1.
     let policy = if webhook.failure_policy.is_empty() { "Fail" } else { &webhook.failure_policy };
-    format!("Its failurePolicy is {policy}{service}{everywhere}.")
+    format!("failurePolicy {policy}{service}{everywhere}")
 }
 
 /// How to look at what the message names, where it is there to be seen.
