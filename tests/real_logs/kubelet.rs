@@ -37,9 +37,10 @@ enum Access {
     WrongName,
     Future,
     Past,
-    /// Credentials come from a program that fails, is missing, or speaks an old version.
+    /// Credentials come from a program that fails, is missing (by its path, by its name), or speaks an old version.
     ExecFails,
     ExecMissing,
+    ExecNotFound,
     ExecOld,
     /// A kubeconfig that is no YAML, whose authority is no certificate, or that is not there, and none.
     Garbled,
@@ -265,6 +266,12 @@ fn cases() -> Vec<Case> {
             says: "getting credentials: exec: fork/exec {program}: no such file",
             ..PLAIN
         },
+        Case {
+            name: "exec not found",
+            access: A::ExecNotFound,
+            says: "getting credentials: exec: executable {program} not found",
+            ..PLAIN
+        },
         Case { node: "denied", ..asks("policy", A::Node, REGISTER, T::AdmissionRefuses, R::Admission) },
         Case { node: "unhooked", ..asks("webhook", A::Node, REGISTER, T::AdmissionRefuses, R::Admission) },
         Case {
@@ -314,6 +321,10 @@ const NOT_HERE: &[(&str, &str)] = &[
         "it takes five minutes: v1.36.3 pkg/kubelet/certificate/transport.go",
     ),
     ("expected cgroupsPath to be of format \"slice:prefix:name\" for systemd cgroups", "runc says it"),
+    (
+        "RunPodSandbox from runtime service failed{}failed to get sandbox image \"{image}\": {error}",
+        "containerd says it, once it has pods to start",
+    ),
     (
         "No space left on device
         no space left on device",
@@ -441,6 +452,7 @@ impl Field {
             }
             Access::ExecFails => config["users"][0]["user"] = exec("false", "v1beta1"),
             Access::ExecMissing => config["users"][0]["user"] = exec("/usr/bin/aws-iam-authenticator", "v1beta1"),
+            Access::ExecNotFound => config["users"][0]["user"] = exec("heptio-authenticator-aws", "v1beta1"),
             Access::ExecOld => config["users"][0]["user"] = exec("true", "v1alpha1"),
             Access::NoAuthority => {
                 cluster(&mut config, "certificate-authority", file("past.test.key"));
@@ -521,7 +533,9 @@ fn what_the_kubelet_says_in_trouble_is_known() {
         for _ in 0..8 {
             scope.spawn(|| {
                 while let Some(case) = { waiting.lock().expect("nobody panicked").next() } {
-                    let log = field.run(case, |log| rows_in(log).contains(case.says));
+                    // What stops nothing is said before the kubelet has got there.
+                    let is_over = |log: &str| case.wanted.is_some() || read(log).open().is_empty();
+                    let log = field.run(case, |log| rows_in(log).contains(case.says) && is_over(log));
                     let wrong = judge(case.name, &log, case.says, case.wanted);
                     let mut done = done.lock().expect("nobody panicked");
                     done.0.extend(wrong);

@@ -51,12 +51,12 @@ impl ClusterState {
     /// of one of them.
     pub fn logs_beside(&self, claim: &NodeClaim) -> Vec<Beside<'_>> {
         self.asks(Input::Logs);
-        let unfinished: Vec<&NodeClaim> =
-            self.claims.values().map(AsRef::as_ref).filter(|c| is_unfinished(c)).collect();
-        let fares_alike = |other: &&&NodeClaim| is_made_alike(claim, other) && is_as_far(claim, other);
         if self.logs.is_empty() || self.is_outdone(claim) {
             return Vec::new();
         }
+        let unfinished: Vec<&NodeClaim> =
+            self.claims.values().map(AsRef::as_ref).filter(|c| is_unfinished(c)).collect();
+        let fares_alike = |other: &&&NodeClaim| is_made_alike(claim, other) && is_as_far(claim, other);
         let mut beside = Vec::new();
         for sibling in unfinished.iter().filter(fares_alike).filter(|other| other.name() != claim.name()) {
             let own = self.identity(Some(sibling), self.nodes_of(sibling).first().copied());

@@ -389,6 +389,9 @@ fn finds_no_device(case: &Case, node: &Node, resource: &str, advertiser: &Advert
     let alike = own.as_ref().and_then(|own| kinds.get(own));
     let restart = format!("Restart pod {name}, which registers anew");
     if let Some((works, lack)) = alike.and_then(|alike| Some((alike.offers.as_ref()?, alike.lack))) {
+        if let Some(found) = looked_too_early(case, pod, works) {
+            return found;
+        }
         let while_ = format!("{head}, while Node {works} of the same instance family and image offers it");
         // The chart's sidecar and GPU operator's config-manager restart the plugin once they have read the Node's label.
         // Source: NVIDIA/k8s-device-plugin v0.17.1 deployments/helm/nvidia-device-plugin/templates/
@@ -495,9 +498,6 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
             return found;
         }
         let who = advertiser.who;
-        if let Some(found) = looked_too_early(case, pod, resource) {
-            return found;
-        }
         if pod.is_ready() {
             return finds_no_device(case, node, resource, advertiser, pod);
         }
@@ -533,23 +533,16 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
 }
 
 /// It found no device when it started, and is told to wait then instead of ending: nobody starts it again once the
-/// driver is there. Where a Node of the same image offers the resource, the image has that driver.
+/// driver is there. That Node `works`, which was made alike, tells that the image has that driver.
 /// Source: NVIDIA/k8s-device-plugin v0.17 README.md `FAIL_ON_INIT_ERROR`, cmd/nvidia-device-plugin/main.go.
-fn looked_too_early(case: &Case, pod: &Pod, resource: &str) -> Option<Explained> {
+fn looked_too_early(case: &Case, pod: &Pod, works: &str) -> Option<Explained> {
     const END: &str = "FAIL_ON_INIT_ERROR";
     let set = case.cluster.daemon_sets().find(|set| Some(set.metadata.name.as_str()) == pod.daemon_set())?;
-    if !pod.is_ready() || !set.env(END).is_some_and(|value| value.eq_ignore_ascii_case("false")) {
-        return None;
-    }
-    let image = &case.claim?.status.image_id;
-    let of_image = case.siblings().filter(|other| !image.is_empty() && other.status.image_id == *image);
-    let offers = |node: &&Node| node.status.allocatable.get(resource).is_some_and(|q| !is_zero(q));
-    let other = of_image.flat_map(|other| case.cluster.nodes_of(other)).find(offers)?;
+    set.env(END).filter(|value| value.eq_ignore_ascii_case("false"))?;
     let name = &set.metadata.name;
     let namespace = set.metadata.namespace.as_deref().unwrap_or("kube-system");
     let why = format!(
-        "its device plugin found no device when it started and waits ({END}=false), while Node {} of the same image offers it: the driver came later",
-        other.name()
+        "its device plugin found no device when it started and waits ({END}=false), while Node {works} of the same instance family and image offers it: the driver came later"
     );
     let blame =
         Blame::object("apps/v1", "DaemonSet", name).namespace(namespace).field("spec.template.spec.containers[0].env");

@@ -71,7 +71,8 @@ fn explains(case: &Case, fact: &Fact) -> bool {
     );
     match case.stage() {
         Stage::Launch => fact.blocks == Phase::Booted,
-        Stage::Join | Stage::Register => fact.blocks <= Phase::Registered,
+        // A kubelet that ends has not joined, however far it came by then.
+        Stage::Join | Stage::Register => fact.blocks <= Phase::Registered || fact.ends && fact.program == "kubelet",
         Stage::Initialize | Stage::Ready => {
             fact.blocks == Phase::Ready || fact.blocks == Phase::Registered && !is_of_boot
         }
