@@ -673,8 +673,15 @@ const STILL_ASKED_FOR: TimeDelta = TimeDelta::minutes(10);
 /// A NodePool for which EC2 has no capacity.
 fn capacity_wait(claim_events: Vec<&Event>, claims: &[&NodeClaim], now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
     let refused = claim_events.into_iter().filter(|e| e.reason == "InsufficientCapacityError");
-    let refusals: Vec<&Event> =
-        refused.filter(|e| e.last_seen().is_some_and(|at| now - at <= STILL_ASKED_FOR)).collect();
+    let mut refused: Vec<&Event> = refused.filter(|e| e.last_seen().is_some()).collect();
+    refused.sort_by_key(|e| std::cmp::Reverse(e.last_seen()));
+    // One series, without a silence in it.
+    let mut next = now;
+    let follows = |e: &&Event| {
+        let at = e.last_seen().unwrap_or(next);
+        std::mem::replace(&mut next, at) - at <= STILL_ASKED_FOR
+    };
+    let refusals: Vec<&Event> = refused.into_iter().take_while(follows).collect();
     let first = refusals.iter().filter_map(|e| e.last_seen()).min()?;
     // A claim that came later is alive, and has its own diagnosis where it needs one: then the pool is not stuck.
     let answered = claims.iter().any(|c| {
