@@ -917,6 +917,18 @@ fn a_taint_that_stays_and_goes() {
 }
 
 #[test]
+fn a_startup_taint_among_those_that_stay() {
+    let with = |list: &str, key: &str| {
+        let taints = format!("      {list}: [{{key: {key}, effect: NoExecute}}]\n");
+        shown(&found_in("f", &(pool("{key: kubernetes.io/os, operator: In, values: [linux]}") + &taints)))
+    };
+    let key = "ebs.csi.aws.com/agent-not-ready";
+    assert_eq!(with("taints", key), ["Warning StartupTaintAmongTaints f:10:17"]);
+    assert!(with("startupTaints", key).is_empty());
+    assert!(with("taints", "shop/team").is_empty());
+}
+
+#[test]
 fn a_node_class_of_another_group() {
     let with = |group: &str| {
         let own = pool("{key: kubernetes.io/os, operator: In, values: [linux]}");

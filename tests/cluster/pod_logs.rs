@@ -80,7 +80,8 @@ fn crashing(control_plane: &ControlPlane, node: &str, pod: &str, port: u16) {
                 "lastState": {"terminated": {"reason": "Error", "exitCode": 1}}}],
         }),
     );
-    let class = json!({"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"});
+    // Of a class of its own: the log of one that was made alike would be told of the others.
+    let class = json!({"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": node});
     control_plane.apply(json!({
         "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
         "metadata": {"name": node, "labels": {"karpenter.sh/nodepool": "general"}},

@@ -9,12 +9,13 @@ use testkit::go::module_source;
 const NOT_LOOKED_UP: &[(&str, &str)] = &[
     ("AWS EC2 HTTP NVIDIA", "it is documented, or seen, and nowhere open"),
     ("Linux glibc bash curl apt systemd rpm-software-management NVIDIA/", "it is written in C"),
+    ("kubernetes-sigs/aws-ebs-csi-driver", "no program here pins it"),
     ("botocore canonical/cloud-init", "it is written in Python"),
     ("bottlerocket-os/", "it is written in Rust, and published nowhere"),
     ("awslabs/amazon-eks-ami", "its scripts are no module, and nodeadm has no tags"),
     ("golang/go", "it is the toolchain's own, whose version is the machine's"),
     (
-        "pelletier/go-toml grpc-go opencontainers/runc spf13/pflag sigs.k8s.io/yaml",
+        "pelletier/go-toml grpc-go opencontainers/runc spf13/pflag sigs.k8s.io/controller-runtime sigs.k8s.io/yaml",
         "a program's go.mod tells the version",
     ),
     ("containerd k8s.io/kubernetes aws/amazon-vpc-cni-k8s aws-sdk-go-v2", "another version than those that are pinned"),

@@ -140,6 +140,7 @@ pub const ALL: &[&Rule] = &[
     &launch::node_pool_at_its_limit::RULE,
     &launch::no_instance_type_left::RULE,
     &launch::node_pool_is_static::RULE,
+    &launch::startup_taint_among_taints::RULE,
     &launch::insufficient_capacity::RULE,
     &launch::launch_failed::RULE,
     &launch::node_class_not_ready::RULE,

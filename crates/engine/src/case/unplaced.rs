@@ -1,7 +1,8 @@
 //! Pods that wait for a machine, and that Karpenter makes none for.
 
-use crate::objects::{Event, NodeClass, NodePool, Pod, Requirement};
-use crate::upstream::unplaced::{self, Asked, PlacementObstacle, unmet};
+use crate::objects::{Event, NodeClass, NodePool, Pod, Requirement, Taint};
+use crate::upstream::startup_taint;
+use crate::upstream::unplaced::{self, PlacementObstacle, UnmetRequirement, unmet};
 use chrono::{DateTime, Utc};
 
 /// A pod that Karpenter found no room for in a NodePool.
@@ -19,6 +20,7 @@ impl Unplaced<'_> {
         self.refusal == PlacementObstacle::Limits
             || self.unmet_by_itself(pool)
             || self.passed_over_as_static(pool)
+            || self.refused_by_startup_taint(pool).is_some()
             || class.and_then(|class| pool.zones_without_subnet(class)).is_some_and(|zones| zones.all)
     }
 
@@ -27,7 +29,7 @@ impl Unplaced<'_> {
     pub fn unmet_by_itself(&self, pool: &NodePool) -> bool {
         let own = &pool.spec.template.spec.requirements;
         let asked = |key: &str| self.pod.is_some_and(|pod| asks_for(pod).any(|asked| asked == key));
-        let is_own = |(key, values): Asked| match values {
+        let is_own = |(key, values): UnmetRequirement| match values {
             _ if !is_of_instance(key) || OF_THE_POOL.contains(&key) => true,
             Some(values) => own.iter().any(|r| {
                 let whole = r.values.len() == values.len() && values.iter().all(|value| r.admits(value));
@@ -50,6 +52,12 @@ impl Unplaced<'_> {
             && self.pod.is_some_and(|pod| asks_for(pod).any(names))
     }
 
+    /// The startup taint among the NodePool's lasting ones for which it is refused: no pod tolerates it, so no machine is
+    /// made on which the taint could be removed.
+    pub fn refused_by_startup_taint<'p>(&self, pool: &'p NodePool) -> Option<&'p Taint> {
+        startup_taint::among_taints(pool).filter(|_| self.refusal == PlacementObstacle::StartupTaint)
+    }
+
     /// Whether it still waits, as far as its event and the pod itself tell.
     pub fn waits(&self, now: DateTime<Utc>) -> bool {
         let repeated = unplaced::is_repeated(self.event, now);
@@ -64,7 +72,14 @@ impl Unplaced<'_> {
     /// Whether the NodePool is meant for the pod. Where no instance type was left, Karpenter has seen to that; else
     /// nothing but the pod itself tells.
     pub fn is_for(&self, pool: &NodePool) -> bool {
-        self.refusal == PlacementObstacle::NoInstanceType || self.pod.is_some_and(|pod| admits(pool, pod))
+        match (self.refusal, self.pod) {
+            (PlacementObstacle::NoInstanceType, _) => true,
+            (PlacementObstacle::StartupTaint, Some(pod)) => {
+                tolerated(pool, pod, |taint| startup_taint::owner(taint).is_none()) && selects(pool, pod)
+            }
+            (_, Some(pod)) => admits(pool, pod),
+            (_, None) => false,
+        }
     }
 }
 
@@ -82,11 +97,20 @@ fn asks_for(pod: &Pod) -> impl Iterator<Item = &str> {
 
 /// Whether the NodePool may have machines for the pod, as far as labels and taints tell.
 pub fn admits(pool: &NodePool, pod: &Pod) -> bool {
+    tolerated(pool, pod, |_| true) && selects(pool, pod)
+}
+
+/// Whether the pod tolerates these taints of the NodePool.
+fn tolerated(pool: &NodePool, pod: &Pod, counts: impl Fn(&Taint) -> bool) -> bool {
     let taints = pool.spec.template.spec.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule");
+    taints.filter(|taint| counts(taint)).all(|taint| pod.spec.tolerations.iter().any(|own| own.tolerates(taint)))
+}
+
+/// Whether the pod may run on machines with the NodePool's labels.
+fn selects(pool: &NodePool, pod: &Pod) -> bool {
     let terms =
         &pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms;
-    taints.into_iter().all(|taint| pod.spec.tolerations.iter().any(|own| own.tolerates(taint)))
-        && pod.spec.node_selector.iter().all(|(key, value)| may_have(pool, key, Some(value)))
+    pod.spec.node_selector.iter().all(|(key, value)| may_have(pool, key, Some(value)))
         && (terms.is_empty() || terms.iter().any(|term| term.match_expressions.iter().all(|r| meets(pool, r))))
 }
 

@@ -6,6 +6,7 @@ use crate::case::duration;
 use crate::objects::{DaemonSet, NodeClass, NodePool, Requirement};
 use crate::rules::shared::network_plugin;
 use crate::upstream::karpenter::REGISTRATION_TIMEOUT;
+use crate::upstream::startup_taint;
 use chrono::TimeDelta;
 use readers::userdata::has_expansion;
 
@@ -19,7 +20,7 @@ pub fn flaws<'o>(
     let of_class = class
         .into_iter()
         .flat_map(|class| [zones(pool, class), reservations(pool, class).filter(|flaw| !(flaw.fatal && launched))]);
-    let own = [limit(pool), expiry(pool), taint(pool, daemon_sets)];
+    let own = [limit(pool), expiry(pool), startup_taint(pool), taint(pool, daemon_sets)];
     of_class.chain(own).flatten().collect()
 }
 
@@ -149,6 +150,25 @@ fn lifetime(text: &str) -> Option<TimeDelta> {
         rest = behind.get(1..)?;
     }
     TimeDelta::try_seconds(seconds)
+}
+
+/// A taint that its agent removes, among those that stay. Where it is among the startup taints too, that is told.
+fn startup_taint(pool: &NodePool) -> Option<Flaw> {
+    let spec = &pool.spec.template.spec;
+    let taint = startup_taint::among_taints(pool)
+        .filter(|taint| spec.startup_taints.iter().all(|startup| startup.key != taint.key))?;
+    let at = spec.taints.iter().position(|own| own.key == taint.key)?;
+    Some(Flaw {
+        cause: "StartupTaintAmongTaints",
+        message: format!(
+            "NodePool {} has {taint} among its lasting taints: {} removes it once it runs, but Karpenter launches nothing for pods that do not tolerate it.",
+            pool.name(),
+            startup_taint::owner(taint).map_or("an agent", |owner| owner.name)
+        ),
+        fix: "Move it from taints to startupTaints.".into(),
+        field: format!("spec.template.spec.taints.{at}.key"),
+        fatal: false,
+    })
 }
 
 /// A taint that keeps the network plugin away: the machine never gets a network, so it is never Ready.

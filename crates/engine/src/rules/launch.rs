@@ -13,3 +13,4 @@ pub mod node_pool_at_its_limit;
 pub mod node_pool_is_static;
 pub mod node_pool_not_ready;
 pub mod security_groups_of_two_vpcs;
+pub mod startup_taint_among_taints;

@@ -1,6 +1,6 @@
 //! Known startup taints and who removes them.
 
-use crate::objects::Taint;
+use crate::objects::{NodePool, Taint};
 
 /// Who removes a taint.
 #[derive(Debug)]
@@ -174,6 +174,17 @@ impl TaintOwner {
     pub fn has_rules(&self) -> bool {
         self.key == "readiness.k8s.io/"
     }
+}
+
+/// Whether a text names one of these taints.
+pub fn is_named_in(text: &str) -> bool {
+    OWNERS.iter().any(|owner| text.contains(owner.key))
+}
+
+/// The one that a NodePool has among its lasting taints.
+pub fn among_taints(pool: &NodePool) -> Option<&Taint> {
+    let taints = &pool.spec.template.spec.taints;
+    taints.iter().find(|taint| taint.effect != "PreferNoSchedule" && owner(taint).is_some())
 }
 
 /// Who removes this taint, where it is a known one.

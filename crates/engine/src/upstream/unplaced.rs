@@ -2,6 +2,7 @@
 //! it.
 
 use crate::objects::Event;
+use crate::upstream::startup_taint;
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// What speaks against a NodePool.
@@ -11,6 +12,8 @@ pub enum PlacementObstacle {
     Limits,
     /// The pod may go there, and no instance type is left.
     NoInstanceType,
+    /// The pod does not tolerate a taint that an agent would take from the Node once it runs.
+    StartupTaint,
     /// Nothing is said of it: a NodePool whose own requirements leave no instance type is passed over, whatever the pod.
     /// Source: core pkg/controllers/provisioning/scheduling/scheduler.go `NewScheduler` (v1.14.1).
     PassedOver,
@@ -34,7 +37,7 @@ pub fn is_refusal(event: &Event) -> bool {
 }
 
 /// The NodePools that an event of Karpenter's refuses, each with the reason. A pod that the NodePool is not for is
-/// refused for its labels or taints, which is left out here.
+/// refused for its labels or taints, which is left out here but for taints that are nobody's to tolerate.
 /// Sources: core pkg/controllers/provisioning/scheduling/{events,scheduler,nodeclaim}.go (v1.0.5, v1.4.0, v1.14.1).
 pub fn refusals(event: &Event) -> impl Iterator<Item = (&str, PlacementObstacle)> {
     said(event).into_iter().flat_map(|message| message.split("; ")).filter_map(|part| {
@@ -42,6 +45,9 @@ pub fn refusals(event: &Event) -> impl Iterator<Item = (&str, PlacementObstacle)
         let refusal = match limits {
             true => PlacementObstacle::Limits,
             false if part.contains("no instance type") => PlacementObstacle::NoInstanceType,
+            false if part.contains("did not tolerate") && startup_taint::is_named_in(part) => {
+                PlacementObstacle::StartupTaint
+            }
             false => return None,
         };
         Some((pool(part)?, refusal))
@@ -58,7 +64,7 @@ fn pool(part: &str) -> Option<&str> {
 }
 
 /// The key of a requirement, and its values where it lists them all.
-pub type Asked<'e> = (&'e str, Option<Vec<&'e str>>);
+pub type UnmetRequirement<'e> = (&'e str, Option<Vec<&'e str>>);
 
 /// What a NodePool and a pod ask for together, where no instance type meets that, whatever is free. `None` where
 /// something else is said of the NodePool.
@@ -66,7 +72,7 @@ pub type Asked<'e> = (&'e str, Option<Vec<&'e str>>);
 /// Of more than five values the rest are only counted.
 /// Sources: core pkg/controllers/provisioning/scheduling/nodeclaim.go `InstanceTypeFilterError`,
 /// pkg/scheduling/requirement.go `String` (v1.0.5, v1.4.0, v1.14.1).
-pub fn unmet<'e>(event: &'e Event, named: &str) -> Option<Vec<Asked<'e>>> {
+pub fn unmet<'e>(event: &'e Event, named: &str) -> Option<Vec<UnmetRequirement<'e>>> {
     let mut parts = said(event)?.split("; ").filter(|part| pool(part) == Some(named));
     let part = parts.find(|part| part.contains("no instance type met all requirements"))?;
     let (_, rest) = part.split_once("requirements=").or_else(|| part.split_once("and requirements "))?;
@@ -113,6 +119,10 @@ mod tests {
             ),
             (r#"Failed to schedule pod, incompatible with nodepool "batch", did not tolerate taint"#, &vec![]),
             (r#"all available instance types exceed limits for nodepool: "batch""#, &vec![]),
+            (
+                r#"Failed to schedule pod, incompatible with nodepool "batch", did not tolerate fsx.csi.aws.com/agent-not-ready=:NoExecute"#,
+                &vec![("batch".to_owned(), PlacementObstacle::StartupTaint)],
+            ),
         ] {
             assert_eq!(of(message), *named, "{message}");
         }

@@ -179,7 +179,8 @@ fn unreadable_user_data<'w>(case: &Case<'w>) -> Option<(&'w NodeClass, &'w str, 
 /// Reason and message, cut to what a sentence holds; the whole is in the evidence.
 fn said(launched: &Condition) -> String {
     const ENOUGH: usize = 240;
-    let message = launched.message.trim_end_matches('.');
+    // Half a secret no longer looks like one.
+    let message = source_text::mask(launched.message.trim_end_matches('.'));
     let cut: String = message.chars().take(ENOUGH).collect();
     let cut = if cut.len() < message.len() { cut + "…" } else { cut };
     if cut.is_empty() { launched.reason.to_string() } else { format!("{}: {cut}", launched.reason) }
