@@ -93,7 +93,7 @@ fn a_new_cause_has_a_page_a_rule_and_its_lines() {
 fn files_are_named_after_causes_and_modules_stand_in_the_order_that_rustfmt_wants() {
     let tree = tree();
     for (name, module) in [
-        ("AnacondaSqueezesNode", "anaconda_squeezes_node"),
+        ("AardvarkSqueezesNode", "aardvark_squeezes_node"),
         ("NodeWithoutAnyProviderID", "node_without_any_provider_id"),
         ("DNSFails2Late", "dns_fails2_late"),
         ("ZebraOutrunsKubelet", "zebra_outruns_kubelet"),
@@ -104,7 +104,7 @@ fn files_are_named_after_causes_and_modules_stand_in_the_order_that_rustfmt_want
     let category = text(&tree, "crates/engine/src/rules/node.rs");
     let modules: Vec<_> = category.lines().filter(|line| line.starts_with("pub mod ")).collect();
     assert!(modules.is_sorted(), "{modules:?}");
-    assert!(modules[0].contains("anaconda") && category.ends_with("pub mod zebra_outruns_kubelet;\n"), "{category}");
+    assert!(modules[0].contains("aardvark") && category.ends_with("pub mod zebra_outruns_kubelet;\n"), "{category}");
 }
 
 #[test]

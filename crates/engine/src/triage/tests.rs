@@ -225,7 +225,9 @@ fn what_the_claim_showed_while_it_lived_outlives_its_node() {
     triage.take(applied(Input::Nodes, node("False")), at(1, 0));
     triage.take(applied(Input::NodeClaims, refused(None)), at(1, 0));
     triage.look(at(1, 0));
-    triage.take(Change::Pods { node: "ip-10-0-0-1".to_owned(), pods: Ok(Vec::new()) }, at(1, 0));
+    for node in ["ip-10-0-0-1", ""] {
+        triage.take(Change::Pods { node: node.to_owned(), pods: Ok(Vec::new()) }, at(1, 0));
+    }
     assert!(writes(triage.look(at(1, 0)))[0].diagnosis.spec.node.is_some());
     triage.take(
         Change::Removed { input: Input::Nodes, namespace: None, name: "ip-10-0-0-1".into(), last: None },
