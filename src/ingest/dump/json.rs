@@ -53,7 +53,7 @@ impl Notation for Json {
         let own = TypeMeta::of_json(item);
         if own.kind == "List" {
             return serde_json::from_str(item)
-                .map_or_else(|error| Piece::Bad(error.line().saturating_sub(1), no_json(&error)), Piece::List);
+                .map_or_else(|error| Piece::Bad(lines_before(&error), no_json(&error)), Piece::List);
         }
         let type_ = if own.kind.is_empty() { type_of_items } else { &own };
         read(type_, |input| {
@@ -118,11 +118,14 @@ fn document(text: &str, whole: bool, head: &mut ListHead) -> (usize, Stop) {
 
 /// Why reading stops, so many lines below where it began.
 fn stop(error: &serde_json::Error, lines: usize, whole: bool) -> Stop {
-    if error.is_eof() && !whole {
-        Stop::More
-    } else {
-        Stop::Broken(lines + error.line().saturating_sub(1), no_json(error))
-    }
+    if error.is_eof() && !whole { Stop::More } else { Stop::Broken(lines + lines_before(error), no_json(error)) }
+}
+
+/// The lines before that of the error. What ends with its line is complained of in column 0 of the next one, where there
+/// is more text: not so at the end of a block.
+fn lines_before(error: &serde_json::Error) -> usize {
+    let is_behind = error.column() == 0 && !error.is_eof();
+    error.line().saturating_sub(1 + usize::from(is_behind))
 }
 
 fn no_json(error: &serde_json::Error) -> String {

@@ -276,3 +276,12 @@ proptest! {
         prop_assert_eq!(read(&text, block), read(&text, WHOLE));
     }
 }
+
+#[test]
+fn a_number_that_ends_with_its_line_is_complained_of_there_in_all_blocks() {
+    let (a, b) = (node("a"), node("b"));
+    let text = pretty(&[&a, &b]).replacen("\"v1\"", "-\n", 1);
+    for block in 1..200 {
+        assert_eq!(read(text.as_bytes(), block), read(text.as_bytes(), WHOLE), "{block}");
+    }
+}
