@@ -8,10 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::compare::{Random, ask, compare};
-use testkit::go;
-
-/// What eksctl of the same month pins.
-const MODULE: &str = "github.com/awslabs/amazon-eks-ami/nodeadm@v0.0.0-20260213141146-147b13ea3f4a";
+use testkit::go::{self, NODEADM};
 
 #[derive(Debug, Deserialize)]
 struct Answer {
@@ -22,12 +19,9 @@ struct Answer {
 fn answers(texts: &[String]) -> Vec<Answer> {
     let main = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracles/nodeadm/main.go");
     let source = fs::read_to_string(&main).unwrap();
-    let copy = go::folder().join("oracle-nodeadm-source");
-    let stamp = format!("{MODULE}\n{source}");
+    let stamp = format!("{NODEADM}\n{source}");
     let program = go::once("oracle-nodeadm", &stamp, |bin| {
-        let module = go::module_source(MODULE);
-        let copied = Command::new("cp").args(["-r", "--no-preserve=mode"]).arg(module.join(".")).arg(&copy).status();
-        assert!(copied.is_ok_and(|status| status.success()), "cp {}", module.display());
+        let copy = go::writable_source(NODEADM, "oracle-nodeadm-source");
         fs::create_dir_all(copy.join("cmd/oracle")).unwrap();
         fs::copy(&main, copy.join("cmd/oracle/main.go")).unwrap();
         go::install_into(bin, &copy, &["-ldflags=-s -w", "./cmd/oracle"]);

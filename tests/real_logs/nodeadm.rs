@@ -10,10 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use testkit::control_plane::Process;
-use testkit::go;
-
-/// What eksctl of the same month pins.
-const MODULE: &str = "github.com/awslabs/amazon-eks-ami/nodeadm@v0.0.0-20260213141146-147b13ea3f4a";
+use testkit::go::{self, NODEADM};
 
 /// What the services know.
 #[derive(Debug, Clone, Copy, Default)]
@@ -77,12 +74,9 @@ fn answer(mut stream: TcpStream, aws: Aws) -> std::io::Result<()> {
 }
 
 fn program() -> PathBuf {
-    let copy = go::folder().join("nodeadm-source");
-    go::once("nodeadm", MODULE, |bin| {
-        let mut cp = Command::new("cp");
-        cp.args(["-r", "--no-preserve=mode"]).arg(go::module_source(MODULE).join(".")).arg(&copy);
-        assert!(cp.status().is_ok_and(|status| status.success()), "{cp:?}");
-        go::install_into(bin, &copy, &["-ldflags=-s -w", "./cmd/nodeadm"]);
+    go::once("nodeadm", NODEADM, |bin| {
+        let source = go::writable_source(NODEADM, "nodeadm-source");
+        go::install_into(bin, &source, &["-ldflags=-s -w", "./cmd/nodeadm"]);
     })
     .join("nodeadm")
 }

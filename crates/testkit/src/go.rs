@@ -16,6 +16,18 @@ pub fn module_source(module: &str) -> PathBuf {
     answer["Dir"].as_str().expect("a downloaded module has a folder").into()
 }
 
+/// What reads EKS's NodeConfigs, as eksctl pins it.
+pub const NODEADM: &str = "github.com/awslabs/amazon-eks-ami/nodeadm@v0.0.0-20260213141146-147b13ea3f4a";
+
+/// A copy of a module's source that may be written to, for programs that are no dependency of anything.
+pub fn writable_source(module: &str, name: &str) -> PathBuf {
+    let copy = folder().join(name);
+    let mut cp = Command::new("cp");
+    cp.args(["-r", "--no-preserve=mode"]).arg(module_source(module).join(".")).arg(&copy);
+    assert!(cp.status().is_ok_and(|status| status.success()), "{cp:?}");
+    copy
+}
+
 /// `go install` into `target/control-plane/NAME`, unless the last one there was of the same `sources` and arguments.
 pub fn install(name: &str, sources: &str, working_directory: &Path, arguments: &[&str]) -> PathBuf {
     once(name, &format!("{arguments:?}\n{sources}"), |bin| install_into(bin, working_directory, arguments))
