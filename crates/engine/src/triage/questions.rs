@@ -155,8 +155,12 @@ impl Questions {
             let gone = names(cluster.pods_on(&node));
             remove(cluster, gone);
         }
-        let is_wanted = self.nodes().next().is_some() || cluster.full_pools(now).next().is_some();
-        if !is_wanted && self.pods.remove(WITHOUT_NODE).is_some() {
+        // Most machines are well, and nothing is asked: then no pool is looked at.
+        if self.pods.contains_key(WITHOUT_NODE)
+            && self.nodes().next().is_none()
+            && cluster.full_pools(now).next().is_none()
+        {
+            self.pods.remove(WITHOUT_NODE);
             let gone = names(cluster.pods_without_node());
             remove(cluster, gone);
         }

@@ -9,6 +9,7 @@ use crate::objects::{DaemonSet, Node, NodeClaim, Pod, Requirement, Taint};
 use crate::rules::Rule;
 use crate::rules::shared::agent_chain::{Obstacle, of_pod, without_pod};
 use crate::rules::shared::commands;
+use crate::rules::shared::node_tallies;
 use crate::rules::shared::placement;
 use crate::rules::shared::pull;
 use crate::rules::shared::requested_resources::{is_zero, missing};
@@ -348,8 +349,8 @@ static KINDS: Memo<BTreeMap<Kind, Alike>> = Memo::new("the kinds of machines tha
 
 fn kind(node: &Node, claim: &NodeClaim) -> Option<Kind> {
     const FAMILY: &str = "karpenter.k8s.aws/instance-family";
-    let of_type = || Some(node.metadata.label("node.kubernetes.io/instance-type")?.split_once('.')?.0);
-    let family = claim.metadata.label(FAMILY).or_else(|| node.metadata.label(FAMILY)).or_else(of_type)?;
+    let label = claim.metadata.label(FAMILY).or_else(|| node.metadata.label(FAMILY));
+    let family = label.or_else(|| node_tallies::family(node))?;
     Some((family.to_owned(), claim.status.image_id.to_string()))
 }
 

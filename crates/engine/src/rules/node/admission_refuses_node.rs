@@ -74,11 +74,9 @@ fn is_asked(webhook: &Webhook, node: &Node) -> bool {
 /// A pod of the service's namespace, where there are some and none is Ready. Which of them the service selects is not
 /// read.
 fn unanswered<'c>(case: &Case<'c>, service: &WebhookService) -> Option<&'c Pod> {
-    let on_nodes = case.cluster.nodes().flat_map(|node| case.cluster.pods_on(node.name()));
-    let pods = on_nodes.chain(case.cluster.pods_without_node());
-    let mut of_namespace = pods.filter(|pod| pod.metadata.namespace.as_deref() == Some(&*service.namespace));
-    let first = of_namespace.next()?;
-    (!first.is_ready() && of_namespace.all(|pod| !pod.is_ready())).then_some(first)
+    let mut pods = case.cluster.pods_in(&service.namespace);
+    let first = pods.next()?;
+    (!first.is_ready() && pods.all(|pod| !pod.is_ready())).then_some(first)
 }
 
 fn refused(
