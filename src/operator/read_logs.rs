@@ -17,6 +17,8 @@ use tokio::sync::mpsc;
 const EVERY: TimeDelta = TimeDelta::seconds(5);
 /// A log is read no more often.
 const AGAIN: TimeDelta = TimeDelta::minutes(5);
+/// What nobody asked for so long is forgotten: pods come and go, and each has a log.
+const KEPT: TimeDelta = TimeDelta::hours(1);
 /// Pods at each look, one after the other.
 const LIMITS: PodLogLimits = PodLogLimits {
     pods: 3,
@@ -74,37 +76,73 @@ async fn answer(
     mut questions: mpsc::Receiver<(Vec<LogSource>, DateTime<Utc>)>,
     changes: mpsc::Sender<Change>,
 ) {
-    let mut said = BTreeSet::new();
+    let mut said = Lately::default();
+    let mut agents = Lately::default();
     // Of whom Karpenter has complained: what it no longer says is over.
     let mut complained: BTreeSet<String> = BTreeSet::new();
     while let Some((sources, now)) = questions.recv().await {
         let read = read(&client, &sources, LIMITS, now).await;
         for note in &read.notes {
-            if said.insert(note.clone()) {
+            if said.take(note, now) {
                 tracing::warn!(note, "a log cannot be read; the rest works on");
             }
         }
+        said.forget(now);
         let of_karpenter = sources.iter().any(|source| matches!(source, LogSource::Karpenter { .. }));
-        let (agents, spoken_of): (Vec<_>, Vec<_>) =
+        let (of_agents, spoken_of): (Vec<_>, Vec<_>) =
             read.logs.into_iter().partition(|log| !log.journey.identity.pods.is_empty());
         let mut told = Vec::new();
         if of_karpenter && read.notes.is_empty() {
             let names: BTreeSet<String> = spoken_of.iter().map(|log| log.metadata.name.to_string()).collect();
-            let over = complained.difference(&names);
-            told.extend(over.map(|name| Change::Removed {
-                input: Input::Logs,
-                namespace: None,
-                name: name.clone(),
-                last: None,
-            }));
+            told.extend(complained.difference(&names).cloned().map(removed));
             complained = names;
         }
-        let logs = agents.into_iter().chain(spoken_of);
+        for log in &of_agents {
+            agents.take(&log.metadata.name, now);
+        }
+        told.extend(agents.forget(now).into_iter().map(removed));
+        let logs = of_agents.into_iter().chain(spoken_of);
         told.extend(logs.map(|log| Change::Applied(Box::new(Object::MachineLog(log)))));
         for change in told {
             if changes.send(change).await.is_err() {
                 return;
             }
         }
+    }
+}
+
+fn removed(log: String) -> Change {
+    Change::Removed { input: Input::Logs, namespace: None, name: log, last: None }
+}
+
+/// What was met within the last hour.
+#[derive(Debug, Default)]
+struct Lately(BTreeMap<String, DateTime<Utc>>);
+
+impl Lately {
+    /// Whether it is new.
+    fn take(&mut self, name: &str, now: DateTime<Utc>) -> bool {
+        self.0.insert(name.to_owned(), now).is_none()
+    }
+
+    /// Those that were not met again.
+    fn forget(&mut self, now: DateTime<Utc>) -> Vec<String> {
+        self.0.extract_if(.., |_, at| now - *at >= KEPT).map(|(name, _)| name).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KEPT, Lately};
+    use chrono::{DateTime, TimeDelta};
+
+    #[test]
+    fn what_is_not_met_again_is_forgotten_after_an_hour() {
+        let start = DateTime::UNIX_EPOCH;
+        let mut lately = Lately::default();
+        assert!(lately.take("aws-node-1", start) && lately.take("aws-node-2", start));
+        assert!(!lately.take("aws-node-1", start + TimeDelta::minutes(5)), "it was met before");
+        assert_eq!(lately.forget(start + KEPT), ["aws-node-2"]);
+        assert!(lately.forget(start + KEPT).is_empty(), "each is forgotten once");
     }
 }
