@@ -3,6 +3,7 @@
 
 mod ask_aws;
 mod aws_asker;
+mod end;
 pub mod health;
 pub mod lease;
 pub mod metrics;
@@ -33,7 +34,6 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -103,8 +103,7 @@ pub async fn run(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
 
 async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(), Error> {
     log(options.log_format);
-    let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signals)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signals)?;
+    let told_to_end = end::told().map_err(Error::Signals)?;
     let clock = Arc::new(Clock::default());
     let client = options.cluster.lasting_client(Arc::clone(&clock)).await?;
     let listener =
@@ -145,8 +144,7 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
     };
     let ended = tokio::select! {
         ended = operator.run(changed, &mut candidate) => ended,
-        _ = terminate.recv() => Ok(()),
-        _ = interrupt.recv() => Ok(()),
+        () = told_to_end => Ok(()),
     };
     // The operator is gone, and the sender of tasks with it: the publisher ends when it has written what it holds.
     tracing::info!("nodewhy ends");

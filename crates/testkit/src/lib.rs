@@ -10,6 +10,7 @@ pub mod fixes;
 pub mod go;
 pub mod moto;
 pub mod objects;
+pub mod python;
 pub mod rights;
 
 use std::env;

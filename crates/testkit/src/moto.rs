@@ -2,12 +2,11 @@
 //! `server.py` adds.
 
 use crate::control_plane::Process;
-use crate::target;
+use crate::{python, target};
 use serde_json::Value;
-use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,41 +14,6 @@ use std::time::{Duration, Instant};
 /// With names and hashes of every wheel.
 const REQUIREMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/moto/requirements.txt");
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/moto/server.py");
-
-fn folder() -> PathBuf {
-    target().join("moto")
-}
-
-/// The Python that has moto; made anew where the requirements have changed.
-fn python() -> PathBuf {
-    let wanted = fs::read_to_string(REQUIREMENTS).expect("the requirements");
-    let environment = folder();
-    let (python, done) = (environment.join("bin/python"), environment.join("requirements.txt"));
-    if fs::read_to_string(&done).is_ok_and(|have| have == wanted) {
-        return python;
-    }
-    let run = |command: &mut Command| {
-        let output = command
-            .output()
-            .unwrap_or_else(|error| panic!("{command:?}: {error}; the tests of AWS need python3 with venv"));
-        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    };
-    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment));
-    let install = [
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--require-hashes",
-        "--only-binary",
-        ":all:",
-        "-r",
-    ];
-    run(Command::new(&python).args(install).arg(REQUIREMENTS));
-    fs::write(done, wanted).expect("target is writable");
-    python
-}
 
 /// A server that runs until the tests end, and is one test's at a time.
 pub struct Moto {
@@ -60,9 +24,9 @@ pub struct Moto {
 impl Moto {
     fn start() -> Self {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port();
-        let mut command = Command::new(python());
+        let mut command = Command::new(python::environment("moto", Path::new(REQUIREMENTS)));
         command.arg(SERVER).arg(port.to_string());
-        let server = Process::spawn(&command, folder().join("server.log"));
+        let server = Process::spawn(&command, target().join("moto/server.log"));
         let moto = Self { port, _server: server };
         let until = Instant::now() + Duration::from_secs(90);
         while TcpStream::connect(("127.0.0.1", port)).is_err() {

@@ -1,0 +1,25 @@
+//! Python environments with pinned wheels, made once into `target/NAME`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The Python that has what the file of requirements names, with hashes; made anew where that has changed.
+pub fn environment(name: &str, requirements: &Path) -> PathBuf {
+    let wanted = fs::read_to_string(requirements).expect("the requirements");
+    let environment = crate::target().join(name);
+    let (python, done) = (environment.join("bin/python"), environment.join("requirements.txt"));
+    if fs::read_to_string(&done).is_ok_and(|have| have == wanted) {
+        return python;
+    }
+    let run = |command: &mut Command| {
+        let output =
+            command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; the tests need python3 with venv"));
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment));
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"];
+    run(Command::new(&python).args(install).args(["--only-binary", ":all:", "-r"]).arg(requirements));
+    fs::write(done, wanted).expect("target is writable");
+    python
+}
