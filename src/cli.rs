@@ -8,6 +8,7 @@ mod explain;
 mod flags;
 mod lint;
 mod man;
+mod mcp;
 mod pod_logs;
 mod progress;
 mod run;
@@ -61,6 +62,8 @@ enum Command {
     Crd,
     /// Print the page of a cause or of a finding of lint, or the list of all causes
     Explain(explain::Explain),
+    /// Offer the commands that only read to an agent, by the Model Context Protocol over standard input and output
+    Mcp,
     /// Print the script that completes commands and flags in a shell
     #[command(after_help = completion::EXAMPLES)]
     Completion(completion::Completion),
@@ -114,6 +117,7 @@ pub fn main() -> ExitCode {
             Err(error) => fail(&error, BAD_INPUT),
         },
         Command::Explain(args) => explain::run(&args),
+        Command::Mcp => mcp::run(),
         Command::Completion(args) => completion::run(&args),
         Command::Man(args) => man::run(&args),
         Command::Version(args) => version::run(&args),

@@ -39,7 +39,7 @@ fn the_tests_switch_on_no_feature_of_what_is_shipped() {
         only_tested.extend(tested[name].difference(on).map(|feature| format!("{crate_name}/{feature}")));
     }
     // The clock of the tests; and what other crates than ours ask of crates that we do not use ourselves.
-    let known = ["fastrand/default", "rustix/fs", "tokio/test-util"];
+    let known = ["fastrand/default", "getrandom/std", "getrandom/sys_rng", "rustix/fs", "tokio/test-util"];
     assert_eq!(only_tested.iter().map(String::as_str).collect::<Vec<_>>(), known);
     assert!(shipped.len() > 100 && tested.len() > shipped.len(), "{} and {}", shipped.len(), tested.len());
 }

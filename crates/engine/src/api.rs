@@ -523,7 +523,7 @@ pub struct Condition {
 }
 
 /// What `nodewhy diagnose -o json` prints.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeDiagnosisList {
     pub api_version: String,

@@ -2,11 +2,12 @@
 
 use super::{Confidence, Stage, Text};
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What was judged. Beside the diagnoses of a `NodeDiagnosisList`, so that an empty list says what it is about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Judged {
     /// What was asked about, where that is not everything.
@@ -36,7 +37,7 @@ pub struct Judged {
 }
 
 /// One object that was asked about, and its machines.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct About {
     pub kind: String,
@@ -50,7 +51,7 @@ pub struct About {
 }
 
 /// A machine that waits as machines do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitingMachine {
     pub name: String,
@@ -61,7 +62,7 @@ pub struct WaitingMachine {
 }
 
 /// Where the time comes from at which everything was judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum JudgedBy {
     /// The user said it.
     Given,
@@ -78,7 +79,7 @@ pub enum JudgedBy {
 }
 
 /// The answer at another time that is as plausible.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Otherwise {
     pub at: DateTime<Utc>,
@@ -92,7 +93,7 @@ pub struct Otherwise {
 }
 
 /// A verdict in short.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AlsoStuck {
     pub name: String,
     pub cause: Text,

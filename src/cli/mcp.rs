@@ -1,0 +1,26 @@
+//! `nodewhy mcp`: the commands that only read, as tools of the Model Context Protocol, over standard input and output.
+//!
+//! Each tool runs the command of its name as a process of its own and gives back what that prints: an agent is told what
+//! a person is told, a large dump is gone from memory with its answer, and no call can harm the next.
+
+mod answer;
+mod tools;
+
+use super::{BAD_INPUT, block_on, fail};
+use rmcp::ServiceExt;
+use rmcp::transport::stdio;
+use std::process::ExitCode;
+use tools::Tools;
+
+pub fn run() -> ExitCode {
+    let served = block_on(async {
+        let served = Tools::new()?.serve(stdio()).await.map_err(|error| error.to_string())?;
+        served.waiting().await.map_err(|error| error.to_string())
+    });
+    match served.map_err(|error| error.to_string()).flatten() {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            fail(&format!("{error}; `nodewhy mcp` is started by an agent's client: see docs/agents.md"), BAD_INPUT)
+        }
+    }
+}
