@@ -24,8 +24,15 @@ pub const FIELD_MANAGER: &str = "nodewhy";
 /// The annotation of a Node or NodePool that keeps nodewhy from removing taints there.
 pub const PAUSE_ANNOTATION: &str = "nodewhy.dev/pause-remediation";
 
+/// The annotation of a Node from which nodewhy has removed a taint, written by the very patch that removes it. Its value
+/// is the time.
+pub const REMOVED_ANNOTATION: &str = "nodewhy.dev/taint-removed";
+
 /// The label that carries the cause, so that `kubectl get ndx -l nodewhy.dev/cause=…` works.
 pub const CAUSE_LABEL: &str = "nodewhy.dev/cause";
+
+/// The label that carries the outcome of one that has ended; `-l '!nodewhy.dev/outcome'` selects what is stuck now.
+pub const OUTCOME_LABEL: &str = "nodewhy.dev/outcome";
 
 #[allow(clippy::duplicated_attributes, reason = "every printcolumn has the same keys")]
 /// Which machine (or NodePool, or node class) a diagnosis is about.
@@ -56,17 +63,23 @@ pub const CAUSE_LABEL: &str = "nodewhy.dev/cause";
         json_path = ".status.terminatesAt",
         description = "When Karpenter deletes the machine and with it the evidence"
     ),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(
         name = "Outcome",
         type_ = "string",
         json_path = ".status.outcome",
-        priority = 1,
-        description = "How it ended"
+        description = "How it ended; empty while the machine is stuck"
     ),
+    printcolumn(name = "Ended", type_ = "date", json_path = ".status.endedAt", description = "How long ago it ended"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Confidence", type_ = "string", json_path = ".status.confidence", priority = 1),
     printcolumn(name = "Blame", type_ = "string", json_path = ".status.blame.object", priority = 1),
-    printcolumn(name = "Summary", type_ = "string", json_path = ".status.summary", priority = 1)
+    printcolumn(name = "Summary", type_ = "string", json_path = ".status.summary", priority = 1),
+    selectable = ".spec.nodePool.name",
+    selectable = ".spec.node.name",
+    selectable = ".status.cause",
+    selectable = ".status.stage",
+    selectable = ".status.confidence",
+    selectable = ".status.outcome"
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(crates(kube_core = "kube_core"))]
@@ -120,8 +133,10 @@ pub struct ObjectRef {
     /// Group and version, for example karpenter.sh/v1.
     pub api_version: String,
     /// Kind, for example NodeClaim.
+    #[schemars(length(max = schema_limits::KIND))]
     pub kind: String,
     /// Name of the object.
+    #[schemars(length(max = schema_limits::NAME))]
     pub name: String,
     /// UID of the object, so that a new object of the same name is not mistaken for it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -199,7 +214,7 @@ pub struct NodeDiagnosisStatus {
     pub fix: Option<Fix>,
     /// Since when the machine has been waiting at this stage.
     pub first_observed_at: DateTime<Utc>,
-    /// When Karpenter deletes the machine; absent where no timeout applies.
+    /// When Karpenter deletes the machine; absent where no timeout applies, and once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminates_at: Option<DateTime<Utc>>,
     /// When the machine recovered or went away.
@@ -212,9 +227,9 @@ pub struct NodeDiagnosisStatus {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(with = "i32", range(min = 0))]
     pub recurrences: u32,
-    /// Conditions after the Kubernetes conventions: Diagnosed (True once a cause other than Unknown is named), Ended,
-    /// and Remediated (True once nodewhy has removed a cloud-provider taint; the reason says what it did or why it did
-    /// not).
+    /// Conditions after the Kubernetes conventions: Judged (True once there is a verdict, whatever it says; the reason is
+    /// the cause), Diagnosed (True once a cause other than Unknown is named), Ended, and Remediated (True once nodewhy
+    /// has removed a cloud-provider taint; the reason says what it did or why it did not).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -510,6 +525,8 @@ pub struct Condition {
     #[serde(rename = "type")]
     pub type_: Text,
     /// True, False or Unknown.
+    // As kubernetes v1.36.3 staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go `Condition` has it.
+    #[schemars(extend("enum" = ["True", "False", "Unknown"]))]
     pub status: Text,
     /// When the status last changed.
     pub last_transition_time: DateTime<Utc>,

@@ -8,8 +8,8 @@ pub mod survey;
 
 use crate::api::judged::JudgedBy;
 use crate::api::{
-    Alternative, CAUSE_LABEL, Condition, Confidence, Evidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome,
-    RuledOut, Stage, Unknown, Witness,
+    Alternative, CAUSE_LABEL, Condition, Confidence, Evidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, OUTCOME_LABEL,
+    Outcome, RuledOut, Stage, Unknown, Witness,
 };
 use crate::case::deletion_reason;
 use crate::case::finding::{Finding, Opinion};
@@ -176,14 +176,18 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         }
     }
     let known = rule.is_some();
-    let condition = Condition {
-        type_: "Diagnosed".into(),
-        status: if known { "True" } else { "False" }.into(),
-        last_transition_time: case.wait.since,
-        reason: if known { cause } else { "CauseUnknown" }.into(),
+    let condition = |type_: &'static str, holds: bool, reason: &'static str| Condition {
+        type_: type_.into(),
+        status: if holds { "True" } else { "False" }.into(),
+        last_transition_time: case.now,
+        reason: reason.into(),
         message: finding.summary.clone(),
         observed_generation: None,
     };
+    let conditions = vec![
+        condition("Judged", true, cause),
+        condition("Diagnosed", known, if known { cause } else { "CauseUnknown" }),
+    ];
     let steps = finding.steps.into_iter().chain(rules::shared::owner::step(case, finding.blame.as_deref())).collect();
     let status = NodeDiagnosisStatus {
         stage: case.stage(),
@@ -207,7 +211,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         ended_at: None,
         outcome: None,
         recurrences: finding.recurrences,
-        conditions: vec![condition],
+        conditions,
     }
     .within_limits();
     let mut diagnosis = NodeDiagnosis::new(&case.diagnosis_name(), case.spec());
@@ -230,6 +234,8 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
 /// Marks a diagnosis as ended; `why` says by which design, where it is known.
 pub fn close(diagnosis: &mut NodeDiagnosis, outcome: Outcome, at: DateTime<Utc>, why: Option<&str>) {
     let name = diagnosis.spec.subject.name.clone();
+    let labels = diagnosis.metadata.labels.get_or_insert_default();
+    labels.insert(OUTCOME_LABEL.to_owned(), format!("{outcome:?}"));
     if let Some(status) = &mut diagnosis.status {
         let waited = duration(at - status.first_observed_at);
         let (reason, how) = match outcome {
@@ -250,6 +256,7 @@ pub fn close(diagnosis: &mut NodeDiagnosis, outcome: Outcome, at: DateTime<Utc>,
         };
         status.outcome = Some(outcome);
         status.ended_at = Some(at);
+        status.terminates_at = None;
         status.conditions.retain(|c| c.type_ != "Ended");
         status.conditions.push(Condition {
             type_: "Ended".into(),

@@ -5,7 +5,8 @@
 use engine::api::FIELD_MANAGER;
 use engine::api::NodeDiagnosis;
 use engine::triage::{Delete, Write};
-use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{Api, DeleteParams, ObjectMeta, Patch, PatchParams, Preconditions};
 use kube::{Client, Resource};
 use serde_json::{Value, json};
 use std::sync::Once;
@@ -32,12 +33,13 @@ pub(super) async fn write(client: &Client, write: &Write) -> kube::Result<()> {
     }
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let (main, status) = applied(name, &write.diagnosis);
-    let mut version = None;
+    let mut written: Option<ObjectMeta> = None;
     for (mut half, is_status) in [(main, false), (status, true)] {
         // The second half goes on the first, and not on what another leader has made of it while this one was held
         // still.
-        if let Some(version) = version.take() {
-            half["metadata"]["resourceVersion"] = Value::String(version);
+        if let Some(main) = written.take() {
+            half["metadata"]["resourceVersion"] = json!(main.resource_version);
+            not_before(&mut half, main.creation_timestamp);
         }
         loop {
             let patch = Patch::Apply(&half);
@@ -47,8 +49,8 @@ pub(super) async fn write(client: &Client, write: &Write) -> kube::Result<()> {
                 api.patch(name, &params, &patch).await
             };
             match sent {
-                Ok(written) => {
-                    version = written.metadata.resource_version;
+                Ok(answer) => {
+                    written = Some(answer.metadata);
                     break;
                 }
                 Err(kube::Error::Api(answer)) if without_undeclared(&mut half, &answer.message) => {}
@@ -57,6 +59,19 @@ pub(super) async fn write(client: &Client, write: &Write) -> kube::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A condition of an object is not older than the object, however long the machine has waited, the API server was away
+/// or the object before it has stood.
+fn not_before(half: &mut Value, creation: Option<Time>) {
+    // Whole seconds, in UTC: the texts are in the order of the times.
+    let Some(created) = creation.and_then(|at| serde_json::to_value(at).ok()) else { return };
+    for condition in half["status"]["conditions"].as_array_mut().into_iter().flatten() {
+        let since = &mut condition["lastTransitionTime"];
+        if since.as_str() < created.as_str() {
+            *since = created.clone();
+        }
+    }
 }
 
 /// Takes out the fields that an older CustomResourceDefinition does not know: server-side apply refuses them, where
@@ -106,6 +121,18 @@ fn applied(name: &str, diagnosis: &NodeDiagnosis) -> (Value, Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_condition_is_older_than_its_object() {
+        let of = |times: [&str; 3]| json!({ "status": { "conditions": times.map(|at| json!({ "lastTransitionTime": at })) } });
+        let created: Time = serde_json::from_value(json!("2026-11-21T12:00:00Z")).unwrap();
+        let mut half = of(["2026-11-21T11:59:59Z", "2026-11-21T12:00:00Z", "2026-11-21T12:00:01Z"]);
+        not_before(&mut half, Some(created));
+        assert_eq!(half, of(["2026-11-21T12:00:00Z", "2026-11-21T12:00:00Z", "2026-11-21T12:00:01Z"]));
+        let mut half = json!({ "status": { "cause": "A" } });
+        not_before(&mut half, None);
+        assert_eq!(half, json!({ "status": { "cause": "A" } }));
+    }
 
     #[test]
     fn fields_that_the_definition_lacks_are_taken_out_and_no_others() {

@@ -1,10 +1,31 @@
 //! `nodewhy crd`: the CustomResourceDefinition, made from the Rust types.
 
 use crate::api::NodeDiagnosis;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, ValidationRule};
 use kube_core::CustomResourceExt;
+
+/// What `cluster_state::diagnosis_name` makes of a subject.
+const NAMED: &str = "self.metadata.name == (self.spec.subject.kind in ['NodeClaim', 'Node'] ? '' : \
+                     self.spec.subject.kind.lowerAscii() + '-') + self.spec.subject.name";
+
+/// The CustomResourceDefinition.
+fn crd() -> CustomResourceDefinition {
+    let mut crd = NodeDiagnosis::crd();
+    // The derive macro takes rules about the whole object only from crates that depend on `kube`.
+    for schema in crd.spec.versions.iter_mut().filter_map(|v| v.schema.as_mut()?.open_api_v3_schema.as_mut()) {
+        schema.x_kubernetes_validations.get_or_insert_default().push(ValidationRule {
+            rule: NAMED.to_owned(),
+            message: Some(
+                "the name is the subject's, after its kind in lower case where that is no machine".to_owned(),
+            ),
+            ..ValidationRule::default()
+        });
+    }
+    crd
+}
 
 /// The CustomResourceDefinition as YAML.
 pub fn crd_yaml() -> Result<String, serde_saphyr::SerializeError> {
-    let body = serde_saphyr::to_string(&NodeDiagnosis::crd())?;
+    let body = serde_saphyr::to_string(&crd())?;
     Ok(format!("# Made by `nodewhy crd`. Do not edit.\n{body}"))
 }

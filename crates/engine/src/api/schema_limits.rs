@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 /// Characters of a sentence or a command: the API server counts characters, not bytes.
 pub const SENTENCE: usize = 1024;
+/// Characters of a kind and of a name, as Kubernetes bounds them: a rule that puts them together must not cost too much.
+pub const KIND: usize = 63;
+pub const NAME: usize = 253;
 /// Characters of a user's line.
 pub const EXCERPT: usize = 512;
 pub const EVIDENCE: usize = 32;
