@@ -6,7 +6,7 @@ use aws::Options;
 use chrono::TimeDelta;
 use clap::{Args, ValueEnum};
 use engine::case::stage::Thresholds;
-use engine::remediation::{Limits, Mode};
+use engine::remediation::{Limits, Mode, breaker};
 use http::Uri;
 
 /// How long a machine may wait at a stage before it counts as stuck.
@@ -164,6 +164,40 @@ pub struct RemediationFlags {
     many: u16,
 }
 
+impl RemediationFlags {
+    /// Why these values, with how long ended diagnoses are kept, would leave a guard without what it rests on.
+    pub fn refusal(&self, retention: u32) -> Option<String> {
+        if [self.stale, self.uninitialized] == [ModeFlag::Off; 2] {
+            return None;
+        }
+        let seconds = |time: TimeDelta| u32::try_from(time.num_seconds()).unwrap_or(u32::MAX);
+        let (young, hold) = (seconds(breaker::YOUNG), seconds(breaker::HOLD));
+        let young_nodes = "the guard ManyNodes does not count younger Nodes";
+        let least = [
+            ("--remediation-wait", self.wait, young, young_nodes),
+            ("--remediation-wait-uninitialized", self.wait_uninitialized, young, young_nodes),
+            ("--remediation-window", self.window, LEAST_WINDOW, "a shorter budget bounds nothing"),
+            ("--retention", retention, hold, "a taint that came back stops every removal for so long"),
+        ];
+        let too_short = least.into_iter().find(|(_, value, least, _)| value < least);
+        let too_short = too_short.map(|(flag, _, least, why)| {
+            format!("{flag} is at least {} where taints are removed: {why}", minutes(least))
+        });
+        too_short.or_else(|| {
+            (self.window > hold).then(|| {
+                format!("--remediation-window is at most {}: removals are remembered for so long", minutes(hold))
+            })
+        })
+    }
+}
+
+/// Two reports of an idle kubelet, as for the guard `NoHeartbeat`: who puts a taint back at a report has come by then.
+const LEAST_WINDOW: u32 = 600;
+
+fn minutes(seconds: u32) -> String {
+    format!("{}m", seconds / 60)
+}
+
 impl From<&RemediationFlags> for Limits {
     fn from(flags: &RemediationFlags) -> Self {
         let RemediationFlags { stale, uninitialized, wait, wait_uninitialized, window, budget, share, many } = *flags;
@@ -177,5 +211,46 @@ impl From<&RemediationFlags> for Limits {
             share,
             many,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        remediation: RemediationFlags,
+    }
+
+    #[test]
+    fn values_below_what_a_guard_rests_on_are_refused_where_taints_are_removed() {
+        const DAY: u32 = 24 * 60 * 60;
+        let refusal = |arguments: &str, retention: u32| {
+            let all = ["nodewhy", "--remediation-budget=5"].into_iter().chain(arguments.split_whitespace());
+            Flags::try_parse_from(all)
+                .map(|flags| flags.remediation.refusal(retention))
+                .unwrap_or_else(|e| panic!("{e}"))
+        };
+        for on in ["--remove-stale-taints=on", "--remove-uninitialized-taints=dry-run"] {
+            assert_eq!(refusal(on, DAY), None);
+            for (value, passes) in [
+                ("--remediation-wait=119s", false),
+                ("--remediation-wait=2m", true),
+                ("--remediation-wait-uninitialized=0", false),
+                ("--remediation-window=0", false),
+                ("--remediation-window=10m", true),
+                ("--remediation-window=25h", false),
+            ] {
+                let refused = refusal(&format!("{on} {value}"), DAY);
+                let flag = value.split('=').next().unwrap();
+                assert_eq!(refused.is_none(), passes, "{value}: {refused:?}");
+                assert!(refused.is_none_or(|why| why.starts_with(flag)), "{value}");
+            }
+            assert!(refusal(on, DAY - 1).unwrap().starts_with("--retention is at least 1440m"));
+        }
+        assert_eq!(refusal("--remediation-wait=0 --remediation-window=0", 0), None, "nothing rests on them");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::duration::seconds;
 use super::flags::{AwsFlags, RemediationFlags, ThresholdFlags};
-use super::{NO_CLUSTER, block_on_threads, fail};
+use super::{BAD_INPUT, NO_CLUSTER, block_on_threads, fail};
 use crate::kube_client::ClusterFlags;
 use crate::operator::{self, LogFormat, OperatorOptions};
 use chrono::TimeDelta;
@@ -55,6 +55,9 @@ pub struct Run {
 const THREADS: usize = 1;
 
 pub fn run(args: &Run) -> ExitCode {
+    if let Some(refusal) = args.remediation.refusal(args.retention) {
+        return fail(&refusal, BAD_INPUT);
+    }
     let thresholds = Thresholds::from(&args.thresholds);
     match block_on_threads(THREADS, operator::run(args.options(), thresholds)) {
         Ok(Ok(())) => ExitCode::SUCCESS,

@@ -2,6 +2,7 @@
 
 use crate::operator::{diagnosis, install, metric};
 use chrono::{SecondsFormat, Utc};
+use engine::api::REMOVED_ANNOTATION;
 use engine::remediation::{PatchAnswer, Removal};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::api::{Api, Patch, PatchParams, PostParams};
@@ -15,8 +16,10 @@ use testkit::control_plane::{ControlPlane, Nodewhy};
 
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 const SOON: Duration = Duration::from_secs(40);
-/// No waiting for what a test brings about at once; everything else as it is shipped.
-const AT_ONCE: [&str; 3] = ["--remediation-wait=0", "--proven-threshold=0", "--initialize-threshold=0"];
+/// The wait, and what comes after it.
+const WAITED: Duration = Duration::from_secs(180);
+/// No longer waits than must be for what a test brings about at once; everything else as it is shipped.
+const AT_ONCE: [&str; 3] = ["--remediation-wait=2m", "--proven-threshold=0", "--initialize-threshold=0"];
 
 /// What the cloud controller sets in the update that removes its taint.
 const FINGERPRINTS: [&str; 2] =
@@ -126,7 +129,7 @@ fn version(control_plane: &ControlPlane, node: &str) -> Value {
 
 /// The condition Remediated with this reason, once it is there.
 fn said(control_plane: &ControlPlane, nodewhy: &Nodewhy, name: &str, reason: &str) -> Value {
-    let deadline = std::time::Instant::now() + Duration::from_secs(90);
+    let deadline = std::time::Instant::now() + Duration::from_secs(240);
     loop {
         let found = diagnosis(control_plane, name).unwrap_or_default();
         let conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -158,6 +161,7 @@ fn the_taint_goes_only_with_the_role_and_one_that_comes_back_stops_everything() 
     let nodewhy = control_plane.nodewhy(&rights, &[&["--remove-stale-taints=on"], AT_ONCE.as_slice()].concat());
 
     // Without the role the patch is refused, and that is said.
+    said(&control_plane, &nodewhy, "stale", "TooRecent");
     let refused = said(&control_plane, &nodewhy, "stale", "NotPermitted");
     assert_eq!(refused["status"], "False");
     assert!(refused["message"].as_str().unwrap_or_default().contains("cannot patch resource \"nodes\""), "{refused}");
@@ -172,6 +176,9 @@ fn the_taint_goes_only_with_the_role_and_one_that_comes_back_stops_everything() 
     let others: Vec<_> = before.1.iter().filter(|key| *key != UNINITIALIZED).cloned().collect();
     assert!(others.contains(&"dedicated".to_owned()));
     assert_eq!(taints(&control_plane, "stale"), others);
+    let stamped = control_plane.get(&["node", "stale"]).expect("the Node");
+    let stamp = stamped["metadata"]["annotations"][REMOVED_ANNOTATION].as_str().expect("it came with the removal");
+    assert!(stamp.parse::<chrono::DateTime<Utc>>().is_ok(), "{stamp}");
     initialize(&control_plane, "stale");
     let ended =
         wait_until(SOON, || diagnosis(&control_plane, "stale").filter(|d| d["status"]["outcome"] == "Recovered"));
@@ -207,6 +214,48 @@ fn the_taint_goes_only_with_the_role_and_one_that_comes_back_stops_everything() 
     for node in ["stale", "another", "third"] {
         assert!(taints(&control_plane, node).contains(&UNINITIALIZED.to_owned()), "{node}");
     }
+}
+
+/// What an administrator can delete: every NodeDiagnosis, while nodewhy does not run.
+#[test]
+fn without_any_diagnosis_a_restart_removes_from_no_node_twice_and_knows_what_is_spent() {
+    let control_plane = ControlPlane::start();
+    let rights = install(&control_plane);
+    control_plane.apply_path(&component().join("cluster-role.yaml"));
+    nodepool(&control_plane);
+    for node in ["first", "second"] {
+        stale_node(&control_plane, node);
+    }
+    let started = || control_plane.nodewhy(&rights, &[&["--remove-stale-taints=on"], AT_ONCE.as_slice()].concat());
+    let forget = |nodewhy: Nodewhy| {
+        assert!(nodewhy.process.terminate().success());
+        control_plane.kubectl(&["delete", "nodediagnoses", "--all"]);
+    };
+    let nodewhy = started();
+    said(&control_plane, &nodewhy, "first", "Removed");
+    said(&control_plane, &nodewhy, "second", "BudgetSpent");
+    forget(nodewhy);
+
+    let nodewhy = started();
+    said(&control_plane, &nodewhy, "second", "TooRecent");
+    said(&control_plane, &nodewhy, "second", "BudgetSpent");
+    forget(nodewhy);
+
+    let back = json!([{ "op": "add", "path": "/spec/taints/-", "value": { "key": UNINITIALIZED, "value": "true", "effect": "NoSchedule" } }]);
+    control_plane.kubectl(&[
+        "patch",
+        "node",
+        "first",
+        "--type=json",
+        "--field-manager=node-labeler",
+        "-p",
+        &back.to_string(),
+    ]);
+    let nodewhy = started();
+    let put_back = said(&control_plane, &nodewhy, "first", "PutBack");
+    assert!(put_back["message"].as_str().unwrap_or_default().contains("put back by node-labeler"), "{put_back}");
+    said(&control_plane, &nodewhy, "second", "BreakerOpen");
+    assert_eq!(removals(&control_plane), ["first"], "one patch of a Node in all");
 }
 
 #[test]
@@ -249,7 +298,7 @@ fn a_node_that_was_never_initialized_is_left_alone_until_that_is_asked_for_and_k
     said(&control_plane, &nodewhy, "vouched", "TooRecent");
     assert!(nodewhy.process.terminate().success());
 
-    let nodewhy = control_plane.nodewhy(&rights, &second("--remediation-wait-uninitialized=0"));
+    let nodewhy = control_plane.nodewhy(&rights, &second("--remediation-wait-uninitialized=2m"));
     let removed = said(&control_plane, &nodewhy, "vouched", "Removed");
     let others: Vec<_> = before.iter().filter(|key| *key != UNINITIALIZED).cloned().collect();
     assert_eq!(taints(&control_plane, "vouched"), others);
@@ -391,7 +440,7 @@ async fn remove(client: Client, name: String, fenced: bool, mut dice: Dice) -> R
         }
         tokio::time::sleep(Duration::from_millis(dice.roll(20))).await;
         let node = serde_json::from_value(serde_json::to_value(&seen).expect("JSON")).expect("a Node");
-        let Some(mut removal) = Removal::from(&node, &name, false) else { continue };
+        let Some(mut removal) = Removal::from(&node, &name, false, Utc::now()) else { continue };
         if !fenced {
             removal.patch.0.retain(|operation| matches!(operation, json_patch::PatchOperation::Remove(_)));
         }
@@ -484,7 +533,7 @@ fn when_the_leader_is_killed_amid_removals_none_is_made_twice_and_the_budget_hol
     wait_until(SOON, || leads(&first));
     let second = replica("second");
     // kubectl is too slow to see the middle of it.
-    let deadline = std::time::Instant::now() + SOON;
+    let deadline = std::time::Instant::now() + WAITED;
     while removals(&control_plane).len() < 3 {
         assert!(std::time::Instant::now() < deadline, "{}", first.process.log());
         std::thread::sleep(Duration::from_millis(5));
@@ -507,7 +556,7 @@ fn when_the_leader_is_killed_amid_removals_none_is_made_twice_and_the_budget_hol
     };
     let said_before = said_removed().len();
     wait_until(SOON, || leads(&second));
-    wait_until(SOON, || (removals(&control_plane).len() >= BUDGET).then_some(()));
+    wait_until(WAITED, || (removals(&control_plane).len() >= BUDGET).then_some(()));
     std::thread::sleep(Duration::from_secs(8));
     println!(
         "{before} of {BUDGET} removals made and {said_before} written down when the leader was killed, {} in the end",

@@ -1,21 +1,21 @@
 //! Removes a cloud-provider taint, where somebody asked for that. Here it is decided, without IO and without a clock;
 //! `publish` carries it out.
 //!
-//! What was done and what was refused stands in the condition `Remediated` of the NodeDiagnosis and nowhere else, so a
-//! restart forgets nothing: not how long a verdict has stood, not what of the budget is spent, not which taint came
-//! back.
+//! What was done and what was refused stands in the condition `Remediated` of the NodeDiagnosis, so a restart forgets
+//! nothing: not how long a verdict has stood, not what of the budget is spent, not which taint came back. That a taint
+//! was removed stands on its Node too, for a NodeDiagnosis may be deleted (`stamp`).
 
 pub mod breaker;
 pub mod guard;
 mod opt_in;
 mod patch;
+mod stamp;
 #[cfg(test)]
 mod tests;
 
 pub use opt_in::OptIn;
 pub use patch::Removal;
 
-use crate::api::FIELD_MANAGER;
 use crate::api::{Condition, NodeDiagnosis};
 use crate::cluster_state::ClusterState;
 use crate::objects::{Node, Taint};
@@ -254,13 +254,13 @@ impl Remediation {
             let Some(name) = diagnosis.metadata.name.as_deref() else { continue };
             let Some(node) = node_of(cluster, diagnosis) else { continue };
             let said = remediated(diagnosis).map(|c| &*c.reason);
-            if said == Some(REMOVED) {
-                steps.extend(self.came_back(name, node));
-                continue;
-            }
             let is_due = self.is_due(name, node, now);
             if said == Some(REMOVING) && is_due && node.taint(UNINITIALIZED_TAINT).is_none() {
                 steps.push(Step::Say(gone(name, node)));
+                continue;
+            }
+            if said == Some(REMOVED) || (said != Some(PUT_BACK) && stamp::is_stamped(node)) {
+                steps.extend(self.came_back(name, node));
                 continue;
             }
             let Some((opt_in, mode)) = self.limits.asked(diagnosis).filter(|_| is_open(diagnosis)) else { continue };
@@ -292,7 +292,7 @@ impl Remediation {
                 }
                 Ok(()) if !is_written(name) => {}
                 Ok(()) => {
-                    if let Some(removal) = Removal::from(node, name, dry_run) {
+                    if let Some(removal) = Removal::from(node, name, dry_run, now) {
                         self.tries.insert(name.to_owned(), Try { at: now, state: TryState::UnderWay });
                         steps.push(Step::Remove(removal));
                     }
@@ -388,19 +388,18 @@ impl Remediation {
     /// Whether a removed taint is on the Node again, and who wrote the list since.
     fn came_back(&self, name: &str, node: &Node) -> Option<Step> {
         let taint = node.taint(UNINITIALIZED_TAINT)?;
-        if let Some(Try { state: TryState::Removed(version), .. }) = self.tries.get(name)
+        // What the watch shows may be the Node before the removal; the stamp came with it.
+        if !stamp::is_stamped(node)
+            && let Some(Try { state: TryState::Removed(version), .. }) = self.tries.get(name)
             && !is_newer(node.metadata.resource_version.as_deref()?, version)
         {
             return None;
         }
-        let writers = node.metadata.managed_fields.0.iter().filter(|f| f.owns_taints && f.manager != FIELD_MANAGER);
-        let by =
-            writers.max_by_key(|f| f.time).map_or("somebody whom managedFields does not name", |f| f.manager.as_str());
         Some(Step::Say(Remark {
             diagnosis: name.to_owned(),
             result: RemovalOutcome::PutBack,
             reason: PUT_BACK,
-            message: format!("{taint} was removed from Node {} and put back by {by}.", node.name()),
+            message: stamp::put_back(node, taint).0,
         }))
     }
 }

@@ -30,13 +30,17 @@ impl Pairs {
         self.0.get(found.ok()?)?.get(key.len() + 1..)
     }
 
-    /// Keys and texts.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Those whose value fits.
     pub(super) fn with_values(self, fits: impl Fn(&str) -> bool) -> Self {
         let fits = |pair: &Interned| pair.split_once('=').is_some_and(|(_, value)| fits(value));
         Self(self.0.into_iter().filter(fits).collect())
     }
 
+    /// Keys and texts.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(split)
     }

@@ -1,17 +1,17 @@
 //! What stops every removal at once: a taint that came back, and many Nodes that carry it.
 
-use super::{Limits, PUT_BACK, REMOVING, remediated};
+use super::{Limits, PUT_BACK, REMOVING, remediated, stamp};
 use crate::api::{Condition, NodeDiagnosis};
 use crate::cluster_state::ClusterState;
 use crate::upstream::karpenter::UNINITIALIZED_TAINT;
 use chrono::{DateTime, TimeDelta, Utc};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// How long a taint that came back stops everything.
-pub(super) const HOLD: TimeDelta = TimeDelta::hours(24);
+pub const HOLD: TimeDelta = TimeDelta::hours(24);
 /// A working cloud controller needs seconds. Younger Nodes carry the taint by right, however many a scale-up brings.
-const YOUNG: TimeDelta = TimeDelta::minutes(2);
+pub const YOUNG: TimeDelta = TimeDelta::minutes(2);
 
 fn ended_at(diagnosis: &NodeDiagnosis) -> Option<DateTime<Utc>> {
     diagnosis.status.as_ref()?.ended_at
@@ -47,6 +47,9 @@ impl RemovalTally {
         limits: &Limits,
     ) -> Self {
         let mut tally = Self::default();
+        // By the Node's UID, or by the diagnosis where it has no Node: what both tell of is one removal.
+        let mut removed = BTreeSet::new();
+        let mut came_back = BTreeMap::new();
         for node in cluster.nodes() {
             tally.nodes += 1;
             let young = node.metadata.creation_timestamp.is_none_or(|at| now - at < YOUNG);
@@ -57,24 +60,44 @@ impl RemovalTally {
                 Some(IpAddr::V6(_)) => tally.ipv6 += 1,
                 None => {}
             }
+            if stamp::is_recent(node, now, limits.window()) {
+                removed.insert(&*node.metadata.uid);
+            }
+            if let Some(taint) = stamp::came_back(node) {
+                came_back.insert(&*node.metadata.uid, stamp::put_back(node, taint));
+            }
         }
-        let mut removed: BTreeSet<String> = under_way.map(str::to_owned).collect();
+        let mut under_way: BTreeSet<&str> = under_way.collect();
         let mut put_back = None;
         for diagnosis in diagnoses {
+            let name = diagnosis.metadata.name.as_deref().unwrap_or_default();
+            let key = diagnosis.spec.node.as_ref().map_or(name, |node| &node.uid);
+            if under_way.remove(name) {
+                removed.insert(key);
+            }
             let Some(done) = remediated(diagnosis) else { continue };
             let age = now - done.last_transition_time;
             // What nobody answered, and what was announced, may have been done.
             let announced =
                 || done.reason == REMOVING && ended_at(diagnosis).is_none_or(|at| now - at < limits.window());
             if (done.status != "False" && age < limits.window()) || announced() {
-                removed.extend(diagnosis.metadata.name.clone());
+                removed.insert(key);
+            }
+            if done.reason == PUT_BACK {
+                // From here on its time counts: others write the list too.
+                came_back.remove(key);
             }
             if holds(done, now) {
-                put_back = put_back.max(Some((done.last_transition_time, &done.message)));
+                put_back = put_back.max(Some((done.last_transition_time, done.message.clone())));
             }
         }
+        for (message, at) in came_back.into_values() {
+            let at = at.unwrap_or(now);
+            put_back = put_back.max(Some((at, message)).filter(|_| now - at < HOLD));
+        }
+        removed.extend(under_way);
         tally.removals = removed.len();
-        tally.put_back = put_back.map(|(_, message)| message.clone());
+        tally.put_back = put_back.map(|(_, message)| message);
         tally
     }
 }

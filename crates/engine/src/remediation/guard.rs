@@ -1,7 +1,7 @@
 //! The guards before a taint is removed: each is one question about the scene, and one refusal.
 
 use super::breaker::RemovalTally;
-use super::{Limits, OptIn, REMOVING, exact_taint, remediated};
+use super::{Limits, OptIn, REMOVING, exact_taint, remediated, stamp};
 use crate::api::{Confidence, NodeDiagnosis, PAUSE_ANNOTATION};
 use crate::objects::{Condition, Node, NodeClaim, NodePool};
 use crate::upstream::cloud_controller;
@@ -314,7 +314,7 @@ fn not_cordoned(scene: &Scene) -> Result<(), String> {
 fn not_put_back(scene: &Scene) -> Result<(), String> {
     match remediated(scene.diagnosis) {
         Some(done) if done.reason == super::PUT_BACK => Err(done.message.clone()),
-        _ => Ok(()),
+        _ => stamp::came_back(scene.node).map_or(Ok(()), |taint| Err(stamp::put_back(scene.node, taint).0)),
     }
 }
 

@@ -1,9 +1,10 @@
 //! The one change that is ever made to a Node.
 
 use super::exact_taint;
+use crate::api::REMOVED_ANNOTATION;
 use crate::case::stage::listed;
 use crate::objects::{Node, Taint};
-use chrono::SecondsFormat;
+use chrono::{DateTime, SecondsFormat, Utc};
 use json_patch::Patch;
 use serde_json::{Value, json};
 
@@ -27,16 +28,24 @@ pub struct Removal {
 impl Removal {
     /// `None` where the Node does not carry the taint once and as expected, or has no resourceVersion: nothing to hold
     /// on to.
-    pub fn from(node: &Node, diagnosis: &str, dry_run: bool) -> Option<Self> {
+    pub fn from(node: &Node, diagnosis: &str, dry_run: bool, now: DateTime<Utc>) -> Option<Self> {
         let (index, taint) = exact_taint(node)?;
         let version = node.metadata.resource_version.as_deref()?;
         let path = format!("/spec/taints/{index}");
+        let stamp = now.to_rfc3339_opts(SecondsFormat::Secs, true);
+        // JSON patch adds no field to a map that is not there. Where it is, it is not replaced: others' are in it.
+        let (place, value) = if node.metadata.annotations.is_empty() {
+            ("/metadata/annotations".to_owned(), json!({ REMOVED_ANNOTATION: stamp }))
+        } else {
+            (format!("/metadata/annotations/{}", REMOVED_ANNOTATION.replace('/', "~1")), json!(stamp))
+        };
         // The list is atomic and the index is of the moment: whoever wrote anything since makes a test fail, and
         // nothing is changed.
         let patch = json!([
             { "op": "test", "path": "/metadata/resourceVersion", "value": version },
             { "op": "test", "path": path, "value": written(taint) },
             { "op": "remove", "path": path },
+            { "op": "add", "path": place, "value": value },
         ]);
         let left: Vec<_> =
             node.spec.taints.iter().enumerate().filter(|(i, _)| *i != index).map(|(_, t)| t.clone()).collect();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::api::Outcome as Ending;
+use crate::api::{Outcome as Ending, REMOVED_ANNOTATION};
 use crate::case::stage::Thresholds;
 use crate::cluster_state::{Availability, Subject};
 use crate::diagnose::{Judgement, judge};
@@ -205,7 +205,17 @@ fn a_stale_taint_on_a_good_node_is_removed_and_the_others_stay() {
             { "op": "test", "path": "/metadata/resourceVersion", "value": "100" },
             { "op": "test", "path": "/spec/taints/1", "value": taint() },
             { "op": "remove", "path": "/spec/taints/1" },
+            { "op": "add", "path": "/metadata/annotations", "value": { REMOVED_ANNOTATION: stamp(0) } },
         ])
+    );
+    // Others' annotations stay.
+    let mut cluster = good();
+    cluster.node["metadata"]["annotations"]["example.com/owner"] = json!("them");
+    let steps = cluster.outcome();
+    let [Step::Remove(removal)] = steps.as_slice() else { panic!("{steps:?}") };
+    assert_eq!(
+        serde_json::to_value(&removal.patch).unwrap()[3],
+        json!({ "op": "add", "path": "/metadata/annotations/nodewhy.dev~1taint-removed", "value": stamp(0) })
     );
 }
 
@@ -554,6 +564,60 @@ fn a_taint_that_comes_back_opens_the_breaker_and_names_who_put_it_back() {
     let [Step::Say(remark)] = steps.as_slice() else { panic!("{steps:?}") };
     assert_eq!(remark.reason, "BreakerOpen");
     assert!(remark.message.contains("said PutBack"), "{}", remark.message);
+}
+
+/// All NodeDiagnoses were deleted while nodewhy did not run; what it did is on the Nodes.
+#[test]
+fn whoever_deletes_diagnoses_gets_no_second_removal_no_new_budget_and_no_closed_breaker() {
+    let stamped = |mut node: Value, stamp: &str| {
+        node["metadata"]["annotations"][REMOVED_ANNOTATION] = json!(stamp);
+        node
+    };
+    for cluster in BOTH {
+        // Never twice: however long ago it was, and whatever stands in the annotation.
+        for when in [stamp(-10), stamp(-100_000), stamp(100), String::new(), "yesterday".to_owned()] {
+            let mut again = cluster();
+            again.node = stamped(again.node, &when);
+            let steps = again.look(&[again.diagnosis()]);
+            let [Step::Say(remark)] = steps.as_slice() else { panic!("{steps:?}") };
+            assert_eq!((remark.result, remark.reason), (RemovalOutcome::PutBack, PUT_BACK), "{when}");
+            assert!(remark.message.contains("put back by node-labeler"), "{}", remark.message);
+            // And once that is said, a guard refuses.
+            let mut diagnosis = again.diagnosis();
+            say(&mut diagnosis, "False", PUT_BACK, -2000);
+            assert_eq!(reasons(&again.look(&[diagnosis])), [PUT_BACK], "{when}");
+        }
+        // The budget of one: spent on a Node of which no diagnosis tells, within the window and not before it.
+        for (when, reason) in [(-59, "BudgetSpent"), (-61, REMOVING)] {
+            let mut spent = cluster();
+            spent.others.push(stamped(untainted(node("other", "9")), &stamp(when)));
+            assert_eq!(reasons(&spent.look(&[spent.diagnosis()])), [reason]);
+        }
+        // A removal that both tell of is one.
+        let mut both = cluster();
+        both.limits = Limits { budget: 2, share: 100, ..both.limits };
+        both.others.push(stamped(untainted(node("other", "9")), &stamp(-1)));
+        let mut told = elsewhere("True", REMOVED, -1);
+        told.status.as_mut().unwrap().outcome = Some(Ending::Recovered);
+        told.spec.node = Some(crate::api::NamedUid { name: "other".to_owned(), uid: "9".to_owned() });
+        assert_eq!(reasons(&both.look(&[both.diagnosis(), told.clone()])), [REMOVING]);
+        // The breaker: the taint of another Node came back, and no diagnosis tells of it.
+        let written = |minute: i64| {
+            let mut back = stamped(node("other", "9"), &stamp(-3000));
+            back["metadata"]["managedFields"][0]["time"] = json!(stamp(minute));
+            back
+        };
+        for (minute, reason) in [(-23 * 60, "BreakerOpen"), (-25 * 60, REMOVING)] {
+            let mut broken = cluster();
+            broken.others.push(written(minute));
+            assert_eq!(reasons(&broken.look(&[broken.diagnosis()])), [reason]);
+        }
+        // Where one does, its time counts: the list is written for other reasons too.
+        let mut old = cluster();
+        old.others.push(written(-1));
+        say(&mut told, "False", PUT_BACK, -25 * 60);
+        assert_eq!(reasons(&old.look(&[old.diagnosis(), told])), [REMOVING]);
+    }
 }
 
 #[test]

@@ -1,0 +1,33 @@
+//! What a removal leaves on the Node itself. Whoever may delete NodeDiagnoses cannot make it be forgotten: that takes
+//! the right to write Nodes, and so to remove the taint.
+
+use crate::api::{FIELD_MANAGER, REMOVED_ANNOTATION};
+use crate::objects::{Node, Taint};
+use crate::upstream::karpenter::UNINITIALIZED_TAINT;
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// Whether a taint was removed from this very Node.
+pub(super) fn is_stamped(node: &Node) -> bool {
+    node.metadata.annotation(REMOVED_ANNOTATION).is_some()
+}
+
+/// Whether that was within the window. What is no time was written by somebody else, and counts: it only makes that
+/// less is removed.
+pub(super) fn is_recent(node: &Node, now: DateTime<Utc>, window: TimeDelta) -> bool {
+    node.metadata
+        .annotation(REMOVED_ANNOTATION)
+        .is_some_and(|stamp| stamp.parse::<DateTime<Utc>>().map_or(true, |at| now - at < window))
+}
+
+/// The taint, where it is on a Node from which it was removed.
+pub(super) fn came_back(node: &Node) -> Option<&Taint> {
+    node.taint(UNINITIALIZED_TAINT).filter(|_| is_stamped(node))
+}
+
+/// Who has written the taint list since, and when, as far as `managedFields` tell.
+pub(super) fn put_back(node: &Node, taint: &Taint) -> (String, Option<DateTime<Utc>>) {
+    let writers = node.metadata.managed_fields.0.iter().filter(|f| f.owns_taints && f.manager != FIELD_MANAGER);
+    let last = writers.max_by_key(|f| f.time);
+    let by = last.map_or("somebody whom managedFields does not name", |f| f.manager.as_str());
+    (format!("{taint} was removed from Node {} and put back by {by}.", node.name()), last.and_then(|f| f.time))
+}
