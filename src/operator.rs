@@ -7,6 +7,7 @@ mod end;
 pub mod health;
 pub mod lease;
 pub mod metrics;
+mod outage;
 pub mod publish;
 mod read_logs;
 mod remedies;
@@ -26,6 +27,7 @@ use engine::objects::input::{Input, Object};
 use engine::remediation::Limits;
 use engine::triage::change::{Change, SourceState, Watched};
 use engine::triage::{Keep, Order, Triage, Write};
+use outage::{Outage, Outages};
 use read_logs::ReadLogs;
 use remedies::Remedies;
 use std::collections::BTreeSet;
@@ -141,6 +143,8 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
         leads,
         term: None,
         clock,
+        outages: Outages::default(),
+        caught_up: false,
     };
     let ended = tokio::select! {
         ended = operator.run(changed, &mut candidate) => ended,
@@ -166,9 +170,9 @@ async fn finish(server: JoinHandle<std::io::Result<()>>) {
 
 fn log(format: LogFormat) {
     use tracing_subscriber::EnvFilter;
-    // kube logs each request that fails; we say it once ourselves.
+    // kube logs each request that fails, and each watch that breaks off; we say it once ourselves.
     let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new("info,kube_runtime=error,kube_client::client::builder=off"));
+        .unwrap_or_else(|_| EnvFilter::new("info,kube_runtime=error,kube_client::client=off"));
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -196,6 +200,9 @@ struct Operator<'r> {
     /// The term that this replica leads in.
     term: Option<u64>,
     clock: Arc<Clock>,
+    outages: Outages,
+    /// What ended before this replica first led is told of.
+    caught_up: bool,
 }
 
 impl Operator<'_> {
@@ -238,6 +245,7 @@ impl Operator<'_> {
                 self.health.readiness(Readiness::judging);
                 candidate.stand();
                 tracing::info!("the first lists are complete, verdicts begin");
+                say_never_judged(&self.triage);
             }
             self.follow_the_lease();
             self.give_orders().await?;
@@ -267,6 +275,9 @@ impl Operator<'_> {
     async fn give_orders(&mut self) -> Result<(), Error> {
         let now = self.now();
         let mut orders = self.triage.look(now);
+        if self.term.is_some() && !std::mem::replace(&mut self.caught_up, true) {
+            say_ended(&orders);
+        }
         // Who does not lead has no say.
         if self.term.is_some() {
             self.remedies.look(&mut self.triage, now).await;
@@ -318,29 +329,32 @@ impl Operator<'_> {
     fn note_change(&mut self, change: &Change) {
         match change {
             Change::Source { what, name, state } => {
-                match (state, what) {
-                    (SourceState::Failed(why), Watched::Diagnoses) => {
+                match (self.outages.note(name, state), state, what) {
+                    (Outage::Begins(why), ..) => {
+                        tracing::warn!(
+                            input = name,
+                            why,
+                            "requests to the API server fail; what was read before stands"
+                        );
+                    }
+                    (Outage::Ends(_), ..) => tracing::info!("requests to the API server succeed again"),
+                    (Outage::GoesOn, ..) | (Outage::None, SourceState::Pending, _) => {}
+                    (Outage::None, SourceState::Failed(why), Watched::Diagnoses) => {
                         tracing::warn!(%why, "cannot read NodeDiagnoses; is the CustomResourceDefinition installed?");
                     }
-                    (SourceState::Failed(why), _) => {
+                    (Outage::None, SourceState::Failed(why), _) => {
                         tracing::warn!(input = name, %why, "an input cannot be read; the rest works on");
                     }
-                    (SourceState::Read, _) => tracing::info!(input = name, "an input is read"),
-                    (SourceState::Pending, _) => {}
+                    (Outage::None, SourceState::Read, _) => tracing::info!(input = name, "an input is read"),
                 }
                 self.note(*what, name.clone(), state.clone());
                 if let Watched::Input(input) = *what {
                     self.triage.mark(input, self.health.readiness(|r| r.availability(input)));
                 }
             }
-            Change::Unreadable { what, object, error } => {
-                self.metrics.unreadable(what.name());
-                tracing::warn!(
-                    input = what.name(),
-                    object,
-                    error,
-                    "an object cannot be read; its last readable state stays"
-                );
+            Change::Unreadable { what: _, name, object, error } => {
+                self.metrics.unreadable(name);
+                tracing::warn!(input = name, object, error, "an object cannot be read; its last readable state stays");
             }
             Change::Applied(object) => {
                 if let Object::NodePool(pool) = &**object {
@@ -372,6 +386,36 @@ impl Operator<'_> {
             self.metrics.watches(readiness.states());
         });
     }
+}
+
+/// What ended while nobody wrote: the first orders of a replica that leads are about what was known before.
+fn say_ended(orders: &[Order]) {
+    let ended = orders.iter().filter_map(|order| match order {
+        Order::Write(write) if write.ends.is_some() => write.diagnosis.metadata.name.as_deref(),
+        _ => None,
+    });
+    let ended: Vec<_> = ended.collect();
+    if !ended.is_empty() {
+        tracing::info!(machines = ended.len(), names = some_of(&ended), "ended while nodewhy did not write");
+    }
+}
+
+/// What came and went before the first verdict, as far as Events tell.
+fn say_never_judged(triage: &Triage) {
+    let never: Vec<_> = triage.never_judged().collect();
+    if !never.is_empty() {
+        tracing::warn!(
+            machines = never.len(),
+            names = some_of(&never),
+            "launched and gone without registering before nodewhy started; of what, it cannot say any more"
+        );
+    }
+}
+
+fn some_of(names: &[&str]) -> String {
+    const NAMED: usize = 5;
+    let named = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    if names.len() > NAMED { format!("{named} and {} more", names.len() - NAMED) } else { named }
 }
 
 fn say(write: &Write, metrics: &Metrics, now: DateTime<Utc>) {

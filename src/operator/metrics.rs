@@ -6,11 +6,11 @@
 
 mod plain;
 
+use crate::operator::watch::Watches;
 use chrono::{DateTime, Utc};
 use engine::api::{NodeDiagnosis, Outcome};
-use engine::objects::input::Input;
 use engine::remediation;
-use engine::triage::change::{ReadFailure, SourceState, Watched};
+use engine::triage::change::{ReadFailure, SourceState};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
     DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric, LabelValueEncoder, text,
@@ -195,8 +195,8 @@ impl Metrics {
         ] {
             drop(self.remediations.get_or_create(&Remediated { result: result.label(), reason: reason.to_owned() }));
         }
-        for what in Input::ALL.into_iter().map(Watched::Input).chain([Watched::Diagnoses]) {
-            drop(self.unreadable.get_or_create(&Read { input: what.name().to_owned() }));
+        for (_, input) in Watches::sources() {
+            drop(self.unreadable.get_or_create(&Read { input }));
         }
     }
 
@@ -424,8 +424,8 @@ mod tests {
         for result in WriteResult::ALL {
             metrics.wrote(result);
         }
-        for (what, name) in Watches::sources() {
-            metrics.unreadable(what.name());
+        for (_, name) in Watches::sources() {
+            metrics.unreadable(&name);
             metrics.watch_relisted(&name);
             metrics.last_event(&name).set(1);
         }
@@ -463,7 +463,7 @@ mod tests {
         for series in [
             r#"nodewhy_outcomes_total{outcome="Terminated"} 0"#,
             r#"nodewhy_writes_total{result="refused"} 0"#,
-            r#"nodewhy_unreadable_objects_total{input="NodeClaims"} 0"#,
+            r#"nodewhy_unreadable_objects_total{input="nodeclaims"} 0"#,
         ] {
             assert!(text.lines().any(|line| line == series), "{series} is not in\n{text}");
         }

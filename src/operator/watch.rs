@@ -271,7 +271,12 @@ impl Watch {
             }
             Err(error) => {
                 let object = format!("{}/{}", self.resource.kind, key.1);
-                unreadable.insert(key).then(|| Change::Unreadable { what: self.what, object, error: error.to_string() })
+                unreadable.insert(key).then(|| Change::Unreadable {
+                    what: self.what,
+                    name: self.name.clone(),
+                    object,
+                    error: error.to_string(),
+                })
             }
         }
     }

@@ -364,3 +364,107 @@ async fn every_verb_that_the_code_does_not_need_is_refused() {
     println!("{asked} questions, {allowed} allowed");
     assert!(allowed > 50 && asked - allowed > 1000);
 }
+
+/// What people, dashboards and scripts see of a NodeDiagnosis: columns, selectors, `kubectl wait`, what is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_ended_looks_so_and_what_is_unknown_can_be_waited_for() {
+    let (control_plane, rights) = cluster();
+    let client = control_plane.client().await;
+    refuse(&client, &claim_names(2)).await;
+    // Launched, and nothing is heard of it.
+    refuse(&client, &["general-silent".to_owned()]).await;
+    let now = chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+    let condition = |type_: &str, status: &str| json!({ "type": type_, "status": status, "reason": type_, "message": "", "lastTransitionTime": now });
+    let conditions =
+        json!({ "status": { "conditions": [condition("Launched", "True"), condition("Registered", "Unknown")] } });
+    control_plane.patch_status("nodeclaim", "general-silent", "merge", &conditions);
+    let nodewhy = control_plane.nodewhy(&rights, &["--join-threshold=1", "--proven-threshold=0"]);
+    wait_until(SOON, || is_ready(&nodewhy).then_some(()));
+    wait_until(SOON, || diagnosis(&control_plane, "general-silent"));
+    control_plane.kubectl(&["wait", "--for=condition=Judged", "--timeout=30s", "ndx/general-silent"]);
+    let unknown = diagnosis(&control_plane, "general-silent").unwrap();
+    let of = |diagnosis: &Value, type_: &str| {
+        let all = diagnosis["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        all.into_iter().find(|c| c["type"] == type_).unwrap_or_default()
+    };
+    assert_eq!(
+        (&unknown["status"]["cause"], &of(&unknown, "Diagnosed")["status"]),
+        (&json!("Unknown"), &json!("False"))
+    );
+
+    wait_until(SOON, || (diagnosed(&control_plane).len() == 2).then_some(()));
+    remove(&client, &claim_names(1)).await;
+    wait_until(SOON, || diagnosis(&control_plane, "general-000").filter(|d| d["status"]["outcome"] == "Deleted"));
+    let lines = |arguments: &[&str]| {
+        let shown = control_plane.kubectl(&[&["get", "ndx"], arguments].concat());
+        shown.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let table = lines(&[]);
+    let heads: Vec<_> = table[0].split_whitespace().collect();
+    let contract = ["NAME", "CAUSE", "STAGE", "NODEPOOL", "NODE", "TERMINATES", "OUTCOME", "ENDED", "AGE"];
+    assert_eq!(heads, contract, "{table:#?}");
+    // Without a Node and without a timeout that still runs.
+    let ended: Vec<_> = table[1].split_whitespace().collect();
+    assert_eq!(ended[..5], ["general-000", CAUSE, "Register", "general", "Deleted"], "{table:#?}");
+    assert_eq!(ended.len(), 7, "{table:#?}");
+    for arguments in [&["-l", "nodewhy.dev/outcome=Deleted"], &["--field-selector", "status.outcome=Deleted"]] {
+        let selected = lines(arguments);
+        assert!(selected.len() == 2 && selected[1].starts_with("general-000 "), "{arguments:?}: {selected:#?}");
+    }
+    for arguments in [&["-l", "!nodewhy.dev/outcome"], &["--field-selector", "status.outcome="]] {
+        assert_eq!(lines(arguments).len(), 3, "{arguments:?}");
+    }
+    let by_fields = "--field-selector=status.cause=Unknown,status.confidence!=Certain,spec.nodePool.name=general";
+    assert!(lines(&[by_fields])[1].starts_with("general-silent "));
+
+    let list = control_plane.get(&["nodediagnoses"]).unwrap();
+    for diagnosis in list["items"].as_array().unwrap() {
+        let created = diagnosis["metadata"]["creationTimestamp"].as_str().unwrap();
+        for condition in diagnosis["status"]["conditions"].as_array().unwrap() {
+            assert!(condition["lastTransitionTime"].as_str().unwrap() >= created, "{diagnosis:#}");
+        }
+    }
+    let wrong = json!([{ "op": "replace", "path": "/status/conditions/0/status", "value": "Yes" }]).to_string();
+    let patch = ["patch", "ndx", "general-001", "--subresource=status", "--type=json", "-p", &wrong];
+    let refused = control_plane.try_kubectl(&patch).expect_err("no status of a condition");
+    assert!(refused.contains("Unsupported value"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_diagnosis_that_is_not_called_as_its_subject_is_refused_and_one_that_is_there_is_deleted() {
+    let (control_plane, rights) = cluster();
+    let client = control_plane.client().await;
+    let of = |name: &str, kind: &str| {
+        json!({
+            "apiVersion": "nodewhy.dev/v1alpha1", "kind": "NodeDiagnosis", "metadata": { "name": name },
+            "spec": { "subject": { "apiVersion": "v1", "kind": kind, "name": "general-000", "uid": "1" } },
+        })
+    };
+    let api: Api<DynamicObject> = Api::all_with(
+        client.clone(),
+        &ApiResource::from_gvk_with_plural(
+            &GroupVersionKind::gvk("nodewhy.dev", "v1alpha1", "NodeDiagnosis"),
+            "nodediagnoses",
+        ),
+    );
+    let create =
+        async |object: Value| api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await;
+    for (name, kind) in [("another", "NodeClaim"), ("general-000", "NodePool"), ("NodePool-general-000", "NodePool")] {
+        assert!(create(of(name, kind)).await.is_err(), "{name} {kind}");
+    }
+    for (name, kind) in [("nodepool-general-000", "NodePool"), ("ec2nodeclass-general-000", "EC2NodeClass")] {
+        create(of(name, kind)).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    // As before there was the rule.
+    let without =
+        json!([{ "op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/x-kubernetes-validations" }]);
+    control_plane.kubectl(&["patch", "crd", "nodediagnoses.nodewhy.dev", "--type=json", "-p", &without.to_string()]);
+    let deadline = Instant::now() + SOON;
+    while let Err(error) = create(of("another", "NodeClaim")).await {
+        assert!(Instant::now() < deadline, "{error}");
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    let nodewhy = control_plane.nodewhy(&rights, &[]);
+    wait_until(SOON, || is_ready(&nodewhy).then_some(()));
+    wait_until(SOON, || diagnosis(&control_plane, "another").is_none().then_some(()));
+}

@@ -945,6 +945,19 @@ impl ClusterState {
         self.events_without_node().filter(|(_, event)| event.reporter() == "kubelet")
     }
 
+    /// NodeClaims that are gone and, as their Events have it, were launched and never registered. Events can be
+    /// switched off, and live for an hour.
+    /// Source: awslabs/operatorpkg status/controller.go `reconcile`: the reason is the condition's type, and the message
+    /// has its status before and after.
+    pub fn gone_unregistered(&self) -> impl Iterator<Item = &str> {
+        self.events.names_of_kind("NodeClaim").filter(|name| {
+            let became_true = |type_: &str| {
+                self.events.about("NodeClaim", name).any(|e| e.reason == type_ && e.message.contains("-> True"))
+            };
+            !self.claims.contains_key(*name) && became_true("Launched") && !became_true("Registered")
+        })
+    }
+
     /// Events about the NodeClaims of a pool, gone ones included: Karpenter names a claim after its pool.
     /// Source: core pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go `ToNodeClaim` (GenerateName, v1.14.3).
     pub fn claim_events_of_pool(&self, pool: &str) -> impl Iterator<Item = &Event> {

@@ -107,6 +107,11 @@ impl Triage {
         })
     }
 
+    /// NodeClaims that are gone, never registered, and have no diagnosis: nodewhy was not there.
+    pub fn never_judged(&self) -> impl Iterator<Item = &str> {
+        self.cluster.gone_unregistered().filter(|name| self.diagnoses.get(name).is_none())
+    }
+
     /// Whether the cluster has shown the diagnosis as it is here.
     pub fn is_written(&self, name: &str) -> bool {
         self.outbox.is_written(name)
@@ -242,6 +247,10 @@ impl Triage {
 
     fn take_diagnosis(&mut self, shown: NodeDiagnosis) {
         let Some(name) = shown.metadata.name.clone() else { return };
+        // Of no subject, or not called as its subject's is: nothing would ever end it.
+        if Subject::of(&shown.spec.subject).is_none_or(|subject| subject.diagnosis_name() != name) {
+            return self.outbox.refuse(name, &shown);
+        }
         let ours = self.diagnoses.get(&name);
         let here = || self.cluster.uid_of(&Subject::of(&ours?.spec.subject)?);
         if self.outbox.show(&name, &shown, ours, here) {

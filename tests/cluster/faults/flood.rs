@@ -99,7 +99,7 @@ async fn thousands_of_events_and_objects_of_a_megabyte_delay_no_verdict() {
     assert_eq!(diagnosis(&control_plane, "general-before"), settled);
     assert_eq!(diagnosed(&control_plane).len(), 3, "noise is no symptom");
     assert_eq!(
-        metric(&nodewhy, r#"nodewhy_unreadable_objects_total{input="Events"}"#),
+        metric(&nodewhy, r#"nodewhy_unreadable_objects_total{input="events/NodeClaim"}"#),
         Some(0.0),
         "{}",
         nodewhy.get("/metrics")

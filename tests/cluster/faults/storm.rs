@@ -39,4 +39,12 @@ async fn refusals_are_told_do_not_become_a_storm_of_our_own_and_pass() {
     assert!(is_up(&nodewhy, "nodes"));
     assert_eq!(version(&control_plane, "general-before"), settled);
     assert_eq!(diagnosed(&control_plane).len(), 3);
+
+    // One line each time it begins, one when it is over, and none of the client library's.
+    wait_until(SOON, || nodewhy.process.log().contains("requests to the API server succeed again").then_some(()));
+    let log = nodewhy.process.log();
+    let said = |words: &str| log.lines().filter(|line| line.contains(words)).count();
+    assert_eq!([said("requests to the API server fail"), said("requests to the API server succeed")], [2, 1], "{log}");
+    // ENIConfigs are not installed here.
+    assert_eq!([said("kube_client"), said("an input cannot be read")], [0, 1], "{log}");
 }

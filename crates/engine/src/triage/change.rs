@@ -12,15 +12,6 @@ pub enum Watched {
     Diagnoses,
 }
 
-impl Watched {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Input(input) => input.name(),
-            Self::Diagnoses => "NodeDiagnoses",
-        }
-    }
-}
-
 impl From<Input> for Watched {
     fn from(input: Input) -> Self {
         Self::Input(input)
@@ -41,7 +32,7 @@ pub enum Change {
     /// The NodeDiagnoses of the cluster, all of them: one that came and went while nobody watched is not among them.
     DiagnosesListed(BTreeSet<String>),
     /// An object cannot be read, and why; its last readable state stays.
-    Unreadable { what: Watched, object: String, error: String },
+    Unreadable { what: Watched, name: String, object: String, error: String },
     /// The pods of one Node, of none where its name is empty, or why they cannot be read.
     Pods { node: String, pods: Result<Vec<Object>, ReadFailure> },
     /// Whether somebody may create Nodes, or why that could not be asked.

@@ -63,6 +63,12 @@ struct Held {
     subject: ObjectRef,
 }
 
+impl Held {
+    fn of(shown: &NodeDiagnosis) -> Self {
+        Self { uid: shown.metadata.uid.clone().unwrap_or_default(), subject: shown.spec.subject.clone() }
+    }
+}
+
 /// What it means that a NodeDiagnosis is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GoneMeans {
@@ -141,6 +147,14 @@ impl Outbox {
         self.pending.insert(name, Pending::Delete(delete));
     }
 
+    /// What the cluster shows, and nodewhy would never write, is deleted.
+    pub(super) fn refuse(&mut self, name: String, shown: &NodeDiagnosis) {
+        self.held.insert(name.clone(), Held::of(shown));
+        if !matches!(self.pending.get(&name), Some(Pending::Delete(_))) {
+            self.delete(name);
+        }
+    }
+
     pub(super) fn take_orders(&mut self) -> Vec<Order> {
         std::mem::take(&mut self.orders)
     }
@@ -155,8 +169,7 @@ impl Outbox {
         ours: Option<&NodeDiagnosis>,
         here: impl FnOnce() -> Option<&'u str>,
     ) -> bool {
-        let held = Held { uid: shown.metadata.uid.clone().unwrap_or_default(), subject: shown.spec.subject.clone() };
-        self.held.insert(name.to_owned(), held);
+        self.held.insert(name.to_owned(), Held::of(shown));
         let is_taken = match (ours, self.pending.get(name)) {
             (_, Some(Pending::Delete(_))) => return false,
             (Some(ours), _) if same(ours, shown) => false,

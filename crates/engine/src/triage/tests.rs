@@ -1,6 +1,6 @@
 use super::change::{Change, ReadFailure};
 use super::{IncidentSummary, Keep, Order, Triage, Write};
-use crate::api::{Confidence, NodeDiagnosis, Outcome};
+use crate::api::{Confidence, NodeDiagnosis, OUTCOME_LABEL, Outcome};
 use crate::case::stage::Thresholds;
 use crate::cluster_state::Touched;
 use crate::cluster_state::memo::Memo;
@@ -683,6 +683,7 @@ fn what_the_budget_of_removals_counts_on_is_not_forgotten_for_being_one_too_many
         .map(|n| {
             let mut diagnosis = ended.clone();
             diagnosis.metadata.name = Some(format!("general-{n:02}"));
+            diagnosis.spec.subject.name = format!("general-{n:02}");
             let status = diagnosis.status.as_mut().unwrap();
             status.recurrences = n;
             // The oldest, and the next but one: one removal an hour ago, one that was refused.
@@ -893,4 +894,89 @@ fn a_restart_summarizes_nothing_anew() {
     triage.start();
     triage.lead();
     assert_eq!(triage.look(at(9, 0)), []);
+}
+
+/// Somebody made it by hand, or a release that knew other subjects.
+#[test]
+fn what_nothing_would_ever_end_is_deleted() {
+    let open = || started_with_verdict().1;
+    let mut misnamed = open();
+    misnamed.metadata.name = Some("another".to_owned());
+    let mut of_nothing = open();
+    of_nothing.spec.subject.kind = "Deployment".to_owned();
+    for mut wrong in [misnamed, of_nothing] {
+        wrong.metadata.uid = Some("9".to_owned());
+        let name = wrong.metadata.name.clone().unwrap();
+        let mut triage = started(vec![wrong.clone()]);
+        let delete = Order::Delete(super::Delete { name: name.clone(), uid: Some("9".to_owned()) });
+        assert_eq!(triage.look(at(1, 0)), [delete]);
+        assert_eq!(triage.open().count(), 0, "it is counted nowhere");
+        // Once is enough; and when it is gone it is forgotten.
+        triage.take(shown(wrong.clone()), at(1, 1));
+        assert_eq!(triage.look(at(1, 1)), []);
+        triage.take(Change::DiagnosisGone(name), at(1, 2));
+        triage.take(shown(wrong), at(1, 3));
+        assert_eq!(triage.look(at(1, 3)).len(), 1);
+    }
+    assert_eq!(started(vec![open()]).open().count(), 1);
+}
+
+/// An open diagnosis, and the triage that gave it.
+fn started_with_verdict() -> (Triage, NodeDiagnosis) {
+    let mut triage = started(Vec::new());
+    triage.take(applied(Input::NodeClaims, refused(None)), at(0, 0));
+    no_pods(&mut triage, at(0, 0));
+    triage.look(at(0, 1));
+    let mut written = writes(triage.look(at(1, 0)));
+    let open = triage.open().next().cloned();
+    (triage, open.unwrap_or_else(|| NodeDiagnosis::clone(&written.remove(0).diagnosis)))
+}
+
+#[test]
+fn what_has_ended_says_so_to_every_selector_and_no_longer_counts_down() {
+    let (mut triage, open) = started_with_verdict();
+    let label = |d: &NodeDiagnosis| d.metadata.labels.as_ref().and_then(|all| all.get(OUTCOME_LABEL)).cloned();
+    assert!(open.status.as_ref().unwrap().terminates_at.is_some());
+    assert_eq!(label(&open), None);
+    triage.take(removed(Some(refused(Some(at(5, 0))))), at(5, 0));
+    let ended = triage.diagnoses().next().unwrap();
+    assert_eq!(label(ended), ended.outcome().map(|outcome| format!("{outcome:?}")));
+    assert!(ended.outcome().is_some());
+    assert_eq!(ended.status.as_ref().unwrap().terminates_at, None);
+}
+
+/// What `kubectl wait --for=condition=Judged` waits for; Diagnosed is False where the cause is unknown.
+#[test]
+fn every_verdict_is_judged_with_its_cause_as_the_reason() {
+    let (_, open) = started_with_verdict();
+    let status = open.status.unwrap();
+    let judged = status.conditions.iter().find(|c| c.type_ == "Judged").unwrap();
+    assert_eq!((&*judged.status, &*judged.reason, &judged.message), ("True", &*status.cause, &status.summary));
+}
+
+#[test]
+fn machines_that_came_and_went_unseen_are_named() {
+    let event = |claim: &str, type_: &str, after: &str| {
+        applied(
+            Input::Events,
+            json!({
+                "metadata": { "name": format!("{claim}.{type_}"), "namespace": "default" }, "reason": type_,
+                "message": format!("Status condition transitioned, Type: {type_}, Status: Unknown -> {after}, Reason: {type_}"),
+                "involvedObject": { "kind": "NodeClaim", "name": claim, "uid": claim }, "lastTimestamp": CREATED,
+            }),
+        )
+    };
+    let mut triage = started(vec![started_with_verdict().1]);
+    let events = [
+        event("general-gone", "Launched", "True"),
+        event("general-gone", "Registered", "False"),
+        event("general-joined", "Launched", "True"),
+        event("general-joined", "Registered", "True"),
+        event("general-a", "Launched", "True"),
+        event("general-never-launched", "Launched", "False"),
+    ];
+    for event in events {
+        triage.take(event, at(0, 0));
+    }
+    assert_eq!(triage.never_judged().collect::<Vec<_>>(), ["general-gone"]);
 }

@@ -7,8 +7,8 @@ use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::cloud_controller_traces::traces;
-use crate::upstream::cloud_controller;
 use crate::upstream::karpenter::UNINITIALIZED_TAINT;
+use crate::upstream::{cloud_controller, eks};
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// `remediate` makes such a Node usable, where somebody asks for that.
@@ -72,8 +72,12 @@ fn check(case: &Case) -> Opinion {
         }
         _ => " Other Nodes wait for it too.",
     };
+    // Only where something shows it: a cluster of one's own runs the controller in a DaemonSet.
+    let on_eks = case.cluster.api_server().version.as_deref().is_some_and(eks::has_built)
+        || eks::has_built(&node.status.node_info.kubelet_version);
+    let place = if on_eks { " (in the EKS control plane)" } else { "" };
     let summary = format!(
-        "The cloud controller manager (in the EKS control plane) never initialized Node {name}, so {taint} stays and nothing is scheduled there.{scope}"
+        "The cloud controller manager{place} never initialized Node {name}, so {taint} stays and nothing is scheduled there.{scope}"
     );
     let finding = Finding::new(confidence, summary, Evidence::new(&object, "spec.taints", taint.to_string(), "only the cloud controller removes this taint, after it has found the instance")
         .figures(format!("{others} other Nodes have it too")))
@@ -91,9 +95,9 @@ fn check(case: &Case) -> Opinion {
         .with(Evidence::new(&object, "status.addresses", addresses(node), "InternalDNS would be the cloud controller's; the kubelet writes InternalIP and Hostname"))
         .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
         .fix("Find out why the cloud controller cannot process the instance; until then, removing the taint by hand makes the Node usable.")
-        .step(Risk::Inspect, "Read the cloud controller's log (control plane logging must be on)", Some(format!("aws logs filter-log-events --log-group-name /aws/eks/CLUSTER/cluster --log-stream-name-prefix cloud-controller-manager --filter-pattern {name:?}")))
+        .step(Risk::Inspect, "Read the cloud controller's log; on EKS it is where control plane logging puts it, once that is on", Some(format!("aws logs filter-log-events --log-group-name /aws/eks/CLUSTER/cluster --log-stream-name-prefix cloud-controller-manager --filter-pattern {name:?}")))
         .step(Risk::Mutating, "Workaround: remove the taint once providerID, zone and instance type are on the Node", Some(format!("kubectl taint node {name} {UNINITIALIZED_TAINT}-")))
-        .step(Risk::Inspect, "Open a case with AWS: the controller runs in the managed control plane", None)
+        .step(Risk::Inspect, "On EKS open a case with AWS: the controller runs in the managed control plane", None)
         .ask_aws("Why did the cloud controller not process the Node (DescribeInstances denied or throttled, instance not found, provided-node-ip not an address of the instance)?", "aws eks update-cluster-config --name CLUSTER --logging '{\"clusterLogging\":[{\"types\":[\"controllerManager\"],\"enabled\":true}]}'");
     finding.into()
 }
