@@ -17,7 +17,7 @@ use testkit::control_plane::{ControlPlane, Nodewhy};
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 const SOON: Duration = Duration::from_secs(40);
 /// The wait, and what comes after it.
-const WAITED: Duration = Duration::from_secs(180);
+const WAITED: Duration = Duration::from_mins(3);
 /// No longer waits than must be for what a test brings about at once; everything else as it is shipped.
 const AT_ONCE: [&str; 3] = ["--remediation-wait=2m", "--proven-threshold=0", "--initialize-threshold=0"];
 
@@ -129,7 +129,7 @@ fn version(control_plane: &ControlPlane, node: &str) -> Value {
 
 /// The condition Remediated with this reason, once it is there.
 fn said(control_plane: &ControlPlane, nodewhy: &Nodewhy, name: &str, reason: &str) -> Value {
-    let deadline = std::time::Instant::now() + Duration::from_secs(240);
+    let deadline = std::time::Instant::now() + Duration::from_mins(4);
     loop {
         let found = diagnosis(control_plane, name).unwrap_or_default();
         let conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();
