@@ -274,6 +274,14 @@ impl<'w> Case<'w> {
         }
     }
 
+    /// Whether an input can tell anything of this machine. That of EKS Auto Mode comes in by an access entry alone, and
+    /// EKS runs its Karpenter out of the cluster's sight.
+    /// Source: Amazon EKS user guide, Create a Node Class for Amazon EKS, "Create node class access entry".
+    pub fn goes_by(&self, input: Input) -> bool {
+        !matches!(input, Input::AwsAuth | Input::AccessReviews | Input::Deployments | Input::ServiceAccounts)
+            || !self.class().is_some_and(NodeClass::is_auto_mode)
+    }
+
     /// Other NodeClaims of the same node class.
     pub fn siblings(&self) -> impl Iterator<Item = &'w NodeClaim> + '_ {
         let own = self.claim.map(NodeClaim::name);

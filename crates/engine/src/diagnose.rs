@@ -101,7 +101,7 @@ fn evaluate(case: &Case) -> Evaluated {
 fn missing(case: &Case) -> impl Iterator<Item = Unknown> {
     // Nobody misses an add-on that is not there, and what is asked about one machine only, its rule asks for in its own
     // words.
-    let is_usual = |input: &&Input| !input.may_be_absent() && **input != Input::AccessReviews;
+    let is_usual = |input: &&Input| !input.may_be_absent() && **input != Input::AccessReviews && case.goes_by(**input);
     let wanted =
         rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| of_stage.reads(case.cluster)).filter(is_usual);
     wanted.filter_map(|input| Some((input, case.cluster.missing(*input)?))).map(|(input, why)| Unknown {

@@ -2,10 +2,11 @@
 
 use super::{Judgement, judge_case};
 use crate::api::judged::{AlsoStuck, Judged, JudgedBy, Otherwise, WaitingMachine};
-use crate::api::{Confidence, NodeDiagnosis, Stage};
+use crate::api::{Confidence, NodeDiagnosis};
 use crate::case::Case;
 use crate::case::stage::Thresholds;
 use crate::cluster_state::ClusterState;
+use crate::objects::NodeClass;
 use crate::objects::input::Input;
 use crate::rules;
 use chrono::{DateTime, Utc};
@@ -26,14 +27,22 @@ impl Survey {
         // memory.
         let mut diagnoses = Vec::with_capacity(cluster.claims().size_hint().0);
         let mut waiting = Vec::new();
-        // Those whose machines have an open verdict: what is proven lacks nothing.
-        let mut stages = BTreeSet::new();
+        let read_for = |case: &Case| {
+            let of_stage = rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| of_stage.reads(cluster));
+            of_stage.copied().filter(|input| case.goes_by(*input)).collect::<Vec<_>>()
+        };
+        // Of open verdicts: what is proven lacks nothing. Without Nodes and NodeClaims nothing is judged: that they are
+        // missing is always worth a word.
+        let (mut open, mut wanted) = (BTreeSet::new(), BTreeSet::from([Input::NodeClaims, Input::Nodes]));
         for case in Case::all(cluster, now, thresholds) {
             match judge_case(&case, thresholds) {
                 Judgement::Sick(diagnosis, _) => {
                     let is_open =
                         diagnosis.status.as_ref().is_some_and(|status| status.confidence != Confidence::Certain);
-                    stages.extend(is_open.then_some(case.stage()));
+                    let of_auto_mode = case.class().is_some_and(NodeClass::is_auto_mode);
+                    if is_open && open.insert((case.stage(), of_auto_mode)) {
+                        wanted.extend(read_for(&case));
+                    }
                     diagnoses.push(*diagnosis);
                 }
                 // Without a time it waits for nothing but a change: a machine that drains.
@@ -46,12 +55,6 @@ impl Survey {
         }
         diagnoses.shrink_to_fit();
         waiting.sort_by(|a, b| (a.since, &a.name).cmp(&(b.since, &b.name)));
-        let read_at = |stage: Stage| {
-            rules::of_stage(stage).into_iter().flat_map(|of_stage| of_stage.reads(cluster).iter().copied())
-        };
-        // Without the first two nothing is judged: that they are missing is always worth a word.
-        let wanted: BTreeSet<Input> =
-            [Input::NodeClaims, Input::Nodes].into_iter().chain(stages.into_iter().flat_map(read_at)).collect();
         let missing = |input: &Input| !input.may_be_absent() && cluster.missing(*input).is_some();
         let judged = Judged {
             about: Vec::new(),

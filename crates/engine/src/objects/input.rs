@@ -117,6 +117,7 @@ kinds! {
         ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=DaemonSet"),
         ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=Pod,reason=FailedCreatePodSandBox"),
         ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=Pod,reason=FailedMount"),
+        ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=Pod,reason=FailedAttachVolume"),
         // The scheduler says the same of every pod that waits.
         ApiSource::new("", "v1", "Event", "events")
             .fields("involvedObject.kind=Pod,reason=FailedScheduling,source=karpenter"),
@@ -342,11 +343,9 @@ impl TypeMeta {
             }
             ("karpenter.sh", "NodeClaim") => Reading::As(Input::NodeClaims),
             ("karpenter.sh", "NodePool") => Reading::As(Input::NodePools),
-            (group, kind) if group.starts_with("karpenter.") && kind.ends_with("NodeClass") => {
-                Reading::As(Input::NodeClasses)
-            }
-            // EKS Auto Mode runs Karpenter out of sight, with a class of its own.
-            ("eks.amazonaws.com", "NodeClass") => Reading::As(Input::NodeClasses),
+            // Each provider has a class of its own, in a group of its own; so has EKS Auto Mode, which runs Karpenter out
+            // of sight.
+            (group, kind) if !group.is_empty() && kind.ends_with("NodeClass") => Reading::As(Input::NodeClasses),
             ("", "Node") => Reading::As(Input::Nodes),
             ("", "ConfigMap") => Reading::As(Input::AwsAuth),
             ("" | "events.k8s.io", "Event") => Reading::As(Input::Events),

@@ -239,6 +239,11 @@ impl NodeClass {
         self.kind == "EC2NodeClass"
     }
 
+    /// Whether its machines are EC2 instances: only then its conditions and fields mean what they mean of AWS.
+    pub fn is_of_aws(&self) -> bool {
+        self.is_ec2() || self.is_auto_mode()
+    }
+
     /// Whether it is EKS Auto Mode's: then Karpenter is EKS's, and calls AWS with the cluster's own role.
     pub fn is_auto_mode(&self) -> bool {
         self.api_version.starts_with("eks.amazonaws.com/")

@@ -5,6 +5,7 @@ use super::{CauseCandidate, Suspicion};
 use crate::api::Stage;
 use crate::case::{Case, timestamp};
 use crate::cluster_state::memo::Memo;
+use crate::objects::input::Input;
 use crate::objects::{Node, NodeClass};
 use crate::rules::shared::{access_entry, commands};
 use chrono::TimeDelta;
@@ -23,6 +24,9 @@ pub const ROLE_NOT_LET_IN: CauseCandidate = CauseCandidate {
             .map(|(nearest, role)| format!("machines of {}, which have the role {}, join", nearest.class, role.theirs));
         let never = differential.worked_before().is_none() && of_another.is_none();
         let by_map = match case.cluster.aws_auth() {
+            _ if !case.goes_by(Input::AwsAuth) => {
+                "machines of EKS Auto Mode come in by an access entry alone".to_owned()
+            }
             Some(_) => format!("aws-auth does not map {role}"),
             None => "no aws-auth is seen that lets the role in: it takes an access entry".to_owned(),
         };

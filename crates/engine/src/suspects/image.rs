@@ -16,7 +16,7 @@ pub const IMAGE: CauseCandidate = CauseCandidate {
         let name = ami.map(|ami| ami.name.as_str()).filter(|name| !name.is_empty()).unwrap_or(id);
         let split = differential.split(case, "image");
         // What AWS publishes is seldom at fault, where somebody else's image may be.
-        let chosen = class.spec.ami_selector_terms.iter().all(|term| term.alias.is_none());
+        let chosen = !class.is_auto_mode() && class.spec.ami_selector_terms.iter().all(|term| term.alias.is_none());
         let own = chosen && differential.nothing_joined().is_some();
         let shown = if name == id { id.to_owned() } else { format!("{name} ({id})") };
         Some(

@@ -84,7 +84,8 @@ fn last_joined(cluster: &ClusterState, role: &str) -> Option<(DateTime<Utc>, Str
 }
 
 fn check(case: &Case) -> Opinion {
-    let Some(auth) = case.cluster.aws_auth().filter(|auth| auth.read.broken.is_none()) else { return Opinion::Silent };
+    let auth = case.cluster.aws_auth().filter(|_| case.goes_by(Input::AwsAuth));
+    let Some(auth) = auth.filter(|auth| auth.read.broken.is_none()) else { return Opinion::Silent };
     let own = case.node.and_then(stopped);
     // A kubelet that posts its status was let in.
     if own.is_none() && (case.node.is_some() || case.stage() != Stage::Join) {

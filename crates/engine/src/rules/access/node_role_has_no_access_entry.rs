@@ -45,18 +45,15 @@ fn check(case: &Case) -> Opinion {
     if let Some(let_in) = role_in_use::is_let_in(case) {
         return let_in.excludes(role);
     }
-    let confidence = match (mode.reads_aws_auth(), case.cluster.aws_auth(), case.cluster.missing(Input::AwsAuth)) {
+    let reads_aws_auth = mode.reads_aws_auth() && case.goes_by(Input::AwsAuth);
+    let confidence = match (reads_aws_auth, case.cluster.aws_auth(), case.cluster.missing(Input::AwsAuth)) {
         // What aws-auth says of the role has rules of its own.
         (true, Some(_), _) => return Opinion::Silent,
         (true, None, Some(_)) => Confidence::Possible,
         (true, None, None) | (false, ..) => Confidence::Certain,
     };
     let authentication = mode.authentication_mode.as_deref().unwrap_or_default();
-    let because = if mode.reads_aws_auth() {
-        "no aws-auth is seen to make up for it"
-    } else {
-        "aws-auth does not count in this cluster"
-    };
+    let because = if reads_aws_auth { "no aws-auth is seen to make up for it" } else { "aws-auth does not count here" };
     let wanted = access_entry::type_for(case);
     let arn = node_role::profile(case)
         .and_then(|p| p.role_arn.clone())
@@ -68,7 +65,7 @@ fn check(case: &Case) -> Opinion {
     )
     .with(Evidence::new(format!("eks:DescribeCluster {cluster}"), "accessConfig.authenticationMode", authentication, because).told_by_aws(None))
     .with(Evidence::new(case.class_object().unwrap_or_default(), "spec.role", role, "the machines have this role"))
-    .with_all(case.cluster.missing(Input::AwsAuth).filter(|_| mode.reads_aws_auth()).map(|why| {
+    .with_all(case.cluster.missing(Input::AwsAuth).filter(|_| reads_aws_auth).map(|why| {
         Evidence::new("ConfigMap/aws-auth", "data.mapRoles", "not read", format!("it may let the role in: {why}"))
     }))
     .blaming(Blame::object("", "EKSAccessEntry", role))

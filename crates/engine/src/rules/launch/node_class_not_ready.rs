@@ -68,7 +68,7 @@ fn check(case: &Case) -> Opinion {
         }
         None => blame(class, &failing).map(Box::new),
     };
-    let advice = failing.first().and_then(|c| advice(c));
+    let advice = failing.first().and_then(|c| advice(class, c));
     let fix = match (advice, failing.first().and_then(|c| launch_error::named(&c.message))) {
         // What a dry run was refused for stands in the message, from 1.13.0 on.
         (Some(advice), Some(refused)) if advice.role => class.with_its_role(refused.fix),
@@ -84,7 +84,7 @@ fn check(case: &Case) -> Opinion {
         (None, _) => format!("Change what the condition of {} {name} names.", class.kind),
     };
     finding = finding.fix(volume.map_or(fix, |volume| volume.fix));
-    let selects = |type_: &str| failing.iter().any(|c| c.type_ == type_ && c.is_false());
+    let selects = |type_: &str| class.is_of_aws() && failing.iter().any(|c| c.type_ == type_ && c.is_false());
     if selects("SubnetsReady") || selects("SecurityGroupsReady") {
         finding = finding
             .step(
@@ -120,14 +120,19 @@ fn check(case: &Case) -> Opinion {
         finding = finding.step(Risk::Mutating, "Change the node class", Some(commands::edit(class)));
     }
     // What a dry run was refused for stands in the message, from 1.13.0 on.
-    let refused = failing.first().and_then(|c| Some((c, launch_error::named(&c.message)?)));
+    let refused =
+        failing.first().filter(|_| class.is_of_aws()).and_then(|c| Some((c, launch_error::named(&c.message)?)));
     if let Some(in_aws) = refused.and_then(|(c, error)| launch_blame::in_aws(case, error, &c.message)) {
         finding = in_aws.onto(finding);
     }
     // EKS shows nobody the log of Auto Mode's Karpenter.
     if !certain && !class.is_auto_mode() {
         finding = finding.unknown(
-            "Which AWS call fails? Karpenter writes it to its log only.",
+            if class.is_of_aws() {
+                "Which AWS call fails? Karpenter writes it to its log only."
+            } else {
+                "Which call to its provider fails? Karpenter writes it to its log only."
+            },
             format!("{} | grep -i -e nodeclass -e {name}", commands::karpenter_log(case)),
         );
     }
@@ -182,7 +187,10 @@ struct Advice {
     role: bool,
 }
 
-fn advice(condition: &Condition) -> Option<Advice> {
+fn advice(class: &NodeClass, condition: &Condition) -> Option<Advice> {
+    if !class.is_of_aws() {
+        return None;
+    }
     let known = condition.is_false();
     let (fix, role) = match (condition.type_.as_str(), condition.reason.as_str()) {
         ("SubnetsReady" | "SecurityGroupsReady", _) if known => {
@@ -248,6 +256,10 @@ fn controller_role<'w>(case: &Case<'w>) -> Option<&'w str> {
 /// The condition as a sentence with the real selectors in it.
 fn plain(class: &NodeClass, condition: &Condition) -> String {
     let (what, terms) = match condition.reason.as_str() {
+        "AwaitingReconciliation" if !class.is_of_aws() => {
+            return format!("Karpenter has not come to {}", condition.type_);
+        }
+        _ if !class.is_of_aws() => return or_shown(condition),
         "SubnetsNotFound" => ("subnet", &class.spec.subnet_selector_terms),
         "SecurityGroupsNotFound" => ("security group", &class.spec.security_group_selector_terms),
         "UnsupportedAlias" => {
@@ -266,11 +278,18 @@ fn plain(class: &NodeClass, condition: &Condition) -> String {
             );
         }
         "AwaitingReconciliation" => return unresolved(class, &condition.type_),
-        _ if condition.message.is_empty() => return format!("{} is {}", condition.type_, condition.shown()),
-        _ => return condition.message.trim_end_matches('.').to_owned(),
+        _ => return or_shown(condition),
     };
     let wanted: Vec<String> = terms.iter().map(shown).collect();
     if wanted.is_empty() { format!("no {what} is selected") } else { format!("no {what} has {}", wanted.join(" or ")) }
+}
+
+/// Its message, which names what is wrong.
+fn or_shown(condition: &Condition) -> String {
+    match condition.message.trim_end_matches('.') {
+        "" => format!("{} is {}", condition.type_, condition.shown()),
+        message => message.to_owned(),
+    }
 }
 
 /// What Karpenter has not found out: an AWS call fails, or it has not come to it.
@@ -308,6 +327,9 @@ fn shown(term: &SelectorTerm) -> String {
 /// Nothing in the cluster is where a permission is missing.
 fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
     let known: Vec<&Condition> = failing.iter().copied().filter(|c| c.is_false()).collect();
+    if !class.is_of_aws() {
+        return Some(Blame::object(&class.api_version, &class.kind, class.name()));
+    }
     let field = |type_: &str| match type_ {
         "SubnetsReady" => Some(("spec.subnetSelectorTerms", &class.spec.subnet_selector_terms)),
         "SecurityGroupsReady" => Some(("spec.securityGroupSelectorTerms", &class.spec.security_group_selector_terms)),
@@ -331,7 +353,7 @@ fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
             _ => None,
         }
     });
-    match (field, failing.first().and_then(|c| advice(c))) {
+    match (field, failing.first().and_then(|c| advice(class, c))) {
         (Some(field), _) => Some(blame.field(field)),
         // AWS's own policies give Auto Mode the rights: what refuses is about something that the class says or leaves out.
         (None, Some(advice)) if advice.role && !class.is_auto_mode() => None,

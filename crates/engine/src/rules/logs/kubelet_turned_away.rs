@@ -74,7 +74,7 @@ fn let_in(case: &Case, root: &Root<'_>) -> Finding {
     };
     match (is_read, mapped) {
         (Some(false), _) => finding
-            .fix(format!("Give the node role {or_entry}: this cluster does not go by aws-auth."))
+            .fix(format!("Give the node role {or_entry}: aws-auth does not count here."))
             .step(Risk::Inspect, "See which roles have one", format!("aws eks list-access-entries --cluster-name {cluster} --output text")),
         (_, Some(role)) => ask(finding
             .fix(format!("aws-auth makes a node of {role} by now: see whether an access entry of {role} says otherwise, and whether the machine has that role."))

@@ -3,7 +3,7 @@
 use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::cluster_state::aws::{self, Told};
-use crate::objects::{AccessEntry, EksCluster, NodeClass};
+use crate::objects::{AccessEntry, EksCluster};
 use crate::rules::shared::node_role;
 use chrono::{DateTime, Utc};
 use readers::userdata::Family;
@@ -40,7 +40,11 @@ const OF_NODES: [&str; 3] = ["EC2_LINUX", "EC2_WINDOWS", "EC2"];
 
 /// The type that an entry for the machine's role needs.
 pub(crate) fn type_for(case: &Case) -> &'static str {
-    if case.class().and_then(NodeClass::family) == Some(Family::Windows) { "EC2_WINDOWS" } else { "EC2_LINUX" }
+    match case.class() {
+        Some(class) if class.is_auto_mode() => "EC2",
+        Some(class) if class.family() == Some(Family::Windows) => "EC2_WINDOWS",
+        _ => "EC2_LINUX",
+    }
 }
 
 /// Excludes a cause by what EKS answered about the role's entry.

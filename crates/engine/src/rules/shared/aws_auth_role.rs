@@ -37,7 +37,7 @@ impl RoleInQuestion<'_> {
 /// lets the role in.
 pub(crate) fn mapped<'w>(case: &Case<'w>) -> Option<&'w str> {
     static MAPPED: Memo<bool> = Memo::new("whether aws-auth maps the role");
-    let (role, auth) = (node_role::name(case)?, case.cluster.aws_auth()?);
+    let (role, auth) = (node_role::name(case)?, case.cluster.aws_auth().filter(|_| case.goes_by(Input::AwsAuth))?);
     let mapped = case.cluster.once(&MAPPED, role, || matches!(auth.read.judge(role), Verdict::Mapped(_)));
     mapped.then_some(role)
 }
@@ -47,7 +47,8 @@ pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<RoleInQuestion<'w>, Opinion> {
     if case.stage() != Stage::Join {
         return Err(Opinion::Silent);
     }
-    let (Some(class), Some(auth)) = (case.class(), case.cluster.aws_auth()) else { return Err(Opinion::Silent) };
+    let auth = case.cluster.aws_auth().filter(|_| case.goes_by(Input::AwsAuth));
+    let (Some(class), Some(auth)) = (case.class(), auth) else { return Err(Opinion::Silent) };
     if let Some(role) = mapped(case) {
         return Err(Opinion::ruled_out(
             auth,
@@ -84,6 +85,9 @@ pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<RoleInQuestion<'w>, Opinion> {
 /// Whether aws-auth lets anybody in: as EKS says, else as a Node came or as there is none. `None` where nothing tells;
 /// then access entries may decide alone.
 pub(crate) fn is_read(case: &Case) -> Option<bool> {
+    if !case.goes_by(Input::AwsAuth) {
+        return Some(false);
+    }
     static BY_AWS_AUTH: Memo<bool> = Memo::new("whether Nodes came by aws-auth");
     let told = case.cluster_name().and_then(|name| case.cluster.aws().cluster(name).known());
     if let Some((cluster, _)) = told.filter(|(cluster, _)| cluster.authentication_mode.is_some()) {

@@ -3,8 +3,8 @@
 use crate::api::{Evidence, Stage};
 use crate::case::Case;
 use crate::case::finding::Finding;
-use crate::rules::shared::node_role;
 use crate::rules::shared::told_by_aws::or_ask;
+use crate::rules::shared::{access_entry, node_role};
 
 /// The questions that only AWS answers, with this machine's names in the commands.
 pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
@@ -83,7 +83,7 @@ pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
         Some(role) => or_ask(
             finding,
             aws.access_entry(cluster, role),
-            format!("Is there an access entry of type EC2_LINUX (or EC2_WINDOWS) for the role {role}?"),
+            format!("Is there an access entry of type {} for the role {role}?", access_entry::type_for(case)),
             format!("aws eks list-access-entries --cluster-name {cluster} --output text | grep {role}"),
             |entry, at| {
                 Some(

@@ -85,8 +85,8 @@ pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
 /// sandbox and the volumes were there.
 fn newest_warning<'c>(case: &Case<'c>, node: &Node, pod: &Pod) -> Option<&'c Event> {
     // Source: kubernetes v1.36.3 pkg/kubelet/events/event.go.
-    const BEFORE: [&str; 2] = ["FailedCreatePodSandBox", "FailedMount"];
-    const AFTER: [&str; 2] = ["Failed", "Unhealthy"];
+    const BEFORE: &[&str] = &["FailedCreatePodSandBox", "FailedMount", "FailedAttachVolume"];
+    const AFTER: &[&str] = &["Failed", "Unhealthy"];
     let reasons = if pod.has_started() { AFTER } else { BEFORE };
     let events = || {
         let of_node = case.cluster.pod_events_on(node.name()).filter(|e| e.involved_object.name == *pod.metadata.name);

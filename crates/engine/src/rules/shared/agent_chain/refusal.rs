@@ -151,6 +151,18 @@ impl RefusedPods<'_> {
                 format!("Let namespace {namespace} enforce the level privileged: agents of a Node need the host.");
             return (Some(blame), "its level of Pod Security does not admit the pod", fix);
         }
+        // It does not say which: kubernetes v1.36.3 plugin/pkg/admission/limitranger/admission.go.
+        if ["usage per Container is ", "usage per Pod is ", "limit to request ratio per "]
+            .iter()
+            .any(|w| said.contains(w))
+        {
+            let set = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace);
+            let blame = set.field("spec.template.spec.containers.resources");
+            let fix = format!(
+                "Let the LimitRange of namespace {namespace} admit what agents ask for, or delete it; else let DaemonSet {name} ask for what it admits."
+            );
+            return (Some(blame), "what it asks for is outside of the namespace's LimitRange", fix);
+        }
         // Source: kubernetes v1.36.3 plugin/pkg/admission/priority/admission.go.
         if let Some(class) = named("no PriorityClass with name ", &[' ']) {
             let blame = Blame::object("scheduling.k8s.io/v1", "PriorityClass", class);
@@ -191,6 +203,7 @@ fn told(webhook: &Webhook) -> String {
 fn see(blame: &Blame, namespace: &str) -> Option<String> {
     let name = &blame.name;
     Some(match blame.kind.as_str() {
+        "DaemonSet" => format!("kubectl describe limitranges -n {namespace}"),
         "ResourceQuota" => format!("kubectl describe resourcequota -n {namespace} {name}"),
         "ValidatingAdmissionPolicy" => format!("kubectl get validatingadmissionpolicies {name} -o yaml"),
         "MutatingWebhookConfiguration" if blame.field.is_none() => format!(
