@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
 use readers::userdata::{
+    known_flags::{KNOWN, NEWEST, Recognized, is_switch, look_up},
     kubelet_flags::{Flag, command_line, invalid_label, parse_labels, parse_taints, refused_labels},
     traced::Traced,
 };
@@ -29,12 +30,33 @@ struct Taint {
     effect: String,
 }
 
-fn answers(command_lines: &[Vec<String>]) -> Vec<Answer> {
+fn program() -> Command {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracles/kubelet");
     let text: String =
         ["go.mod", "main.go"].iter().map(|file| fs::read_to_string(source.join(file)).unwrap()).collect();
-    let program = go::install("oracle-kubelet", &text, &source, &["-ldflags=-s -w", "."]).join("kubelet");
-    ask(&mut Command::new(program), command_lines)
+    Command::new(go::install("oracle-kubelet", &text, &source, &["-ldflags=-s -w", "."]).join("kubelet"))
+}
+
+fn answers(command_lines: &[Vec<String>]) -> Vec<Answer> {
+    ask(&mut program(), command_lines)
+}
+
+/// What the kubelet's flag set gets on Windows, and from JSON logging, which the oracle does not have.
+const ADDED_ELSEWHERE: [&str; 4] =
+    ["log-json-info-buffer-size", "log-json-split-stream", "windows-priorityclass", "windows-service"];
+
+#[test]
+fn the_flags_that_are_known_are_the_kubelets_own() {
+    let output = program().arg("flags").output().expect("it runs");
+    let flags: BTreeMap<String, bool> = serde_json::from_slice(&output.stdout).expect("JSON");
+    for (flag, takes_none) in &flags {
+        assert_eq!(look_up(flag), Recognized::Yes, "--{flag}");
+        assert_eq!(is_switch(flag), *takes_none, "--{flag}");
+    }
+    let others: Vec<&str> = KNOWN.iter().copied().filter(|flag| !flags.contains_key(*flag)).collect();
+    assert_eq!(others, ADDED_ELSEWHERE, "no longer flags of the kubelet");
+    let go_mod = fs::read_to_string(testkit::project().join("tests/oracles/kubelet/go.mod")).expect("it is there");
+    assert!(go_mod.contains(&format!("k8s.io/kubernetes v1.{NEWEST}.")), "the flags are those of another version");
 }
 
 /// The answers to one flag with each of `values`.

@@ -4,6 +4,7 @@
 mod lines;
 mod literals;
 mod table;
+mod tables;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -11,7 +11,7 @@ mod containerd;
 pub mod image_name;
 mod ip_family;
 mod kernel_tunables;
-mod known_flags;
+pub mod known_flags;
 pub mod kubelet_flags;
 pub mod mime;
 pub mod nodeconfig;

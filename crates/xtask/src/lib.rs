@@ -1,3 +1,4 @@
 //! Chores of this repository, run by `cargo xtask`.
 
 pub mod new_cause;
+pub mod tables;

@@ -1,14 +1,16 @@
-//! `cargo xtask new-cause NAME --in CATEGORY`.
+//! `cargo xtask new-cause NAME --in CATEGORY`, `cargo xtask tables`.
 
 use std::path::Path;
 use std::process::ExitCode;
-use xtask::new_cause;
+use xtask::{new_cause, tables};
 
 const USAGE: &str = "\
 Usage: cargo xtask new-cause NAME --in CATEGORY
+       cargo xtask tables
 
-Writes the skeletons of a cause's page and rule, and lists the rule among its category and in rules::ALL.
-NAME is CamelCase, such as KubeletStopped; CATEGORY is a folder of crates/engine/src/rules.";
+new-cause writes the skeletons of a cause's page and rule, and lists the rule among its category and in rules::ALL.
+NAME is CamelCase, such as KubeletStopped; CATEGORY is a folder of crates/engine/src/rules.
+tables makes the tables of crates/engine/src/upstream anew from the Go modules that they are pinned to.";
 
 /// The repository: two folders up from this crate.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -16,13 +18,20 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let (["new-cause", name, "--in", category] | ["new-cause", "--in", category, name]) = arguments[..] else {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
+    let root = Path::new(ROOT);
+    let done = match arguments[..] {
+        ["new-cause", name, "--in", category] | ["new-cause", "--in", category, name] => {
+            new_cause::write(root, name, category).map(|cause| cause.to_string())
+        }
+        ["tables"] => tables::write(root).map(|table| format!("wrote {table}")),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
     };
-    match new_cause::write(Path::new(ROOT), name, category) {
-        Ok(cause) => {
-            println!("{cause}");
+    match done {
+        Ok(said) => {
+            println!("{said}");
             ExitCode::SUCCESS
         }
         Err(why) => {

@@ -69,7 +69,22 @@ func read(words []string) answer {
 	return found
 }
 
+// printFlags prints every flag, and whether it takes no second word.
+func printFlags() error {
+	takesNone := map[string]bool{}
+	set, _, _ := flagSet()
+	set.VisitAll(func(flag *pflag.Flag) { takesNone[flag.Name] = flag.NoOptDefVal != "" })
+	return json.NewEncoder(os.Stdout).Encode(takesNone)
+}
+
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "flags" {
+		if err := printFlags(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 1<<24)
 	out := json.NewEncoder(os.Stdout)

@@ -2,11 +2,14 @@
 //!
 //! An unknown flag ends the kubelet at once: `failed to parse kubelet flag: unknown flag: --x`.
 
-/// The flags of the newest kubelet that was asked for them.
-// kubernetes v1.36.3 cmd/kubelet/app/options: its flag set, printed; and what component-base's JSON logging, cobra and
-// Windows add.
+/// The minor version of Kubernetes 1 whose kubelet was asked for its flags: a newer one may have others.
+pub const NEWEST: u32 = 36;
+
+/// The flags of that kubelet.
+// kubernetes v1.36.3 cmd/kubelet/app/options: its flag set, which tests/oracles prints; and what component-base's JSON
+// logging, cobra and Windows add.
 #[rustfmt::skip]
-const KNOWN: &[&str] = &[
+pub const KNOWN: &[&str] = &[
     "address", "allowed-unsafe-sysctls", "anonymous-auth", "application-metrics-count-limit", "authentication-token-webhook",
     "authentication-token-webhook-cache-ttl", "authorization-mode", "authorization-webhook-cache-authorized-ttl",
     "authorization-webhook-cache-unauthorized-ttl", "boot-id-file", "bootstrap-kubeconfig", "cert-dir", "cgroup-driver",

@@ -10,7 +10,7 @@ use crate::rules::shared::cni_permissions;
 use crate::rules::shared::custom_networking::custom_networking;
 use crate::rules::shared::network_plugin::plugin;
 use crate::rules::shared::pod_addresses::{is_refusing, refusal};
-use crate::upstream::vpc_cni;
+use crate::upstream::{instance_types, vpc_cni};
 
 pub static RULE: Rule = Rule {
     cause: "PodsGetNoAddress",
@@ -34,7 +34,9 @@ fn check(case: &Case) -> Opinion {
     // amazon-vpc-cni-k8s v1.20.4 cmd/routed-eni-cni-plugin/cni.go `add`
     let of_vpc_cni = event.message.contains("failed to assign an IP address to container");
     let ranges = plugin(case, node).filter(|_| !of_vpc_cni);
-    let (why, blame, fix) = ranges.map_or_else(|| explain(case, node, pods), |set| of_range(event, set, pods));
+    let room = room(case, node).filter(|_| ranges.is_none());
+    let (why, blame, fix) =
+        ranges.map_or_else(|| explain(case, node, pods, room.as_ref()), |set| of_range(event, set, pods));
     let who = ranges.map_or("the VPC CNI", |set| &set.metadata.name);
     let finding = Finding::new(
         // That there are no addresses is certain; which of the reasons it is only EC2 knows.
@@ -57,6 +59,14 @@ fn check(case: &Case) -> Opinion {
         pods,
         "so many pods are scheduled there, addresses or not",
     ))
+    .with_all(room.map(|room| {
+        Evidence::new(
+            format!("Node/{}", node.name()),
+            format!("metadata.labels['{INSTANCE_TYPE}']"),
+            room.type_,
+            format!("it has addresses for {} pods (AWS's limits as of {})", room.pods, instance_types::as_of()),
+        )
+    }))
     .blaming(blame)
     .fix(fix)
     .step(Risk::LowRisk, "Keep further pods off this Node", Some(format!("kubectl cordon {}", node.name())));
@@ -99,16 +109,49 @@ fn of_range(event: &Event, set: &DaemonSet, pods: &str) -> (String, Blame, &'sta
     )
 }
 
+const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
+
+/// The pods that the Node's type has addresses for, one by one.
+struct Room<'c> {
+    type_: &'c str,
+    pods: u64,
+    /// No more pods than those may be there.
+    suffices: bool,
+}
+
+/// `None` for a type newer than the table, and where the VPC CNI was not seen or takes addresses otherwise: in prefixes
+/// of sixteen, or with a trunk that takes one interface. Source: amazon-vpc-cni-k8s v1.20.4 README.md.
+fn room<'c>(case: &Case<'c>, node: &'c Node) -> Option<Room<'c>> {
+    let set = case.cluster.daemon_sets().find(|d| d.metadata.name == *vpc_cni::AWS_NODE)?;
+    let is_on = |name: &str| set.env(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    if is_on("ENABLE_PREFIX_DELEGATION") || is_on("ENABLE_POD_ENI") {
+        return None;
+    }
+    let type_ = node.metadata.label(INSTANCE_TYPE)?;
+    let pods = instance_types::network(type_)?.pods(u64::from(custom_networking(case).is_some()));
+    let allowed: u64 = node.status.allocatable.get("pods")?.parse().ok()?;
+    Some(Room { type_, pods, suffices: allowed <= pods })
+}
+
 /// The setting that promises more pods than there are addresses, where one is seen.
-fn explain(case: &Case, node: &Node, pods: &str) -> (String, Blame, &'static str) {
+fn explain(case: &Case, node: &Node, pods: &str, room: Option<&Room>) -> (String, Blame, &'static str) {
+    if let Some(Room { type_, pods: room, .. }) = room.filter(|room| room.suffices) {
+        return of_subnet(
+            case,
+            node,
+            format!(
+                "the subnet has none left or only in pieces too small for prefixes ({type_} has addresses for {room} pods, and {pods} may be there)"
+            ),
+        );
+    }
     let custom = custom_networking(case);
     if let Some((class, own)) = case.class().and_then(|c| Some((c, c.max_pods()?))) {
+        let has = match room {
+            Some(Room { type_, pods: room, .. }) => format!("and {type_} has addresses for {room} pods"),
+            None => "whatever the instance type has addresses for".to_owned(),
+        };
         return (
-            format!(
-                "{} {} sets maxPods to {own}, whatever the instance type has addresses for",
-                class.kind,
-                class.name()
-            ),
+            format!("{} {} sets maxPods to {own}, {has}", class.kind, class.name()),
             Blame::object(&class.api_version, &class.kind, class.name()).field("spec.kubelet.maxPods"),
             "Leave out maxPods, so that Karpenter computes it for each instance type, or turn on prefix delegation (ENABLE_PREFIX_DELEGATION=true).",
         );
@@ -126,10 +169,20 @@ fn explain(case: &Case, node: &Node, pods: &str) -> (String, Blame, &'static str
             "Set RESERVED_ENIS=1 on Karpenter (Helm: settings.reservedENIs=1) and replace the Nodes.",
         );
     }
-    (
-        format!(
+    let too_many = match room {
+        Some(Room { type_, pods: room, .. }) => {
+            format!("the {pods} pods it may hold are more than the {room} that {type_} has addresses for")
+        }
+        None => format!(
             "the subnet has none left or only in pieces too small for prefixes, or the {pods} pods it may hold are more than its interfaces have addresses for"
         ),
+    };
+    of_subnet(case, node, too_many)
+}
+
+fn of_subnet(case: &Case, node: &Node, why: String) -> (String, Blame, &'static str) {
+    (
+        why,
         match case.cluster.daemon_sets().find(|d| d.metadata.name == *vpc_cni::AWS_NODE) {
             Some(set) => Blame::object("apps/v1", "DaemonSet", &set.metadata.name)
                 .namespace(set.metadata.namespace.as_deref().unwrap_or_default())

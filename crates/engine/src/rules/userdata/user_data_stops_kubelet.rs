@@ -8,13 +8,13 @@ use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::instance_questions::ask_the_instance;
 use readers::source_text;
-use readers::userdata::{Consequence, DefectKind};
+use readers::userdata::{Consequence, DefectKind, known_flags};
 
 pub static RULE: Rule = Rule {
     cause: "UserDataStopsKubelet",
     summary: "userData holds a mistake after which the kubelet never starts",
     stages: &[Stage::Join],
-    reads: &[Input::NodeClaims, Input::NodeClasses],
+    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
     lint: true,
     versions: "all",
     page: include_str!("../../../pages/UserDataStopsKubelet.md"),
@@ -35,7 +35,11 @@ fn check(case: &Case) -> Opinion {
     }
     let place = source_text::position(text, defect.span.start);
     let name = class.name();
-    let confidence = if user_data.unread_from.is_none() { Confidence::Certain } else { Confidence::Likely };
+    // A kubelet that is newer than the list of flags may have the one that is not there.
+    let newer =
+        class.kubernetes().filter(|minor| defect.kind == DefectKind::UnknownFlag && *minor > known_flags::NEWEST);
+    let is_read = user_data.unread_from.is_none();
+    let confidence = if is_read && newer.is_none() { Confidence::Certain } else { Confidence::Likely };
     let message = source_text::mask(defect.message.trim_end_matches('.'));
     let summary = format!(
         "The machine cannot join because of userData of {} {name}, line {}: {message}.",
@@ -51,6 +55,14 @@ fn check(case: &Case) -> Opinion {
             message,
         ),
     )
+    .with_all(newer.map(|minor| {
+        Evidence::new(
+            format!("{}/{name}", class.kind),
+            "status.amis",
+            format!("1.{minor}"),
+            format!("nodewhy knows the flags of kubelets up to 1.{}", known_flags::NEWEST),
+        )
+    }))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, defect.span))
     .fix(format!("Correct line {} of userData in {} {name}.", place.line, class.kind))
     .step(

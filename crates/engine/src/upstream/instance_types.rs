@@ -1,0 +1,61 @@
+//! How many addresses the VPC CNI has for pods on an instance type.
+//!
+//! AWS brings out types faster than nodewhy: of one that is not in the table nothing is said. `cargo xtask tables`
+//! makes it anew, and `tests/upstream` holds it against the module that it names.
+
+const TABLE: &str = include_str!("instance_types.tsv");
+
+/// The network of an instance type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InstanceNetwork {
+    /// Interfaces of the network card that the VPC CNI uses.
+    pub interfaces: u64,
+    /// IPv4 addresses of each, its own among them.
+    pub addresses: u64,
+}
+
+/// The type's network; `None` where the table is older than the type.
+pub fn network(type_: &str) -> Option<InstanceNetwork> {
+    let row = TABLE.lines().find_map(|line| line.strip_prefix(type_)?.strip_prefix('\t'))?;
+    let (interfaces, addresses) = row.split_once('\t')?;
+    Some(InstanceNetwork { interfaces: interfaces.parse().ok()?, addresses: addresses.parse().ok()? })
+}
+
+/// The day up to which the table knows types.
+pub fn as_of() -> &'static str {
+    TABLE.lines().next().and_then(|line| line.split_whitespace().last()).unwrap_or_default()
+}
+
+impl InstanceNetwork {
+    /// The pods that get an address of their own, and the two agents that have the host's, as AWS and Karpenter count.
+    /// Source: karpenter-provider-aws v1.14.1 pkg/providers/instancetype/types.go `ENILimitedPods`.
+    pub fn pods(self, reserved_interfaces: u64) -> u64 {
+        match self.interfaces.saturating_sub(reserved_interfaces) {
+            0 => 0,
+            interfaces => interfaces * self.addresses.saturating_sub(1) + 2,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_are_counted_as_the_table_of_eks_images_does() {
+        // amazon-eks-ami templates/shared/runtime/eni-max-pods.txt
+        let pods = |type_| network(type_).map(|network| network.pods(0));
+        let counted = [("m5.large", 29), ("t3.small", 11), ("c5.4xlarge", 234), ("p4d.24xlarge", 737)];
+        for (type_, expected) in counted {
+            assert_eq!(pods(type_), Some(expected), "{type_}");
+        }
+        assert_eq!(network("m5.large").map(|network| network.pods(1)), Some(20));
+        assert_eq!(network("m5"), None);
+        assert_eq!(network("m99.large"), None);
+    }
+
+    #[test]
+    fn the_table_says_how_old_it_is() {
+        assert!(as_of().parse::<chrono::NaiveDate>().is_ok(), "{}", as_of());
+    }
+}

@@ -1,0 +1,50 @@
+//! `cargo xtask tables`: what nodewhy knows by heart of upstream's own tables, made anew from the pinned module.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Where Karpenter and EKS take the limits of instance types from. `tests/upstream` holds the table against it.
+pub const MODULE: &str = "github.com/aws/amazon-vpc-resource-controller-k8s@v1.8.2";
+pub const FILE: &str = "pkg/aws/vpc/limits.go";
+/// What is made of it.
+pub const TABLE: &str = "crates/engine/src/upstream/instance_types.tsv";
+
+/// Writes the table, and says where.
+pub fn write(root: &Path) -> Result<&'static str, String> {
+    let go = |arguments: &[&str]| {
+        let output = Command::new("go").args(arguments).output().map_err(|error| format!("go: {error}"))?;
+        if !output.status.success() {
+            return Err(format!("go {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr)));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    go(&["mod", "download", MODULE])?;
+    let source = Path::new(&go(&["env", "GOMODCACHE"])?).join(MODULE).join(FILE);
+    let text = fs::read_to_string(&source).map_err(|error| format!("{}: {error}", source.display()))?;
+    let table = instance_types(&text).ok_or_else(|| format!("{} reads otherwise than before", source.display()))?;
+    fs::write(root.join(TABLE), table).map_err(|error| format!("{TABLE}: {error}"))?;
+    Ok(TABLE)
+}
+
+/// One row an instance type: its network interfaces on the card that the VPC CNI uses, and the IPv4 addresses of each.
+/// `None` where the source is no longer shaped so.
+pub fn instance_types(source: &str) -> Option<String> {
+    let date = source.lines().find_map(|line| line.split_once("generated at ")?.1.get(..10))?;
+    let mut rows: Vec<String> = source.split("\n\t\"").skip(1).map(row).collect::<Option<_>>()?;
+    rows.sort();
+    let rows = (!rows.is_empty()).then(|| rows.concat())?;
+    Some(format!("# {MODULE} {FILE}, as of {date}\n# type\tinterfaces\taddresses of each\n{rows}"))
+}
+
+fn row(entry: &str) -> Option<String> {
+    let (name, body) = entry.split_once('"')?;
+    let numbers = |field: &str| {
+        let lines = body.lines().filter_map(|line| line.trim().strip_prefix(field)?.strip_prefix(':'));
+        lines.filter_map(|number| number.trim().trim_end_matches(',').parse::<usize>().ok()).collect::<Vec<_>>()
+    };
+    let card = *numbers("DefaultNetworkCardIndex").first()?;
+    let interfaces = *numbers("MaximumNetworkInterfaces").get(card)?;
+    let addresses = *numbers("IPv4PerInterface").first()?;
+    Some(format!("{name}\t{interfaces}\t{addresses}\n"))
+}
