@@ -4,6 +4,7 @@ RUN apk add --no-cache make=~4.4 musl-dev=~1.2
 WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY .cargo .cargo
+COPY benchmark benchmark
 COPY crates crates
 COPY src src
 COPY docs/causes docs/causes

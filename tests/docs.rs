@@ -23,7 +23,7 @@ fn markdown_in(folder: &str) -> Vec<PathBuf> {
 
 /// Everything that is written for people, but for the pages of causes.
 fn documents() -> Vec<PathBuf> {
-    ["", "docs", "docs/adr", "charts/nodewhy"].into_iter().flat_map(markdown_in).collect()
+    ["", "benchmark", "docs", "docs/adr", "charts/nodewhy"].into_iter().flat_map(markdown_in).collect()
 }
 
 /// The text without its blocks of code.

@@ -1,0 +1,214 @@
+//! The tables of docs/accuracy.md and benchmark/SOURCES.md, made of what was counted.
+
+use crate::answers::reader::{self, Reads};
+use crate::answers::{Answer, nodewhy};
+use crate::case::{Case, Observable};
+use crate::score::{Score, Worth, score};
+use std::fmt::Write;
+use std::io;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// Who is scored.
+#[derive(Debug, Clone, Copy)]
+pub enum Participant<'a> {
+    /// nodewhy, built here.
+    Nodewhy(&'a Path),
+    /// Somebody who reads, and knows nothing.
+    Reader(Reads),
+    /// A folder with an answer a case.
+    Folder(&'a Path),
+}
+
+impl Participant<'_> {
+    pub fn answers(self, case: &Case) -> io::Result<Vec<Answer>> {
+        match self {
+            Self::Nodewhy(program) => nodewhy::answers(program, case),
+            Self::Reader(reads) => reader::answers(reads, case),
+            Self::Folder(folder) => {
+                let file = folder.join(format!("{}.json", case.number()));
+                // Who says nothing has found nothing.
+                match std::fs::read_to_string(&file) {
+                    Ok(text) => Ok(serde_json::from_str(&text)?),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    }
+
+    /// The scores of all cases, in their order.
+    pub fn scores(self, cases: &[Case]) -> io::Result<Vec<Score>> {
+        let (next, scores) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let work = || -> io::Result<()> {
+            while let Some((at, case)) =
+                Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, cases.get(at)?)))
+            {
+                let scored = score(case, &self.answers(case)?);
+                scores.lock().map_err(|_| io::Error::other("a scorer failed"))?.push((at, scored));
+            }
+            Ok(())
+        };
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        thread::scope(|scope| {
+            let started: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            started.into_iter().try_for_each(|thread| thread.join().map_err(|_| io::Error::other("a scorer failed"))?)
+        })?;
+        let mut scores = scores.into_inner().map_err(|_| io::Error::other("a scorer failed"))?;
+        scores.sort_by_key(|(at, _)| *at);
+        Ok(scores.into_iter().map(|(_, score)| score).collect())
+    }
+}
+
+const HEADER: &str = "\
+| | right | proven | hinted at | not visible | healthy | right or among three | cause in words | object | false alarms | truth ruled out |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+";
+
+/// One row: whose, and what was counted.
+pub fn row(who: &str, cases: &[Case], scores: &[Score]) -> String {
+    let counted = |of: &dyn Fn(&Case) -> bool, what: &dyn Fn(&Score) -> bool| {
+        let of: Vec<&Score> = cases.iter().zip(scores).filter(|(case, _)| of(case)).map(|(_, score)| score).collect();
+        format!("{} of {}", of.iter().filter(|score| what(score)).count(), of.len())
+    };
+    let sick = |seen: Observable| move |case: &Case| !case.truth.is_healthy() && case.truth.observable == seen;
+    let visible = |case: &Case| !case.truth.is_healthy() && case.truth.observable != Observable::None;
+    let right = Score::is_right;
+    let found = |score: &Score| score.missed.is_empty();
+    let cells = [
+        counted(&|_| true, &right),
+        counted(&sick(Observable::Full), &right),
+        counted(&sick(Observable::Partial), &right),
+        counted(&sick(Observable::None), &right),
+        counted(&|case| case.truth.is_healthy(), &right),
+        counted(&|_| true, &|score| score.worth >= Worth::Suspected),
+        counted(&visible, &|score| found(score) && score.cause),
+        counted(&visible, &|score| found(score) && score.object),
+        counted(&|_| true, &|score| !score.false_alarms.is_empty()),
+        counted(&|_| true, &|score| !score.truth_ruled_out.is_empty()),
+    ];
+    format!("| {who} | {} |\n", cells.join(" | "))
+}
+
+/// One line a case that is not right.
+pub fn faults(cases: &[Case], scores: &[Score]) -> String {
+    let mut text = String::new();
+    for (case, score) in cases.iter().zip(scores).filter(|(_, score)| !score.is_right()) {
+        let mut faults = Vec::new();
+        let mut lists = |what: &str, names: &[String]| {
+            if !names.is_empty() {
+                faults.push(format!("{what} {}", names.join(", ")));
+            }
+        };
+        lists("false alarm:", &score.false_alarms);
+        lists("missed:", &score.missed);
+        lists("wrongly blamed:", &score.wrongly_blamed);
+        lists("truth ruled out:", &score.truth_ruled_out);
+        lists("certain of what cannot be seen:", &score.overclaimed);
+        let flags = [
+            (!score.cause, "not the cause's words"),
+            (!score.object, "not the object"),
+            (score.worth == Worth::Suspected, "among the first three suspects"),
+        ];
+        faults.extend(flags.into_iter().filter(|(is, _)| *is).map(|(_, what)| what.to_owned()));
+        let _ = writeln!(text, "{}: {}", case.name, faults.join("; "));
+    }
+    text
+}
+
+/// What first-run.md tells of each batch: its cases, and how many were right, partly right and wrong at first sight.
+pub fn curve(first_run: &str) -> String {
+    let mut text =
+        "| cases | at | right at first sight | partly | wrong |\n| --- | --- | --- | --- | --- |\n".to_owned();
+    let mut batch = None;
+    for line in first_run.lines() {
+        if let Some((cases, at)) = line.strip_prefix("## Cases ").and_then(|heading| heading.split_once(", at ")) {
+            batch = Some((cases, at));
+        }
+        let numbers: Vec<&str> = line.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).collect();
+        if let (true, Some((cases, at)), [right, partly, wrong, all, ..]) =
+            (line.starts_with("**"), batch, &numbers[..])
+        {
+            let _ = writeln!(text, "| {cases} | {at} | {right} of {all} | {partly} | {wrong} |");
+            batch = None;
+        }
+    }
+    text
+}
+
+/// docs/accuracy.md.
+pub fn accuracy(cases: &[Case], program: &Path, first_run: &str) -> io::Result<String> {
+    let rows = [
+        ("nodewhy", Participant::Nodewhy(program)),
+        ("what `kubectl describe` shows", Participant::Reader(Reads::Describe)),
+        ("conditions alone", Participant::Reader(Reads::Conditions)),
+    ];
+    let mut table = HEADER.to_owned();
+    let mut open = String::new();
+    for (who, participant) in rows {
+        let scores = participant.scores(cases)?;
+        table += &row(who, cases, &scores);
+        if matches!(participant, Participant::Nodewhy(_)) {
+            open = faults(cases, &scores).lines().fold(String::new(), |list, line| list + "* " + line + "\n");
+        }
+    }
+    let curve = curve(first_run);
+    let count = cases.len();
+    Ok(format!(
+        "\
+# How often it is right
+
+{count} cases, rebuilt from public reports whose cause was confirmed, judged by [the benchmark](../benchmark/README.md), which knows nothing of nodewhy.
+`cargo benchmark table` writes this page, and a test holds nodewhy's figures against what it counts.
+
+{table}
+*Right* is an answer that finds all that is sick, calls nobody else sick, and names the cause and the object to change. That can be asked where objects
+and logs prove the cause (*proven*) or hint at it. Where they cannot tell (*not visible*) it is right to find what is sick, to name no wrong cause and
+not to be certain; where all is well (*healthy*) it is right to say nothing. *Cause* and *object* count the cases that can be seen.
+
+The last rows are readers without knowledge: their cause is every condition that is not True, and every warning, in its own words, and they call
+sick what is not ready. They have no threshold, so a machine that is merely young is a false alarm.
+
+## What it proves, and what not
+
+nodewhy has seen these cases: each was wrong, partly right or right once, and what was wrong was mended. What a report is worth that it has not
+seen, the first runs tell: written from reports by somebody who did not know the rules, judged once, before anything was changed for them
+([all of them](../tests/cases/first-run.md)). Most of these reports were chosen because something in them can be seen; not every trouble is like that.
+
+{curve}
+## Not right today
+
+{open}"
+    ))
+}
+
+/// benchmark/SOURCES.md.
+pub fn sources(cases: &[Case]) -> io::Result<String> {
+    let mut text = "\
+# Where each case comes from
+
+`cargo benchmark table` writes this list from the case.md of each case, which also says what is reconstruction.
+
+| case | what can be seen | source |
+| --- | --- | --- |
+"
+    .to_owned();
+    for case in cases {
+        let seen = match case.truth.observable {
+            _ if case.truth.is_healthy() => "nothing is wrong",
+            Observable::Full => "proof",
+            Observable::Partial => "hints",
+            Observable::None => "nothing",
+        };
+        let source = case.source()?.replace('|', "\\|");
+        let _ = writeln!(text, "| [{0}](../tests/cases/{0}/case.md) | {seen} | {source} |", case.name);
+    }
+    Ok(text)
+}
+
+/// The table of one participant.
+pub fn table(who: &str, cases: &[Case], scores: &[Score]) -> String {
+    HEADER.to_owned() + &row(who, cases, scores)
+}
