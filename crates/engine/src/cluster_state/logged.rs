@@ -1,10 +1,15 @@
 //! Which log is which machine's.
 
+use super::memo::{Derived, Memo};
 use super::{ClusterState, Subject};
 use crate::objects::input::Input;
+use crate::objects::intern::Interned;
 use crate::objects::{MachineLog, Node, NodeClaim};
 use crate::upstream::karpenter::CLASS_HASH;
+use chrono::{DateTime, Utc};
 use logs::fact::MachineNames;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// A log, and what ties it to the machine.
 #[derive(Debug, Clone, Copy)]
@@ -30,14 +35,13 @@ impl ClusterState {
             return Vec::new();
         }
         let own = self.identity(claim, node);
-        let named = |log: &MachineLog| log.journey.identity.meets(&own);
-        let is_sole = self.sole_unfinished() == own;
-        let of = |log| {
-            let is_named = named(log);
-            (is_named || is_sole && may_be(&log.journey.identity, &own) && !self.is_of_any(log))
-                .then_some(OfMachine { log, is_named })
-        };
-        self.logs.values().filter_map(of).collect()
+        let named = self.logs_named(&self.logs_by_name(), &own);
+        let named = named.into_iter().map(|(_, log)| OfMachine { log, is_named: true });
+        // What is of nobody is of the one machine that waits for anything.
+        let waiting = self.waiting();
+        let taken = waiting.strays.iter().filter(|_| waiting.sole.as_ref() == Some(&own));
+        let taken = taken.filter_map(|log| self.logs.get(log)).map(|log| OfMachine { log, is_named: false });
+        named.chain(taken).collect()
     }
 
     /// What Karpenter says of a node class.
@@ -51,25 +55,20 @@ impl ClusterState {
     /// of one of them.
     pub fn logs_beside(&self, claim: &NodeClaim) -> Vec<Beside<'_>> {
         self.asks(Input::Logs);
-        if self.logs.is_empty() || self.is_outdone(claim) {
+        if self.logs.is_empty() {
             return Vec::new();
         }
-        let unfinished: Vec<&NodeClaim> =
-            self.claims.values().map(AsRef::as_ref).filter(|c| is_unfinished(c)).collect();
-        let fares_alike = |other: &&&NodeClaim| is_made_alike(claim, other) && is_as_far(claim, other);
-        let mut beside = Vec::new();
-        for sibling in unfinished.iter().filter(fares_alike).filter(|other| other.name() != claim.name()) {
-            let own = self.identity(Some(sibling), self.nodes_of(sibling).first().copied());
-            let named = self.logs.values().filter(|log| log.journey.identity.meets(&own));
-            beside.extend(named.map(|log| Beside { log, of: sibling.instance_id() }));
+        let (waiting, made) = (self.waiting(), Making::of(claim));
+        // A later machine of the same making is in service: what keeps this one is its own.
+        if waiting.finished.get(&made).is_some_and(|newest| *newest >= claim.metadata.creation_timestamp) {
+            return Vec::new();
         }
-        let open = self.open_to();
-        let strays = self.logs.values().filter(|log| !self.is_of_any(log));
-        let strays = strays.filter(|log| open.len() > 1 && open.iter().any(|one| may_be(&log.journey.identity, one)));
-        if unfinished.iter().all(|other| fares_alike(&other)) {
-            beside.extend(strays.map(|log| Beside { log, of: None }));
-        }
-        beside
+        let fares = Fares::of(claim);
+        let of_others = waiting.logged.get(&fares).into_iter().flatten().filter(|(other, _)| **other != *claim.name());
+        let of_others = of_others.map(|(other, log)| (log, self.claims.get(other).and_then(|c| c.instance_id())));
+        let is_any = waiting.sole.is_none() && waiting.alike.as_ref() == Some(&fares);
+        let strays = waiting.strays.iter().filter(|_| is_any).map(|log| (log, None));
+        of_others.chain(strays).filter_map(|(log, of)| Some(Beside { log: self.logs.get(log)?, of })).collect()
     }
 
     pub fn logs(&self) -> impl Iterator<Item = &MachineLog> {
@@ -101,6 +100,7 @@ impl ClusterState {
             Subject::Pool(_) | Subject::Instance(_) => return,
         };
         self.logs.retain(|_, log| !log.journey.identity.meets(&own));
+        self.derived = Derived::default();
     }
 
     /// Those that a component's log speaks of.
@@ -128,23 +128,76 @@ impl ClusterState {
 
     /// The logs that are of no machine here.
     pub fn foreign_logs(&self) -> impl Iterator<Item = &MachineLog> {
-        let open = self.open_to();
         let is_known = !self.claims.is_empty() || !self.nodes.is_empty();
-        self.logs.values().filter(move |log| {
-            let identity = &log.journey.identity;
-            is_known && !self.is_of_any(log) && !open.iter().any(|one| may_be(identity, one))
+        let waiting = self.waiting();
+        let foreign =
+            move |name: &Interned| is_known && !waiting.owned.contains(name) && !waiting.strays.contains(name);
+        self.logs.iter().filter(move |(name, _)| foreign(name)).map(|(_, log)| log)
+    }
+
+    fn logs_by_name(&self) -> Arc<LogsByName> {
+        static LOGS: Memo<LogsByName> = Memo::new("logs by what they call their machine");
+        self.once(&LOGS, "", || {
+            let mut by_name = LogsByName::new();
+            for (log_name, log) in &self.logs {
+                for key in keys(&log.journey.identity) {
+                    by_name.entry(key.to_owned()).or_default().insert(log_name.clone());
+                }
+            }
+            by_name
         })
     }
 
-    fn is_of_any(&self, log: &MachineLog) -> bool {
-        let meets = |identity: MachineNames| log.journey.identity.meets(&identity);
+    /// The logs that name this machine, in order.
+    fn logs_named(&self, logs: &LogsByName, machine: &MachineNames) -> Vec<(&Interned, &MachineLog)> {
+        let found: BTreeSet<&Interned> = keys(machine).filter_map(|key| logs.get(key)).flatten().collect();
+        let found = found.into_iter().filter_map(|name| self.logs.get_key_value(name));
+        found.filter(|(_, log)| log.journey.identity.meets(machine)).collect()
+    }
+
+    fn waiting(&self) -> Arc<Waiting> {
+        static WAITING: Memo<Waiting> = Memo::new("who may be whom a log is of");
+        self.once(&WAITING, "", || self.work_out_waiting())
+    }
+
+    fn work_out_waiting(&self) -> Waiting {
+        let logs = self.logs_by_name();
+        let mut waiting = Waiting::default();
+        let (mut unfinished, mut are_alike) = (Vec::new(), true);
+        for claim in self.claims.values() {
+            let identity = self.identity(Some(claim), self.nodes_of(claim).first().copied());
+            let named = self.logs_named(&logs, &identity);
+            if claim.is_true("Initialized") {
+                let newest = waiting.finished.entry(Making::of(claim)).or_default();
+                *newest = (*newest).max(claim.metadata.creation_timestamp);
+            } else {
+                let fares = Fares::of(claim);
+                are_alike &= *waiting.alike.get_or_insert_with(|| fares.clone()) == fares;
+                if !named.is_empty() {
+                    let named = named.iter().map(|(log, _)| (claim.metadata.name.clone(), (*log).clone()));
+                    waiting.logged.entry(fares).or_default().extend(named);
+                }
+                unfinished.push(identity);
+            }
+            waiting.owned.extend(named.into_iter().map(|(log, _)| log.clone()));
+        }
+        for node in self.nodes.values() {
+            let named = self.logs_named(&logs, &self.identity(None, Some(node)));
+            waiting.owned.extend(named.into_iter().map(|(log, _)| log.clone()));
+        }
         let is_class = |name: &String| self.classes.values().any(|of_kind| of_kind.contains_key(name));
-        log.journey.identity.classes.iter().any(is_class)
-            || self
-                .claims
-                .values()
-                .any(|claim| meets(self.identity(Some(claim), self.nodes_of(claim).first().copied())))
-            || self.nodes.values().any(|node| meets(self.identity(None, Some(node))))
+        let of_class = self.logs.iter().filter(|(_, log)| log.journey.identity.classes.iter().any(is_class));
+        waiting.owned.extend(of_class.map(|(name, _)| name.clone()));
+        // Nobody knows whose a log is where they were made differently.
+        if !are_alike {
+            waiting.alike = None;
+            return waiting;
+        }
+        let strays = self.logs.iter().filter(|(name, _)| !waiting.owned.contains(*name));
+        let is_anybodys = |log: &MachineLog| unfinished.iter().any(|one| may_be(&log.journey.identity, one));
+        waiting.strays = strays.filter(|(_, log)| is_anybodys(log)).map(|(name, _)| name.clone()).collect();
+        waiting.sole = <[MachineNames; 1]>::try_from(unfinished).ok().map(|[one]| one);
+        waiting
     }
 
     /// What the machine is called.
@@ -165,50 +218,63 @@ impl ClusterState {
         identity.hosts.extend(told.and_then(|(told, _)| told.private_dns_name.clone()));
         identity
     }
+}
 
-    /// The one machine that waits for anything; nobody where there are several, or none.
-    fn sole_unfinished(&self) -> MachineNames {
-        match <[MachineNames; 1]>::try_from(self.open_to()) {
-            Ok([one]) => one,
-            Err(_) => MachineNames::default(),
-        }
-    }
+/// What a claim was made of: one text of one node class.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Making {
+    kind: Interned,
+    class: Interned,
+    text: Option<Interned>,
+}
 
-    /// The machines that wait for anything, where the log of one is as good as that of another: nobody where they
-    /// were made differently.
-    fn open_to(&self) -> Vec<MachineNames> {
-        let unfinished: Vec<&NodeClaim> =
-            self.claims.values().map(AsRef::as_ref).filter(|c| is_unfinished(c)).collect();
-        let Some(first) = unfinished.first() else { return Vec::new() };
-        let are_alike = unfinished.iter().all(|other| is_made_alike(first, other) && is_as_far(first, other));
-        let unfinished = unfinished.iter().filter(|_| are_alike);
-        unfinished.map(|claim| self.identity(Some(claim), self.nodes_of(claim).first().copied())).collect()
-    }
-
-    /// Whether a later machine of the same making is in service: what keeps this one is its own.
-    fn is_outdone(&self, claim: &NodeClaim) -> bool {
-        let made = |claim: &NodeClaim| claim.metadata.creation_timestamp;
-        self.claims
-            .values()
-            .any(|other| !is_unfinished(other) && is_made_alike(claim, other) && made(other) >= made(claim))
+impl Making {
+    fn of(claim: &NodeClaim) -> Self {
+        let class = &claim.spec.node_class_ref;
+        let text = claim.metadata.annotation(CLASS_HASH).map(Interned::from);
+        Self { kind: class.kind.clone(), class: class.name.clone(), text }
     }
 }
 
-fn is_unfinished(claim: &NodeClaim) -> bool {
-    !claim.is_true("Initialized")
+/// How a claim was made, and how far it came.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Fares {
+    made: Making,
+    is_launched: bool,
+    is_registered: bool,
 }
 
-/// Whether both are of one text of one node class.
-fn is_made_alike(one: &NodeClaim, other: &NodeClaim) -> bool {
-    let class = |claim: &NodeClaim| {
-        let of = &claim.spec.node_class_ref;
-        (of.kind.to_string(), of.name.to_string(), claim.metadata.annotation(CLASS_HASH).map(str::to_owned))
-    };
-    class(one) == class(other)
+impl Fares {
+    fn of(claim: &NodeClaim) -> Self {
+        let (is_launched, is_registered) = (claim.is_true("Launched"), claim.is_true("Registered"));
+        Self { made: Making::of(claim), is_launched, is_registered }
+    }
 }
 
-fn is_as_far(one: &NodeClaim, other: &NodeClaim) -> bool {
-    ["Launched", "Registered"].iter().all(|step| one.is_true(step) == other.is_true(step))
+/// Who may be whom a log is of: looked for once for all machines that ask.
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Logs of a machine or a node class that is here.
+    owned: BTreeSet<Interned>,
+    /// Logs of nobody here that may be of one of those that wait for anything, if all of those fare alike.
+    strays: BTreeSet<Interned>,
+    /// How all that wait for anything fare, where they fare alike.
+    alike: Option<Fares>,
+    /// The one that waits for anything, where it is one.
+    sole: Option<MachineNames>,
+    /// Of those that wait and have a log: claim and log, by how they fare.
+    logged: BTreeMap<Fares, Vec<(Interned, Interned)>>,
+    /// When the newest was made that waits for nothing.
+    finished: BTreeMap<Making, Option<DateTime<Utc>>>,
+}
+
+/// Logs by what they call their machine. Hosts stand under their first label: the rest may be missing.
+type LogsByName = HashMap<String, BTreeSet<Interned>>;
+
+fn keys(names: &MachineNames) -> impl Iterator<Item = &str> {
+    let hosts = names.hosts.iter().map(|host| host.split_once('.').map_or(host.as_str(), |(label, _)| label));
+    let others = [&names.instances, &names.claims, &names.pods, &names.classes].into_iter().flatten();
+    hosts.chain(others.map(String::as_str))
 }
 
 /// Whether nothing says that a log is of another machine.
