@@ -27,6 +27,11 @@ const REPLACE: &str = "Replace the machine (or pull the image there with a fresh
 const KEPT: &str = "it comes with the machine's image, whose containerd does not find it by this name";
 const OTHER_IMAGE: &str = "Pin a machine image whose pods start, or correct what user data changes there: a volume over /var/lib/containerd hides the image, and another sandbox image in containerd's configuration asks for one that is not kept.";
 
+/// No pod's secret counts for it.
+/// Source: containerd v2.1 internal/cri/server/podsandbox/sandbox_run.go: what it pulls itself, it pulls with its own
+/// configuration.
+const LOGIN: &str = "Name a sandbox image in containerd's configuration that the Nodes may pull, such as the one that the machine's image comes with, or give containerd a login to that registry there: imagePullSecrets do not count for it.";
+
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
     let waits_for_pods = case.wait.symptom == Symptom::PodsRefused;
@@ -46,12 +51,17 @@ fn check(case: &Case) -> Opinion {
         .unwrap_or("the pause image");
     let why = pull.map_or("it cannot be pulled", |p| p.why);
     let fix = pull.map_or("Let the Node pull the image.", |p| p.fix);
-    let refused = pull == Some(pull::REFUSED);
+    let refused = pull == Some(pull::REFUSED_BY_ECR);
+    let elsewhere = pull == Some(pull::REFUSED_ELSEWHERE);
     let names_the_fault = pull.is_some_and(|p| p != pull::UNEXPLAINED && !p.is_about_network);
     // A Ready Node has run pods, so the image was there. containerd has no login to ECR of its own: only what pulls at
     // boot asks for one.
     // Source: amazon-eks-ami @64b7016 templates/al2/runtime/pull-sandbox-image.sh; aws/containers-roadmap#1912
-    let (why, fix) = if refused && node.is_ready() { (DELETED, REPLACE) } else { (why, fix) };
+    let (why, fix) = match pull {
+        Some(pull::REFUSED_BY_ECR) if node.is_ready() => (DELETED, REPLACE),
+        Some(pull::REFUSED_ELSEWHERE) => (why, LOGIN),
+        _ => (why, fix),
+    };
     // Source: awslabs/amazon-eks-ami#2729, #2122: it is imported when the machine's image is built, and no registry
     // answers at localhost.
     let kept = image.starts_with("localhost/");
@@ -65,6 +75,7 @@ fn check(case: &Case) -> Opinion {
         _ if node.is_ready() => None,
         (true, _) => Some("spec.role"),
         (_, true) if user_data.contains("containerd") => Some("spec.userData"),
+        _ if elsewhere && user_data.contains("containerd") => Some("spec.userData"),
         (_, true) => Some("spec.amiSelectorTerms"),
         _ => None,
     };

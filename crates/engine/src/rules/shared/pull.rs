@@ -9,10 +9,25 @@ pub struct Pull {
     pub is_about_network: bool,
 }
 
-/// Why a registry that can be reached gives nothing.
-pub const REFUSED: Pull = Pull {
+/// Why ECR, which can be reached, gives nothing.
+pub const REFUSED_BY_ECR: Pull = Pull {
     why: "the registry refuses the node role",
     fix: "Attach AmazonEC2ContainerRegistryPullOnly to the node role (AmazonEC2ContainerRegistryReadOnly does too); in a private subnet also check the policy of the ECR endpoints.",
+    is_about_network: false,
+};
+
+/// Why another registry gives nothing: no role of AWS counts there, and who may not know of an image is told the same as
+/// who asks for one that does not exist.
+pub const REFUSED_ELSEWHERE: Pull = Pull {
+    why: "its registry wants a login that it was not given, or has no such image",
+    fix: "Correct the name of the image, or give its pods a login to that registry: a Secret of type kubernetes.io/dockerconfigjson in their namespace, which imagePullSecrets of the pod template or of the ServiceAccount names. The node role counts in ECR only.",
+    is_about_network: false,
+};
+
+/// The same, where nothing names the registry.
+const REFUSED: Pull = Pull {
+    why: "its registry refuses the login",
+    fix: "In ECR, attach AmazonEC2ContainerRegistryPullOnly to the node role; for another registry, let imagePullSecrets name a Secret with a login to it.",
     is_about_network: false,
 };
 
@@ -97,7 +112,28 @@ pub fn explain(text: &str) -> Option<Pull> {
         return None;
     }
     let known = MEANINGS.iter().find(|(parts, _)| parts.iter().any(|part| text.contains(part)));
-    Some(known.map_or(UNEXPLAINED, |(_, pull)| *pull))
+    let pull = known.map_or(UNEXPLAINED, |(_, pull)| *pull);
+    // `Back-off pulling image "…"`, `failed to resolve reference "…"`, `get sandbox image "…"`.
+    let image = ["image \"", "reference \""].iter().find_map(|name| text.split_once(name)?.1.split('"').next());
+    Some(pull.of(if is_of_ecr(text) { text } else { image.unwrap_or_default() }))
+}
+
+impl Pull {
+    /// What it means of this image, where the text did not name it.
+    pub fn of(self, image: &str) -> Self {
+        match self {
+            REFUSED if is_of_ecr(image) => REFUSED_BY_ECR,
+            REFUSED if !image.is_empty() => REFUSED_ELSEWHERE,
+            other => other,
+        }
+    }
+}
+
+/// `111122223333.dkr.ecr.eu-west-1.amazonaws.com`, or dual-stack `111122223333.dkr-ecr.eu-west-1.on.aws`. Anybody may
+/// read public.ecr.aws.
+/// Source: <https://docs.aws.amazon.com/AmazonECR/latest/userguide/ecr-requests.html>.
+fn is_of_ecr(image: &str) -> bool {
+    [".dkr.ecr.", ".dkr.ecr-fips.", ".dkr-ecr.", ".dkr-ecr-fips."].iter().any(|part| image.contains(part))
 }
 
 /// The same without what gRPC and containerd wrap around it, which names the image once more with each layer.
@@ -121,7 +157,7 @@ pub(crate) fn unwrapped(said: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::explain;
+    use super::{REFUSED, REFUSED_BY_ECR, REFUSED_ELSEWHERE, UNEXPLAINED, explain};
 
     #[test]
     fn the_registrys_words_tell_permission_from_network_from_a_wrong_tag() {
@@ -138,5 +174,25 @@ mod tests {
         assert_eq!(why(&format!("{pull}not found")), Some("this image does not exist in that registry"));
         assert_eq!(why("ImagePullBackOff"), Some("its image cannot be pulled"));
         assert_eq!(why("CrashLoopBackOff: back-off 40s"), None);
+    }
+
+    #[test]
+    fn the_node_role_is_at_fault_in_ecr_only() {
+        let denied = |image: &str| {
+            let said = format!(
+                "Failed to pull image \"{image}\": failed to pull and unpack image \"{image}\": pull access denied"
+            );
+            explain(&said)
+        };
+        let ecr = ["111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/x:1", "111122223333.dkr-ecr.eu-west-1.on.aws/x:1"];
+        assert_eq!(ecr.map(denied), [Some(REFUSED_BY_ECR); 2]);
+        let others = ["docker.io/team/x:1", "team/x:1", "public.ecr.aws/team/x:1", "registry.example.com/x:1"];
+        assert_eq!(others.map(denied), [Some(REFUSED_ELSEWHERE); 4]);
+        let nameless = explain("ErrImagePull: 401 Unauthorized").expect("a pull");
+        assert_eq!(
+            (nameless, nameless.of(ecr[0]), nameless.of("quay.io/x")),
+            (REFUSED, REFUSED_BY_ECR, REFUSED_ELSEWHERE)
+        );
+        assert_eq!(UNEXPLAINED.of("quay.io/x"), UNEXPLAINED);
     }
 }

@@ -174,7 +174,10 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
                     format!("kubectl get {kind}s -n {namespace}; {}", agent.describe(), kind = kind.to_ascii_lowercase()),
                 )
         }
-        Meaning::Image(pull) => image(case, agent, pull, of(Proof::Open, fails(&format!(" ({})", pull.why)), agent.in_spec("containers"))),
+        Meaning::Image(pull) => {
+            let pull = pull.of(container.and_then(|name| agent.image_of(name)).unwrap_or_default());
+            image(case, agent, pull, of(Proof::Open, fails(&format!(" ({})", pull.why)), agent.in_spec("containers")))
+        }
         Meaning::OutOfMemory => of(Proof::Lasting, fails("; it needs more memory than its limit"), agent.in_spec("containers"))
             .fix(format!("Raise the memory limit of DaemonSet {set}."))
             .step(Risk::Inspect, "See its limits", agent.describe()),
@@ -245,6 +248,11 @@ impl Agent<'_> {
         if self.pod.spec.service_account_name.is_empty() { self.set } else { &self.pod.spec.service_account_name }
     }
 
+    fn image_of(&self, container: &str) -> Option<&str> {
+        let mut containers = self.pod.spec.init_containers.iter().chain(&self.pod.spec.containers);
+        containers.find(|c| c.name == container).map(|c| c.image.as_str())
+    }
+
     fn account_blame(&self) -> Blame {
         Blame::object("v1", "ServiceAccount", self.account())
             .namespace(self.namespace)
@@ -264,7 +272,11 @@ fn image(case: &Case, agent: &Agent, pull: pull::Pull, obstacle: Obstacle) -> Ob
             agent.describe(),
         );
     }
-    let blame = if pull == pull::REFUSED { case.class_field("spec.role") } else { None };
+    let blame = match pull {
+        pull::REFUSED_BY_ECR => case.class_field("spec.role"),
+        pull::REFUSED_ELSEWHERE => Some(agent.in_spec("imagePullSecrets")),
+        _ => None,
+    };
     let blame = blame.unwrap_or_else(|| obstacle.blame.clone());
     Obstacle { proof: Proof::Lasting, blame, ..obstacle }
 }
