@@ -3,10 +3,13 @@
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::diagnose;
+use engine::objects::MachineLog;
 use engine::objects::input::{Input, Object};
+use logs::{FileLimits, LogReader};
 use nodewhy::ingest::dump::{Summary, load_from};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System;
+use std::collections::BTreeSet;
 use std::io::{self, Cursor, Read};
 use testkit::objects::cluster;
 use testkit::objects::fleet::{Fate, claim, node, now};
@@ -70,6 +73,27 @@ fn a_machine() {
     eprintln!("{kept} bytes for a verdict, {made} allocations and reallocations");
     assert!(kept <= 5_000, "{kept} bytes for a verdict");
     assert!(made <= 95, "{made} allocations and reallocations to make a verdict");
+    beside_a_log(state);
+}
+
+/// One of them has a log, and another log is of any of them: neither is compared with each machine for each machine.
+fn beside_a_log(mut state: ClusterState) {
+    let said = "Jan 15 11:5MINUTE:34 HOST kubelet[1629]: E0115 11:5MINUTE:34.123456    1629 kubelet_node_status.go:108] \"Unable to register node with API server\" err=\"Post \\\"https://10.0.3.7:443/api/v1/nodes\\\": dial tcp 10.0.3.7:443: i/o timeout\"\n";
+    let log: String = (1..9).map(|minute: u8| said.replace("MINUTE", &minute.to_string())).collect();
+    for (file, host) in [("i-00000000000000007.log", "ip-10-9-9-9"), ("kubelet.log", "ip-10-9-9-8")] {
+        let mut reader = LogReader::new(FileLimits::default());
+        reader.file(file, log.replace("HOST", host).as_bytes(), Some(now())).expect("memory");
+        let journeys = reader.journeys().into_iter();
+        journeys.for_each(|journey| drop(state.apply(Object::MachineLog(MachineLog::new(journey)), now())));
+    }
+    let region = Region::new(ALLOCATOR);
+    let diagnoses = diagnose(&state, now(), &Thresholds::default());
+    let change = region.change();
+    let causes: BTreeSet<&str> = diagnoses.iter().filter_map(|d| Some(d.status.as_ref()?.cause.as_ref())).collect();
+    assert_eq!((diagnoses.len(), causes), (MACHINES, BTreeSet::from(["ApiServerUnreachable"])));
+    let made = (change.allocations + change.reallocations) / MACHINES;
+    eprintln!("{made} allocations and reallocations to make a verdict beside a log");
+    assert!(made <= 300, "{made} allocations and reallocations to make a verdict beside a log");
 }
 
 /// Reads a list of one item again and again, and sees how many bytes are held meanwhile.
