@@ -6,8 +6,9 @@ use engine::api::judged::JudgedBy;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::survey::Survey;
-use engine::objects::ApiServerFacts;
 use engine::objects::input::{Object, Reading, TypeMeta};
+use engine::objects::{ApiServerFacts, MachineLog};
+use nodewhy::ingest::logs::{self, Bounds};
 use nodewhy::ingest::{collect, dump};
 use nodewhy::report::{self, Format, Style};
 use serde::Deserialize;
@@ -305,7 +306,7 @@ fn lint_says_how_much_it_checked() {
     assert_eq!((&answer["checked"], &answer["notKnown"]), (&json!(2), &json!(1)));
 }
 
-/// Every case, judged as its expectation says.
+/// Every case, judged as its expectation says, with its logs.
 fn cases() -> impl Iterator<Item = (PathBuf, Survey)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
     let folders = std::fs::read_dir(folder).expect("the cases").map(|entry| entry.expect("an entry").path());
@@ -314,6 +315,10 @@ fn cases() -> impl Iterator<Item = (PathBuf, Survey)> {
             serde_json::from_reader(File::open(path.join("expect.json")).expect("a file")).expect("JSON");
         let mut state = ClusterState::default();
         dump::load(&[path.join("cluster.yaml")], &mut state);
+        let given = ["logs", "logs.tar.gz"].map(|name| path.join(name)).into_iter().filter(|path| path.exists());
+        for journey in logs::load(&given.collect::<Vec<_>>(), Bounds::default()).journeys {
+            state.apply(Object::MachineLog(MachineLog::new(journey)), DateTime::UNIX_EPOCH);
+        }
         let now = at(expect["now"].as_str().expect("a time"));
         let survey = Survey::of(&state, now, JudgedBy::Given, &Thresholds::default());
         (path, survey)
