@@ -67,6 +67,8 @@ pub enum Trouble {
     /// An admission webhook or policy refuses what the kubelet writes.
     AdmissionRefuses,
     CniFails,
+    /// kube-proxy ends, so no address of a Service leads anywhere.
+    KubeProxyFails,
     DeviceFails,
     DiskFails,
 }
@@ -170,6 +172,9 @@ pub struct Fact {
     /// The program gave up; it does not try again by itself.
     #[serde(default)]
     pub ends: bool,
+    /// It is said only while the program comes up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_start: bool,
     /// Others of the table say more: this one speaks only where they do not.
     #[serde(default)]
     pub vague: bool,

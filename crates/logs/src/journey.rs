@@ -1,6 +1,6 @@
 //! How far a machine came, and what stopped it.
 
-use crate::fact::{Fact, MachineNames, Milestone, Phase, Reason, Trouble};
+use crate::fact::{Fact, LogLine, MachineNames, Milestone, Phase, Reason, Trouble};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,6 +12,9 @@ pub struct Journey {
     pub identity: MachineNames,
     pub facts: Vec<Fact>,
     pub milestones: BTreeMap<Phase, Milestone>,
+    /// When each program said last that it had come up.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub came_up: BTreeMap<String, LogLine>,
     /// When each file ends.
     pub files: BTreeMap<String, Option<DateTime<Utc>>>,
     pub lines: u64,
@@ -45,6 +48,8 @@ impl Journey {
         let passed = self.milestones.range(fact.blocks..);
         let mut past =
             passed.filter(|(phase, _)| !(ends_again && **phase == Phase::KubeletUp)).map(|(_, milestone)| milestone);
+        let is_up = self.came_up.get(&fact.program).is_some_and(|up| up.is_after(&fact.last));
+        let came_up = is_up && (fact.ends || fact.at_start);
         let got_past = past.clone().any(|milestone| milestone.last.is_after(&fact.last));
         // What it had passed before, a single complaint does not undo: pods of users fail on healthy machines too.
         let was_past = past.any(|milestone| fact.first.is_after(&milestone.first));
@@ -52,7 +57,7 @@ impl Journey {
         let ends = self.files.get(&fact.last.file).copied().flatten();
         let fell_silent = !fact.ends
             && ends.zip(fact.last.time).is_some_and(|(ends, last)| ends.signed_duration_since(last) > SILENCE);
-        !got_past && !fell_silent && !is_slight
+        !got_past && !came_up && !fell_silent && !is_slight
     }
 
     /// Whether nothing follows from this one that does not follow from the other, which was read at another time: the
@@ -111,6 +116,12 @@ impl Journey {
                     }
                 }
                 None => drop(self.milestones.insert(phase, milestone)),
+            }
+        }
+        for (program, up) in other.came_up {
+            let newest = self.came_up.entry(program).or_insert_with(|| up.clone());
+            if up.time > newest.time {
+                *newest = up;
             }
         }
         self.files.extend(other.files);

@@ -58,6 +58,7 @@ fn fact(program: &str, trouble: Trouble, said: LogLine) -> Fact {
         reason: None,
         blocks: if trouble == Trouble::CniFails { Phase::Ready } else { Phase::KubeletUp },
         ends: true,
+        at_start: false,
         vague: true,
         unknown: true,
         names: BTreeMap::new(),

@@ -243,7 +243,7 @@ impl<'f> OneFile<'f> {
         journey.ends = journey.ends.max(line.time);
         let seen = || LogLine { file: self.name.to_owned(), line: number, time: line.time, text: shown(&message) };
         if let Some(program) = line.program.as_deref() {
-            let proves = said.as_ref().is_some_and(|said| said.known.row.passes.is_none());
+            let proves = said.as_ref().is_some_and(|said| said.known.row.blocks.is_some());
             if let Some(fact) = self.last_words.hear(program, &message, proves, seen) {
                 self.known += 1;
                 note(journey, fact);
@@ -329,6 +329,9 @@ fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen
             last: seen.clone(),
         });
     }
+    if row.is_up {
+        journey.came_up.insert(said.known.program.to_owned(), seen.clone());
+    }
     let asked = row.asks.zip(said.reason).map(|(asked, reason)| asked.trouble(reason));
     let (Some(trouble), Some(blocks)) = (asked.or(row.proves), row.blocks) else { return };
     let mut names: BTreeMap<String, String> =
@@ -345,6 +348,7 @@ fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen
             reason: said.reason,
             blocks,
             ends: row.ends,
+            at_start: row.at_start,
             vague: row.vague,
             unknown: false,
             names,

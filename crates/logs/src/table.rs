@@ -38,6 +38,12 @@ pub struct Row {
     pub means: String,
     /// What the machine has passed when it is said.
     pub passes: Option<Phase>,
+    /// The program has come up: what it ended with before, and what it waited for till then, is behind it.
+    #[serde(default)]
+    pub is_up: bool,
+    /// It is said only while the program comes up.
+    #[serde(default)]
+    pub at_start: bool,
     /// What it proves.
     pub proves: Option<Trouble>,
     /// What was asked: with the reason in the line it says what is wrong.

@@ -92,3 +92,22 @@ fn a_prefix_tells_the_program() {
     let journeys = reader.journeys();
     assert_eq!(journeys[0].open()[0].program, "kube-proxy", "{journeys:#?}");
 }
+
+#[test]
+fn what_a_program_ended_with_is_behind_it_once_it_has_come_up() {
+    let line = |second: u32, said: &str| format!(r#"2026-01-15T11:52:{second}.1Z {{"level":"info","msg":"{said}"}}"#);
+    let up = |second| line(second, "Serving RPC Handler version v1.20.4 on 127.0.0.1:50051");
+    let full = |second| {
+        let error = "api error InsufficientFreeAddressesInSubnet: x for subnet subnet-0123456789abcdef0";
+        line(second, &format!("Failed to CreateNetworkInterface operation error EC2: {error}"))
+    };
+    let open = |lines: &[&str]| -> Vec<Trouble> {
+        let journeys = read("vpc-cni", Some("2026-01-15T11:53:00Z"), lines);
+        journeys.iter().flat_map(Journey::open).map(|fact| fact.trouble).collect()
+    };
+    assert_eq!(open(&[UNREACHABLE, DENIED]), [Trouble::AwsRefuses, Trouble::ApiServerUnreachable]);
+    assert_eq!(open(&[UNREACHABLE, DENIED, &up(20)]), []);
+    assert_eq!(open(&[&up(20), &DENIED.replace(":10.1Z", ":40.1Z")]), [Trouble::AwsRefuses]);
+    // That it serves gives it no addresses.
+    assert_eq!(open(&[&full(15), &up(20)]), [Trouble::CniFails]);
+}
