@@ -110,6 +110,7 @@ pub const ALL: &[&Rule] = &[
     &devices::dra_driver_silent::RULE,
     &network::kube_proxy_not_running::RULE,
     &network::pod_identity_agent_missing::RULE,
+    &logs::kube_proxy_fails::RULE,
     &logs::network_plugin_fails::RULE,
     &logs::device_driver_fails::RULE,
     &network::cni_lacks_permissions::RULE,

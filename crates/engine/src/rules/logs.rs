@@ -6,6 +6,7 @@ pub mod aws_refuses_machine;
 pub mod aws_unreachable;
 pub mod boot_container_fails;
 pub mod device_driver_fails;
+pub mod kube_proxy_fails;
 pub mod kubelet_refuses_configuration;
 pub mod kubelet_turned_away;
 pub mod machine_pulls_no_image;
