@@ -110,6 +110,32 @@ fn a_bundle_is_judged_however_it_is_packed() {
     }
 }
 
+/// As the EKS node monitoring agent uploads it, and asked for by an object that is in the dump.
+/// Source: aws/eks-node-monitoring-agent pkg/log_collector/collect (kubernetes.go, instance.go), api/v1alpha1.
+#[test]
+fn what_a_node_diagnostic_uploads_is_read_and_the_object_itself_is_no_news() {
+    let folder = TempDir::new().expect("a folder");
+    let line = |minute: u32| {
+        format!(
+            "2026-01-15T11:{minute}:34.123456+00:00 {HOST} kubelet[1629]: E0115 11:{minute}:34.123456    1629 kubelet_node_status.go:108] \"Unable to register node with API server\" err=\"Post \\\"https://10.0.3.7:443/api/v1/nodes\\\": dial tcp 10.0.3.7:443: i/o timeout\"\n"
+        )
+    };
+    let kubelet: String = (51..59).map(line).collect();
+    let id = format!("{INSTANCE}\n");
+    let bundle = gzip(&tar(&[("kubelet/kubelet.log", kubelet.as_bytes()), ("system/instance-id.txt", id.as_bytes())]));
+    let bundle = write(folder.path(), "node.tar.gz", &bundle);
+    let dump = format!(
+        "apiVersion: eks.amazonaws.com/v1alpha1\nkind: NodeDiagnostic\nmetadata: {{name: {HOST}}}\nspec: {{logCapture: {{destination: 'https://logs.s3.amazonaws.com/x?X-Amz-Signature=5ec2e7'}}}}\n---\n\
+         apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {{name: general-a, uid: a, creationTimestamp: '2026-01-15T11:40:00Z'}}\nspec: {{nodeClassRef: {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}}}\n\
+         status: {{providerID: 'aws:///eu-west-1a/{INSTANCE}', conditions: [{{type: Launched, status: 'True', lastTransitionTime: '2026-01-15T11:41:00Z'}}]}}\n"
+    );
+    let dump = write(folder.path(), "dump.yaml", dump.as_bytes());
+    let [dump, bundle] = [dump, bundle].map(|path| path.display().to_string());
+    let (out, err, _) = nodewhy(&["diagnose", "-f", &dump, "--logs", &bundle, "--now", "2026-01-15T12:00:00Z"]);
+    assert!(out.starts_with("ApiServerUnreachable (Certain): NodeClaim general-a"), "{out}{err}");
+    assert!(!format!("{out}{err}").contains("NodeDiagnostic"), "{out}{err}");
+}
+
 #[test]
 fn a_console_is_read_as_every_tool_prints_it() {
     let text = format!("{}[FAILED] Failed to start bootstrap container tune.\n", "Booting\n".repeat(40));

@@ -162,6 +162,7 @@ impl LogReader {
                 (files, all)
             }));
         }
+        name_by_tags(&mut journeys);
         // What names no machine is of the one whose files stand nearest.
         let mut unclaimed: Option<(Vec<String>, Journey)> = None;
         for (file, _, journey) in nameless {
@@ -185,6 +186,44 @@ impl LogReader {
             !journey.identity.is_empty() || !journey.facts.is_empty() || !journey.milestones.is_empty()
         };
         all.filter(tells).collect()
+    }
+}
+
+/// A bundle names its instance in a file of its own, and its host in every other: a file that says nothing but an id
+/// is of the machine whose files stand nearest, where that is one and no other such file stands as near.
+/// Source: aws/eks-node-monitoring-agent pkg/log_collector/collect/instance.go (`system/instance-id.txt`).
+fn name_by_tags(journeys: &mut Vec<(Vec<String>, Journey)>) {
+    let is_tag = |journey: &Journey| {
+        journey.identity.hosts.is_empty()
+            && journey.identity.instances.len() == 1
+            && journey.lines <= 1
+            && journey.facts.is_empty()
+            && journey.milestones.is_empty()
+    };
+    let near = |one: &[String], other: &[String]| {
+        one.iter().flat_map(|a| other.iter().map(|b| nearness(a, b))).max().unwrap_or_default()
+    };
+    let (tags, mut others): (Vec<_>, Vec<_>) =
+        std::mem::take(journeys).into_iter().partition(|(_, journey)| is_tag(journey));
+    let unnamed = |journey: &Journey| journey.identity.instances.is_empty() && !journey.identity.hosts.is_empty();
+    for (files, tag) in &tags {
+        let distance = |own: &(Vec<String>, Journey)| near(&own.0, files);
+        let best = others.iter().filter(|(_, own)| unnamed(own)).map(distance).max();
+        let mut nearest = others.iter_mut().filter(|own| unnamed(&own.1) && Some(distance(own)) == best);
+        let (Some(own), None) = (nearest.next(), nearest.next()) else { continue };
+        let rivals = tags.iter().filter(|(files, _)| Some(near(&own.0, files)) >= best).count();
+        if rivals == 1 {
+            own.1.extend(tag.clone());
+        }
+    }
+    journeys.append(&mut others);
+    // One that is nobody's names its machine all the same.
+    let is_known =
+        |tag: &Journey, all: &[(Vec<String>, Journey)]| all.iter().any(|(_, own)| own.identity.meets(&tag.identity));
+    for (files, tag) in tags {
+        if !is_known(&tag, journeys) {
+            journeys.push((files, tag));
+        }
     }
 }
 

@@ -97,3 +97,34 @@ fn the_table_is_large_and_says_nothing_twice() {
     assert_eq!(twice, [""; 0]);
     assert!(seen.len() >= 190, "{}", seen.len());
 }
+
+#[test]
+fn an_id_in_a_file_of_its_own_names_the_machine_whose_files_stand_nearest() {
+    let line = |host: &str| {
+        format!("2026-01-15T11:51:34+00:00 {host} kubelet[1629]: I0115 11:51:34.123456    1629 server.go:1] x\n")
+    };
+    let ids = ["i-0a0000000000000b1", "i-0a0000000000000b2"];
+    let named = |files: &[(&str, String)]| {
+        let mut reader = LogReader::new(FileLimits::default());
+        for (name, text) in files {
+            reader.file(name, text.as_bytes(), None).expect("text");
+        }
+        let names = |journey: Journey| {
+            journey.identity.instances.into_iter().chain(journey.identity.hosts).collect::<Vec<_>>().join(" ")
+        };
+        reader.journeys().into_iter().map(names).collect::<BTreeSet<String>>()
+    };
+    let id = |n: usize| format!("{}\n", ids[n]);
+    let apart = [
+        ("a/kubelet/kubelet.log", line("one")),
+        ("a/system/instance-id.txt", id(0)),
+        ("b/kubelet/kubelet.log", line("two")),
+        ("b/system/instance-id.txt", id(1)),
+    ];
+    assert_eq!(named(&apart), BTreeSet::from([format!("{} one", ids[0]), format!("{} two", ids[1])]));
+    // Nothing tells which of two it names, nor which of two names it.
+    let of_two = [("a/one.log", line("one")), ("a/two.log", line("two")), ("a/id.txt", id(0))];
+    assert_eq!(named(&of_two), BTreeSet::from([ids[0].to_owned(), "one".to_owned(), "two".to_owned()]));
+    let by_two = [("a/one.log", line("one")), ("a/id.txt", id(0)), ("a/other.txt", id(1))];
+    assert_eq!(named(&by_two), BTreeSet::from([ids[0].to_owned(), ids[1].to_owned(), "one".to_owned()]));
+}
