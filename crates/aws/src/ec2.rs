@@ -1,4 +1,4 @@
-//! EC2: images, instances, their checks and their consoles. Query in, XML out.
+//! EC2: how it is asked, images, instances, their checks and their consoles. Query in, XML out.
 
 use super::console;
 use super::questions::Call;
@@ -18,7 +18,7 @@ const VERSION: &str = "2016-11-15";
 /// Values that one filter takes. Source: EC2 API reference, "Filter".
 pub const BATCH: usize = 100;
 
-async fn call<T: DeserializeOwned>(
+pub async fn call<T: DeserializeOwned>(
     transport: &mut Transport,
     call: Call,
     parameters: &[(String, &str)],
@@ -30,19 +30,19 @@ async fn call<T: DeserializeOwned>(
     read(&transport.send(&unsigned).await?)
 }
 
-fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, CallFailure> {
+pub fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, CallFailure> {
     let text = std::str::from_utf8(answer).map_err(|_| CallFailure::Unanswered("the answer is no text".to_owned()))?;
     quick_xml::de::from_str(text)
         .map_err(|error| CallFailure::Unanswered(format!("the answer cannot be read: {error}")))
 }
 
-fn filter<'v>(name: &'v str, values: &'v [&str]) -> Vec<(String, &'v str)> {
+pub fn filter<'v>(name: &'v str, values: &'v [&str]) -> Vec<(String, &'v str)> {
     let values = values.iter().enumerate().map(|(n, value)| (format!("Filter.1.Value.{}", n + 1), *value));
     [("Filter.1.Name".to_owned(), name)].into_iter().chain(values).collect()
 }
 
 /// Answers for those of the things that EC2 showed; the rest it does not know.
-fn answers(asked: &[&str], mut shown: BTreeMap<String, Answer>) -> Vec<(String, Answer)> {
+pub fn answers(asked: &[&str], mut shown: BTreeMap<String, Answer>) -> Vec<(String, Answer)> {
     asked.iter().map(|id| ((*id).to_owned(), shown.remove(*id).unwrap_or(Answer::Absent))).collect()
 }
 
@@ -112,9 +112,9 @@ pub async fn console(transport: &mut Transport, id: &str) -> Result<Answer, Call
 /// EC2's lists are `<item>`s.
 #[derive(Debug, Deserialize)]
 #[serde(bound = "T: DeserializeOwned")]
-struct Items<T> {
+pub struct Items<T> {
     #[serde(default = "Vec::new")]
-    item: Vec<T>,
+    pub item: Vec<T>,
 }
 
 impl<T> Default for Items<T> {
@@ -185,6 +185,23 @@ struct InstanceItem {
     state_reason: Reason,
     iam_instance_profile: Profile,
     subnet_id: String,
+    vpc_id: String,
+    private_ip_address: String,
+    ip_address: String,
+    group_set: Items<GroupItem>,
+    network_interface_set: Items<InterfaceItem>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct GroupItem {
+    group_id: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct InterfaceItem {
+    owner_id: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -211,6 +228,11 @@ impl From<InstanceItem> for Instance {
             private_dns_name: said(item.private_dns_name),
             profile: said(item.iam_instance_profile.arn),
             subnet: said(item.subnet_id),
+            vpc: said(item.vpc_id),
+            owner: item.network_interface_set.item.into_iter().map(|interface| interface.owner_id).find_map(said),
+            private_ip: said(item.private_ip_address),
+            public_ip: said(item.ip_address),
+            groups: item.group_set.item.into_iter().map(|group| group.group_id).collect(),
         }
     }
 }

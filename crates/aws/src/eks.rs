@@ -25,14 +25,21 @@ pub async fn cluster(transport: &mut Transport, name: &str) -> Result<Answer, Ca
         Err(CallFailure::Absent(_)) => return Ok(Answer::Absent),
         found => found?,
     };
+    let network = cluster.resources_vpc_config.unwrap_or_default();
     Ok(Answer::Cluster(EksCluster {
         // Clusters from before access entries have none, which means CONFIG_MAP.
         authentication_mode: Some(
             cluster.access_config.and_then(|c| c.authentication_mode).unwrap_or_else(|| "CONFIG_MAP".to_owned()),
         ),
         version: cluster.version,
-        endpoint_public: cluster.resources_vpc_config.as_ref().and_then(|c| c.endpoint_public_access),
-        endpoint_private: cluster.resources_vpc_config.as_ref().and_then(|c| c.endpoint_private_access),
+        endpoint_public: network.endpoint_public_access,
+        endpoint_private: network.endpoint_private_access,
+        public_cidrs: network.public_access_cidrs,
+        vpc: network.vpc_id.filter(|vpc| !vpc.is_empty()),
+        subnets: network.subnet_ids,
+        // The control plane's interfaces have both.
+        groups: network.cluster_security_group_id.into_iter().chain(network.security_group_ids).collect(),
+        ip_family: cluster.kubernetes_network_config.and_then(|c| c.ip_family),
     }))
 }
 
@@ -92,6 +99,13 @@ struct ClusterItem {
     version: Option<String>,
     access_config: Option<AccessConfig>,
     resources_vpc_config: Option<VpcConfig>,
+    kubernetes_network_config: Option<NetworkConfig>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NetworkConfig {
+    ip_family: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -100,11 +114,16 @@ struct AccessConfig {
     authentication_mode: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 struct VpcConfig {
     endpoint_public_access: Option<bool>,
     endpoint_private_access: Option<bool>,
+    public_access_cidrs: Vec<String>,
+    vpc_id: Option<String>,
+    subnet_ids: Vec<String>,
+    security_group_ids: Vec<String>,
+    cluster_security_group_id: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -7,6 +7,7 @@ mod console;
 mod ec2;
 mod eks;
 mod iam;
+mod network;
 pub mod questions;
 mod transport;
 
@@ -67,7 +68,18 @@ fn good_for(answer: &Answer) -> Duration {
         Answer::Console(console) if !console.lines.is_empty() => 600,
         Answer::Image(image) if image.state == "available" => 600,
         Answer::Checks(_) | Answer::Console(_) => 120,
-        Answer::Cluster(_) | Answer::AccessEntry(_) | Answer::InstanceProfile(_) => 300,
+        Answer::Cluster(_)
+        | Answer::AccessEntry(_)
+        | Answer::InstanceProfile(_)
+        | Answer::Vpc(_)
+        | Answer::Dns(_)
+        | Answer::DhcpOptions(_)
+        | Answer::Subnets(_)
+        | Answer::RouteTables(_)
+        | Answer::NetworkAcls(_)
+        | Answer::SecurityGroup(_)
+        | Answer::VpcEndpoints(_)
+        | Answer::NatGateways(_) => 300,
         Answer::Refused(refusal) if refusal.denied => 900,
         Answer::Instance(_) | Answer::Image(_) | Answer::Absent | Answer::Refused(_) => 60,
     })
@@ -110,7 +122,7 @@ impl Client {
         let mut single = Vec::new();
         for question in questions.into_iter().filter(|q| !self.fresh.contains_key(q)) {
             match question {
-                Question::Instance(_) | Question::Image(_) | Question::Checks(_) => {
+                Question::Instance(_) | Question::Image(_) | Question::Checks(_) | Question::SecurityGroup(_) => {
                     batches.entry(question.call()).or_default().push(question);
                 }
                 _ => single.push(question),
@@ -167,7 +179,11 @@ impl Client {
             Question::AccessEntry { cluster, role } => eks::access_entry(transport, cluster, role).await,
             Question::InstanceProfile(name) => iam::instance_profile(transport, name).await.map_err(of_call),
             Question::Console(id) => ec2::console(transport, id).await.map_err(of_call),
-            Question::Instance(_) | Question::Image(_) | Question::Checks(_) => return None,
+            Question::OfVpc(call, vpc) => network::of_vpc(transport, *call, vpc).await.map_err(of_call),
+            Question::DhcpOptions(id) => network::dhcp_options(transport, id).await.map_err(of_call),
+            Question::Instance(_) | Question::Image(_) | Question::Checks(_) | Question::SecurityGroup(_) => {
+                return None;
+            }
         };
         answer.map_or_else(|(call, failure)| self.refused(call, &failure), Some)
     }
@@ -185,6 +201,7 @@ impl Client {
         let found = match call {
             Call::DescribeImages => ec2::images(&mut self.transport, &ids).await,
             Call::DescribeInstanceStatus => ec2::checks(&mut self.transport, &ids).await,
+            Call::DescribeSecurityGroups => network::security_groups(&mut self.transport, &ids).await,
             _ => ec2::instances(&mut self.transport, &ids).await,
         };
         match found {

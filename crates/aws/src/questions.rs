@@ -16,6 +16,15 @@ pub enum Call {
     DescribeImages,
     DescribeInstances,
     DescribeInstanceStatus,
+    DescribeVpcs,
+    DescribeVpcAttribute,
+    DescribeDhcpOptions,
+    DescribeSubnets,
+    DescribeRouteTables,
+    DescribeNetworkAcls,
+    DescribeSecurityGroups,
+    DescribeVpcEndpoints,
+    DescribeNatGateways,
     GetConsoleOutput,
     DescribeCluster,
     ListAccessEntries,
@@ -24,10 +33,19 @@ pub enum Call {
 }
 
 impl Call {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 17] = [
         Self::DescribeImages,
         Self::DescribeInstances,
         Self::DescribeInstanceStatus,
+        Self::DescribeVpcs,
+        Self::DescribeVpcAttribute,
+        Self::DescribeDhcpOptions,
+        Self::DescribeSubnets,
+        Self::DescribeRouteTables,
+        Self::DescribeNetworkAcls,
+        Self::DescribeSecurityGroups,
+        Self::DescribeVpcEndpoints,
+        Self::DescribeNatGateways,
         Self::GetConsoleOutput,
         Self::DescribeCluster,
         Self::ListAccessEntries,
@@ -41,6 +59,15 @@ impl Call {
             Self::DescribeImages => aws::IMAGE,
             Self::DescribeInstances => aws::INSTANCE,
             Self::DescribeInstanceStatus => aws::CHECKS,
+            Self::DescribeVpcs => aws::VPC,
+            Self::DescribeVpcAttribute => aws::DNS,
+            Self::DescribeDhcpOptions => aws::DHCP_OPTIONS,
+            Self::DescribeSubnets => aws::SUBNETS,
+            Self::DescribeRouteTables => aws::ROUTE_TABLES,
+            Self::DescribeNetworkAcls => aws::NETWORK_ACLS,
+            Self::DescribeSecurityGroups => aws::SECURITY_GROUP,
+            Self::DescribeVpcEndpoints => aws::VPC_ENDPOINTS,
+            Self::DescribeNatGateways => aws::NAT_GATEWAYS,
             Self::GetConsoleOutput => aws::CONSOLE,
             Self::DescribeCluster => aws::CLUSTER,
             Self::ListAccessEntries => "eks:ListAccessEntries",
@@ -58,11 +85,11 @@ impl Call {
     /// Source: AWS service authorization reference of EC2, EKS and IAM.
     const fn resource(self) -> &'static str {
         match self {
-            Self::DescribeImages | Self::DescribeInstances | Self::DescribeInstanceStatus => "*",
             Self::GetConsoleOutput => "arn:aws:ec2:*:*:instance/*",
             Self::DescribeCluster | Self::ListAccessEntries => "arn:aws:eks:*:*:cluster/CLUSTER",
             Self::DescribeAccessEntry => "arn:aws:eks:*:*:access-entry/CLUSTER/*",
             Self::GetInstanceProfile => "arn:aws:iam::*:instance-profile/*",
+            _ => "*",
         }
     }
 }
@@ -92,9 +119,16 @@ pub fn policy() -> Value {
 pub enum Question {
     Cluster(String),
     InstanceProfile(String),
-    AccessEntry { cluster: String, role: String },
+    AccessEntry {
+        cluster: String,
+        role: String,
+    },
     Instance(String),
     Image(String),
+    /// Of a VPC: what this call shows.
+    OfVpc(Call, String),
+    DhcpOptions(String),
+    SecurityGroup(String),
     Checks(String),
     Console(String),
 }
@@ -107,6 +141,9 @@ impl Question {
             | Self::InstanceProfile(about)
             | Self::Instance(about)
             | Self::Image(about)
+            | Self::OfVpc(_, about)
+            | Self::DhcpOptions(about)
+            | Self::SecurityGroup(about)
             | Self::Checks(about)
             | Self::Console(about) => about.clone(),
             Self::AccessEntry { cluster, role } => format!("{cluster}/{role}"),
@@ -121,6 +158,9 @@ impl Question {
             Self::AccessEntry { .. } => Call::DescribeAccessEntry,
             Self::Instance(_) => Call::DescribeInstances,
             Self::Image(_) => Call::DescribeImages,
+            Self::OfVpc(call, _) => *call,
+            Self::DhcpOptions(_) => Call::DescribeDhcpOptions,
+            Self::SecurityGroup(_) => Call::DescribeSecurityGroups,
             Self::Checks(_) => Call::DescribeInstanceStatus,
             Self::Console(_) => Call::GetConsoleOutput,
         }
@@ -142,8 +182,14 @@ pub fn of(case: &Case, verdict: &NodeDiagnosisStatus) -> BTreeSet<Question> {
         Stage::Join => {
             instance(case, &mut questions);
             role(case, &mut questions);
+            network(case, &mut questions);
         }
-        Stage::Register | Stage::Initialize | Stage::Ready => instance(case, &mut questions),
+        Stage::Initialize => {
+            instance(case, &mut questions);
+            cluster(case, &mut questions);
+            network(case, &mut questions);
+        }
+        Stage::Register | Stage::Ready => instance(case, &mut questions),
         Stage::Terminate => {}
     }
     questions
@@ -180,11 +226,36 @@ fn witness(case: &Case, questions: &mut BTreeSet<Question>) {
     }
 }
 
+fn cluster<'w>(case: &Case<'w>, questions: &mut BTreeSet<Question>) -> Option<&'w str> {
+    let name = case.cluster_name()?;
+    questions.insert(Question::Cluster(name.to_owned()));
+    Some(name)
+}
+
+/// The way to the API server and to AWS: one answer of each kind is that of all machines of the VPC.
+fn network(case: &Case, questions: &mut BTreeSet<Question>) {
+    const OF_VPC: [Call; 7] = [
+        Call::DescribeVpcs,
+        Call::DescribeVpcAttribute,
+        Call::DescribeSubnets,
+        Call::DescribeRouteTables,
+        Call::DescribeNetworkAcls,
+        Call::DescribeVpcEndpoints,
+        Call::DescribeNatGateways,
+    ];
+    let wanted = rules::network_questions(case);
+    questions.extend(wanted.instances.into_iter().map(|id| Question::Instance(id.to_owned())));
+    questions.extend(wanted.groups.into_iter().map(|id| Question::SecurityGroup(id.to_owned())));
+    questions.extend(wanted.dhcp_options.map(|id| Question::DhcpOptions(id.to_owned())));
+    if let Some(vpc) = wanted.vpc {
+        questions.extend(OF_VPC.map(|call| Question::OfVpc(call, vpc.to_owned())));
+    }
+}
+
 fn role(case: &Case, questions: &mut BTreeSet<Question>) {
     let (Some(class), aws) = (case.class(), case.cluster.aws()) else { return };
     questions.extend(class.instance_profile().map(|name| Question::InstanceProfile(name.to_owned())));
-    let Some(cluster) = case.cluster_name() else { return };
-    questions.insert(Question::Cluster(cluster.to_owned()));
+    let Some(cluster) = cluster(case, questions) else { return };
     // A cluster that reads no entries refuses to list them.
     let may_read = match aws.cluster(cluster) {
         Told::Is(cluster, _) => cluster.reads_entries(),

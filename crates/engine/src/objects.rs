@@ -12,6 +12,7 @@ mod affinity;
 mod api_server;
 mod auth;
 mod aws;
+mod aws_network;
 mod disclosed;
 mod disruption_budget;
 mod eni_config;
@@ -42,6 +43,10 @@ pub use auth::{
 pub use aws::{
     AccessEntry, Answer, AwsObservation, AwsRefusal, Checks, Console, ConsoleLine, EksCluster, Image, Instance,
     InstanceProfile,
+};
+pub use aws_network::{
+    AclEntry, DhcpOptions, DnsAttributes, GroupRule, GroupRules, NatGateway, NetworkAcl, RouteTable, Vpc, VpcEndpoint,
+    VpcRoute, VpcSubnet,
 };
 pub use disruption_budget::{DisruptionBudgetSpec, PodDisruptionBudget};
 pub use eni_config::EniConfig;

@@ -24,6 +24,7 @@ use crate::cluster_state::aws::Told;
 use crate::objects::input::Input;
 use crate::objects::{Ami, Image, NodeClass};
 use readers::aws_auth::identity::Identity;
+use shared::network_path::NetworkQuestions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
@@ -68,6 +69,12 @@ pub const ALL: &[&Rule] = &[
     &userdata::custom_user_data_joins_nothing::RULE,
     &instance::metadata_service_off::RULE,
     &instance::volume_key_refused::RULE,
+    &network::no_route_out::RULE,
+    &network::public_subnet_without_public_ip::RULE,
+    &network::security_group_blocks_kubelet::RULE,
+    &network::private_endpoint_unresolved::RULE,
+    &network::private_dns_missing::RULE,
+    &network::endpoint_access_refuses::RULE,
     &logs::user_data_refused::RULE,
     &logs::boot_container_fails::RULE,
     &logs::kubelet_refuses_configuration::RULE,
@@ -201,6 +208,11 @@ pub fn identity_in_doubt(case: &Case) -> Option<Identity> {
 /// The name of the role that a machine has, as far as it can be told.
 pub fn role_of_machines<'w>(case: &Case<'w>) -> Option<&'w str> {
     shared::node_role::name(case)
+}
+
+/// What is to be known of the machine's way to the API server and to AWS, as far as it can be named yet.
+pub fn network_questions<'w>(case: &Case<'w>) -> NetworkQuestions<'w> {
+    shared::network_path::questions(case)
 }
 
 /// What is to be said of an image before anything is launched with it, and the rule whose page explains it.

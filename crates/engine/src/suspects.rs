@@ -97,14 +97,6 @@ macro_rules! page {
 
 /// The pages of those that no rule can prove.
 pub const PAGES: &[SuspectPage] = &[
-    page!("NoRouteOut", &[Stage::Join], "The subnets have no way to AWS and to the API server"),
-    page!("PublicSubnetWithoutPublicIp", &[Stage::Join], "The instance stands in a public subnet without a public IP"),
-    page!(
-        "SecurityGroupBlocksKubelet",
-        &[Stage::Join],
-        "The rules of the security groups keep the kubelet from the API server"
-    ),
-    page!("PrivateEndpointUnresolved", &[Stage::Join], "The name of the private API endpoint cannot be resolved"),
     page!("ProxyWithoutExceptions", &[Stage::Join], "A proxy in user data swallows calls that must not go through it"),
     page!("NodeNameEmptyAtBoot", &[Stage::Join], "EC2 had not told the private DNS name when the kubelet started"),
     page!("LaunchRightsMissing", &[Stage::Launch], "Karpenter's role may not make what a launch needs"),

@@ -1,4 +1,4 @@
-"""moto, with what it lacks: access entries, consoles, states of images and instances, IAM for every call, and faults on demand.
+"""moto, with what it lacks: access entries, consoles, states of images, instances and routes, IAM for every call, and faults on demand.
 
 python server.py PORT, on loopback. What the tests set goes to /test/..., everything else is AWS.
 Every request must be signed as botocore signs it, and be permitted by the policy that was set.
@@ -7,12 +7,14 @@ Every request must be signed as botocore signs it, and be permitted by the polic
 import base64, datetime, hashlib, io, json, sys, time
 from urllib.parse import parse_qs, unquote
 
+import boto3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from moto.core import DEFAULT_ACCOUNT_ID as ACCOUNT
 from moto.core.responses import ActionResult
 from moto.ec2.models import ec2_backends
+from moto.ec2.models.route_tables import Route
 from moto.ec2.responses.general import General
 from moto.eks.models import eks_backends
 from moto.iam.access_control import IAMPolicy, PermissionResult
@@ -24,7 +26,7 @@ from werkzeug.wrappers import Request, Response
 
 REGION = "eu-west-1"
 KEYS = {"AKIATESTTESTTESTTEST": "secret"}
-calls, consoles, entries, faults = [], {}, {}, []
+calls, consoles, entries, faults, blackholes = [], {}, {}, [], set()
 settings = {"policy": None}
 
 
@@ -35,6 +37,8 @@ def get_console_output(self):
 
 
 General.get_console_output = get_console_output
+# A route whose target is gone: moto's are always active.
+Route.state = property(lambda route: "blackhole" if route.route_table.id in blackholes and not route.local else "active")
 
 
 def set_image(ec2, id, name, state="available", created="2026-01-15T11:20:00+00:00"):
@@ -44,15 +48,90 @@ def set_image(ec2, id, name, state="available", created="2026-01-15T11:20:00+00:
     ec2.amis[id] = ami
 
 
-def set_instance(ec2, id, state="running", code="", message="", reason=""):
+def set_instance(ec2, id, state="running", code="", message="", reason="", **place):
     if not any(i.id == id for r in ec2.reservations.values() for i in r.instances):
         image = next(iter(ec2.amis))
-        reservation = ec2.run_instances(image, 1, "", [], instance_type="m5.large", is_instance_type_default=False)
+        reservation = ec2.run_instances(image, 1, "", [], instance_type="m5.large", is_instance_type_default=False, **place)
         reservation.instances[0].id = id
     instance = next(i for r in ec2.reservations.values() for i in r.instances if i.id == id)
     codes = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
     instance._state.name, instance._state.code = state, codes[state]
     instance.state_reason.code, instance.state_reason.message, instance._reason = code, message, reason
+
+
+def lead_out(vpc):
+    """The default VPC of an account has an internet gateway, and its main table leads there."""
+    ec2 = client("ec2")
+    gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
+    main = ec2.describe_route_tables(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["RouteTables"][0]["RouteTableId"]
+    ec2.create_route(RouteTableId=main, DestinationCidrBlock="0.0.0.0/0", GatewayId=gateway)
+
+
+def client(service):
+    # Asks this very server, so that moto checks what is built.
+    return boto3.client(service, REGION, endpoint_url=f"http://127.0.0.1:{sys.argv[1]}", aws_access_key_id=next(iter(KEYS)), aws_secret_access_key="secret")
+
+
+def set_network(instance, witness=None, route="nat", nat_route=True, address=False, endpoints=(), private_dns=True, gateway_endpoint=True,
+                policy=None, dns_support=True, dns_host_names=True, name_servers=None, admits="node", permits=True, denial=None,
+                public=True, private=True, cidrs=("0.0.0.0/0",)):
+    """A VPC with the instance, the cluster shop, and three subnets; what is not said is as it should be. Gives the ids."""
+    ec2 = client("ec2")
+    ids = {"vpc": ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]}
+    for name, value in (("EnableDnsSupport", dns_support), ("EnableDnsHostnames", dns_host_names)):
+        ec2.modify_vpc_attribute(VpcId=ids["vpc"], **{name: {"Value": value}})
+    if name_servers:
+        options = ec2.create_dhcp_options(DhcpConfigurations=[{"Key": "domain-name-servers", "Values": name_servers}])["DhcpOptions"]["DhcpOptionsId"]
+        ec2.associate_dhcp_options(DhcpOptionsId=options, VpcId=ids["vpc"])
+    for n, name in enumerate(("node", "control", "public"), 1):
+        ids[name] = ec2.create_subnet(VpcId=ids["vpc"], CidrBlock=f"10.0.{n}.0/24", AvailabilityZone=REGION + "a")["Subnet"]["SubnetId"]
+    igw = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    ec2.attach_internet_gateway(InternetGatewayId=igw, VpcId=ids["vpc"])
+    for name in ("node", "public"):
+        table = ids[name + "_table"] = ec2.create_route_table(VpcId=ids["vpc"])["RouteTable"]["RouteTableId"]
+        ec2.associate_route_table(RouteTableId=table, SubnetId=ids[name])
+    if nat_route:
+        ec2.create_route(RouteTableId=ids["public_table"], DestinationCidrBlock="0.0.0.0/0", GatewayId=igw)
+    eip = ec2.allocate_address(Domain="vpc")
+    ids["eip"] = eip["PublicIp"]
+    ids["nat"] = ec2.create_nat_gateway(SubnetId=ids["public"], AllocationId=eip["AllocationId"])["NatGateway"]["NatGatewayId"]
+    targets = {"nat": {"NatGatewayId": ids["nat"]}, "blackhole": {"NatGatewayId": ids["nat"]}, "igw": {"GatewayId": igw}}
+    if route == "tgw":
+        targets["tgw"] = {"TransitGatewayId": ec2.create_transit_gateway()["TransitGateway"]["TransitGatewayId"]}
+    if route in targets:
+        ec2.create_route(RouteTableId=ids["node_table"], DestinationCidrBlock="0.0.0.0/0", **targets[route])
+    if route == "blackhole":
+        blackholes.add(ids["node_table"])
+    for name in ("node_group", "cluster_group", "other_group"):
+        ids[name] = ec2.create_security_group(GroupName=name, Description=name, VpcId=ids["vpc"])["GroupId"]
+    if admits:
+        https = {"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443, "UserIdGroupPairs": [{"GroupId": ids[admits + "_group"]}]}
+        ec2.authorize_security_group_ingress(GroupId=ids["cluster_group"], IpPermissions=[https])
+    if not permits:
+        ec2.revoke_security_group_egress(GroupId=ids["node_group"], IpPermissions=[{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}])
+    ids["acl"] = ec2.describe_network_acls(Filters=[{"Name": "vpc-id", "Values": [ids["vpc"]]}])["NetworkAcls"][0]["NetworkAclId"]
+    if denial:
+        entry = {"RuleNumber": 50, "RuleAction": "deny", "Protocol": "6", "CidrBlock": "0.0.0.0/0"} | denial
+        ec2.create_network_acl_entry(NetworkAclId=ids["acl"], **entry)
+    for service in endpoints:
+        of_service = {"VpcId": ids["vpc"], "ServiceName": f"com.amazonaws.{REGION}.{service}"} | ({"PolicyDocument": policy} if policy else {})
+        if service == "s3":
+            tables = [ids["node_table" if gateway_endpoint else "public_table"]]
+            made = ec2.create_vpc_endpoint(VpcEndpointType="Gateway", RouteTableIds=tables, **of_service)
+        else:
+            made = ec2.create_vpc_endpoint(VpcEndpointType="Interface", SubnetIds=[ids["control"]], SecurityGroupIds=[ids["cluster_group"]], PrivateDnsEnabled=private_dns, **of_service)
+        ids[service] = made["VpcEndpoint"]["VpcEndpointId"]
+    for id in filter(None, (instance, witness)):
+        set_instance(ec2_backends[ACCOUNT][REGION], id, subnet_id=ids["node"], security_group_ids=[ids["node_group"]], associate_public_ip=address)
+    eks = eks_backends[ACCOUNT][REGION]
+    set_cluster("shop", "CONFIG_MAP")
+    eks.clusters["shop"].resources_vpc_config = {
+        "vpcId": ids["vpc"], "subnetIds": [ids["control"]], "securityGroupIds": [], "clusterSecurityGroupId": ids["cluster_group"],
+        "endpointPublicAccess": public, "endpointPrivateAccess": private, "publicAccessCidrs": [cidr.replace("EIP", ids["eip"]) for cidr in cidrs],
+    }
+    calls.clear()
+    return ids
 
 
 def set_cluster(name, mode):
@@ -82,6 +161,8 @@ def told(path, body):
         consoles[body["id"]] = body["text"]
     elif path == "/test/cluster":
         set_cluster(**body)
+    elif path == "/test/network":
+        return set_network(**body)
     elif path == "/test/entry":
         entries.setdefault(body.pop("cluster"), []).append(body)
     elif path == "/test/profile":
@@ -91,11 +172,13 @@ def told(path, body):
     elif path == "/test/fault":
         faults.append(body)
     elif path == "/test/reset":
-        for state in (calls, consoles, entries, faults):
+        settings["policy"] = None
+        for state in (consoles, entries, faults, blackholes):
             state.clear()
         for backends in (ec2_backends, eks_backends, iam_backends):
             backends[ACCOUNT].reset()
-        settings["policy"] = None
+        lead_out(ec2.default_vpc.id)
+        calls.clear()
     return {}
 
 

@@ -1,7 +1,8 @@
 //! What AWS was asked and answered, by call and by what it was about.
 
 use crate::objects::{
-    AccessEntry, Answer, AwsObservation, AwsRefusal, Checks, Console, EksCluster, Image, Instance, InstanceProfile,
+    AccessEntry, Answer, AwsObservation, AwsRefusal, Checks, Console, DhcpOptions, DnsAttributes, EksCluster,
+    GroupRules, Image, Instance, InstanceProfile, NatGateway, NetworkAcl, RouteTable, Vpc, VpcEndpoint, VpcSubnet,
 };
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
@@ -14,6 +15,15 @@ pub const CONSOLE: &str = "ec2:GetConsoleOutput";
 pub const CLUSTER: &str = "eks:DescribeCluster";
 pub const ENTRY: &str = "eks:DescribeAccessEntry";
 pub const PROFILE: &str = "iam:GetInstanceProfile";
+pub const VPC: &str = "ec2:DescribeVpcs";
+pub const DNS: &str = "ec2:DescribeVpcAttribute";
+pub const DHCP_OPTIONS: &str = "ec2:DescribeDhcpOptions";
+pub const SUBNETS: &str = "ec2:DescribeSubnets";
+pub const ROUTE_TABLES: &str = "ec2:DescribeRouteTables";
+pub const NETWORK_ACLS: &str = "ec2:DescribeNetworkAcls";
+pub const SECURITY_GROUP: &str = "ec2:DescribeSecurityGroups";
+pub const VPC_ENDPOINTS: &str = "ec2:DescribeVpcEndpoints";
+pub const NAT_GATEWAYS: &str = "ec2:DescribeNatGateways";
 
 /// What AWS told.
 #[derive(Debug, PartialEq)]
@@ -124,6 +134,48 @@ impl Aws {
 
     pub fn instance_profile(&self, name: &str) -> Told<'_, InstanceProfile> {
         self.told(PROFILE, name, |a| if let Answer::InstanceProfile(profile) = a { Some(profile) } else { None })
+    }
+
+    pub fn vpc(&self, id: &str) -> Told<'_, Vpc> {
+        self.told(VPC, id, |a| if let Answer::Vpc(vpc) = a { Some(vpc) } else { None })
+    }
+
+    pub fn dns(&self, vpc: &str) -> Told<'_, DnsAttributes> {
+        self.told(DNS, vpc, |a| if let Answer::Dns(dns) = a { Some(dns) } else { None })
+    }
+
+    pub fn dhcp_options(&self, id: &str) -> Told<'_, DhcpOptions> {
+        self.told(DHCP_OPTIONS, id, |a| if let Answer::DhcpOptions(options) = a { Some(options) } else { None })
+    }
+
+    pub fn subnets(&self, vpc: &str) -> Told<'_, Vec<VpcSubnet>> {
+        self.told(SUBNETS, vpc, |a| if let Answer::Subnets(subnets) = a { Some(subnets) } else { None })
+    }
+
+    pub fn route_tables(&self, vpc: &str) -> Told<'_, Vec<RouteTable>> {
+        self.told(ROUTE_TABLES, vpc, |a| if let Answer::RouteTables(tables) = a { Some(tables) } else { None })
+    }
+
+    pub fn network_acls(&self, vpc: &str) -> Told<'_, Vec<NetworkAcl>> {
+        self.told(NETWORK_ACLS, vpc, |a| if let Answer::NetworkAcls(acls) = a { Some(acls) } else { None })
+    }
+
+    pub fn security_group(&self, id: &str) -> Told<'_, GroupRules> {
+        self.told(SECURITY_GROUP, id, |a| if let Answer::SecurityGroup(group) = a { Some(group) } else { None })
+    }
+
+    pub fn vpc_endpoints(&self, vpc: &str) -> Told<'_, Vec<VpcEndpoint>> {
+        self.told(VPC_ENDPOINTS, vpc, |a| if let Answer::VpcEndpoints(endpoints) = a { Some(endpoints) } else { None })
+    }
+
+    pub fn nat_gateways(&self, vpc: &str) -> Told<'_, Vec<NatGateway>> {
+        self.told(NAT_GATEWAYS, vpc, |a| if let Answer::NatGateways(gateways) = a { Some(gateways) } else { None })
+    }
+
+    /// What was denied of one thing.
+    pub fn refusals_about(&self, about: &str) -> impl Iterator<Item = &AwsRefusal> {
+        let of_thing = self.answers.get(about).into_iter().flat_map(BTreeMap::values);
+        of_thing.filter_map(|o| if let Answer::Refused(refusal) = &o.answer { Some(refusal) } else { None })
     }
 
     /// Whether EC2 showed an instance that is here: then it was asked in the right region, for the right account.

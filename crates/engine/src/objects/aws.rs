@@ -3,6 +3,9 @@
 //! nodewhy makes these itself where `--aws` permits it to ask; a dump may hold them. Rules read them as they read
 //! objects.
 
+use super::aws_network::{
+    DhcpOptions, DnsAttributes, GroupRules, NatGateway, NetworkAcl, RouteTable, Vpc, VpcEndpoint, VpcSubnet,
+};
 use super::{Meta, masked, masked_by_line, nullable};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -16,7 +19,7 @@ pub struct AwsObservation {
     /// The call as IAM names it: `ec2:DescribeImages`.
     #[serde(deserialize_with = "nullable")]
     pub call: String,
-    /// What was asked about: an image, an instance, a cluster, `CLUSTER/ROLE`, an instance profile.
+    /// What was asked about: an image, an instance, a cluster, `CLUSTER/ROLE`, an instance profile, a VPC.
     #[serde(deserialize_with = "nullable")]
     pub about: String,
     pub at: Option<DateTime<Utc>>,
@@ -33,6 +36,15 @@ pub enum Answer {
     Cluster(EksCluster),
     AccessEntry(AccessEntry),
     InstanceProfile(InstanceProfile),
+    Vpc(Vpc),
+    Dns(DnsAttributes),
+    DhcpOptions(DhcpOptions),
+    Subnets(Vec<VpcSubnet>),
+    RouteTables(Vec<RouteTable>),
+    NetworkAcls(Vec<NetworkAcl>),
+    SecurityGroup(GroupRules),
+    VpcEndpoints(Vec<VpcEndpoint>),
+    NatGateways(Vec<NatGateway>),
     /// AWS knows nothing of this name, in the region and the account that were asked.
     #[default]
     Absent,
@@ -70,6 +82,12 @@ pub struct Instance {
     /// The instance profile's ARN.
     pub profile: Option<String>,
     pub subnet: Option<String>,
+    pub vpc: Option<String>,
+    /// The account.
+    pub owner: Option<String>,
+    pub private_ip: Option<String>,
+    pub public_ip: Option<String>,
+    pub groups: Vec<String>,
 }
 
 /// The two status checks, as `ec2:DescribeInstanceStatus` has them: `ok`, `impaired`, `initializing`, ….
@@ -107,6 +125,15 @@ pub struct EksCluster {
     pub version: Option<String>,
     pub endpoint_public: Option<bool>,
     pub endpoint_private: Option<bool>,
+    /// Whom the public endpoint admits.
+    pub public_cidrs: Vec<String>,
+    pub vpc: Option<String>,
+    /// Where the private endpoint has its addresses.
+    pub subnets: Vec<String>,
+    /// Those of the private endpoint.
+    pub groups: Vec<String>,
+    /// `ipv4` or `ipv6`.
+    pub ip_family: Option<String>,
 }
 
 impl EksCluster {

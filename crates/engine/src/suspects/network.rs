@@ -8,7 +8,7 @@ use crate::api::Stage;
 use crate::case::Case;
 use crate::cluster_state::memo::Memo;
 use crate::objects::NodeClass;
-use crate::rules::shared::node_role;
+use crate::rules::shared::{node_role, proxy};
 use readers::source_text::{Span, excerpt};
 
 /// The subnets that the machine may stand in: those of its zone, where that is known.
@@ -197,9 +197,6 @@ pub const ENDPOINT_NAME: CauseCandidate = CauseCandidate {
     },
 };
 
-/// Names that programs take a proxy from, and nodeadm and Bottlerocket settings of it.
-const PROXY_NAMES: [&str; 4] = ["https_proxy", "http_proxy", "HTTPS_PROXY", "https-proxy"];
-
 pub const PROXY: CauseCandidate = CauseCandidate {
     cause: "ProxyWithoutExceptions",
     stages: &[Stage::Join],
@@ -210,7 +207,7 @@ pub const PROXY: CauseCandidate = CauseCandidate {
         }
         let class = case.class()?;
         let text = class.spec.user_data.as_deref()?;
-        let (at, name) = PROXY_NAMES.iter().find_map(|name| Some((text.find(name)?, name)))?;
+        let (at, name) = proxy::in_text(text)?;
         let line = excerpt(text, Span { start: at, end: at + name.len() }).shown;
         let role = node_role::identity(class).map_or_else(String::new, |role| format!(" for {role}"));
         Some(

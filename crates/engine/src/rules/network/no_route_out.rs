@@ -1,0 +1,17 @@
+//! The machine's subnet has no way to the API server or to AWS.
+
+use crate::api::Stage;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::network_path::{opinion, walk};
+
+pub static RULE: Rule = Rule {
+    cause: "NoRouteOut",
+    summary: "The subnet has no way to the API server or to AWS: its routes, or the gateway they lead to",
+    stages: &[Stage::Join, Stage::Initialize],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::DaemonSets, Input::AwsObservations],
+    lint: false,
+    versions: "all; seen only where nodewhy may ask EC2 and EKS (--aws)",
+    page: include_str!("../../../pages/NoRouteOut.md"),
+    check: |case| opinion(case, walk::NO_ROUTE),
+};

@@ -1,0 +1,17 @@
+//! A VPC endpoint is there, and the service's name does not lead to it.
+
+use crate::api::Stage;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::network_path::{opinion, walk};
+
+pub static RULE: Rule = Rule {
+    cause: "PrivateDnsMissing",
+    summary: "A VPC endpoint that the machine needs has private DNS off, so nobody uses it",
+    stages: &[Stage::Join, Stage::Initialize],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::DaemonSets, Input::AwsObservations],
+    lint: false,
+    versions: "all; seen only where nodewhy may ask EC2 and EKS (--aws)",
+    page: include_str!("../../../pages/PrivateDnsMissing.md"),
+    check: |case| opinion(case, walk::PRIVATE_DNS_MISSING),
+};

@@ -1,0 +1,17 @@
+//! The VPC does not resolve the name of the API endpoint, or not to its private addresses.
+
+use crate::api::Stage;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::network_path::{opinion, walk};
+
+pub static RULE: Rule = Rule {
+    cause: "PrivateEndpointUnresolved",
+    summary: "The name of the private API endpoint cannot be resolved",
+    stages: &[Stage::Join, Stage::Initialize],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::DaemonSets, Input::AwsObservations],
+    lint: false,
+    versions: "all; seen only where nodewhy may ask EC2 and EKS (--aws)",
+    page: include_str!("../../../pages/PrivateEndpointUnresolved.md"),
+    check: |case| opinion(case, walk::NAME_UNRESOLVED),
+};

@@ -1,0 +1,17 @@
+//! The machine stands in a public subnet and has no public address.
+
+use crate::api::Stage;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::network_path::{opinion, walk};
+
+pub static RULE: Rule = Rule {
+    cause: "PublicSubnetWithoutPublicIp",
+    summary: "The instance stands in a public subnet without a public IP",
+    stages: &[Stage::Join, Stage::Initialize],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::DaemonSets, Input::AwsObservations],
+    lint: false,
+    versions: "all; seen only where nodewhy may ask EC2 and EKS (--aws)",
+    page: include_str!("../../../pages/PublicSubnetWithoutPublicIp.md"),
+    check: |case| opinion(case, walk::NO_PUBLIC_ADDRESS),
+};

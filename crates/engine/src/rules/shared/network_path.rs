@@ -1,0 +1,250 @@
+//! The machine's way to the API server and to AWS, as EC2 and EKS describe it: what to ask of them, and what the rules
+//! about that way share.
+
+mod address;
+mod filters;
+pub(crate) mod walk;
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::cluster_state::aws::{self, Aws};
+use crate::objects::{EksCluster, Instance, Node};
+use crate::rules::shared::proxy;
+use std::collections::BTreeSet;
+use walk::{Api, Obstacle, Passage, Way};
+
+/// No kubelet joins without these: all images of EKS ask EC2 for the machine's name at boot.
+/// Source: awslabs/amazon-eks-ami v20260213 nodeadm/internal/api/status.go `getPrivateDNSName`; Amazon EKS user guide,
+/// "Deploy private clusters with limited internet access".
+const TO_JOIN: &[Api] = &[Api::Cluster, Api::Service("ec2")];
+/// No image comes out of ECR without these: its layers are in S3.
+/// Source: the same guide.
+const TO_PULL: &[Api] = &[Api::Service("ecr.api"), Api::Service("ecr.dkr"), Api::Service("s3")];
+/// What else a machine's pods may need.
+const FURTHER: &[Api] = &[Api::Service("sts"), Api::Service("eks")];
+
+/// Nodes that are asked about to see whether they stand where the machine stands.
+const NEIGHBORS: usize = 5;
+
+/// What is to be known of the way, as far as it can be named yet.
+#[derive(Debug, Default)]
+pub struct NetworkQuestions<'w> {
+    pub instances: BTreeSet<&'w str>,
+    pub vpc: Option<&'w str>,
+    pub dhcp_options: Option<&'w str>,
+    pub groups: BTreeSet<&'w str>,
+}
+
+/// Whether the machine waits for something that it gets by network, and runs.
+fn stands<'w>(case: &Case<'w>) -> Option<(&'w Instance, &'w str)> {
+    let is_up = case.node.is_some_and(Node::is_ready);
+    if !matches!(case.stage(), Stage::Join | Stage::Initialize) || is_up {
+        return None;
+    }
+    let (instance, _) = case.cluster.aws().instance(case.instance_id()?).known()?;
+    Some((instance, instance.vpc.as_deref().filter(|_| instance.state == "running")?))
+}
+
+pub(crate) fn questions<'w>(case: &Case<'w>) -> NetworkQuestions<'w> {
+    let aws = case.cluster.aws();
+    let Some((instance, vpc)) = stands(case) else { return NetworkQuestions::default() };
+    let of_cluster = cluster(case).into_iter().flat_map(|cluster| &cluster.groups);
+    let endpoints = aws.vpc_endpoints(vpc).known().into_iter().flat_map(|(endpoints, _)| endpoints);
+    let of_endpoints = endpoints.filter(|endpoint| endpoint.private_dns).flat_map(|endpoint| &endpoint.groups);
+    NetworkQuestions {
+        instances: neighbors(case).filter_map(Node::instance_id).collect(),
+        vpc: Some(vpc),
+        dhcp_options: dhcp_options(aws, vpc),
+        groups: instance.groups.iter().chain(of_cluster).chain(of_endpoints).map(String::as_str).collect(),
+    }
+}
+
+fn cluster<'w>(case: &Case<'w>) -> Option<&'w EksCluster> {
+    Some(case.cluster.aws().cluster(case.cluster_name()?).known()?.0)
+}
+
+/// `default` is what a VPC without options says.
+fn dhcp_options<'w>(aws: &'w Aws, vpc: &str) -> Option<&'w str> {
+    aws.vpc(vpc).known()?.0.dhcp_options.as_deref().filter(|id| *id != "default")
+}
+
+/// Nodes that are Ready in the machine's zone.
+fn neighbors<'w>(case: &Case<'w>) -> impl Iterator<Item = &'w Node> + use<'w> {
+    const ZONE: &str = "topology.kubernetes.io/zone";
+    let zone = case.claim.map(|claim| &claim.metadata).or(case.node.map(|node| &node.metadata));
+    let zone = zone.and_then(|meta| meta.label(ZONE));
+    let nodes = case.cluster.nodes().filter(|node| node.is_ready());
+    nodes.filter(move |node| zone.is_none() || node.metadata.label(ZONE) == zone).take(NEIGHBORS)
+}
+
+/// A Node that stands where the machine stands, with no more groups, and is Ready: it gets through.
+fn witness<'w>(case: &Case<'w>, instance: &Instance) -> Option<&'w Node> {
+    let is_alike = |other: &Instance| {
+        other.subnet == instance.subnet
+            && other.public_ip.is_some() == instance.public_ip.is_some()
+            && !other.groups.is_empty()
+            && other.groups.iter().all(|group| instance.groups.contains(group))
+    };
+    neighbors(case).find(|node| {
+        let other = node.instance_id().and_then(|id| case.cluster.aws().instance(id).known());
+        other.is_some_and(|(other, _)| is_alike(other))
+    })
+}
+
+/// Whether the network plugin or kube-proxy is pulled from ECR, and not from a mirror in the VPC.
+fn agents_are_in_ecr(case: &Case) -> bool {
+    const AGENTS: [&str; 2] = ["aws-node", "kube-proxy"];
+    let agents = case.cluster.daemon_sets().filter(|set| AGENTS.contains(&&*set.metadata.name));
+    let mut images = agents.flat_map(|set| &set.spec.template.spec.containers).map(|container| &container.image);
+    images.any(|image| image.contains(".dkr.ecr."))
+}
+
+fn way<'w>(case: &Case<'w>, instance: &'w Instance, vpc: &str) -> Way<'w> {
+    let aws = case.cluster.aws();
+    let questions = questions(case);
+    let group = |id: &'w str| Some((id, aws.security_group(id).known()?.0));
+    let name_servers = match (aws.vpc(vpc).known(), dhcp_options(aws, vpc)) {
+        (Some(_), None) => Some(&[][..]),
+        (_, Some(id)) => aws.dhcp_options(id).known().map(|(options, _)| options.name_servers.as_slice()),
+        (None, None) => None,
+    };
+    Way {
+        instance: Some(instance),
+        cluster_name: case.cluster_name().unwrap_or_default(),
+        cluster: cluster(case),
+        dns: aws.dns(vpc).known().map(|(dns, _)| dns),
+        name_servers,
+        subnets: aws.subnets(vpc).known().map(|(subnets, _)| subnets.as_slice()),
+        tables: aws.route_tables(vpc).known().map(|(tables, _)| tables.as_slice()),
+        acls: aws.network_acls(vpc).known().map(|(acls, _)| acls.as_slice()),
+        groups: questions.groups.into_iter().filter_map(group).collect(),
+        endpoints: aws.vpc_endpoints(vpc).known().map(|(endpoints, _)| endpoints.as_slice()),
+        gateways: aws.nat_gateways(vpc).known().map(|(gateways, _)| gateways.as_slice()),
+    }
+}
+
+/// What the way says of one of its causes.
+pub(crate) fn opinion(case: &Case, cause: &'static str) -> Opinion {
+    let Some((instance, vpc)) = stands(case) else { return Opinion::Silent };
+    // A proxy knows other ways.
+    let text = case.class().and_then(|class| class.spec.user_data.as_deref());
+    if text.is_some_and(|text| proxy::in_text(text).is_some()) {
+        return Opinion::Silent;
+    }
+    let way = way(case, instance, vpc);
+    let needed = match case.stage() {
+        Stage::Join => TO_JOIN,
+        _ if agents_are_in_ecr(case) => TO_PULL,
+        _ => return Opinion::Silent,
+    };
+    let passages: Vec<(Api, Passage)> = needed.iter().map(|api| (*api, way.to(*api))).collect();
+    let refused = passages.iter().find_map(|(api, passage)| match passage {
+        Passage::Refused(obstacle) => Some((*api, obstacle)),
+        Passage::Open | Passage::Unknown => None,
+    });
+    let Some((api, obstacle)) = refused else {
+        let tables = case.cluster.aws().observation(aws::ROUTE_TABLES, vpc);
+        return match tables.filter(|_| passages.iter().all(|(_, passage)| *passage == Passage::Open)) {
+            Some(tables) => Opinion::ruled_out(
+                tables,
+                format!("names, routes, ACLs and security groups let the machine through to {}", listed(needed)),
+            ),
+            None => Opinion::Silent,
+        };
+    };
+    if obstacle.cause != cause {
+        return Opinion::Silent;
+    }
+    if let Some(node) = witness(case, instance) {
+        // A Node that joined long ago says nothing of what the boot needs.
+        let is_newer = node.metadata.creation_timestamp.is_some_and(|at| at >= case.wait.since);
+        if api == Api::Cluster || is_newer {
+            return Opinion::ruled_out(node, "it is Ready, in the machine's subnet and with its security groups");
+        }
+    }
+    finding(case, &way, api, obstacle).into()
+}
+
+/// What a boot prints that waits in vain for an answer of AWS.
+/// Source: Go 1.26 internal/poll/fd.go `DeadlineExceededError`; botocore 1.44.5 exceptions.py `ConnectTimeoutError`.
+const TIMEOUTS: [&str; 2] = ["i/o timeout", "Connect timeout on endpoint URL"];
+
+fn timeout_on_console(case: &Case, id: &str) -> Option<Evidence> {
+    let (console, at) = case.cluster.aws().console(id).known()?;
+    let line = console.lines.iter().rev().find(|line| TIMEOUTS.iter().any(|timeout| line.text.contains(timeout)))?;
+    let because = format!("{} printed this while the instance booted", line.program);
+    Some(Evidence::new(format!("{} {id}", aws::CONSOLE), "Output", line.text.clone(), because).told_by_aws(at))
+}
+
+/// The command that shows a thing.
+fn see(kind: &str, id: &str) -> Option<String> {
+    let call = match kind {
+        "RouteTable" => "ec2 describe-route-tables --route-table-ids",
+        "NetworkAcl" => "ec2 describe-network-acls --network-acl-ids",
+        "SecurityGroup" => "ec2 describe-security-groups --group-ids",
+        "Subnet" => "ec2 describe-subnets --subnet-ids",
+        "NatGateway" => "ec2 describe-nat-gateways --nat-gateway-ids",
+        "VpcEndpoint" => "ec2 describe-vpc-endpoints --vpc-endpoint-ids",
+        "VPC" => "ec2 describe-vpc-attribute --attribute enableDnsHostnames --vpc-id",
+        "Cluster" => "eks describe-cluster --name",
+        _ => return None,
+    };
+    Some(format!("aws {call} {id}"))
+}
+
+fn listed(apis: &[Api]) -> String {
+    apis.iter().map(Api::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn finding(case: &Case, way: &Way, api: Api, obstacle: &Obstacle) -> Finding {
+    let aws = case.cluster.aws();
+    let id = case.instance_id().unwrap_or_default();
+    let vpc = way.vpc();
+    let Obstacle { kind, id: thing, call, field, observed, said, fix, .. } = obstacle;
+    let at = [vpc, thing].into_iter().find_map(|about| aws.observation(call, about)?.at);
+    // A name may lead to a way that is not seen, by a private zone or a proxy of the image; not where the machine says
+    // that it does not get there.
+    let heard = timeout_on_console(case, id);
+    let confidence = if api == Api::Cluster || heard.is_some() { Confidence::Certain } else { Confidence::Likely };
+    let evidence = Evidence::new(
+        format!("{call} {thing}"),
+        *field,
+        observed.clone(),
+        format!("the first hop from {id} to {api} that refuses"),
+    );
+    let also = TO_JOIN.iter().chain(TO_PULL).chain(FURTHER).filter(|other| {
+        let passage = way.to(**other);
+        **other != api && matches!(&passage, Passage::Refused(other) if other.id == *thing)
+    });
+    let mut also: Vec<String> = also.map(Api::to_string).collect();
+    also.dedup();
+    let finding = Finding::new(confidence, format!("{id} does not reach {api}: {said}."), evidence.told_by_aws(at))
+        .blaming(Blame::object("", kind, thing))
+        .fix(fix.clone())
+        .step(Risk::Inspect, format!("See {thing}"), see(kind, thing));
+    let instance = aws.observation(aws::INSTANCE, id);
+    let place =
+        way.instance.map(|is| format!("{}, {}", is.subnet.as_deref().unwrap_or_default(), is.groups.join(", ")));
+    let finding = finding.with_all(place.map(|place| {
+        Evidence::new(
+            format!("{} {id}", aws::INSTANCE),
+            "SubnetId, SecurityGroups",
+            place,
+            if also.is_empty() {
+                "where the machine stands".to_owned()
+            } else {
+                format!("where the machine stands; the same hop keeps it from {}", also.join(", "))
+            },
+        )
+        .told_by_aws(instance.and_then(|instance| instance.at))
+    }));
+    let finding = finding.with_all(heard);
+    match confidence {
+        Confidence::Certain => finding,
+        _ => finding.ask_aws(
+            "Does a private zone give the name another address?",
+            format!("aws route53 list-hosted-zones-by-vpc --vpc-id {vpc} --vpc-region REGION"),
+        ),
+    }
+}
