@@ -9,10 +9,11 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::aws::{self, Aws};
+use crate::cluster_state::memo::Memo;
 use crate::objects::{EksCluster, Instance, Node};
 use crate::rules::shared::proxy;
 use std::collections::BTreeSet;
-use walk::{Api, Obstacle, Passage, Way};
+use walk::{Api, Passage, RefusingHop, Way};
 
 /// No kubelet joins without these: all images of EKS ask EC2 for the machine's name at boot.
 /// Source: awslabs/amazon-eks-ami v20260213 nodeadm/internal/api/status.go `getPrivateDNSName`; Amazon EKS user guide,
@@ -53,7 +54,7 @@ pub(crate) fn questions<'w>(case: &Case<'w>) -> NetworkQuestions<'w> {
     let endpoints = aws.vpc_endpoints(vpc).known().into_iter().flat_map(|(endpoints, _)| endpoints);
     let of_endpoints = endpoints.filter(|endpoint| endpoint.private_dns).flat_map(|endpoint| &endpoint.groups);
     NetworkQuestions {
-        instances: neighbors(case).filter_map(Node::instance_id).collect(),
+        instances: neighbors(case).into_iter().filter_map(Node::instance_id).collect(),
         vpc: Some(vpc),
         dhcp_options: dhcp_options(aws, vpc),
         groups: instance.groups.iter().chain(of_cluster).chain(of_endpoints).map(String::as_str).collect(),
@@ -69,13 +70,19 @@ fn dhcp_options<'w>(aws: &'w Aws, vpc: &str) -> Option<&'w str> {
     aws.vpc(vpc).known()?.0.dhcp_options.as_deref().filter(|id| *id != "default")
 }
 
-/// Nodes that are Ready in the machine's zone.
-fn neighbors<'w>(case: &Case<'w>) -> impl Iterator<Item = &'w Node> + use<'w> {
+/// Nodes that are Ready in the machine's zone; of any where that is not known.
+fn neighbors<'w>(case: &Case<'w>) -> Vec<&'w Node> {
     const ZONE: &str = "topology.kubernetes.io/zone";
-    let zone = case.claim.map(|claim| &claim.metadata).or(case.node.map(|node| &node.metadata));
-    let zone = zone.and_then(|meta| meta.label(ZONE));
-    let nodes = case.cluster.nodes().filter(|node| node.is_ready());
-    nodes.filter(move |node| zone.is_none() || node.metadata.label(ZONE) == zone).take(NEIGHBORS)
+    static READY: Memo<Vec<String>> = Memo::new("Nodes that are Ready in a zone");
+    let meta = case.claim.map(|claim| &claim.metadata).or(case.node.map(|node| &node.metadata));
+    let zone = meta.and_then(|meta| meta.label(ZONE)).unwrap_or_default();
+    let cluster = case.cluster;
+    let names = cluster.once(&READY, zone, || {
+        let is_there = |node: &&Node| zone.is_empty() || node.metadata.label(ZONE) == Some(zone);
+        let ready = cluster.nodes().filter(|node| node.is_ready()).filter(is_there);
+        ready.take(NEIGHBORS).map(|node| node.name().to_owned()).collect()
+    });
+    names.iter().filter_map(|name| cluster.node(name)).collect()
 }
 
 /// A Node that stands where the machine stands, with no more groups, and is Ready: it gets through.
@@ -86,7 +93,7 @@ fn witness<'w>(case: &Case<'w>, instance: &Instance) -> Option<&'w Node> {
             && !other.groups.is_empty()
             && other.groups.iter().all(|group| instance.groups.contains(group))
     };
-    neighbors(case).find(|node| {
+    neighbors(case).into_iter().find(|node| {
         let other = node.instance_id().and_then(|id| case.cluster.aws().instance(id).known());
         other.is_some_and(|(other, _)| is_alike(other))
     })
@@ -197,11 +204,11 @@ fn listed(apis: &[Api]) -> String {
     apis.iter().map(Api::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn finding(case: &Case, way: &Way, api: Api, obstacle: &Obstacle) -> Finding {
+fn finding(case: &Case, way: &Way, api: Api, obstacle: &RefusingHop) -> Finding {
     let aws = case.cluster.aws();
     let id = case.instance_id().unwrap_or_default();
     let vpc = way.vpc();
-    let Obstacle { kind, id: thing, call, field, observed, said, fix, .. } = obstacle;
+    let RefusingHop { kind, id: thing, call, field, observed, said, fix, .. } = obstacle;
     let at = [vpc, thing].into_iter().find_map(|about| aws.observation(call, about)?.at);
     // A name may lead to a way that is not seen, by a private zone or a proxy of the image; not where the machine says
     // that it does not get there.

@@ -53,12 +53,12 @@ impl fmt::Display for Api {
 pub(crate) enum Passage {
     Open,
     Unknown,
-    Refused(Box<Obstacle>),
+    Refused(Box<RefusingHop>),
 }
 
 /// A hop that refuses, and the thing to change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Obstacle {
+pub(crate) struct RefusingHop {
     /// The rule that tells of it.
     pub cause: &'static str,
     pub kind: &'static str,
@@ -166,9 +166,9 @@ impl<'w> Way<'w> {
         })
     }
 
-    fn no_names(&self) -> Obstacle {
+    fn no_names(&self) -> RefusingHop {
         let vpc = self.vpc();
-        Obstacle {
+        RefusingHop {
             cause: NAME_UNRESOLVED,
             kind: "VPC",
             id: vpc.to_owned(),
@@ -212,9 +212,9 @@ impl<'w> Way<'w> {
     }
 
     /// Names that a private zone would answer lead outside, where the way ends.
-    fn no_private_zone(&self, beyond: &Obstacle) -> Obstacle {
+    fn no_private_zone(&self, beyond: &RefusingHop) -> RefusingHop {
         let vpc = self.vpc();
-        Obstacle {
+        RefusingHop {
             cause: NAME_UNRESOLVED,
             kind: "VPC",
             id: vpc.to_owned(),
@@ -319,7 +319,7 @@ impl<'w> Way<'w> {
         let ports = if ports == HTTPS { "443".to_owned() } else { format!("{}-{}", ports.0, ports.1) };
         let observed = rule.map_or_else(|| "no rule allows it".to_owned(), |number| format!("rule {number} denies it"));
         let (id, of) = (&acl.id, &subnet.id);
-        Passage::Refused(Box::new(Obstacle {
+        Passage::Refused(Box::new(RefusingHop {
             cause: FILTERED,
             kind: "NetworkAcl",
             id: id.clone(),
@@ -368,7 +368,7 @@ impl<'w> Way<'w> {
                 format!("Admit 443 from {machine} in {first}."),
             )
         };
-        Passage::Refused(Box::new(Obstacle {
+        Passage::Refused(Box::new(RefusingHop {
             cause: FILTERED,
             kind: "SecurityGroup",
             id: first.clone(),
@@ -461,7 +461,7 @@ impl<'w> Way<'w> {
             (_, Some(Share::None)) => {
                 let (name, all) = (self.cluster_name, own.join(", "));
                 let admitted = cluster.public_cidrs.join(", ");
-                Passage::Refused(Box::new(Obstacle {
+                Passage::Refused(Box::new(RefusingHop {
                     cause: ACCESS_REFUSED,
                     kind: "Cluster",
                     id: name.to_owned(),
@@ -487,9 +487,9 @@ impl<'w> Way<'w> {
         own.or_else(|| tables.iter().find(|table| table.main))
     }
 
-    fn no_address(&self, table: &RouteTable, here: &VpcSubnet, route: &VpcRoute) -> Obstacle {
+    fn no_address(&self, table: &RouteTable, here: &VpcSubnet, route: &VpcRoute) -> RefusingHop {
         let (subnet, table, gateway) = (&here.id, &table.id, &route.target);
-        Obstacle {
+        RefusingHop {
             cause: NO_PUBLIC_ADDRESS,
             kind: "Subnet",
             id: subnet.clone(),
@@ -540,10 +540,10 @@ fn routes(table: &RouteTable) -> String {
     table.routes.iter().map(shown).collect::<Vec<_>>().join(", ")
 }
 
-fn no_default(table: &RouteTable, subnet: &VpcSubnet) -> Obstacle {
+fn no_default(table: &RouteTable, subnet: &VpcSubnet) -> RefusingHop {
     let (id, of) = (&table.id, &subnet.id);
     let which = if table.main && !table.subnets.contains(&subnet.id) { "the VPC's main table " } else { "" };
-    Obstacle {
+    RefusingHop {
         cause: NO_ROUTE,
         kind: "RouteTable",
         id: id.clone(),
@@ -557,9 +557,9 @@ fn no_default(table: &RouteTable, subnet: &VpcSubnet) -> Obstacle {
     }
 }
 
-fn blackhole(table: &RouteTable, subnet: &VpcSubnet, route: &VpcRoute) -> Obstacle {
+fn blackhole(table: &RouteTable, subnet: &VpcSubnet, route: &VpcRoute) -> RefusingHop {
     let (id, of, target) = (&table.id, &subnet.id, &route.target);
-    Obstacle {
+    RefusingHop {
         cause: NO_ROUTE,
         kind: "RouteTable",
         id: id.clone(),
@@ -571,9 +571,9 @@ fn blackhole(table: &RouteTable, subnet: &VpcSubnet, route: &VpcRoute) -> Obstac
     }
 }
 
-fn broken(nat: &NatGateway) -> Obstacle {
+fn broken(nat: &NatGateway) -> RefusingHop {
     let (id, state) = (&nat.id, &nat.state);
-    Obstacle {
+    RefusingHop {
         cause: NO_ROUTE,
         kind: "NatGateway",
         id: id.clone(),
@@ -585,9 +585,9 @@ fn broken(nat: &NatGateway) -> Obstacle {
     }
 }
 
-fn nat_not_public(nat: &NatGateway, table: &RouteTable, place: &VpcSubnet) -> Obstacle {
+fn nat_not_public(nat: &NatGateway, table: &RouteTable, place: &VpcSubnet) -> RefusingHop {
     let (id, nat, subnet) = (&table.id, &nat.id, &place.id);
-    Obstacle {
+    RefusingHop {
         cause: NO_ROUTE,
         kind: "RouteTable",
         id: id.clone(),
@@ -599,9 +599,9 @@ fn nat_not_public(nat: &NatGateway, table: &RouteTable, place: &VpcSubnet) -> Ob
     }
 }
 
-fn no_private_name(endpoint: &VpcEndpoint, beyond: &Obstacle) -> Obstacle {
+fn no_private_name(endpoint: &VpcEndpoint, beyond: &RefusingHop) -> RefusingHop {
     let (id, service) = (&endpoint.id, &endpoint.service);
-    Obstacle {
+    RefusingHop {
         cause: PRIVATE_DNS_MISSING,
         kind: "VpcEndpoint",
         id: id.clone(),
