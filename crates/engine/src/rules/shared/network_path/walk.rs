@@ -404,7 +404,7 @@ impl<'w> Way<'w> {
             _ if route.state == "blackhole" => Passage::Refused(Box::new(blackhole(table, here, route))),
             "igw" => match self.instance.and_then(|instance| instance.public_ip.as_deref()) {
                 Some(address) => self.admitted(&[address], cluster),
-                None => Passage::Refused(Box::new(self.no_address(table, here, route))),
+                None => Passage::Refused(Box::new(Self::no_address(table, here, route))),
             },
             "nat" => self.by_nat(here, &route.target, cluster),
             _ => Passage::Unknown,
@@ -487,7 +487,7 @@ impl<'w> Way<'w> {
         own.or_else(|| tables.iter().find(|table| table.main))
     }
 
-    fn no_address(&self, table: &RouteTable, here: &VpcSubnet, route: &VpcRoute) -> RefusingHop {
+    fn no_address(table: &RouteTable, here: &VpcSubnet, route: &VpcRoute) -> RefusingHop {
         let (subnet, table, gateway) = (&here.id, &table.id, &route.target);
         RefusingHop {
             cause: NO_PUBLIC_ADDRESS,

@@ -28,6 +28,7 @@ const ALL: [Api; 7] = [
     Api::Service("eks"),
 ];
 
+#[expect(clippy::unnecessary_wraps, reason = "fields are optional")]
 fn text(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
@@ -259,7 +260,7 @@ fn networks_that_are_well_let_everything_through() {
 #[test]
 fn the_first_hop_that_refuses_is_named() {
     const EC2: Api = Api::Service("ec2");
-    for (name, network, api, cause, id) in [
+    for (name, network, api, cause, id) in vec![
         ("no route", with_nat().but(|n| n.tables[1].routes.truncate(1)), EC2, NO_ROUTE, "rtb-node"),
         ("no route in the main table", with_nat().but(|n| drop(n.tables.remove(1))), EC2, NO_ROUTE, "rtb-main"),
         (
