@@ -14,7 +14,7 @@ pub static RULE: Rule = Rule {
     cause: "AdmissionRefusesNode",
     summary: "A webhook that nobody answers refuses every change of a Node, so Karpenter cannot register it",
     stages: &[Stage::Register],
-    reads: &[Input::Nodes, Input::NodeClaims, Input::Pods, Input::MutatingWebhooks, Input::ValidatingWebhooks],
+    reads: &[Input::NodeClaims, Input::Pods, Input::MutatingWebhooks, Input::ValidatingWebhooks],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/AdmissionRefusesNode.md"),
