@@ -1,5 +1,7 @@
-//! How diagnoses are shown: as text for people, as a table, as JSON and YAML for programs.
+//! How diagnoses are shown: as text and as a page for people, as a table, as JSON and YAML for programs.
 
+mod grouping;
+mod html;
 mod judged;
 pub mod lint;
 mod snippet;
@@ -12,6 +14,7 @@ pub use judged::counted_as;
 use chrono::{DateTime, SecondsFormat, Utc};
 use clap::ValueEnum;
 use engine::api::NodeDiagnosisList;
+use engine::cluster_state::ClusterState;
 use engine::diagnose::survey::Survey;
 
 /// An output format.
@@ -26,6 +29,17 @@ pub enum Format {
     Json,
     /// The same as YAML.
     Yaml,
+    /// A page for a browser, which needs nothing but itself.
+    Html,
+}
+
+/// What the page shows beside the verdicts.
+#[derive(Debug, Clone, Copy)]
+pub struct Background<'c> {
+    /// Where the time lines are read.
+    pub cluster: &'c ClusterState,
+    /// What could not be read, a sentence each.
+    pub notes: &'c [String],
 }
 
 /// How to show it.
@@ -45,22 +59,23 @@ pub struct Style {
 pub const WIDTH: usize = 110;
 
 /// The diagnoses in the given style, and what was judged, with a final line end.
-pub fn render(survey: Survey, style: Style) -> Result<String, Error> {
+pub fn render(survey: Survey, background: &Background, style: Style) -> Result<String, Error> {
     let list = |Survey { diagnoses, judged }| NodeDiagnosisList::new(diagnoses, judged);
     Ok(match style.format {
         Format::Text => text::render(&survey, style),
         Format::Wide => table::render(&survey, style.now),
         Format::Json => serde_json::to_string_pretty(&list(survey))? + "\n",
         Format::Yaml => serde_saphyr::to_string(&list(survey)).map_err(|e| Error::Yaml(e.to_string()))?,
+        Format::Html => html::render(&survey, background),
     })
 }
 
 /// The same as one of many: JSON on a line of its own, YAML as a document, text with an empty line behind it.
-pub fn render_one_of_many(survey: Survey, style: Style) -> Result<String, Error> {
+pub fn render_one_of_many(survey: Survey, background: &Background, style: Style) -> Result<String, Error> {
     Ok(match style.format {
-        Format::Text | Format::Wide => render(survey, style)? + "\n",
+        Format::Text | Format::Wide | Format::Html => render(survey, background, style)? + "\n",
         Format::Json => serde_json::to_string(&NodeDiagnosisList::new(survey.diagnoses, survey.judged))? + "\n",
-        Format::Yaml => "---\n".to_owned() + &render(survey, style)?,
+        Format::Yaml => "---\n".to_owned() + &render(survey, background, style)?,
     })
 }
 

@@ -10,7 +10,7 @@ use engine::objects::input::{Object, Reading, TypeMeta};
 use engine::objects::{ApiServerFacts, MachineLog};
 use nodewhy::ingest::logs::{self, Bounds};
 use nodewhy::ingest::{collect, dump};
-use nodewhy::report::{self, Format, Style};
+use nodewhy::report::{self, Background, Format, Style};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -327,7 +327,9 @@ fn cases() -> impl Iterator<Item = (PathBuf, Survey)> {
 
 fn shown(survey: &Survey, width: usize, details: bool) -> String {
     let style = Style { format: Format::Text, color: false, now: survey.judged.at, width, details };
-    report::render(survey.clone(), style).expect("text")
+    // Only the page needs the cluster.
+    let background = Background { cluster: &ClusterState::default(), notes: &[] };
+    report::render(survey.clone(), &background, style).expect("text")
 }
 
 #[test]

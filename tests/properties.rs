@@ -338,10 +338,12 @@ proptest! {
             }
         }
         let at = scene.now + chrono::TimeDelta::seconds(shift);
-        let survey = Survey::of(&world_of(&objects), at, JudgedBy::Given, &Thresholds::default());
-        for format in [nodewhy::report::Format::Text, nodewhy::report::Format::Wide, nodewhy::report::Format::Json, nodewhy::report::Format::Yaml] {
+        let world = world_of(&objects);
+        let survey = Survey::of(&world, at, JudgedBy::Given, &Thresholds::default());
+        let background = nodewhy::report::Background { cluster: &world, notes: &[] };
+        for format in <nodewhy::report::Format as clap::ValueEnum>::value_variants().iter().copied() {
             let style = nodewhy::report::Style { format, color: false, now: scene.now, width: nodewhy::report::WIDTH, details: true };
-            prop_assert!(nodewhy::report::render(survey.clone(), style).is_ok());
+            prop_assert!(nodewhy::report::render(survey.clone(), &background, style).is_ok());
         }
     }
 

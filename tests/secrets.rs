@@ -75,7 +75,7 @@ fn effective(objects: &[Value]) -> String {
 fn outputs(objects: &[Value]) -> String {
     let input: String = objects.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     let mut all = String::new();
-    for format in ["text", "wide", "json", "yaml"] {
+    for format in ["text", "wide", "json", "yaml", "html"] {
         let args = ["diagnose", "-f", "-", "--now", "2026-01-15T12:00:00Z", "--details", "-o", format];
         let output = Command::new(env!("CARGO_BIN_EXE_nodewhy"))
             .args(args)

@@ -6,7 +6,7 @@ use super::pod_logs::KnownLogs;
 use super::{BAD_INPUT, Color, FailOn, NO_CLUSTER, ask_aws, color, complain, fail, load_and, print, watch, width};
 use crate::ingest::logs::{Bounds, Logs};
 use crate::ingest::{dump, dump_time, logs};
-use crate::report::{self, Format, Style};
+use crate::report::{self, Background, Format, Style};
 use chrono::{DateTime, Utc};
 use clap::Args;
 use engine::api::judged::JudgedBy;
@@ -101,6 +101,8 @@ impl Diagnose {
             Some("--watch judges at the time of each look, so it takes no --now")
         } else if self.aws.options().is_some() {
             Some("--watch does not ask AWS: each look would; leave out --aws (NODEWHY_AWS), or let `nodewhy run` ask")
+        } else if self.output == Format::Html {
+            Some("--watch prints answer after answer, and -o html is one page: choose another format")
         } else {
             None
         }
@@ -152,9 +154,11 @@ fn of_cluster(args: &Diagnose) -> ExitCode {
     let mut state = ClusterState::default();
     let thresholds = Thresholds::from(&args.thresholds);
     let judge = |state: &ClusterState| Survey::of(state, now, clock, &thresholds);
+    let mut unread = Vec::new();
     let loaded = load_and(&args.cluster, &mut state, now, &thresholds, &mut |_| (), async |client, state, notes| {
         let survey = judge(state);
         let with_logs = args.take_in_logs(client, state, &survey, &mut KnownLogs::default(), notes).await;
+        unread.clone_from(notes);
         (!with_logs).then_some(survey)
     });
     let judged = match loaded {
@@ -166,7 +170,7 @@ fn of_cluster(args: &Diagnose) -> ExitCode {
         Ok(answers) => judged.filter(|_| answers.is_empty()).unwrap_or_else(|| judge(&state)),
         Err(error) => return fail(&error, BAD_INPUT),
     };
-    conclude(args, &state, survey)
+    conclude(args, &state, survey, &unread)
 }
 
 fn of_dump(args: &Diagnose) -> ExitCode {
@@ -201,7 +205,9 @@ fn of_dump(args: &Diagnose) -> ExitCode {
     if let Some((at, clock)) = other {
         survey = survey.or_at(&state, at, clock, &thresholds);
     }
-    let code = conclude(args, &state, survey);
+    let complaints = summary.complaints.iter().chain(&summary.suspicions).map(ToString::to_string);
+    let unread: Vec<String> = complaints.chain(read.complaints.iter().cloned()).collect();
+    let code = conclude(args, &state, survey, &unread);
     if summary.complaints.is_empty() && read.complaints.is_empty() { code } else { ExitCode::from(BAD_INPUT) }
 }
 
@@ -217,7 +223,8 @@ fn of_logs(args: &Diagnose) -> ExitCode {
         Some(now) => (now, JudgedBy::Given),
         None => (newest.unwrap_or_else(Utc::now), JudgedBy::Logged),
     };
-    let code = conclude(args, &state, Survey::of(&state, now, clock, &Thresholds::from(&args.thresholds)));
+    let survey = Survey::of(&state, now, clock, &Thresholds::from(&args.thresholds));
+    let code = conclude(args, &state, survey, &read.complaints);
     if read.complaints.is_empty() { code } else { ExitCode::from(BAD_INPUT) }
 }
 
@@ -255,14 +262,15 @@ pub(super) fn karpenter(state: &ClusterState) -> String {
 }
 
 /// Prints the answer, or what of it is about the name that was asked for.
-fn conclude(args: &Diagnose, state: &ClusterState, survey: Survey) -> ExitCode {
+fn conclude(args: &Diagnose, state: &ClusterState, survey: Survey, unread: &[String]) -> ExitCode {
     let now = survey.judged.at;
     let survey = match args.about(state, survey) {
         Ok(survey) => survey,
         Err(unknown) => return fail(&unknown, BAD_INPUT),
     };
     let failed = args.fails(&survey);
-    let rendered = report::render(survey, args.style(now)).map_err(|error| error.to_string());
+    let background = Background { cluster: state, notes: unread };
+    let rendered = report::render(survey, &background, args.style(now)).map_err(|error| error.to_string());
     match rendered.and_then(|text| print(&text)) {
         Ok(()) => ExitCode::from(u8::from(failed)),
         Err(error) => fail(&error, BAD_INPUT),

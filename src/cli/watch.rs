@@ -7,7 +7,7 @@ use super::diagnose::{Diagnose, karpenter};
 use super::pod_logs::KnownLogs;
 use super::{BAD_INPUT, NO_CLUSTER, block_on, complain, connect, fail, load_from, print_to_reader};
 use crate::kube_client::Connection;
-use crate::report;
+use crate::report::{self, Background};
 use chrono::Utc;
 use engine::api::NodeDiagnosis;
 use engine::api::judged::JudgedBy;
@@ -61,11 +61,13 @@ async fn watch(args: &Diagnose, every: u32) -> Result<ExitCode, Failure> {
         remarks.extend(looked.as_ref().err().filter(|_| before.is_some()).map(|failure| failure.why.clone()));
         tell_new(&mut said, remarks);
         match looked {
-            Ok(survey) => {
+            Ok((survey, state)) => {
                 let changes = before.as_ref().map(|before| changes(before, &survey));
                 if changes.as_deref() != Some(&[]) {
                     changes.iter().flatten().for_each(|change| complain(change));
-                    let rendered = report::render_one_of_many(survey.clone(), args.style(survey.judged.at));
+                    let background = Background { cluster: &state, notes: &[] };
+                    let style = args.style(survey.judged.at);
+                    let rendered = report::render_one_of_many(survey.clone(), &background, style);
                     let printed = rendered.map_err(|error| error.to_string()).and_then(|text| print_to_reader(&text));
                     if !printed.map_err(|why| Failure { why, code: BAD_INPUT })? {
                         return Ok(ExitCode::SUCCESS);
@@ -91,7 +93,7 @@ async fn look(
     connection: &Connection,
     logs: &mut KnownLogs,
     remarks: &mut Vec<String>,
-) -> Result<Survey, Failure> {
+) -> Result<(Survey, ClusterState), Failure> {
     let (mut state, now, thresholds) = (ClusterState::default(), Utc::now(), Thresholds::from(&args.thresholds));
     let loaded = load_from(connection, &mut state, now, &thresholds, &mut |_| (), remarks).await;
     loaded.map_err(|why| Failure { why, code: NO_CLUSTER })?;
@@ -100,7 +102,8 @@ async fn look(
     if args.take_in_logs(&connection.client, &mut state, &survey, logs, remarks).await {
         survey = Survey::of(&state, now, JudgedBy::Present, &thresholds);
     }
-    args.about(&state, survey).map_err(|why| Failure { why, code: BAD_INPUT })
+    let about = args.about(&state, survey).map_err(|why| Failure { why, code: BAD_INPUT })?;
+    Ok((about, state))
 }
 
 /// Says what the look before did not say.

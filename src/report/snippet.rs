@@ -7,7 +7,7 @@ use engine::api::Blame;
 /// `width`.
 pub fn render(blame: &Blame, excerpt: &str, line: usize, color: bool, width: usize) -> String {
     let mut snippet = Snippet::source(excerpt).line_start(line).fold(false);
-    if let Some(span) = blame.caret.and_then(|caret| byte_span(excerpt, caret, blame.length.unwrap_or(1))) {
+    if let Some(span) = span(blame, excerpt) {
         snippet = snippet.annotation(AnnotationKind::Primary.span(span));
     }
     let renderer = if color { Renderer::styled() } else { Renderer::plain() }
@@ -17,6 +17,22 @@ pub fn render(blame: &Blame, excerpt: &str, line: usize, color: bool, width: usi
     // The renderer's own first line names no file here; the place stands above.
     let lines = shown.lines().filter(|l| !l.trim_start().starts_with("-->"));
     lines.fold(String::new(), |out, line| out + "  " + line + "\n")
+}
+
+/// Where it stands: `EC2NodeClass/default spec.userData:3:39`.
+pub fn place(blame: &Blame) -> String {
+    let namespace =
+        blame.namespace.as_deref().filter(|n| !n.is_empty()).map_or_else(String::new, |n| format!(" in {n}"));
+    let field = blame.field.as_deref().map_or_else(String::new, |f| format!(" {f}"));
+    let line = blame.line.filter(|_| blame.excerpt.is_some());
+    let line = line.map_or_else(String::new, |line| format!(":{line}"));
+    let column = blame.column.filter(|_| !line.is_empty()).map_or_else(String::new, |column| format!(":{column}"));
+    format!("{}{namespace}{field}{line}{column}", blame.object)
+}
+
+/// The bytes of the place that `blame` is about in its excerpt.
+pub fn span(blame: &Blame, excerpt: &str) -> Option<std::ops::Range<usize>> {
+    byte_span(excerpt, blame.caret?, blame.length.unwrap_or(1))
 }
 
 /// The bytes of `length` characters from the column `caret`, both counted in characters.

@@ -1,15 +1,15 @@
 //! For people: a verdict as a good compiler would print it, machines with the same cause folded into one.
 
-use crate::report::{Style, clock, judged, snippet};
-use engine::api::{Blame, Confidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome, Suspect};
+use crate::report::grouping::{self, Next, SUSPECTS};
+use crate::report::{Style, judged, snippet};
+use engine::api::{Blame, NodeDiagnosis, NodeDiagnosisStatus, Suspect};
 use engine::case::duration;
 use engine::diagnose::survey::Survey;
-use engine::rules::unknown;
 use std::fmt::Write;
 
 pub fn render(survey: &Survey, style: Style) -> String {
     let mut page = Page { out: String::new(), style };
-    for group in groups(&survey.diagnoses) {
+    for group in grouping::groups(&survey.diagnoses) {
         page.group(&group);
         page.out.push('\n');
     }
@@ -17,26 +17,6 @@ pub fn render(survey: &Survey, style: Style) -> String {
         page.line(0, &line);
     }
     page.out
-}
-
-/// Machines with the same cause, stage, pool, class and blame, in the order of their first.
-fn groups(diagnoses: &[NodeDiagnosis]) -> Vec<Vec<(&NodeDiagnosis, &NodeDiagnosisStatus)>> {
-    let mut groups: Vec<Vec<(&NodeDiagnosis, &NodeDiagnosisStatus)>> = Vec::new();
-    for diagnosis in diagnoses {
-        let Some(status) = &diagnosis.status else { continue };
-        let same = groups.iter_mut().find(|g| {
-            g.first().is_some_and(|(first, s)| {
-                let spec = (&first.spec.node_pool, &first.spec.node_class, &first.spec.subject.kind);
-                spec == (&diagnosis.spec.node_pool, &diagnosis.spec.node_class, &diagnosis.spec.subject.kind)
-                    && (&s.cause, s.stage, s.outcome) == (&status.cause, status.stage, status.outcome)
-            })
-        });
-        match same {
-            Some(group) => group.push((diagnosis, status)),
-            None => groups.push(vec![(diagnosis, status)]),
-        }
-    }
-    groups
 }
 
 struct Page {
@@ -80,7 +60,7 @@ impl Page {
             "{} ({:?}): {}, stuck at {:?} for {waited}",
             status.cause,
             status.confidence,
-            who(group),
+            grouping::who(group),
             status.stage
         );
         let from = self.out.len();
@@ -96,7 +76,9 @@ impl Page {
             self.line(2, &format!("{} earlier machines failed the same way.", status.recurrences));
         }
         self.chain(status);
-        self.fate(first, group);
+        if let Some(fate) = grouping::fate(group, self.style.now) {
+            self.line(2, &fate);
+        }
         if let Some(blame) = &status.blame {
             self.blame(blame);
         }
@@ -109,30 +91,31 @@ impl Page {
 
     /// What to do, and where the rest stands.
     fn next_step(&mut self, name: &str, status: &NodeDiagnosisStatus) {
-        // A guess at a root cause has its own question, which comes before other guesses.
-        let is_guess = status.confidence == Confidence::Possible && status.cause != unknown::CAUSE;
-        if let [first, others @ ..] = &status.suspects[..]
-            && !is_guess
-        {
-            self.line(2, &format!("first suspect: {}: {}", first.grounds.cause, first.grounds.summary));
-            self.command(4, &first.command);
-            let others: Vec<&str> = others.iter().take(SUSPECTS - 1).map(|suspect| &*suspect.grounds.cause).collect();
-            if !others.is_empty() {
-                self.line(2, &format!("then: {}", others.join(", ")));
+        let mut page = &status.cause;
+        match grouping::next(status) {
+            Some(Next::Suspect(first, others)) => {
+                self.line(2, &format!("first suspect: {}: {}", first.grounds.cause, first.grounds.summary));
+                self.command(4, &first.command);
+                let others: Vec<&str> =
+                    others.iter().take(SUSPECTS - 1).map(|suspect| &*suspect.grounds.cause).collect();
+                if !others.is_empty() {
+                    self.line(2, &format!("then: {}", others.join(", ")));
+                }
+                page = &first.grounds.cause;
             }
-            return self.line(2, &format!("more: nodewhy diagnose {name}; nodewhy explain {}", first.grounds.cause));
-        }
-        let open = status.unknowns.first().filter(|_| status.confidence != Confidence::Certain);
-        if let Some(unknown) = open {
-            self.line(2, &format!("not known: {}", unknown.question));
-            self.command(4, &unknown.command);
-        } else if let Some(Fix { summary, steps, .. }) = &status.fix {
-            self.line(2, &format!("fix: {summary}"));
-            if let Some(command) = steps.iter().find_map(|step| step.command.as_deref()) {
-                self.command(4, command);
+            Some(Next::Question(unknown)) => {
+                self.line(2, &format!("not known: {}", unknown.question));
+                self.command(4, &unknown.command);
             }
+            Some(Next::Fix(fix)) => {
+                self.line(2, &format!("fix: {}", fix.summary));
+                if let Some(command) = fix.steps.iter().find_map(|step| step.command.as_deref()) {
+                    self.command(4, command);
+                }
+            }
+            None => {}
         }
-        self.line(2, &format!("more: nodewhy diagnose {name}; nodewhy explain {}", status.cause));
+        self.line(2, &format!("more: nodewhy diagnose {name}; nodewhy explain {page}"));
     }
 
     /// The chain in one line. Without details only where it fits: the summary says its end.
@@ -144,49 +127,11 @@ impl Page {
         }
     }
 
-    fn fate(&mut self, first: &NodeDiagnosis, group: &[(&NodeDiagnosis, &NodeDiagnosisStatus)]) {
-        let Some(status) = &first.status else { return };
-        if let (Some(outcome), Some(at)) = (status.outcome, status.ended_at) {
-            let how = match outcome {
-                Outcome::Recovered => "It recovered",
-                Outcome::Terminated => "Karpenter's timeout deleted it",
-                Outcome::Deleted => "It was deleted",
-            };
-            return self.line(2, &format!("{how} at {}.", clock(at)));
-        }
-        let soonest = group.iter().filter_map(|(d, s)| Some((s.terminates_at?, &d.spec.subject.name))).min();
-        if let Some((at, name)) = soonest {
-            let text = if at > self.style.now {
-                format!(
-                    "Karpenter deletes {name} in {} ({}), and the evidence with it.",
-                    duration(at - self.style.now),
-                    clock(at)
-                )
-            } else {
-                format!(
-                    "Karpenter deletes {name} any moment now: its timeout passed {} ago.",
-                    duration(self.style.now - at)
-                )
-            };
-            self.line(2, &text);
-        }
-    }
-
     fn blame(&mut self, blame: &Blame) {
-        let namespace =
-            blame.namespace.as_deref().filter(|n| !n.is_empty()).map_or_else(String::new, |n| format!(" in {n}"));
-        let field = blame.field.as_deref().map_or_else(String::new, |f| format!(" {f}"));
-        let place = format!("{}{namespace}{field}", blame.object);
-        let (Some(line), Some(excerpt)) = (blame.line, &blame.excerpt) else {
-            let text = format!("--> {place}");
-            return self.line(2, &text);
-        };
-        let place = match blame.column {
-            Some(column) => format!("{place}:{line}:{column}"),
-            None => format!("{place}:{line}"),
-        };
-        self.line(2, &format!("--> {place}"));
-        self.out.push_str(&snippet::render(blame, excerpt, line as usize, self.style.color, self.style.width));
+        self.line(2, &format!("--> {}", snippet::place(blame)));
+        if let (Some(line), Some(excerpt)) = (blame.line, &blame.excerpt) {
+            self.out.push_str(&snippet::render(blame, excerpt, line as usize, self.style.color, self.style.width));
+        }
     }
 
     fn suspects(&mut self, suspects: &[Suspect]) {
@@ -225,15 +170,7 @@ impl Page {
         self.suspects(&status.suspects);
         if !status.ruled_out.is_empty() {
             self.heading("ruled out");
-            // One observation often excludes several causes.
-            let mut excluded: Vec<(&str, Vec<&str>)> = Vec::new();
-            for r in &status.ruled_out {
-                match excluded.iter_mut().find(|(because, _)| *because == r.because) {
-                    Some((_, causes)) => causes.push(&r.cause),
-                    None => excluded.push((&r.because, vec![&r.cause])),
-                }
-            }
-            for (because, causes) in excluded {
+            for (because, causes) in grouping::excluded(status) {
                 self.line(4, &format!("{}: {because}", causes.join(", ")));
             }
         }
@@ -256,22 +193,6 @@ impl Page {
             self.line(4, &format!("More: nodewhy explain {}", status.cause));
         }
     }
-}
-
-/// How many suspects are told; JSON has all.
-const SUSPECTS: usize = 3;
-
-/// `NodeClaim general-7xk2p`, or `NodeClaim general-7xk2p and 11 more of NodePool general`.
-fn who(group: &[(&NodeDiagnosis, &NodeDiagnosisStatus)]) -> String {
-    let Some((first, _)) = group.first() else { return String::new() };
-    let subject = &first.spec.subject;
-    let named = format!("{} {}", subject.kind, subject.name);
-    if group.len() == 1 {
-        return named;
-    }
-    let pool = first.spec.node_pool.as_ref().filter(|_| subject.kind != "NodePool");
-    let of = pool.map_or_else(String::new, |pool| format!(" of NodePool {}", pool.name));
-    format!("{named} and {} more{of}", group.len() - 1)
 }
 
 fn listed(names: &[&str]) -> String {

@@ -5,6 +5,7 @@
 pub mod log_source;
 mod named;
 pub mod survey;
+pub mod timeline;
 
 use crate::api::judged::JudgedBy;
 use crate::api::{

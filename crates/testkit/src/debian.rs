@@ -4,12 +4,25 @@ use std::{fs, path::Path, process::Command};
 
 /// Downloads the packages and unpacks them into the folder; `otherwise` is what the tests say where that cannot be.
 pub fn unpack(packages: &[&str], otherwise: &str, into: &Path) {
+    unpack_by(&["download"], packages, otherwise, into);
+}
+
+/// The same with what they need that this machine lacks.
+pub fn unpack_with_dependencies(packages: &[&str], otherwise: &str, into: &Path) {
+    // Nothing is installed, so nothing of the machine's is locked.
+    let arguments = ["-o", "Debug::NoLocking=true", "--yes", "--download-only", "--no-install-recommends", "install"];
+    unpack_by(&arguments, packages, otherwise, into);
+}
+
+fn unpack_by(arguments: &[&str], packages: &[&str], otherwise: &str, into: &Path) {
     let run = |command: &mut Command| {
         let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}\n{otherwise}"));
         assert!(output.status.success(), "{command:?}: {}\n{otherwise}", String::from_utf8_lossy(&output.stderr));
     };
     let (lists, cache) = (into.join("apt/lists"), into.join("apt/cache"));
-    for folder in [&lists, &cache] {
+    // What `install` downloads goes to a folder of its own.
+    let archives = cache.join("archives");
+    for folder in [&lists, &cache, &archives] {
         fs::create_dir_all(folder.join("partial")).expect("target is writable");
     }
     // Lists of our own: the machine's may be missing, as in images, or old, and only root may renew them.
@@ -25,8 +38,9 @@ pub fn unpack(packages: &[&str], otherwise: &str, into: &Path) {
         run(command.args(["-o", "APT::Sandbox::User=root"]).args(arguments));
     };
     apt_get(&["update"]);
-    apt_get(&[&["download"], packages].concat());
-    let files = fs::read_dir(&cache).expect("made above").flatten().map(|entry| entry.path());
+    apt_get(&[arguments, packages].concat());
+    let files = [&cache, &archives].into_iter().flat_map(|folder| fs::read_dir(folder).expect("made above"));
+    let files = files.flatten().map(|entry| entry.path());
     for package in files.filter(|path| path.extension().is_some_and(|extension| extension == "deb")) {
         run(Command::new("dpkg").arg("-x").arg(package).arg(into));
     }

@@ -4,6 +4,7 @@
 // A test that cannot go on says so and ends.
 #![allow(clippy::missing_panics_doc)]
 
+pub mod browser;
 pub mod control_plane;
 pub mod debian;
 pub mod fixes;
