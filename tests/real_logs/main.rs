@@ -2,6 +2,7 @@
 //!
 //! Each row about such a program is printed by it in these tests, or listed with the reason why it cannot be.
 
+mod cloud_init;
 mod containerd;
 mod kubelet;
 mod nodeadm;

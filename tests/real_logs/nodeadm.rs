@@ -14,7 +14,7 @@ use testkit::go::{self, NODEADM};
 
 /// What the services know.
 #[derive(Debug, Clone, Copy, Default)]
-struct Aws {
+pub struct Aws {
     user_data: &'static [u8],
     identity: &'static str,
     instances: &'static str,
@@ -27,7 +27,7 @@ const INSTANCES: &str = "<reservationSet><item><instancesSet><item><instanceId>i
 const HEAD: &str = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n";
 
 /// The services, on a port of their own until the tests end.
-fn serve(aws: Aws) -> u16 {
+pub fn serve(aws: Aws) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
     let port = listener.local_addr().expect("it is bound").port();
     thread::spawn(move || {
