@@ -4,6 +4,7 @@
 
 mod cloud_init;
 mod containerd;
+mod karpenter;
 mod kubelet;
 mod nodeadm;
 

@@ -148,6 +148,11 @@ def set_profile(name, role, created):
     iam.create_instance_profile(name, "/", [made.name])
 
 
+def tag_network(ec2, key, value):
+    ids = [s.id for s in ec2.describe_subnets()] + [g.id for g in ec2.describe_security_groups()]
+    ec2.create_tags(ids, {key: value})
+
+
 def told(path, body):
     ec2 = ec2_backends[ACCOUNT][REGION]
     if path == "/test/calls":
@@ -165,12 +170,16 @@ def told(path, body):
         return set_network(**body)
     elif path == "/test/entry":
         entries.setdefault(body.pop("cluster"), []).append(body)
+    elif path == "/test/tags":
+        tag_network(ec2, **body)
     elif path == "/test/profile":
         set_profile(**body)
     elif path == "/test/policy":
         settings["policy"] = IAMPolicy(json.dumps(body))
     elif path == "/test/fault":
         faults.append(body)
+    elif path == "/test/no-faults":
+        faults.clear()
     elif path == "/test/reset":
         settings["policy"] = None
         for state in (consoles, entries, faults, blackholes):

@@ -36,6 +36,12 @@ pub fn karpenter(version: &str) -> PathBuf {
     install(&format!("karpenter-{version}"), "", &folder(), &["-ldflags=-s -w", &package]).join("kwok")
 }
 
+/// Karpenter with its AWS provider, of the version that the oracle of user data pins.
+pub fn aws_karpenter() -> PathBuf {
+    let module = crate::project().join("tests/oracles/karpenter");
+    tools("karpenter-aws", &module, |_| "-ldflags=-s -w".to_owned()).join("controller")
+}
+
 /// helm, by itself: its Kubernetes libraries are of another version than the control plane's.
 pub fn helm() -> PathBuf {
     install("helm-3.20.0", "", &folder(), &["-ldflags=-s -w", "helm.sh/helm/v3/cmd/helm@v3.20.0"]).join("helm")

@@ -4,6 +4,7 @@
 use std::{
     io::{Read, Write},
     net::TcpStream,
+    path::Path,
     process::Command,
     time::Duration,
 };
@@ -28,8 +29,29 @@ impl ControlPlane {
         let source = module_source(&format!("sigs.k8s.io/karpenter@v{version}"));
         self.apply_crds(&source.join("kwok/apis/crds"));
         self.karpenter_deployment(version);
+        self.controller(&format!("karpenter-{version}"), &binaries::karpenter(version), environment)
+    }
+
+    /// Installs the kinds of Karpenter's AWS provider 1.14.1 and starts its controller, for the cluster `test` of the
+    /// AWS at that address. It stops when the value is dropped.
+    pub fn aws_karpenter(&self, aws: &str) -> Process {
+        self.karpenter_crds("1.14.1");
+        self.ec2nodeclass_crd();
+        let environment = [
+            ("AWS_ENDPOINT_URL", aws),
+            ("AWS_REGION", "eu-west-1"),
+            ("AWS_ACCESS_KEY_ID", "AKIATESTTESTTESTTEST"),
+            ("AWS_SECRET_ACCESS_KEY", "secret"),
+            ("CLUSTER_ENDPOINT", &self.endpoint),
+            // Else each launch is rehearsed first.
+            ("DISABLE_DRY_RUN", "true"),
+        ];
+        self.controller("karpenter-aws", &binaries::aws_karpenter(), &environment)
+    }
+
+    fn controller(&self, name: &str, program: &Path, environment: &[(&str, &str)]) -> Process {
         let [metrics_port, health_port] = free_ports();
-        let mut command = Command::new(binaries::karpenter(version));
+        let mut command = Command::new(program);
         command
             .env("KUBECONFIG", self.kubeconfig())
             .env("SYSTEM_NAMESPACE", NAMESPACE)
@@ -41,7 +63,7 @@ impl ControlPlane {
             // Karpenter 1.0.x converts v1beta1 objects in a webhook; later versions do not know this variable.
             .env("DISABLE_WEBHOOK", "true")
             .envs(environment.iter().copied());
-        let mut process = self.spawn(&format!("karpenter-{version}"), &command);
+        let mut process = self.spawn(name, &command);
         process.wait_until_ready(Duration::from_mins(1), || is_ready(health_port));
         process
     }
