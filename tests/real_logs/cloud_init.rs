@@ -19,6 +19,8 @@ struct Case {
     wanted: Option<Trouble>,
 }
 
+const SCRIPT: &str = "Failed to run module scripts-user";
+
 #[allow(clippy::too_many_lines, reason = "a table")]
 fn cases() -> Vec<Case> {
     use Trouble as T;
@@ -37,7 +39,6 @@ fn cases() -> Vec<Case> {
         );
         case(name, &text, says, trouble)
     };
-    const SCRIPT: &str = "Failed to run module scripts-user";
     vec![
         script("script", "exit 3", SCRIPT),
         script("command", "nodeadm init", "scripts/part-{part}: line {line}: {command}: command not found"),
@@ -246,12 +247,11 @@ fn what_cloud_init_says_in_trouble_is_known() {
             scope.spawn(|| {
                 while let Some(case) = { waiting.lock().expect("nobody panicked").next() } {
                     let log = run(&packages, &folder.path().join(case.name.replace(' ', "-")), &case.user_data);
-                    let wrong = match case.wanted {
-                        Some(trouble) => judge(case.name, &log, case.says, Some((trouble, None))),
-                        None => {
-                            let is_fine = log.contains(case.says) && rows_in(&log).is_empty();
-                            (!is_fine).then(|| format!("{}: {:?}\n{log}", case.name, rows_in(&log)))
-                        }
+                    let wrong = if let Some(trouble) = case.wanted {
+                        judge(case.name, &log, case.says, Some((trouble, None)))
+                    } else {
+                        let is_fine = log.contains(case.says) && rows_in(&log).is_empty();
+                        (!is_fine).then(|| format!("{}: {:?}\n{log}", case.name, rows_in(&log)))
                     };
                     let mut done = done.lock().expect("nobody panicked");
                     done.0.extend(wrong);

@@ -92,7 +92,7 @@ fn cases() -> Vec<Case> {
 
 const NOT_HERE: &[(&str, &str)] = &[("Reconciler error{}syncing node, {error}", "Karpenter up to 1.0 says it")];
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 
 struct Field {
     control_plane: ControlPlane,
