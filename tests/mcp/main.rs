@@ -91,8 +91,9 @@ fn of_many_machines_each_cause_is_shown_once_and_all_are_counted() {
         .split("\n---\n")
         .find(|text| text.contains("kind: NodeClaim\n") && text.contains("  name: batch-spot-9dlcm"));
     let stuck = stuck.expect("it is in the case");
-    let more: String = (10..50).map(|n| format!("\n---\n{}", stuck.replace("9dlcm", &format!("x{n}")))).collect();
-    let session = session(&json!([["diagnose", {"dump": one.trim_end().to_owned() + &more + "\n"}]]));
+    let more = (10..50).map(|n| stuck.replace("9dlcm", &format!("x{n}")));
+    let dump = [one.trim_end().to_owned()].into_iter().chain(more).collect::<Vec<_>>().join("\n---\n");
+    let session = session(&json!([["diagnose", {"dump": dump}]]));
     let answer = &session["answers"][0];
     let (items, judged) = (&answer["structuredContent"]["items"], &answer["structuredContent"]["judged"]);
     assert_eq!(items.as_array().map(Vec::len), Some(1), "{answer}");

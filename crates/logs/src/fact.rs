@@ -160,6 +160,7 @@ impl LogLine {
 /// One kind of trouble, each time that a program told it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a remark of its own about the line")]
 pub struct Fact {
     pub program: String,
     /// What the line means, for sentences.

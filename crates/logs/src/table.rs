@@ -31,6 +31,7 @@ pub const REASONS: &str = include_str!("../table/reasons.toml");
 /// A line that is known.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a remark of its own about the line")]
 pub struct Row {
     /// What it says, with names for what differs: `pull image "{image}"`.
     pub says: String,

@@ -68,22 +68,7 @@ fn check(case: &Case) -> Opinion {
         }
         None => blame(class, &failing).map(Box::new),
     };
-    let advice = failing.first().and_then(|c| advice(class, c));
-    let fix = match (advice, failing.first().and_then(|c| launch_error::named(&c.message))) {
-        // What a dry run was refused for stands in the message, from 1.13.0 on.
-        (Some(advice), Some(refused)) if advice.role => class.with_its_role(refused.fix),
-        (Some(advice), _) if class.is_auto_mode() && advice.role => format!(
-            "{} A policy that wants something said explicitly is met in a NodeClass of your own: advancedNetworking.associatePublicIPAddress, ephemeralStorage.kmsKeyID, tags.",
-            class.with_its_role(advice.fix)
-        ),
-        (Some(advice), _) if class.is_auto_mode() => class.with_its_role(advice.fix),
-        (Some(advice), _) => match controller_role(case).filter(|_| advice.role) {
-            Some(role) => format!("{} Karpenter's role is {role}.", advice.fix),
-            None => advice.fix.to_owned(),
-        },
-        (None, _) => format!("Change what the condition of {} {name} names.", class.kind),
-    };
-    finding = finding.fix(volume.map_or(fix, |volume| volume.fix));
+    finding = finding.fix(volume.map_or_else(|| remedy(case, class, &failing), |volume| volume.fix));
     let selects = |type_: &str| class.is_of_aws() && failing.iter().any(|c| c.type_ == type_ && c.is_false());
     if selects("SubnetsReady") || selects("SecurityGroupsReady") {
         finding = finding
@@ -143,6 +128,25 @@ fn check(case: &Case) -> Opinion {
             Some(format!("kubectl describe {} {name}", class.kind.to_ascii_lowercase())),
         )
         .into()
+}
+
+/// What helps against what fails first.
+fn remedy(case: &Case, class: &NodeClass, failing: &[&Condition]) -> String {
+    let advice = failing.first().and_then(|c| advice(class, c));
+    match (advice, failing.first().and_then(|c| launch_error::named(&c.message))) {
+        // What a dry run was refused for stands in the message, from 1.13.0 on.
+        (Some(advice), Some(refused)) if advice.role => class.with_its_role(refused.fix),
+        (Some(advice), _) if class.is_auto_mode() && advice.role => format!(
+            "{} A policy that wants something said explicitly is met in a NodeClass of your own: advancedNetworking.associatePublicIPAddress, ephemeralStorage.kmsKeyID, tags.",
+            class.with_its_role(advice.fix)
+        ),
+        (Some(advice), _) if class.is_auto_mode() => class.with_its_role(advice.fix),
+        (Some(advice), _) => match controller_role(case).filter(|_| advice.role) {
+            Some(role) => format!("{} Karpenter's role is {role}.", advice.fix),
+            None => advice.fix.to_owned(),
+        },
+        (None, _) => format!("Change what the condition of {} {} names.", class.kind, class.name()),
+    }
 }
 
 /// A volume that EC2 refuses.

@@ -85,10 +85,10 @@ pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<RoleInQuestion<'w>, Opinion> {
 /// Whether aws-auth lets anybody in: as EKS says, else as a Node came or as there is none. `None` where nothing tells;
 /// then access entries may decide alone.
 pub(crate) fn is_read(case: &Case) -> Option<bool> {
+    static BY_AWS_AUTH: Memo<bool> = Memo::new("whether Nodes came by aws-auth");
     if !case.goes_by(Input::AwsAuth) {
         return Some(false);
     }
-    static BY_AWS_AUTH: Memo<bool> = Memo::new("whether Nodes came by aws-auth");
     let told = case.cluster_name().and_then(|name| case.cluster.aws().cluster(name).known());
     if let Some((cluster, _)) = told.filter(|(cluster, _)| cluster.authentication_mode.is_some()) {
         return Some(cluster.reads_aws_auth());

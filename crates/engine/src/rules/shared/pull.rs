@@ -115,17 +115,15 @@ pub fn explain(text: &str) -> Option<Pull> {
     let pull = known.map_or(UNEXPLAINED, |(_, pull)| *pull);
     // `Back-off pulling image "…"`, `failed to resolve reference "…"`, `get sandbox image "…"`.
     let image = ["image \"", "reference \""].iter().find_map(|name| text.split_once(name)?.1.split('"').next());
-    Some(pull.of(if is_of_ecr(text) { text } else { image.unwrap_or_default() }))
+    Some(of_image(pull, if is_of_ecr(text) { text } else { image.unwrap_or_default() }))
 }
 
-impl Pull {
-    /// What it means of this image, where the text did not name it.
-    pub fn of(self, image: &str) -> Self {
-        match self {
-            REFUSED if is_of_ecr(image) => REFUSED_BY_ECR,
-            REFUSED if !image.is_empty() => REFUSED_ELSEWHERE,
-            other => other,
-        }
+/// What it means of this image, where the text did not name it.
+pub fn of_image(pull: Pull, image: &str) -> Pull {
+    match pull {
+        REFUSED if is_of_ecr(image) => REFUSED_BY_ECR,
+        REFUSED if !image.is_empty() => REFUSED_ELSEWHERE,
+        other => other,
     }
 }
 
@@ -157,7 +155,7 @@ pub(crate) fn unwrapped(said: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{REFUSED, REFUSED_BY_ECR, REFUSED_ELSEWHERE, UNEXPLAINED, explain};
+    use super::{REFUSED, REFUSED_BY_ECR, REFUSED_ELSEWHERE, UNEXPLAINED, explain, of_image};
 
     #[test]
     fn the_registrys_words_tell_permission_from_network_from_a_wrong_tag() {
@@ -190,9 +188,9 @@ mod tests {
         assert_eq!(others.map(denied), [Some(REFUSED_ELSEWHERE); 4]);
         let nameless = explain("ErrImagePull: 401 Unauthorized").expect("a pull");
         assert_eq!(
-            (nameless, nameless.of(ecr[0]), nameless.of("quay.io/x")),
+            (nameless, of_image(nameless, ecr[0]), of_image(nameless, "quay.io/x")),
             (REFUSED, REFUSED_BY_ECR, REFUSED_ELSEWHERE)
         );
-        assert_eq!(UNEXPLAINED.of("quay.io/x"), UNEXPLAINED);
+        assert_eq!(of_image(UNEXPLAINED, "quay.io/x"), UNEXPLAINED);
     }
 }

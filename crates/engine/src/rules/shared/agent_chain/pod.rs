@@ -175,7 +175,7 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
                 )
         }
         Meaning::Image(pull) => {
-            let pull = pull.of(container.and_then(|name| agent.image_of(name)).unwrap_or_default());
+            let pull = pull::of_image(pull, container.and_then(|name| agent.image_of(name)).unwrap_or_default());
             image(case, agent, pull, of(Proof::Open, fails(&format!(" ({})", pull.why)), agent.in_spec("containers")))
         }
         Meaning::OutOfMemory => of(Proof::Lasting, fails("; it needs more memory than its limit"), agent.in_spec("containers"))
