@@ -76,7 +76,9 @@ fn a_cause_among_the_first_three_suspects_is_named_and_not_right() {
     }
     let third = score(&case, &answers);
     assert!(third.worth == Worth::Suspected);
-    answers.iter_mut().for_each(|answer| answer.suspects.insert(0, String::new()));
+    for answer in &mut answers {
+        answer.suspects.insert(0, String::new());
+    }
     assert_eq!(score(&case, &answers).worth, Worth::Wrong);
 }
 

@@ -230,9 +230,7 @@ mod tests {
         const DAY: u32 = 24 * 60 * 60;
         let refusal = |arguments: &str, retention: u32| {
             let all = ["nodewhy", "--remediation-budget=5"].into_iter().chain(arguments.split_whitespace());
-            Flags::try_parse_from(all)
-                .map(|flags| flags.remediation.refusal(retention))
-                .unwrap_or_else(|e| panic!("{e}"))
+            Flags::try_parse_from(all).map_or_else(|e| panic!("{e}"), |flags| flags.remediation.refusal(retention))
         };
         for on in ["--remove-stale-taints=on", "--remove-uninitialized-taints=dry-run"] {
             assert_eq!(refusal(on, DAY), None);
