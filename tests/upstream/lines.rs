@@ -9,7 +9,7 @@ use testkit::go::module_source;
 const NOT_LOOKED_UP: &[(&str, &str)] = &[
     ("AWS EC2 HTTP NVIDIA", "it is documented, or seen, and nowhere open"),
     ("Linux glibc bash curl apt systemd rpm-software-management NVIDIA/", "it is written in C"),
-    ("kubernetes-sigs/aws-ebs-csi-driver", "no program here pins it"),
+    ("kubernetes-sigs/aws-ebs-csi-driver projectcalico/ cilium/", "no program here pins it"),
     ("botocore canonical/cloud-init", "it is written in Python"),
     ("bottlerocket-os/", "it is written in Rust, and published nowhere"),
     ("awslabs/amazon-eks-ami", "its scripts are no module, and nodeadm has no tags"),

@@ -1000,6 +1000,15 @@ impl ClusterState {
         within.filter_map(|(key, node)| self.pods.get(node)?.get(key))
     }
 
+    /// The pods of a namespace whose names begin so.
+    pub fn pods_named<'w>(&'w self, namespace: &str, prefix: &str) -> impl Iterator<Item = &'w Pod> + use<'w> {
+        self.asks(Input::Pods);
+        let (namespace, prefix) = (namespace.to_owned(), prefix.to_owned());
+        let from = self.pod_nodes.range((namespace.clone(), prefix.clone())..);
+        let within = from.take_while(move |((own, name), _)| *own == namespace && name.starts_with(&prefix));
+        within.filter_map(|(key, node)| self.pods.get(node)?.get(key))
+    }
+
     /// The pods that were read and that no Node has, nor is to have by name.
     pub fn pods_without_node(&self) -> impl Iterator<Item = &Pod> {
         self.pods_on("")

@@ -50,7 +50,9 @@ impl Journey {
             passed.filter(|(phase, _)| !(ends_again && **phase == Phase::KubeletUp)).map(|(_, milestone)| milestone);
         let is_up = self.came_up.get(&fact.program).is_some_and(|up| up.is_after(&fact.last));
         let came_up = is_up && (fact.ends || fact.at_start);
-        let got_past = past.clone().any(|milestone| milestone.last.is_after(&fact.last));
+        // A Node is Ready whether its devices work or not.
+        let is_gone_device = fact.trouble == Trouble::DeviceFails && fact.ends;
+        let got_past = !is_gone_device && past.clone().any(|milestone| milestone.last.is_after(&fact.last));
         // What it had passed before, a single complaint does not undo: pods of users fail on healthy machines too.
         let was_past = past.any(|milestone| fact.first.is_after(&milestone.first));
         let is_slight = was_past && !fact.ends && (fact.vague || !fact.lasts());

@@ -371,6 +371,9 @@ fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen
     if row.is_up {
         journey.came_up.insert(said.known.program.to_owned(), seen.clone());
     }
+    if let Some(undone) = &row.undoes {
+        journey.facts.retain(|fact| fact.means != *undone);
+    }
     let asked = row.asks.zip(said.reason).map(|(asked, reason)| asked.trouble(reason));
     let (Some(trouble), Some(blocks)) = (asked.or(row.proves), row.blocks) else { return };
     let mut names: BTreeMap<String, String> =

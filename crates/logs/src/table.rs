@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// The files, by the program whose lines they are about.
-pub const FILES: [(&str, &str); 11] = [
+pub const FILES: [(&str, &str); 14] = [
     ("kubelet", include_str!("../table/kubelet.toml")),
     ("nodeadm", include_str!("../table/nodeadm.toml")),
     ("bottlerocket", include_str!("../table/bottlerocket.toml")),
@@ -17,6 +17,10 @@ pub const FILES: [(&str, &str); 11] = [
     ("systemd", include_str!("../table/systemd.toml")),
     ("vpc-cni", include_str!("../table/vpc_cni.toml")),
     ("kube-proxy", include_str!("../table/kube_proxy.toml")),
+    ("calico", include_str!("../table/calico.toml")),
+    // Its name holds that of the next.
+    ("cilium-operator", include_str!("../table/cilium_operator.toml")),
+    ("cilium", include_str!("../table/cilium.toml")),
     ("ebs-csi", include_str!("../table/ebs_csi.toml")),
     ("devices", include_str!("../table/devices.toml")),
     (KARPENTER, include_str!("../table/karpenter.toml")),
@@ -57,6 +61,8 @@ pub struct Row {
     /// Other lines say more of the same.
     #[serde(default)]
     pub vague: bool,
+    /// The row, by its `means`, that this one takes back: whoever stopped runs again.
+    pub undoes: Option<String>,
     /// Where upstream writes it.
     pub source: String,
     /// Such a line.

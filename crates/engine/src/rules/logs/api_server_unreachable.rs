@@ -3,9 +3,11 @@
 use crate::api::{Blame, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
+use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::logged;
+use crate::rules::shared::network_plugin::KUBE_PROXY;
 use logs::fact::{Reason, Trouble};
 
 pub static RULE: Rule = Rule {
@@ -21,6 +23,11 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::ApiServerUnreachable]) else { return Opinion::Silent };
+    // Pods ask the Service's address, which kube-proxy makes reachable: where it fails on the Node, theirs is a symptom.
+    let fails = |pod: &Pod| pod.daemon_set() == Some(KUBE_PROXY) && !pod.is_ready() && pod.trouble().is_some();
+    if root.fact.program != "kubelet" && case.pods().any(fails) {
+        return Opinion::Silent;
+    }
     let is_name = root.is_because(&[Reason::NameNotFound]);
     let fix = if is_name {
         "Let the machine resolve the endpoint's name: the endpoint's private hosted zone has to be associated with the VPC, DNS support and host names be on, and custom name servers ask the VPC's; or turn on the public endpoint."

@@ -3,6 +3,7 @@
 //!
 //! A symptom is no cause: where no link proves what is behind it, the last one is an open question.
 
+mod behind;
 mod pod;
 mod refusal;
 mod words;

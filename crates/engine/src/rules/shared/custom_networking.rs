@@ -12,3 +12,11 @@ pub(crate) fn custom_networking<'c>(case: &Case<'c>) -> Option<&'c DaemonSet> {
     let set = case.cluster.daemon_sets().find(|d| d.metadata.name == vpc_cni::AWS_NODE)?;
     set.env(CUSTOM_NETWORKING).is_some_and(|v| v.eq_ignore_ascii_case("true")).then_some(set)
 }
+
+/// Whether pods of this type of instance get no network interface at all: of two the first is the Node's alone, and the
+/// other is kept for security groups for pods.
+/// Source: amazon-vpc-cni-k8s#2792; v1.20.4 README.md `ENABLE_POD_ENI`.
+pub(crate) fn leaves_no_interface(case: &Case, instance_type: &str) -> bool {
+    let keeps_one = |set: &DaemonSet| set.env("ENABLE_POD_ENI").is_some_and(|v| v.eq_ignore_ascii_case("true"));
+    vpc_cni::has_two_interfaces(instance_type) && custom_networking(case).is_some_and(keeps_one)
+}

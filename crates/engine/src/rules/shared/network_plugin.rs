@@ -18,6 +18,22 @@ pub(crate) fn rank(name: &str) -> Option<usize> {
     PLUGINS.iter().position(|plugin| *plugin == name)
 }
 
+/// The DaemonSet that installs a plugin: mostly it is called as the plugin is.
+/// Sources: amazon-vpc-cni-k8s v1.20.4 misc/10-aws.conflist; cilium v1.17.3 plugins/cilium-cni; calico v3.29.2
+/// cni-plugin; istio 1.26 manifests/charts/istio-cni; multus-cni v4.2.0 deployments; flannel v0.27.0 Documentation.
+pub(crate) fn of_plugin(plugin: &str) -> &str {
+    match plugin {
+        "aws-cni" | "egress-cni" => "aws-node",
+        "cilium-cni" => "cilium",
+        "calico" | "calico-ipam" => "calico-node",
+        "istio-cni" => "istio-cni-node",
+        "multus" | "multus-shim" => "kube-multus-ds",
+        "flannel" => "kube-flannel-ds",
+        "antrea" => "antrea-agent",
+        other => other,
+    }
+}
+
 /// The DaemonSet that sets up the Node's network.
 pub(crate) fn plugin<'c>(case: &Case<'c>, node: &Node) -> Option<&'c DaemonSet> {
     let fitting = case.cluster.daemon_sets().filter(|d| is_for(d, node));

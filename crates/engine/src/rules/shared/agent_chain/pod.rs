@@ -1,5 +1,6 @@
 //! Why the pod of an agent does not work on its Node.
 
+use super::behind;
 use super::words::{Meaning, last_words, meaning};
 use super::{Obstacle, Proof, reads, without_pod};
 use crate::api::{Blame, Link, Risk};
@@ -16,17 +17,17 @@ use crate::upstream::vpc_cni;
 use readers::source_text;
 
 /// One pod of an agent, with what a sentence about it needs.
-struct Agent<'c> {
-    pod: &'c Pod,
-    name: &'c str,
-    namespace: &'c str,
+pub(super) struct Agent<'c> {
+    pub(super) pod: &'c Pod,
+    pub(super) name: &'c str,
+    pub(super) namespace: &'c str,
     /// Its DaemonSet, which makes the next pod as it made this one.
-    blame: Blame,
-    set: &'c str,
+    pub(super) blame: Blame,
+    pub(super) set: &'c str,
 }
 
 impl<'c> Agent<'c> {
-    fn of(pod: &'c Pod) -> Self {
+    pub(super) fn of(pod: &'c Pod) -> Self {
         let (name, namespace) = (&*pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or_default());
         let blame = match pod.daemon_set() {
             Some(set) => Blame::object("apps/v1", "DaemonSet", set),
@@ -36,7 +37,7 @@ impl<'c> Agent<'c> {
         Self { pod, name, namespace, blame, set: pod.daemon_set().unwrap_or(name) }
     }
 
-    fn link(&self, says: impl Into<String>) -> Link {
+    pub(super) fn link(&self, says: impl Into<String>) -> Link {
         Link::new(format!("Pod/{}", self.name), says)
     }
 
@@ -55,6 +56,7 @@ pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
     let agent = Agent::of(pod);
     if let Some((container, said)) = pod.trouble() {
         let before = format!("container {container}");
+        let said = why_not_pulled(case, node, pod, &said).unwrap_or(said);
         return meant(case, node, &agent, &last_words(&pull::unwrapped(&said)), &before, Some(container));
     }
     if let Some(said) = pod.unscheduled() {
@@ -79,6 +81,24 @@ pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
             format!("What does pod {} log?", agent.name),
             format!("kubectl logs -n {} {} --all-containers --tail=50", agent.namespace, agent.name),
         )
+}
+
+/// While the kubelet pauses between two pulls, its status only says so: why they fail, the event of the last try says.
+/// Source: kubernetes v1.36.3 pkg/kubelet/images/image_manager.go `EnsureImageExists`, events/event.go.
+fn why_not_pulled(case: &Case, node: &Node, pod: &Pod, said: &str) -> Option<String> {
+    if pull::explain(said) != Some(pull::UNEXPLAINED) {
+        return None;
+    }
+    let of_node = case.cluster.pod_events_on(node.name()).filter(|e| e.involved_object.name == *pod.metadata.name);
+    let events = of_node.chain(case.cluster.events("Pod", &pod.metadata.name));
+    let tells = |e: &&Event| {
+        e.reason == "Failed"
+            && e.last_seen() >= pod.metadata.creation_timestamp
+            && pull::explain(&e.message).is_some_and(|pull| pull != pull::UNEXPLAINED)
+    };
+    let event = events.filter(tells).max_by_key(|e| (e.last_seen(), &e.message))?;
+    let (_, why) = event.message.split_once("\": ")?;
+    Some(format!("{}: {why}", said.split(": ").next().unwrap_or_default()))
 }
 
 /// What the kubelet said last of the pod since it was made, and what still may hold: where a container has started, the
@@ -226,6 +246,10 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
                 .behind(Link::new(format!("Node/{}", node.name()), format!("it has no {program}")))
                 .fix(format!("Select an image that has {program} (for nvidia-container-runtime EKS's NVIDIA variants), or do not let user data or an operator name it in containerd's configuration."))
         }
+        Meaning::CniPlugin { plugin, network } => {
+            return behind::refused_by_plugin(case, node, agent, says, (plugin, network))
+                .unwrap_or_else(|| unexplained(case, node, agent, says, container));
+        }
         Meaning::Start => of(Proof::Lasting, fails(""), agent.in_spec("containers"))
             .fix(format!("Correct what the message names in DaemonSet {set}: its command, a mount, or a path that the image of the Node does not have.")),
     };
@@ -241,7 +265,7 @@ fn of_image(case: &Case, node: &Node) -> Blame {
     case.class_field("spec.amiSelectorTerms").unwrap_or_else(|| Blame::object("v1", "Node", node.name()))
 }
 
-const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
+pub(super) const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
 
 impl Agent<'_> {
     fn account(&self) -> &str {
@@ -342,6 +366,9 @@ fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, a
         let why = format!("pod {} cannot reach the API server at {address}, and {}", agent.name, deeper.why);
         return Obstacle { why, ..deeper.after(here) };
     }
+    if let Some(deeper) = behind::without_network(case, node, agent, says) {
+        return deeper;
+    }
     let why = format!("pod {} cannot reach the API server at {address}: {says}", agent.name);
     Obstacle::new(Proof::Open, why, agent.blame.clone(), here)
         .fix("Let the Node reach the API server: its security group and the cluster's on port 443, and whatever makes the Service kubernetes.default reachable there.")
@@ -397,6 +424,9 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
         None => agent.describe(),
     };
     let question = format!("What does pod {name} say before it ends?");
+    if let Some(deeper) = behind::found(case, node, agent, says) {
+        return deeper;
+    }
     let kube_proxy_runs = case.pods().any(|p| p.daemon_set() == Some(KUBE_PROXY));
     if network_plugin::rank(set).is_some()
         && !kube_proxy_runs

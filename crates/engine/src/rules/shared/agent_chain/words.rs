@@ -46,6 +46,12 @@ pub(super) enum Meaning<'t> {
     RuntimeProgram {
         name: &'t str,
     },
+    /// A plugin refuses the pod its network.
+    CniPlugin {
+        plugin: &'t str,
+        /// What the configuration calls the network.
+        network: &'t str,
+    },
     /// The runtime cannot start the container as its text says.
     Start,
 }
@@ -102,6 +108,9 @@ pub(super) fn meaning(said: &str) -> Option<Meaning<'_>> {
             return Some(Meaning::ApiServer { address });
         }
     }
+    if let Some((plugin, network)) = cni_plugin(said) {
+        return Some(Meaning::CniPlugin { plugin, network });
+    }
     // containerd v2.1 and runc: what the kubelet repeats under these reasons is the runtime's own error. One that passes,
     // such as a deadline under load, is not the text's fault.
     // Source: kubernetes v1.36.3 pkg/kubelet/kuberuntime/kuberuntime_container.go, pkg/kubelet/container/sync_result.go.
@@ -126,6 +135,15 @@ fn runtime_program(said: &str) -> Option<&str> {
     };
     let absent = why.starts_with("no such file") || why.starts_with("executable file not found");
     program.rsplit('/').next().filter(|name| absent && !name.is_empty())
+}
+
+/// `plugin type="aws-cni" name="aws-cni" failed (add): …`
+/// Source: containernetworking/cni v1.3.0 libcni/api.go `pluginDescription`.
+fn cni_plugin(said: &str) -> Option<(&str, &str)> {
+    let plugin = quoted_after(said, "plugin type=")?;
+    let (_, rest) = said.split_once("plugin type=")?;
+    let network = quoted_after(rest, " name=")?;
+    rest.contains(" failed (add)").then_some((plugin, network))
 }
 
 /// `configmap "x" not found`, `secret "x" not found`, `couldn't find key k in ConfigMap ns/x`.
@@ -270,6 +288,15 @@ mod tests {
             (
                 "RunContainerError: failed to create containerd task: exec: \"/agent\": stat /agent: no such file",
                 Some(Meaning::Start),
+            ),
+            (
+                "FailedCreatePodSandBox: failed to setup network for sandbox \"…\": plugin type=\"linkerd-cni\" name=\"linkerd-cni\" failed (add): cannot convert: no valid IP addresses",
+                Some(Meaning::CniPlugin { plugin: "linkerd-cni", network: "linkerd-cni" }),
+            ),
+            // What a plugin could not ask says more than who asked.
+            (
+                "FailedCreatePodSandBox: failed to setup network for sandbox \"…\": plugin type=\"calico\" name=\"k8s-pod-network\" failed (add): error getting ClusterInformation: Get \"https://10.100.0.1:443/apis/crd.projectcalico.org/v1/clusterinformations/default\": dial tcp 10.100.0.1:443: i/o timeout",
+                Some(Meaning::ApiServer { address: "10.100.0.1:443" }),
             ),
             // Near misses: nothing is said, or another one's address cannot be reached.
             ("CrashLoopBackOff: back-off … restarting failed container=aws-node", None),

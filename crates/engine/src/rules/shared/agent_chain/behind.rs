@@ -1,0 +1,172 @@
+//! What an agent's pod needs that is no part of it: the network of its Node, and the Deployment that serves it.
+
+use super::pod::{Agent, INSTANCE_TYPE};
+use super::{Obstacle, Proof, of_pod};
+use crate::api::{Blame, Link, Risk};
+use crate::case::Case;
+use crate::objects::{Node, NodeClaim, Pod};
+use crate::rules::shared::custom_networking::leaves_no_interface;
+use crate::rules::shared::network_plugin::{self, KUBE_PROXY, rank};
+use crate::upstream::vpc_cni;
+
+/// What stands behind an agent whose own words tell nothing.
+pub(super) fn found(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obstacle> {
+    too_few_interfaces(case, node, agent, says)
+        .or_else(|| unserved(case, node, agent, says))
+        .or_else(|| without_network(case, node, agent, says))
+}
+
+/// The sandbox fails in a plugin: the DaemonSet that installed it is the one to look at, not the pod that suffers.
+pub(super) fn refused_by_plugin(
+    case: &Case,
+    node: &Node,
+    agent: &Agent,
+    says: &str,
+    (plugin, network): (&str, &str),
+) -> Option<Obstacle> {
+    let set = network_plugin::of_plugin(plugin);
+    let pod = case.pods().find(|p| p.daemon_set() == Some(set) && set != agent.set)?;
+    let gets_none = format!("pod {} gets no network ({says})", agent.name);
+    if !pod.is_ready() {
+        let deeper = of_pod(case, node, pod);
+        let why = format!("{gets_none}, and {}", deeper.why);
+        return Some(Obstacle { why, ..deeper.after(agent.link(says)) });
+    }
+    let owner = Agent::of(pod);
+    let log = format!("kubectl logs -n {} {} --all-containers --tail=50", owner.namespace, owner.name);
+    // A plugin that changes what another has set up is chained behind it, under the other's name for the network.
+    let main = network_plugin::plugin(case, node).filter(|main| main.metadata.name != *set && rank(set).is_none());
+    if let Some(main) = main.filter(|_| plugin == network) {
+        let main = &main.metadata.name;
+        let alone =
+            format!("its plugin stands alone in the configuration that containerd takes, without that of {main}");
+        let why = format!(
+            "{gets_none}: plugin {plugin} of DaemonSet {set} stands alone in the configuration that containerd takes, without that of DaemonSet {main}, which gives addresses"
+        );
+        return Some(
+            Obstacle::new(Proof::Lasting, why, owner.blame.clone(), agent.link(says))
+                .behind(Link::new(format!("Pod/{}", owner.name), alone))
+                .fix(format!("Use a version of DaemonSet {set} that waits for the configuration of {main} and chains itself to it; on this Node remove its own file from /etc/cni/net.d and restart pod {}, or replace the Node.", owner.name))
+                .step(Risk::Inspect, "See what it installed", log),
+        );
+    }
+    let why = format!("{gets_none}: plugin {plugin} is of DaemonSet {set}, whose pod {} is Ready", owner.name);
+    Some(
+        Obstacle::new(Proof::Open, why, owner.blame.clone(), agent.link(says))
+            .behind(Link::new(format!("Pod/{}", owner.name), format!("its plugin {plugin} refuses the pod")))
+            .fix(format!("Read the log of pod {}: its plugin refuses pods on this Node.", owner.name))
+            .step(Risk::Inspect, "Read its log", log.clone())
+            .ask(format!("What does pod {} say of it?", owner.name), log),
+    )
+}
+
+/// A pod in the network of its Node, which nobody has set up.
+pub(super) fn without_network(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obstacle> {
+    // Those that set it up are in the host's.
+    if agent.pod.spec.host_network || agent.set == KUBE_PROXY || rank(agent.set).is_some() {
+        return None;
+    }
+    agent.pod.daemon_set()?;
+    let plugin = &network_plugin::plugin(case, node)?.metadata.name;
+    let pod = case.pods().find(|p| p.daemon_set() == Some(plugin) && !p.is_ready())?;
+    let deeper = of_pod(case, node, pod);
+    let why = format!("pod {} fails ({says}), and the network of its Node is not up: {}", agent.name, deeper.why);
+    // That it fails for want of the network nobody says.
+    let proof = if deeper.proof == Proof::None { Proof::None } else { Proof::Open };
+    Some(Obstacle { why, proof, ..deeper.after(agent.link(says)) })
+}
+
+/// Agents that are not Ready without a Deployment, and what it does for them.
+const SERVED: &[(&str, &str, &str)] = &[
+    // cilium v1.17.3 Documentation/internals/cilium_operator.rst.
+    ("cilium", "cilium-operator", "which gives it its addresses and resources"),
+    // calico v3.29.2 typha/README.md.
+    ("calico-node", TYPHA, "through which it reads the API server"),
+    // antrea v2.2.0 docs/design/architecture.md.
+    ("antrea-agent", "antrea-controller", "which computes its policies"),
+];
+
+const TYPHA: &str = "calico-typha";
+/// Where Typha listens. Source: calico v3.29.2 typha/pkg/syncserver/sync_server.go `defaultPort`.
+const TYPHA_PORT: u16 = 5473;
+
+fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obstacle> {
+    let (_, deployment, does) = SERVED.iter().find(|(set, ..)| *set == agent.set)?;
+    let pods: Vec<&Pod> = case.cluster.pods_named(agent.namespace, &format!("{deployment}-")).collect();
+    if pods.iter().any(|pod| pod.is_ready()) {
+        return (*deployment == TYPHA).then(|| typha_out_of_reach(case, node, agent, says, &pods)).flatten();
+    }
+    let (pod, fails) = pods.iter().find_map(|pod| {
+        let trouble = pod.trouble().map(|(container, said)| format!("container {container}: {said}"));
+        Some((pod, trouble.or_else(|| pod.unscheduled().map(str::to_owned))?))
+    })?;
+    let (name, namespace) = (&pod.metadata.name, agent.namespace);
+    let fails = readers::source_text::mask(&fails);
+    let image = pod.spec.containers.first().map(|c| c.image.split('@').next().unwrap_or_default());
+    let image = image.and_then(|image| image.rsplit('/').next()).filter(|image| !image.is_empty());
+    let of_image = image.map_or_else(String::new, |image| format!(" (image {image})"));
+    let why = format!(
+        "pod {} fails: {says}; no pod of Deployment {deployment}, {does}, is Ready: pod {name}{of_image} fails: {fails}",
+        agent.name
+    );
+    let blame = Blame::object("apps/v1", "Deployment", *deployment).namespace(namespace);
+    let log = format!("kubectl logs -n {namespace} {name} --all-containers --previous --tail=50");
+    Some(
+        Obstacle::new(Proof::Open, why, blame, agent.link(says))
+            .behind(Link::new(format!("Deployment/{deployment}"), "none of its pods is Ready"))
+            .behind(Link::new(format!("Pod/{name}"), fails))
+            .fix(format!("Get Deployment {deployment} running: until then {} is Ready on no new Node.", agent.set))
+            .step(Risk::Inspect, "Read its log", log.clone())
+            .ask(format!("What does pod {name} say before it ends?"), log),
+    )
+}
+
+/// calico-node is well only where a Typha runs beside it.
+fn typha_out_of_reach(case: &Case, node: &Node, agent: &Agent, says: &str, pods: &[&Pod]) -> Option<Obstacle> {
+    let beside = |name: &str| pods.iter().any(|typha| typha.is_ready() && typha.node() == name);
+    let well = || {
+        let agents = case.cluster.pods_named(agent.namespace, &format!("{}-", agent.set));
+        agents.filter(|p| p.daemon_set() == Some(agent.set) && p.is_ready())
+    };
+    if beside(node.name()) || well().next().is_none() || well().any(|p| !beside(p.node())) {
+        return None;
+    }
+    let only = "calico-node is Ready only on Nodes that run a Typha themselves";
+    let why = format!(
+        "pod {} fails: {says}; {only}, so this one may not reach Typha on them (TCP port {TYPHA_PORT})",
+        agent.name
+    );
+    let blame = case.class_field("spec.securityGroupSelectorTerms").unwrap_or_else(|| agent.blame.clone());
+    let log = format!("kubectl logs -n {} {} --all-containers --tail=-1 | grep -i typha", agent.namespace, agent.name);
+    Some(
+        Obstacle::new(Proof::Open, why, blame, agent.link(says))
+            .behind(Link::new(format!("Deployment/{TYPHA}"), only))
+            .fix(format!("Let the security groups of the Nodes admit TCP port {TYPHA_PORT} from each other: calico-node reads the API server through Typha."))
+            .step(Risk::Inspect, "See what it says of Typha", log.clone())
+            .ask(format!("Does pod {} reach Typha?", agent.name), log),
+    )
+}
+
+/// Custom networking leaves the first interface without pods, and security groups for pods keep one for themselves.
+fn too_few_interfaces(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obstacle> {
+    let type_ = node.metadata.label(INSTANCE_TYPE)?;
+    if agent.set != vpc_cni::AWS_NODE || !leaves_no_interface(case, type_) {
+        return None;
+    }
+    let lacks = format!(
+        "{type_} has 2 network interfaces: custom networking gives pods none of the first, and ENABLE_POD_ENI keeps the other for security groups for pods"
+    );
+    let blame = match case.claim.and_then(NodeClaim::node_pool) {
+        Some(pool) => Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"),
+        None => agent.blame.clone(),
+    };
+    let describe = format!(
+        "aws ec2 describe-instance-types --instance-types {type_} --query 'InstanceTypes[].NetworkInfo.MaximumNetworkInterfaces'"
+    );
+    Some(
+        Obstacle::new(Proof::Lasting, format!("pod {} fails: {says}; {lacks}", agent.name), blame, agent.link(says))
+            .behind(Link::new(format!("Node/{}", node.name()), lacks))
+            .fix("Keep types with fewer than three network interfaces out of the NodePool (mostly size medium), or turn off custom networking or ENABLE_POD_ENI on aws-node.")
+            .step(Risk::Inspect, "See how many interfaces the type has", describe),
+    )
+}
