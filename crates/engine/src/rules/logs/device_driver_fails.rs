@@ -23,7 +23,7 @@ fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::DeviceFails]) else { return Opinion::Silent };
     let finding = root
         .finding(case)
-        .fix("Use an image that has a driver for this accelerator; where it has one, let the machine be replaced.")
+        .fix("Use an image that has a driver for this accelerator, or a newer release of it; where it has one and other machines of it work, let the machine be replaced.")
         .step(Risk::Inspect, "Read the whole console", logged::command(case));
     match root.user_data(case) {
         Some(blame) => finding.blaming(blame).into(),

@@ -1,4 +1,4 @@
-//! A log says why pods get no network: that of the network plugin, of its operator, or of kube-proxy.
+//! A log says why pods get no network: that of the network plugin, or of its operator.
 
 use crate::api::{Blame, Risk, Stage};
 use crate::case::Case;
@@ -11,7 +11,7 @@ use logs::table::program_of;
 
 pub static RULE: Rule = Rule {
     cause: "NetworkPluginFails",
-    summary: "The network plugin or kube-proxy logged why it does not come up, or gets no addresses",
+    summary: "The network plugin logged why it does not come up, or gets no addresses",
     stages: &[Stage::Initialize, Stage::Ready],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
     lint: false,

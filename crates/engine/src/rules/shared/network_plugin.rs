@@ -34,6 +34,19 @@ pub(crate) fn of_plugin(plugin: &str) -> &str {
     }
 }
 
+/// Plugins that only change what another has set up: they are chained behind it.
+/// Sources: linkerd2 charts/linkerd2-cni/templates/cni-plugin.yaml; istio 1.26 manifests/charts/istio-cni.
+pub(crate) const CHAINED: [&str; 2] = ["linkerd-cni", "istio-cni"];
+
+/// In the host's network whatever their pods say: a network plugin needs them.
+/// Source: eks-pod-identity-agent charts/eks-pod-identity-agent/templates/daemonset.yaml (hostNetwork).
+const BEFORE_THE_NETWORK: [&str; 2] = [KUBE_PROXY, "eks-pod-identity-agent"];
+
+/// Whether a DaemonSet needs no network of the Node to work.
+pub(crate) fn is_before_the_network(set: &str) -> bool {
+    rank(set).is_some() || BEFORE_THE_NETWORK.contains(&set)
+}
+
 /// The DaemonSet that sets up the Node's network.
 pub(crate) fn plugin<'c>(case: &Case<'c>, node: &Node) -> Option<&'c DaemonSet> {
     let fitting = case.cluster.daemon_sets().filter(|d| is_for(d, node));

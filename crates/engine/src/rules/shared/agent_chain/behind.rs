@@ -6,7 +6,7 @@ use crate::api::{Blame, Link, Risk};
 use crate::case::Case;
 use crate::objects::{Node, NodeClaim, Pod};
 use crate::rules::shared::custom_networking::leaves_no_interface;
-use crate::rules::shared::network_plugin::{self, KUBE_PROXY, rank};
+use crate::rules::shared::network_plugin;
 use crate::upstream::vpc_cni;
 
 /// What stands behind an agent whose own words tell nothing.
@@ -34,9 +34,9 @@ pub(super) fn refused_by_plugin(
     }
     let owner = Agent::of(pod);
     let log = format!("kubectl logs -n {} {} --all-containers --tail=50", owner.namespace, owner.name);
-    // A plugin that changes what another has set up is chained behind it, under the other's name for the network.
-    let main = network_plugin::plugin(case, node).filter(|main| main.metadata.name != *set && rank(set).is_none());
-    if let Some(main) = main.filter(|_| plugin == network) {
+    // Chained it would stand under the other's name for the network.
+    let is_alone = plugin == network && network_plugin::CHAINED.contains(&plugin);
+    if let Some(main) = network_plugin::plugin(case, node).filter(|_| is_alone) {
         let main = &main.metadata.name;
         let alone =
             format!("its plugin stands alone in the configuration that containerd takes, without that of {main}");
@@ -62,11 +62,9 @@ pub(super) fn refused_by_plugin(
 
 /// A pod in the network of its Node, which nobody has set up.
 pub(super) fn without_network(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obstacle> {
-    // Those that set it up are in the host's.
-    if agent.pod.spec.host_network || agent.set == KUBE_PROXY || rank(agent.set).is_some() {
+    if agent.pod.spec.host_network || network_plugin::is_before_the_network(agent.pod.daemon_set()?) {
         return None;
     }
-    agent.pod.daemon_set()?;
     let plugin = &network_plugin::plugin(case, node)?.metadata.name;
     let pod = case.pods().find(|p| p.daemon_set() == Some(plugin) && !p.is_ready())?;
     let deeper = of_pod(case, node, pod);
