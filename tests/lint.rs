@@ -577,6 +577,14 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("441-new-gpu-family-gets-the-wrong-kernel-module", "a resource that is awaited"),
     ("443-bottlerocket-neuron-driver-fails-on-inf1", "a resource that is awaited"),
     ("536-data-volume-mounted-over-containerd", "a Node whose pods do not start"),
+    ("633-typha-port-closed-between-nodes", "a plugin that fails"),
+    ("636-two-interfaces-are-one-too-few", "a plugin that fails"),
+    ("646-standard-image-on-inferentia", "a resource that is awaited"),
+    ("647-s3-gateway-without-a-route", "an image that cannot be pulled"),
+    ("649-windows-on-a-type-too-new", "a resource that is awaited"),
+    ("650-second-node-role-is-not-mapped", "that nobody joins, for there may be an access entry"),
+    ("652-endpoint-policy-knows-no-foreign-buckets", "an image that cannot be pulled"),
+    ("653-cilium-left-its-taint-was-kept", "a taint that stays"),
 ];
 
 /// Cases in whose files lint also sees what the machine would fail over next.

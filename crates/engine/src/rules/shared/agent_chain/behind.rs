@@ -158,13 +158,11 @@ fn too_few_interfaces(case: &Case, node: &Node, agent: &Agent, says: &str) -> Op
         Some(pool) => Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"),
         None => agent.blame.clone(),
     };
-    let describe = format!(
-        "aws ec2 describe-instance-types --instance-types {type_} --query 'InstanceTypes[].NetworkInfo.MaximumNetworkInterfaces'"
-    );
+    let describe = format!("kubectl describe daemonset -n {} {}", agent.namespace, agent.set);
     Some(
         Obstacle::new(Proof::Lasting, format!("pod {} fails: {says}; {lacks}", agent.name), blame, agent.link(says))
             .behind(Link::new(format!("Node/{}", node.name()), lacks))
             .fix("Keep types with fewer than three network interfaces out of the NodePool (mostly size medium), or turn off custom networking or ENABLE_POD_ENI on aws-node.")
-            .step(Risk::Inspect, "See how many interfaces the type has", describe),
+            .step(Risk::Inspect, "See the two settings", describe),
     )
 }
