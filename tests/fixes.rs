@@ -151,6 +151,8 @@ const RESOURCES: &[&str] = &[
     "service",
     "serviceaccount",
     "serviceaccounts",
+    "nodeoverlay",
+    "nodeoverlays",
     "eniconfig",
     "eniconfigs",
     "lease",

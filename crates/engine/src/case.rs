@@ -7,8 +7,8 @@ pub mod stage;
 pub mod unplaced;
 
 use crate::api::{Blame, Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
-use crate::case::stage::{Thresholds, Wait};
-use crate::case::unplaced::Unplaced;
+use crate::case::stage::{Inert, Thresholds, Wait};
+use crate::case::unplaced::{Lack, Unplaced};
 use crate::cluster_state::class_members::{ClassMembers, DIMENSIONS};
 use crate::cluster_state::logged::{Beside, OfMachine};
 use crate::cluster_state::{ClassFacts, ClusterState, Subject, diagnosis_name};
@@ -69,9 +69,11 @@ impl<'w> Case<'w> {
                 let pool = cluster.pool(name)?;
                 let class = class_of(cluster, &pool.spec.template.spec.node_class_ref);
                 let (events, claims) = (cluster.claim_events_of_pool(name), cluster.claims_of_pool(name));
-                let unplaced = unplaced_in(cluster, pool, class.map(|c| &c.class));
+                let lacking = lacking_in(cluster, pool, class.map(|c| &c.class)).map(|(unplaced, _)| unplaced);
+                let unplaced = unplaced_in(cluster, pool, class.map(|c| &c.class)).chain(lacking);
                 let wait = stage::pool_wait(pool, class.map(|c| &c.class), events, claims, unplaced, now, thresholds)
-                    .or_else(|| unserved_wait(cluster, pool, class, thresholds))?;
+                    .or_else(|| unserved_wait(cluster, pool, class, thresholds))
+                    .or_else(|| stage::inert_wait(pool, is_inert(cluster, pool, class)?, thresholds))?;
                 let subject = About { api_version: "karpenter.sh/v1", kind: "NodePool", meta: &pool.metadata };
                 Some(Self { now, cluster, claim: None, node: None, pool: Some(pool), class, wait, subject })
             }
@@ -218,6 +220,15 @@ impl<'w> Case<'w> {
     pub fn unplaced(&self) -> impl Iterator<Item = Unplaced<'w>> + use<'w> {
         let (cluster, class, now) = (self.cluster, self.class(), self.now);
         self.pool().into_iter().flat_map(move |pool| unplaced_in(cluster, pool, class)).filter(move |u| u.waits(now))
+    }
+
+    /// Pods for which no machine of the NodePool is large enough, though not for their own size, and what it lacks.
+    pub fn lacking(&self) -> impl Iterator<Item = (Unplaced<'w>, Lack<'w>)> + use<'w> {
+        let (cluster, class, now) = (self.cluster, self.class(), self.now);
+        self.pool()
+            .into_iter()
+            .flat_map(move |pool| lacking_in(cluster, pool, class))
+            .filter(move |(u, _)| u.waits(now))
     }
 
     /// The node class object, EC2 or other.
@@ -434,6 +445,16 @@ fn unplaced_in<'w>(
     all.filter(move |unplaced| unplaced.shows_fault(pool, class) && unplaced.is_for(pool))
 }
 
+/// Pods for which no machine of the NodePool is large enough, though not for their own size.
+fn lacking_in<'w>(
+    cluster: &'w ClusterState,
+    pool: &'w NodePool,
+    class: Option<&'w NodeClass>,
+) -> impl Iterator<Item = (Unplaced<'w>, Lack<'w>)> {
+    let named = cluster.unplaced_in(pool.name()).map(|(event, refusal, pod)| Unplaced { event, refusal, pod });
+    named.filter_map(move |unplaced| Some((unplaced, unplaced.lacks(cluster, pool, class)?)))
+}
+
 fn unserved_wait(
     cluster: &ClusterState,
     pool: &NodePool,
@@ -452,6 +473,29 @@ fn unserved_wait(
     let waits = |pod: &&Pod| pod.unscheduled().is_some() && pod.metadata.deletion_timestamp.is_none() && !own(pod);
     let waiting = cluster.pods_without_node().filter(waits).filter(|pod| unplaced::admits(pool, pod));
     stage::unserved_wait(stopped, waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?, thresholds)
+}
+
+/// Why Karpenter works on the NodePool for no pod whatever.
+fn is_inert(cluster: &ClusterState, pool: &NodePool, class: Option<&ClassFacts>) -> Option<Inert> {
+    let ec2 = pool.spec.template.spec.node_class_ref.group == *"karpenter.k8s.aws";
+    let off = || cluster.karpenter().is_some_and(|karpenter| karpenter.gate("StaticCapacity") == Some(false));
+    if pool.spec.replicas.is_some_and(|replicas| replicas > 0) && ec2 && off() {
+        let made = cluster.claims_of_pool(pool.name()).next().is_some();
+        return (!made).then_some(Inert::StaticCapacityOff);
+    }
+    // Karpenter writes conditions within seconds, whatever they say.
+    let touched = |pool: &NodePool| !pool.status.conditions.is_empty();
+    let group = |pool: &'_ NodePool| pool.spec.template.spec.node_class_ref.group.clone();
+    let of_class = class.is_some_and(|facts| !facts.class.status.conditions.is_empty());
+    if touched(pool) || of_class || pool.metadata.deletion_timestamp.is_some() || group(pool).is_empty() {
+        return None;
+    }
+    let (alike, others): (Vec<&NodePool>, Vec<&NodePool>) =
+        cluster.pools().partition(|other| group(other) == group(pool));
+    let others_are_served = others.into_iter().any(touched) && !alike.into_iter().any(touched);
+    // Its own Karpenter may only not run.
+    let own = ec2 && (cluster.karpenter().is_some() || cluster.missing(Input::Deployments).is_some());
+    (others_are_served && !own).then_some(Inert::ClassNotServed)
 }
 
 fn class_of<'w>(cluster: &'w ClusterState, reference: &crate::objects::NodeClassRef) -> Option<&'w ClassFacts> {

@@ -18,8 +18,8 @@ use crate::objects::intern::Interned;
 use crate::objects::sink::{ObjectText, Sink};
 use crate::objects::{
     ApiServer, ApiServerFacts, AwsObservation, CertificateSigningRequest, ConfigMapData, DaemonSet, EniConfig, Event,
-    MachineLog, Meta, Node, NodeClaim, NodeClass, NodePool, Pod, PodDisruptionBudget, ReviewStatus, ServiceAccount,
-    Webhook, WebhookConfiguration, Written,
+    MachineLog, Meta, Node, NodeClaim, NodeClass, NodeOverlay, NodePool, Pod, PodDisruptionBudget, ReviewStatus,
+    ServiceAccount, Webhook, WebhookConfiguration, Written,
 };
 use crate::upstream::karpenter::Karpenter;
 use crate::upstream::unplaced::{self, PlacementObstacle};
@@ -144,6 +144,7 @@ pub struct ClusterState {
     daemon_sets: BTreeMap<Key, DaemonSet>,
     csrs: BTreeMap<String, CertificateSigningRequest>,
     eni_configs: BTreeMap<String, EniConfig>,
+    node_overlays: BTreeMap<String, NodeOverlay>,
     mutating_webhooks: BTreeMap<String, WebhookConfiguration>,
     validating_webhooks: BTreeMap<String, WebhookConfiguration>,
     disruption_budgets: BTreeMap<Key, PodDisruptionBudget>,
@@ -259,6 +260,10 @@ impl ClusterState {
             }
             Object::CertificateSigningRequest(csr) => {
                 self.csrs.insert(csr.metadata.name.to_string(), csr);
+                Touched::Subjects(Vec::new())
+            }
+            Object::NodeOverlay(overlay) => {
+                self.node_overlays.insert(overlay.metadata.name.to_string(), overlay);
                 Touched::Subjects(Vec::new())
             }
             Object::EniConfig(config) => {
@@ -590,6 +595,10 @@ impl ClusterState {
                 let Some(log) = self.logs.remove(name) else { return none };
                 Touched::Subjects(self.subjects_of_log(&log))
             }
+            Input::NodeOverlays => {
+                self.node_overlays.remove(name);
+                none
+            }
             Input::EniConfigs => {
                 self.eni_configs.remove(name);
                 Touched::Everything
@@ -731,6 +740,11 @@ impl ClusterState {
     pub fn daemon_sets(&self) -> impl Iterator<Item = &DaemonSet> {
         self.asks(Input::DaemonSets);
         self.daemon_sets.values()
+    }
+
+    pub fn node_overlays(&self) -> impl Iterator<Item = &NodeOverlay> {
+        self.asks(Input::NodeOverlays);
+        self.node_overlays.values()
     }
 
     pub fn eni_config(&self, name: &str) -> Option<&EniConfig> {

@@ -177,17 +177,17 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         }
     }
     let known = rule.is_some();
-    let condition = |type_: &'static str, holds: bool, reason: &'static str| Condition {
+    let condition = |type_: &'static str, holds: bool, reason: &'static str, message: String| Condition {
         type_: type_.into(),
         status: if holds { "True" } else { "False" }.into(),
         last_transition_time: case.now,
         reason: reason.into(),
-        message: finding.summary.clone(),
+        message,
         observed_generation: None,
     };
     let conditions = vec![
-        condition("Judged", true, cause),
-        condition("Diagnosed", known, if known { cause } else { "CauseUnknown" }),
+        condition("Judged", true, cause, String::new()),
+        condition("Diagnosed", known, if known { cause } else { "CauseUnknown" }, finding.summary.clone()),
     ];
     let steps = finding.steps.into_iter().chain(rules::shared::owner::step(case, finding.blame.as_deref())).collect();
     let status = NodeDiagnosisStatus {

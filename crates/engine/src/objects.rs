@@ -26,8 +26,10 @@ mod meta;
 mod node;
 mod node_claim;
 mod node_class;
+mod node_overlay;
 mod node_pool;
 mod pairs;
+pub(crate) mod quantity;
 mod quote;
 pub mod sink;
 mod volatile;
@@ -60,6 +62,7 @@ pub use node_class::{
     Ami, AmiTerm, BlockDevice, Ebs, MetadataOptions, NodeClass, NodeClassSpec, NodeClassStatus, SecurityGroup,
     SelectorTerm, Subnet,
 };
+pub use node_overlay::{NodeOverlay, NodeOverlaySpec};
 pub use node_pool::{NodePool, NodePoolSpec, NodePoolStatus, Template, TemplateSpec};
 pub use pairs::Pairs;
 pub(crate) use quote::steady;

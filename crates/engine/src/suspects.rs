@@ -64,6 +64,7 @@ pub const ALL: &[&CauseCandidate] = &[
     &image::IMAGE,
     &image::INSTANCE_TYPE,
     &bootstrap::USER_DATA,
+    &bootstrap::NO_TOKEN,
     &bootstrap::KUBELET_SETTINGS,
     &bootstrap::GAVE_UP_ONCE,
     &bootstrap::EMPTY_NODE_NAME,

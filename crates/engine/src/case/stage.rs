@@ -83,6 +83,17 @@ pub enum Symptom {
     Cordoned,
     /// Pods wait for a machine, and Karpenter does not run to make one.
     NobodyLaunches,
+    /// Karpenter leaves the NodePool alone.
+    Inert(Inert),
+}
+
+/// Why Karpenter makes no machine of a NodePool, whatever waits for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inert {
+    /// It is static, and the feature gate for that is off.
+    StaticCapacityOff,
+    /// Its node class is of another Karpenter than the one that runs here.
+    ClassNotServed,
 }
 
 impl Wait {
@@ -366,6 +377,9 @@ pub enum Sandbox {
     Network,
 }
 
+/// The image is there, and what lays out its layers fails.
+pub const UNPACKING_FAILS: &str = "error unpacking image";
+
 /// Why the sandbox of a pod could not be made, where it is the Node's affair.
 pub fn refused_sandbox(event: &Event) -> Option<Sandbox> {
     // amazon-vpc-cni-k8s v1.20.4 cmd/routed-eni-cni-plugin/cni.go `add`; cilium v1.17 pkg/ipam (`ErrFull`, and of the
@@ -386,6 +400,10 @@ pub fn refused_sandbox(event: &Event) -> Option<Sandbox> {
     }
     // containerd v2.1 internal/cri/server/podsandbox/sandbox_run.go
     if event.message.contains("sandbox image") {
+        return Some(Sandbox::Image);
+    }
+    // containerd v2.1 client/container_opts.go `WithNewSnapshot`; of a sandbox it is the pause image.
+    if event.message.contains("failed to start sandbox") && event.message.contains(UNPACKING_FAILS) {
         return Some(Sandbox::Image);
     }
     // containerd v2.1 internal/cri/server/sandbox_run.go
@@ -737,6 +755,22 @@ pub fn unserved_wait(stopped: &karpenter::Stopped, pod: &Pod, t: &Thresholds) ->
             .figures(said);
     let wait = Wait::new(Stage::Launch, since, t.launch, t, evidence);
     Some(Wait { symptom: Symptom::NobodyLaunches, ..wait.only_with_proof() })
+}
+
+/// A NodePool that is Karpenter's by kind, and that it leaves alone.
+pub fn inert_wait(pool: &NodePool, why: Inert, t: &Thresholds) -> Option<Wait> {
+    let object = format!("NodePool/{}", pool.name());
+    let evidence = match why {
+        Inert::StaticCapacityOff => {
+            let replicas = pool.spec.replicas.unwrap_or_default().to_string();
+            Evidence::new(object, "spec.replicas", replicas, "and there is no NodeClaim of it")
+        }
+        Inert::ClassNotServed => {
+            Evidence::new(object, "status.conditions", "none", "nobody has looked at it since it was made")
+        }
+    };
+    let wait = Wait::new(Stage::Launch, pool.metadata.creation_timestamp?, t.launch, t, evidence);
+    Some(Wait { symptom: Symptom::Inert(why), ..wait.only_with_proof() })
 }
 
 /// A NodePool for an architecture that no image of its node class runs on.

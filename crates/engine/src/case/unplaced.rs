@@ -1,9 +1,13 @@
 //! Pods that wait for a machine, and that Karpenter makes none for.
 
-use crate::objects::{Event, NodeClass, NodePool, Pod, Requirement, Taint};
+use crate::cluster_state::ClusterState;
+use crate::objects::input::Input;
+use crate::objects::{Container, Event, Node, NodeClass, NodePool, Pod, Requirement, Taint, quantity};
+use crate::upstream::karpenter::Karpenter;
 use crate::upstream::startup_taint;
-use crate::upstream::unplaced::{self, PlacementObstacle, UnmetRequirement, unmet};
+use crate::upstream::unplaced::{self, PlacementObstacle, Shortfall, UnmetRequirement, shortfall, unmet};
 use chrono::{DateTime, Utc};
+use readers::userdata::Family;
 
 /// A pod that Karpenter found no room for in a NodePool.
 #[derive(Debug, Clone, Copy)]
@@ -14,7 +18,66 @@ pub struct Unplaced<'w> {
     pub pod: Option<&'w Pod>,
 }
 
-impl Unplaced<'_> {
+/// A resource of which no machine of a NodePool has enough.
+#[derive(Debug, Clone, Copy)]
+pub struct Lack<'w> {
+    pub resource: &'w str,
+    /// What the pod and the DaemonSets ask for of one machine.
+    pub total: &'w str,
+    pub why: Why<'w>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Why<'w> {
+    /// Karpenter knows it of no instance type; what DaemonSets ask of it.
+    Unknown { of_daemons: Option<&'w str> },
+    /// It counts a volume of this many GiB, and not the instance's own disks.
+    SmallVolume { gib: u64 },
+    /// DaemonSets take so much that the pod does not fit, which would fit alone on a machine like this one.
+    Crowded { of_daemons: f64, machine: &'w Node },
+}
+
+/// What Karpenter counts of an instance type.
+/// Source: karpenter-provider-aws v1.14.1 pkg/providers/instancetype/types.go `computeCapacity`, pkg/apis/v1/labels.go.
+const OF_INSTANCE_TYPES: [&str; 11] = [
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "pods",
+    "vpc.amazonaws.com/pod-eni",
+    "nvidia.com/gpu",
+    "amd.com/gpu",
+    "aws.amazon.com/neuron",
+    "aws.amazon.com/neuroncore",
+    "habana.ai/gaudi",
+    "vpc.amazonaws.com/efa",
+];
+
+/// And this of Windows only, `NewInstanceType`.
+const WINDOWS_ADDRESS: &str = "vpc.amazonaws.com/PrivateIPv4Address";
+
+/// What containers ask for of a resource, as far as it can be read.
+pub fn requested(containers: &[Container], resource: &str) -> f64 {
+    containers.iter().filter_map(|c| quantity::parse(c.resources.requests.get(resource)?)).sum()
+}
+
+/// A volume on which there can never be what is asked for, while Karpenter is not told of the instance's own disks.
+fn small_volume<'w>(class: &NodeClass, short: &Shortfall<'w>) -> Option<Lack<'w>> {
+    const GIB: f64 = 1_073_741_824.0;
+    if !class.is_ec2() || class.spec.instance_store_policy.is_some() {
+        return None;
+    }
+    let (resource, total) = *short.total.iter().find(|(name, _)| *name == "ephemeral-storage")?;
+    let gib = class.ephemeral_storage()?;
+    let size = f64::from(u32::try_from(gib).ok()?);
+    // What the kubelet leaves of it, unless it is told otherwise.
+    // karpenter-provider-aws v1.14.1 pkg/providers/instancetype/types.go kubeReservedResources, evictionThreshold
+    let told = ["evictionHard", "kubeReserved"].iter().any(|key| class.spec.kubelet.contains_key(*key));
+    let room = if told { size } else { size * 0.9 - 1.0 };
+    (quantity::parse(total)? > room * GIB).then_some(Lack { resource, total, why: Why::SmallVolume { gib } })
+}
+
+impl<'w> Unplaced<'w> {
     /// Whether the NodePool can launch nothing, as its own fields show or Karpenter says, whatever the pod asks for.
     pub fn shows_fault(&self, pool: &NodePool, class: Option<&NodeClass>) -> bool {
         self.refusal == PlacementObstacle::Limits
@@ -56,6 +119,74 @@ impl Unplaced<'_> {
     /// made on which the taint could be removed.
     pub fn refused_by_startup_taint<'p>(&self, pool: &'p NodePool) -> Option<&'p Taint> {
         startup_taint::among_taints(pool).filter(|_| self.refusal == PlacementObstacle::StartupTaint)
+    }
+
+    /// The resource of which no machine of the NodePool has as much as the pod and the DaemonSets ask for, where it is
+    /// not for the pod's own size: what a pod asks for is its owner's.
+    pub fn lacks(&self, cluster: &'w ClusterState, pool: &NodePool, class: Option<&'w NodeClass>) -> Option<Lack<'w>> {
+        if self.refusal != PlacementObstacle::NoInstanceType {
+            return None;
+        }
+        // Another NodePool may have the room, and not get the machine.
+        let mut others = unplaced::refusals(self.event);
+        if !others.all(|(name, _)| shortfall(self.event, name).is_some()) {
+            return None;
+        }
+        let short = shortfall(self.event, pool.name())?;
+        self.unknown_resource(cluster, pool, class, &short)
+            .or_else(|| small_volume(class?, &short))
+            .or_else(|| self.crowded_out(cluster, pool, &short))
+    }
+
+    /// A resource that Karpenter gives no instance type, so that no machine is made for whoever asks for it.
+    fn unknown_resource(
+        &self,
+        cluster: &'w ClusterState,
+        pool: &NodePool,
+        class: Option<&NodeClass>,
+        short: &Shortfall<'w>,
+    ) -> Option<Lack<'w>> {
+        // A NodeOverlay may add it, and Karpenter says nothing of the size that it gives.
+        let overlays =
+            |karpenter: &Karpenter| karpenter.has_overlays() && cluster.missing(Input::NodeOverlays).is_some();
+        if class.is_none_or(|class| !class.is_ec2()) || cluster.karpenter().is_none_or(overlays) {
+            return None;
+        }
+        let promised = |name: &str| cluster.node_overlays().any(|overlay| overlay.spec.capacity.get(name).is_some());
+        // All NodePools that the pod may go to say the same: one of them is enough.
+        if unplaced::refusals(self.event).next().is_none_or(|(name, _)| name != pool.name()) {
+            return None;
+        }
+        let windows = class.and_then(NodeClass::family) == Some(Family::Windows);
+        let known = |name: &str| OF_INSTANCE_TYPES.contains(&name) || (windows && name == WINDOWS_ADDRESS);
+        let asked = short.total.iter().copied();
+        let (resource, total) = asked
+            .into_iter()
+            .find(|(name, asked)| !known(name) && !promised(name) && quantity::parse(asked) != Some(0.0))?;
+        let of_daemons = short.overhead.iter().flatten().find(|(name, _)| *name == resource).map(|(_, part)| *part);
+        Some(Lack { resource, total, why: Why::Unknown { of_daemons } })
+    }
+
+    /// DaemonSets that take the larger part of a machine which the pod alone would fit on.
+    fn crowded_out(&self, cluster: &'w ClusterState, pool: &NodePool, short: &Shortfall<'w>) -> Option<Lack<'w>> {
+        let machines: Vec<&Node> =
+            cluster.claims_of_pool(pool.name()).flat_map(|claim| cluster.nodes_of(claim)).collect();
+        short.total.iter().find_map(|&(resource, total)| {
+            let all = quantity::parse(total)?;
+            let of_daemons = match &short.overhead {
+                Some(overhead) => quantity::parse(overhead.iter().find(|(name, _)| *name == resource)?.1)?,
+                None => all - requested(&self.pod?.spec.containers, resource),
+            };
+            let own = all - of_daemons;
+            let room = |node: &&'w Node| quantity::parse(node.status.allocatable.get(resource)?);
+            let largest = machines
+                .iter()
+                .copied()
+                .max_by(|a, b| room(a).partial_cmp(&room(b)).unwrap_or(std::cmp::Ordering::Equal))?;
+            let most = room(&largest)?;
+            let crowded = all > most && own <= most && of_daemons >= own && own > 0.0;
+            crowded.then(|| Lack { resource, total, why: Why::Crowded { of_daemons, machine: largest } })
+        })
     }
 
     /// Whether it still waits, as far as its event and the pod itself tell.

@@ -3,7 +3,7 @@
 use crate::objects::json_fields::fields;
 use crate::objects::{
     AwsObservation, CertificateSigningRequest, ConfigMap, DaemonSet, Deployment, EniConfig, Event, MachineLog, Meta,
-    Node, NodeClaim, NodeClass, NodePool, Pod, PodDisruptionBudget, ServiceAccount, SubjectAccessReview,
+    Node, NodeClaim, NodeClass, NodeOverlay, NodePool, Pod, PodDisruptionBudget, ServiceAccount, SubjectAccessReview,
     WebhookConfiguration,
 };
 use serde::{Deserialize, Deserializer, Serialize};
@@ -93,6 +93,11 @@ kinds! {
     ];
     NodeClasses: NodeClass(NodeClass) = Spec::new("EC2NodeClasses", "kubectl get ec2nodeclasses -o yaml") => [
         ApiSource::new("karpenter.k8s.aws", "v1", "EC2NodeClass", "ec2nodeclasses"),
+    ];
+    // core pkg/apis/v1alpha1/nodeoverlay.go (since v1.7.0)
+    NodeOverlays: NodeOverlay(NodeOverlay) =
+        Spec::new("NodeOverlays", "kubectl get nodeoverlays -o yaml").optional() => [
+        ApiSource::new("karpenter.sh", "v1alpha1", "NodeOverlay", "nodeoverlays"),
     ];
     AwsAuth: AwsAuth(ConfigMap) =
         Spec::new("ConfigMap kube-system/aws-auth", "kubectl get configmap -n kube-system aws-auth -o yaml") => [
@@ -343,6 +348,7 @@ impl TypeMeta {
             }
             ("karpenter.sh", "NodeClaim") => Reading::As(Input::NodeClaims),
             ("karpenter.sh", "NodePool") => Reading::As(Input::NodePools),
+            ("karpenter.sh", "NodeOverlay") => Reading::As(Input::NodeOverlays),
             // Each provider has a class of its own, in a group of its own; so has EKS Auto Mode, which runs Karpenter out
             // of sight.
             (group, kind) if !group.is_empty() && kind.ends_with("NodeClass") => Reading::As(Input::NodeClasses),

@@ -42,6 +42,11 @@ pub struct NodeClassSpec {
     pub block_device_mappings: Vec<BlockDevice>,
     #[serde(deserialize_with = "nullable")]
     pub capacity_reservation_selector_terms: Vec<SelectorTerm>,
+    /// Where EKS Auto Mode is to take the addresses of pods from.
+    #[serde(deserialize_with = "nullable")]
+    pub pod_subnet_selector_terms: Vec<SelectorTerm>,
+    /// `RAID0`: images and pods live on the instance's own disks, where it has any.
+    pub instance_store_policy: Option<String>,
     /// What every instance is tagged with, beside Karpenter's own tags.
     #[serde(deserialize_with = "nullable")]
     pub tags: Pairs,
@@ -75,6 +80,7 @@ pub struct SelectorTerm {
 pub struct MetadataOptions {
     pub http_put_response_hop_limit: Option<i64>,
     pub http_endpoint: Option<String>,
+    pub http_tokens: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
@@ -181,6 +187,18 @@ impl NodeClass {
             Family::Custom => volumes.last(),
             family => volumes.iter().find(|volume| volume.device_name.as_deref() == data_device(family)),
         })
+    }
+
+    /// The size of that volume in GiB, as Karpenter counts it for every instance type; `None` where the class does not
+    /// tell.
+    /// Source: karpenter-provider-aws v1.14.1 pkg/providers/amifamily/{resolver,windows}.go `DefaultEBS`,
+    /// `DefaultBlockDeviceMappings`.
+    pub fn ephemeral_storage(&self) -> Option<u64> {
+        match self.data_volume() {
+            Some(volume) => volume.gib(),
+            None if self.family()? == Family::Windows => Some(50),
+            None => Some(20),
+        }
     }
 
     /// A volume that is described under the name which the device of images and pods has in other families, so that

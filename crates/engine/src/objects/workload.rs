@@ -1,7 +1,7 @@
 //! Pods and what makes them: DaemonSets and Deployments.
 
 use super::quote::steady;
-use super::{Affinity, Condition, Meta, Taint, conditions, masked, nullable};
+use super::{Affinity, Condition, Meta, Resources, Taint, conditions, masked, nullable};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -46,6 +46,8 @@ pub struct Container {
     pub image: String,
     #[serde(deserialize_with = "environment")]
     pub env: Vec<EnvVar>,
+    #[serde(deserialize_with = "nullable")]
+    pub resources: Resources,
 }
 
 /// The environment variables that rules read, of Karpenter, of the VPC CNI, of device plugins, of istiod, and of pods that
@@ -176,6 +178,16 @@ impl Pod {
     /// The DaemonSet that made this pod.
     pub fn daemon_set(&self) -> Option<&str> {
         self.metadata.owner_references.iter().find(|o| o.kind == "DaemonSet").map(|o| o.name.as_str())
+    }
+
+    /// What is to be changed where all pods like this one should differ: a Deployment behind its ReplicaSet, another
+    /// owner, else the pod.
+    /// Source: kubernetes v1.36.3 pkg/controller/deployment/sync.go `getNewReplicaSet`, which names the ReplicaSet.
+    pub fn workload(&self) -> (&str, &str) {
+        let Some(owner) = self.metadata.owner_references.first() else { return ("Pod", &self.metadata.name) };
+        let hash = self.metadata.label("pod-template-hash").filter(|_| owner.kind == "ReplicaSet");
+        let deployment = hash.and_then(|hash| owner.name.strip_suffix(hash)?.strip_suffix('-'));
+        deployment.map_or((owner.kind.as_str(), owner.name.as_str()), |name| ("Deployment", name))
     }
 
     /// The Node that it runs on, or that a DaemonSet made it for; empty where there is none.

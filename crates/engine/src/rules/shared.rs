@@ -31,7 +31,6 @@ pub mod placement;
 pub mod pod_addresses;
 pub(crate) mod proxy;
 pub mod pull;
-pub(crate) mod quantity;
 pub mod repair;
 pub mod requested_resources;
 pub mod role_in_use;

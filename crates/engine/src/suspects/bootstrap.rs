@@ -27,6 +27,31 @@ pub const USER_DATA: CauseCandidate = CauseCandidate {
     },
 };
 
+/// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html>: without a token
+/// there is no answer where one is required.
+pub const NO_TOKEN: CauseCandidate = CauseCandidate {
+    cause: "MetadataServiceOff",
+    stages: &[Stage::Join],
+    behind: &[],
+    weigh: |case, differential| {
+        let class = case.class()?;
+        class.spec.metadata_options.http_tokens.as_deref().filter(|tokens| *tokens == "required")?;
+        let (nearest, tokens) = differential.differs("httpTokens")?;
+        Some(
+            Suspicion::new(
+                format!(
+                    "The image asks for its user data without a token (IMDSv1), and {} {} requires one (httpTokens).",
+                    class.kind,
+                    class.name()
+                ),
+                CONSOLE,
+                "401 Unauthorized of 169.254.169.254, or a boot that ends without user data",
+            )
+            .telling(Some(tokens.shown(nearest))),
+        )
+    },
+};
+
 pub const KUBELET_SETTINGS: CauseCandidate = CauseCandidate {
     cause: "KubeletRefusesConfiguration",
     stages: &[Stage::Join],

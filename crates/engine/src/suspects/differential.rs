@@ -264,7 +264,7 @@ fn differences(own: &NodeClass, other: &NodeClass) -> Vec<Difference> {
 
 type Values = fn(&NodeClass) -> BTreeSet<Cow<'_, str>>;
 
-const FIELDS: [(&str, Values); 6] = [
+const FIELDS: [(&str, Values); 7] = [
     ("role", |c| node_role::identity(c).into_iter().map(Cow::from).collect()),
     ("image", |c| {
         let shown = c.status.amis.iter().map(|ami| if ami.name.is_empty() { &*ami.id } else { &*ami.name });
@@ -273,6 +273,7 @@ const FIELDS: [(&str, Values); 6] = [
     ("subnets", |c| c.status.subnets.iter().map(|subnet| Cow::from(&*subnet.id)).collect()),
     ("security groups", |c| c.status.security_groups.iter().map(|group| Cow::from(&*group.id)).collect()),
     ("volume key", |c| key(c).into_iter().map(Cow::from).collect()),
+    ("httpTokens", |c| c.spec.metadata_options.http_tokens.as_deref().into_iter().map(Cow::from).collect()),
     ("kubelet", |c| c.spec.kubelet.iter().map(|(setting, value)| Cow::from(format!("{setting}: {value}"))).collect()),
 ];
 

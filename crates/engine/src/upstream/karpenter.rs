@@ -62,8 +62,8 @@ pub struct Karpenter {
     pub written: Option<Written>,
     /// No replica of it runs.
     pub stopped: Option<Stopped>,
-    /// The feature gate NodeRepair; `None` where the Deployment does not say.
-    pub repairs_nodes: Option<bool>,
+    /// Its feature gates, as written.
+    pub feature_gates: Option<String>,
     /// RESERVED_ENIS: network interfaces that Karpenter leaves out when it computes maxPods.
     pub reserved_enis: Option<String>,
 }
@@ -100,10 +100,6 @@ impl Karpenter {
         let namespace = deployment.metadata.namespace.as_deref().unwrap_or("default");
         let env = |name: &str| container.env.iter().find(|e| e.name == name).map(|e| e.value.clone());
         let name = format!("{namespace}/{}", deployment.metadata.name);
-        // karpenter-provider-aws v1.14.1 charts/karpenter/templates/deployment.yaml: one list of all gates.
-        let gate = |gates: String| {
-            gates.split(',').find_map(|g| g.trim().strip_prefix("NodeRepair=").map(|v| v.eq_ignore_ascii_case("true")))
-        };
         Some(Self {
             version,
             source: format!("image {} of Deployment {name}", container.image),
@@ -112,7 +108,7 @@ impl Karpenter {
             cluster_endpoint: env("CLUSTER_ENDPOINT"),
             cluster_ca_bundle: env("CLUSTER_CA_BUNDLE"),
             stopped: Stopped::of(deployment),
-            repairs_nodes: env("FEATURE_GATES").and_then(gate),
+            feature_gates: env("FEATURE_GATES"),
             reserved_enis: env("RESERVED_ENIS"),
             written: deployment.metadata.last_written(),
         })
@@ -146,6 +142,20 @@ impl Karpenter {
     /// aws#7672 (DescribeImages filter `state=available`): in v1.2.2 and v1.3.0, never in 1.0.x, 1.1.x, 1.2.0, 1.2.1.
     pub fn takes_pending_images(&self) -> bool {
         self.version < Version(1, 2, 2)
+    }
+
+    /// Whether a feature gate is on; `None` where the Deployment does not say.
+    /// karpenter-provider-aws v1.14.1 charts/karpenter/templates/deployment.yaml: one list of all gates.
+    pub fn gate(&self, name: &str) -> Option<bool> {
+        self.feature_gates.as_deref()?.split(',').find_map(|gate| {
+            let (own, value) = gate.trim().split_once('=')?;
+            (own == name).then(|| value.eq_ignore_ascii_case("true"))
+        })
+    }
+
+    /// Whether it may take NodeOverlays into account. core pkg/apis/v1alpha1/nodeoverlay.go, since v1.7.0; alpha.
+    pub fn has_overlays(&self) -> bool {
+        self.version >= Version(1, 7, 0) && self.gate("NodeOverlay") != Some(false)
     }
 
     /// core#2349, first tag v1.7.0.
@@ -199,7 +209,7 @@ mod tests {
             cluster_ca_bundle: None,
             written: None,
             stopped: None,
-            repairs_nodes: None,
+            feature_gates: None,
             reserved_enis: None,
         };
         assert!(at("1.0.8").blocks_on_missing_taint(Provider::Aws));

@@ -86,9 +86,46 @@ pub fn unmet<'e>(event: &'e Event, named: &str) -> Option<Vec<UnmetRequirement<'
     list.split(", ").map(entry).collect()
 }
 
+/// What a pod and the DaemonSets ask for of one machine, where no instance type that a NodePool allows has so much.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shortfall<'e> {
+    /// Resources and quantities; the least of them where they differ by the instance type.
+    pub total: Vec<(&'e str, &'e str)>,
+    /// The part of the DaemonSets, which versions before 1.14 tell.
+    pub overhead: Option<Vec<(&'e str, &'e str)>>,
+}
+
+/// What Karpenter says where every instance type fails for its resources, whatever else speaks against it, and where
+/// all fail that the pod may have in another respect.
+/// Source: core pkg/controllers/provisioning/scheduling/nodeclaim.go `FailureReason`, `InstanceTypeFilterError` (v1.0.5,
+/// v1.4.0, v1.14.1).
+const TOO_SMALL: [&str; 4] = [
+    "no instance type has enough resources",
+    "no instance type had enough resources",
+    "or had enough resources",
+    "the required offering had the required resources",
+];
+
+/// What is asked for of a machine of the NodePool, where resources are what no instance type has enough of.
+pub fn shortfall<'e>(event: &'e Event, named: &str) -> Option<Shortfall<'e>> {
+    let mut parts = said(event)?.split("; ").filter(|part| pool(part) == Some(named));
+    let part = parts.find(|part| TOO_SMALL.iter().any(|reason| part.contains(reason)))?;
+    let total = ["resources={", "resources=min={", "satisfied resources {"]
+        .into_iter()
+        .find_map(|before| listed(part, before))?;
+    Some(Shortfall { total, overhead: listed(part, "daemonset overhead={") })
+}
+
+/// `"cpu":"100m","pods":"4"` up to the brace that ends it.
+fn listed<'e>(part: &'e str, before: &str) -> Option<Vec<(&'e str, &'e str)>> {
+    let list = part.split_once(before)?.1.split('}').next()?;
+    let entry = |entry: &'e str| entry.trim_matches('"').split_once("\":\"");
+    list.split(',').filter(|entry| !entry.is_empty()).map(entry).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{PlacementObstacle, refusals, unmet};
+    use super::{PlacementObstacle, refusals, shortfall, unmet};
     use crate::objects::Event;
 
     fn of(message: &str) -> Vec<(String, PlacementObstacle)> {
@@ -146,6 +183,37 @@ mod tests {
             r#"Failed to schedule pod, incompatible with nodepool "more", no instance type met all requirements, requirements=karpenter.sh/nodepool In [more], resources={}"#,
         ] {
             assert_eq!(unmet(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_is_read_in_the_words_of_each_version() {
+        let read = |message: &str| {
+            let event = Event { reason: "FailedScheduling".into(), message: message.into(), ..Event::default() };
+            shortfall(&event, "batch").map(|short| format!("{:?} {:?}", short.total, short.overhead))
+        };
+        for (message, told) in [
+            (
+                r#"Failed to schedule pod, incompatible with nodepool "other", daemonset overhead={"cpu":"9"}, did not tolerate taint; incompatible with nodepool "batch", daemonset overhead={"pods":"3"}, no instance type satisfied resources {"cpu":"8","pods":"4"} and requirements karpenter.sh/nodepool In [batch] (no instance type has enough resources)"#,
+                r#"[("cpu", "8"), ("pods", "4")] Some([("pods", "3")])"#,
+            ),
+            (
+                r#"Failed to schedule pod, incompatible with nodepool "batch", daemonset overhead={}, no instance type had enough resources or had a required offering, requirements=karpenter.sh/nodepool In [batch], resources={"cpu":"8"}"#,
+                r#"[("cpu", "8")] Some([])"#,
+            ),
+            (
+                r#"Failed to schedule pod, no instance type has enough resources, requirements=karpenter.sh/nodepool In [batch], resources=min={"cpu":"8"}, max={"cpu":"9"}"#,
+                r#"[("cpu", "8")] None"#,
+            ),
+        ] {
+            assert_eq!(read(message).as_deref(), Some(told), "{message}");
+        }
+        for other in [
+            r#"Failed to schedule pod, no instance type met all requirements, requirements=karpenter.sh/nodepool In [batch], resources={"cpu":"8"}"#,
+            r#"Failed to schedule pod, no instance type which had enough resources and the required offering met the scheduling requirements, requirements=karpenter.sh/nodepool In [batch], resources={"cpu":"8"}"#,
+            r#"Failed to schedule pod, no instance type has enough resources, requirements=karpenter.sh/nodepool In [more], resources={"cpu":"8"}"#,
+        ] {
+            assert_eq!(read(other), None, "{other}");
         }
     }
 }

@@ -113,7 +113,7 @@ fn no_dcgm(case: &Case, name: &str, evidence: Evidence) -> Finding {
     let pods = || case.pods().filter(|p| p.daemon_set() == Some(SERVER));
     let failing = pods().find_map(|p| Some((p, p.trouble()?)));
     let replaced = case.claim.is_some_and(|c| c.is_true("Registered"))
-        && case.karpenter().is_some_and(|k| k.repairs_nodes == Some(true));
+        && case.karpenter().is_some_and(|k| k.gate("NodeRepair") == Some(true));
     match refused {
         Some((set, taint)) => Finding::new(
             Confidence::Certain,

@@ -23,7 +23,15 @@ pub static RULE: Rule = Rule {
     cause: "ExtendedResourceMissing",
     summary: "A requested resource (a GPU, an EFA device, a pod ENI) never appeared in the Node's allocatable",
     stages: &[Stage::Initialize],
-    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets],
+    reads: &[
+        Input::Nodes,
+        Input::NodeClaims,
+        Input::NodeClasses,
+        Input::NodeOverlays,
+        Input::Events,
+        Input::Pods,
+        Input::DaemonSets,
+    ],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/ExtendedResourceMissing.md"),
@@ -477,6 +485,9 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
             .fix(format!("Let the pods request {}, or set mig.strategy=single on the device plugin.", slice.0));
     }
     let Some(advertiser) = advertiser else {
+        if let Some(found) = promised(case, resource) {
+            return found;
+        }
         let why = "nothing on the Node advertises it, and nodewhy does not know what should (a NodeOverlay may promise what no machine has)";
         return Explained::new(Confidence::Possible, why, node_blame());
     };
@@ -531,6 +542,27 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         };
     }
     Explained::by(case, advertiser.who, without_pod(case, node, name))
+}
+
+/// A NodeOverlay makes Karpenter believe that machines have what nothing advertises there.
+/// Source: core pkg/apis/v1alpha1/nodeoverlay.go `Capacity` (v1.14.1).
+fn promised(case: &Case, resource: &str) -> Option<Explained> {
+    let overlay = case.cluster.node_overlays().find(|overlay| overlay.spec.capacity.get(resource).is_some())?;
+    let name = &overlay.metadata.name;
+    let why = format!(
+        "NodeOverlay {name} promises it of the instance type, and nothing on the Node registers it: no device plugin advertises it to the kubelet"
+    );
+    let blame =
+        Blame::object("karpenter.sh/v1alpha1", "NodeOverlay", name).field(format!("spec.capacity['{resource}']"));
+    let found = Explained::new(Confidence::Likely, why, blame)
+        .fix(format!("Take {resource} out of NodeOverlay {name}, where a scheduler of its own counts it, or run a device plugin that advertises it."))
+        .step(Risk::Mutating, "Take it out of the overlay", format!("kubectl edit nodeoverlay {name}"));
+    Some(found.with(Evidence::new(
+        format!("NodeOverlay/{name}"),
+        format!("spec.capacity['{resource}']"),
+        overlay.spec.capacity.get(resource).unwrap_or_default(),
+        "Karpenter takes it for what the machine has, and waits until the Node says so too",
+    )))
 }
 
 /// It found no device when it started, and is told to wait then instead of ending: nobody starts it again once the

@@ -66,7 +66,7 @@ fn check(case: &Case) -> Opinion {
             ));
             Some(Box::new(Blame::object(&class.api_version, &class.kind, name).field(volume.field.clone())))
         }
-        None => blame(class, &failing).map(Box::new),
+        None => blame(class, &failing).or_else(|| tried_in_vain(case, class, &failing)).map(Box::new),
     };
     finding = finding.fix(volume.map_or_else(|| remedy(case, class, &failing), |volume| volume.fix));
     let selects = |type_: &str| class.is_of_aws() && failing.iter().any(|c| c.type_ == type_ && c.is_false());
@@ -327,7 +327,7 @@ fn shown(term: &SelectorTerm) -> String {
     tags.chain(id).chain(name).collect::<Vec<_>>().join(" and ")
 }
 
-/// Where every failing selector goes by one tag, the tags in AWS are what is missing; else the class is what to change.
+/// Where several selectors fail by one tag, the tags in AWS are what is missing; else the class is what to change.
 /// Nothing in the cluster is where a permission is missing.
 fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
     let known: Vec<&Condition> = failing.iter().copied().filter(|c| c.is_false()).collect();
@@ -343,7 +343,7 @@ fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
     let terms = selectors.iter().flat_map(|(_, terms)| terms.iter());
     let tags: BTreeSet<&BTreeMap<String, String>> = terms.map(|t| &t.tags).collect();
     let one_tag = tags.first().filter(|t| tags.len() == 1 && t.len() == 1).and_then(|t| t.keys().next());
-    if let (Some(key), true) = (one_tag, selectors.len() == known.len() && !selectors.is_empty()) {
+    if let (Some(key), true) = (one_tag, selectors.len() == known.len() && selectors.len() > 1) {
         return Some(Blame::object("", "EC2Tags", key));
     }
     let blame = Blame::object(&class.api_version, &class.kind, class.name());
@@ -363,6 +363,17 @@ fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
         (None, Some(advice)) if advice.role && !class.is_auto_mode() => None,
         (None, _) => Some(blame),
     }
+}
+
+/// A trial of what the class asks for was refused: by the rights of Karpenter's role where it is known, or by a policy
+/// about something that the class or its NodePools ask for.
+fn tried_in_vain(case: &Case, class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
+    failing.iter().find(|c| c.is_false() && c.reason.ends_with("AuthCheckFailed"))?;
+    let role = controller_role(case).and_then(|arn| arn.rsplit('/').next());
+    Some(match role {
+        Some(role) => Blame::object("", "IAMRole", role),
+        None => Blame::object(&class.api_version, &class.kind, class.name()),
+    })
 }
 
 fn tag_command(verb: &str, terms: &[SelectorTerm]) -> Option<String> {

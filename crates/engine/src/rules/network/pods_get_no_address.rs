@@ -135,6 +135,18 @@ fn room<'c>(case: &Case<'c>, node: &'c Node) -> Option<Room<'c>> {
 
 /// The setting that promises more pods than there are addresses, where one is seen.
 fn explain(case: &Case, node: &Node, pods: &str, room: Option<&Room>) -> (String, Blame, &'static str) {
+    if let Some(class) = case.class().filter(|class| !class.spec.pod_subnet_selector_terms.is_empty()) {
+        let zone = node.metadata.label("topology.kubernetes.io/zone").unwrap_or("its own");
+        return (
+            format!(
+                "{} {} takes the addresses of pods from subnets of their own (podSubnetSelectorTerms), and none of these is in the Node's zone {zone} or has any left",
+                class.kind,
+                class.name()
+            ),
+            Blame::object(&class.api_version, &class.kind, class.name()).field("spec.podSubnetSelectorTerms"),
+            "Select a pod subnet in every zone in which subnetSelectorTerms has one: a network interface is in the zone of its machine.",
+        );
+    }
     if let Some(Room { type_, pods: room, .. }) = room.filter(|room| room.suffices) {
         return of_subnet(
             case,

@@ -3,7 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::case::stage::{Sandbox, Symptom, refused_sandbox};
+use crate::case::stage::{Sandbox, Symptom, UNPACKING_FAILS, refused_sandbox};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::pull;
@@ -31,6 +31,10 @@ const OTHER_IMAGE: &str = "Pin a machine image whose pods start, or correct what
 /// Source: containerd v2.1 internal/cri/server/podsandbox/sandbox_run.go: what it pulls itself, it pulls with its own
 /// configuration.
 const LOGIN: &str = "Name a sandbox image in containerd's configuration that the Nodes may pull, such as the one that the machine's image comes with, or give containerd a login to that registry there: imagePullSecrets do not count for it.";
+/// A snapshotter that fetches layers itself, when they are needed, has no login of the kubelet's.
+/// Source: awslabs/amazon-eks-ami#2710, #2717 (containerd 2.2.3, SOCI).
+const NOT_UNPACKED: &str = "it is on the machine, whose containerd cannot unpack it: the snapshotter asks the registry for its layers once more";
+const OTHER_SNAPSHOTTER: &str = "Pin a machine image whose pods start (another containerd), or turn off the snapshotter that fetches layers itself (nodeadm's feature gate FastImagePull, SOCI, or what user data sets up).";
 
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
@@ -43,17 +47,18 @@ fn check(case: &Case) -> Opinion {
     let Some(event) = refused.filter(|e| e.last_seen() >= Some(case.wait.since)).max_by_key(|e| e.last_seen()) else {
         return Opinion::Silent;
     };
+    let unpacking = event.message.contains(UNPACKING_FAILS);
     let pull = pull::explain(&event.message);
     let image = event
         .message
         .split('"')
-        .find(|part| part.contains("/pause") || part.contains("pause:"))
-        .unwrap_or("the pause image");
+        .find(|part| !unpacking && (part.contains("/pause") || part.contains("pause:")))
+        .unwrap_or("of the pause container");
     let why = pull.map_or("it cannot be pulled", |p| p.why);
     let fix = pull.map_or("Let the Node pull the image.", |p| p.fix);
-    let refused = pull == Some(pull::REFUSED_BY_ECR);
-    let elsewhere = pull == Some(pull::REFUSED_ELSEWHERE);
-    let names_the_fault = pull.is_some_and(|p| p != pull::UNEXPLAINED && !p.is_about_network);
+    let refused = pull == Some(pull::REFUSED_BY_ECR) && !unpacking;
+    let elsewhere = pull == Some(pull::REFUSED_ELSEWHERE) && !unpacking;
+    let names_the_fault = !unpacking && pull.is_some_and(|p| p != pull::UNEXPLAINED && !p.is_about_network);
     // A Ready Node has run pods, so the image was there. containerd has no login to ECR of its own: only what pulls at
     // boot asks for one.
     // Source: amazon-eks-ami @64b7016 templates/al2/runtime/pull-sandbox-image.sh; aws/containers-roadmap#1912
@@ -68,13 +73,15 @@ fn check(case: &Case) -> Opinion {
     let (why, fix) = match kept {
         true if node.is_ready() => (KEPT, REPLACE),
         true => (KEPT, OTHER_IMAGE),
+        false if unpacking => (NOT_UNPACKED, OTHER_SNAPSHOTTER),
         false => (why, fix),
     };
     let user_data = case.class().and_then(|class| class.spec.user_data.as_deref()).unwrap_or_default();
-    let field = match (refused, kept) {
+    let sets_up = ["containerd", "FastImagePull", "snapshotter"].iter().any(|word| user_data.contains(word));
+    let field = match (refused, kept || unpacking) {
         _ if node.is_ready() => None,
         (true, _) => Some("spec.role"),
-        (_, true) if user_data.contains("containerd") => Some("spec.userData"),
+        (_, true) if sets_up => Some("spec.userData"),
         _ if elsewhere && user_data.contains("containerd") => Some("spec.userData"),
         (_, true) => Some("spec.amiSelectorTerms"),
         _ => None,

@@ -3,18 +3,28 @@
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event};
 use crate::rules::Rule;
+use crate::rules::shared::commands;
 use crate::rules::shared::instance_questions::ask_the_instance;
 use crate::rules::shared::repair;
 use chrono::TimeDelta;
+use std::collections::BTreeMap;
 
 pub static RULE: Rule = Rule {
     cause: "KubeletStopped",
     summary: "The kubelet stopped posting the Node's status, or never posted it",
     stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Events, Input::Deployments, Input::AwsObservations],
+    reads: &[
+        Input::Nodes,
+        Input::NodeClaims,
+        Input::NodeClasses,
+        Input::Events,
+        Input::Deployments,
+        Input::AwsObservations,
+    ],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/KubeletStopped.md"),
@@ -79,7 +89,7 @@ fn check(case: &Case) -> Opinion {
     let Some(ready) = node.condition("Ready") else { return Opinion::Silent };
     // Source: kubernetes v1.36.3 pkg/controller/nodelifecycle/node_lifecycle_controller.go `tryUpdateNodeHealth`.
     let what = match ready.reason.as_str() {
-        "NodeStatusUnknown" => format!("has posted no status since {}", case.since()),
+        "NodeStatusUnknown" => format!("has posted no status since {} (Ready is Unknown)", case.since()),
         "NodeStatusNeverUpdated" => "has never posted a status".to_owned(),
         _ if ready.is_true() || ready.is_false() => {
             return Opinion::ruled_out(node, format!("the kubelet of Node {} posts its status", node.name()));
@@ -87,9 +97,15 @@ fn check(case: &Case) -> Opinion {
         _ => return Opinion::Silent,
     };
     let said = last_word(case, ready);
+    let image = silent_image(case);
     let why = match said {
         Some((word, event)) => format!("right before, {} ({}).", word.why, event.said().trim_end_matches('.')),
-        None => "the instance is gone, hangs, or has lost the API server.".to_owned(),
+        None => match &image {
+            Some(image) => format!(
+                "so it is with most machines of its image {image}, and with none of another: the image may be why."
+            ),
+            None => "the instance is gone, hangs, or has lost the API server.".to_owned(),
+        },
     };
     // k8s.io/cloud-provider v0.36.3 controllers/nodelifecycle: where the search by name finds nothing, AWS's provider
     // returns an error, and a Node is only deleted without one (kubernetes/cloud-provider-aws#1471,
@@ -112,6 +128,10 @@ fn check(case: &Case) -> Opinion {
         ),
     )
     .blaming(Blame::object("v1", "Node", node.name()));
+    let finding = match image.filter(|_| said.is_none()) {
+        Some(image) => of_image(case, &image, finding),
+        None => finding,
+    };
     let finding = if orphan { without_provider_id(node.name(), finding) } else { finding };
     let finding = match said {
         Some((word, event)) => finding
@@ -123,6 +143,7 @@ fn check(case: &Case) -> Opinion {
             ])
             .fix(word.fix),
         None if orphan => finding.fix("Find out whether an instance of that private DNS name still runs. Delete the Node where none does."),
+        None if !finding.fix.is_empty() => finding,
         None => finding.fix("Look at the instance: out of memory, disk or network are the usual reasons. Replace it if it does not come back."),
     };
     let finding = finding.step(
@@ -131,6 +152,47 @@ fn check(case: &Case) -> Opinion {
         Some(format!("kubectl describe node {}", node.name())),
     );
     repair::who_replaces(case, ask_the_instance(case, repair::or_replace(case, finding))).into()
+}
+
+/// Machines of a class by their image: those whose kubelet has fallen silent, and those that are Ready.
+static BY_IMAGE: Memo<BTreeMap<String, (u32, u32)>> = Memo::new("silent kubelets of a class by image");
+
+/// The machine's image, where most machines of the class with it have fallen silent, several of them, and none with
+/// another image has: something else takes its machines from all.
+fn silent_image(case: &Case) -> Option<String> {
+    let class = case.class()?;
+    let own = case.claim?.status.image_id.as_str();
+    let by_image = case.cluster.once(&BY_IMAGE, &format!("{}/{}", class.kind, class.name()), || {
+        let mut by_image: BTreeMap<String, (u32, u32)> = BTreeMap::new();
+        for claim in case.cluster.claims_of_class(&class.kind, class.name()) {
+            let nodes = case.cluster.nodes_of(claim);
+            let Some(ready) = nodes.first().and_then(|node| node.condition("Ready")) else { continue };
+            let (silent, working) = by_image.entry(claim.status.image_id.to_string()).or_default();
+            *silent += u32::from(ready.reason == "NodeStatusUnknown");
+            *working += u32::from(ready.is_true());
+        }
+        by_image
+    });
+    let (silent, working) = *by_image.get(own).filter(|_| !own.is_empty())?;
+    let mut others = by_image.iter().filter(|(image, _)| *image != own).map(|(_, counted)| *counted);
+    let others_work = others.clone().any(|(_, working)| working > 0) && others.all(|(silent, _)| silent == 0);
+    let named = class.status.amis.iter().find(|ami| ami.id == own).map(|ami| ami.name.as_str());
+    (silent >= 2 && silent > working && others_work)
+        .then(|| named.filter(|name| !name.is_empty()).unwrap_or(own).to_owned())
+}
+
+fn of_image(case: &Case, image: &str, finding: Finding) -> Finding {
+    let Some(class) = case.class() else { return finding };
+    finding
+        .with(Evidence::new(
+            case.subject(),
+            "status.imageID",
+            image,
+            "most machines of the class with this image have fallen silent, and none with another",
+        ))
+        .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms"))
+        .fix("Pin the image that the other machines of the class have, and replace those that have fallen silent.")
+        .step(Risk::Mutating, "Pin the other image", Some(commands::edit(class)))
 }
 
 fn without_provider_id(name: &str, finding: Finding) -> Finding {

@@ -6,9 +6,9 @@ use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::effective::{self, ClusterIdentity, Kind, Machine, MergeOutcome, Origin, Value};
 use crate::objects::input::Input;
+use crate::objects::quantity;
 use crate::objects::{Node, NodeClaim, NodeClass};
 use crate::rules::Rule;
-use crate::rules::shared::quantity;
 use readers::source_text;
 
 pub static RULE: Rule = Rule {

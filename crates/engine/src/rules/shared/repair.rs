@@ -22,7 +22,7 @@ pub fn who_replaces(case: &Case, finding: Finding) -> Finding {
             because,
         ));
     }
-    match case.karpenter().and_then(|k| Some((k, k.repairs_nodes?))) {
+    match case.karpenter().and_then(|k| Some((k, k.gate("NodeRepair")?))) {
         Some((karpenter, false)) => finding.with(Evidence::new(
             karpenter.source.clone(),
             "FEATURE_GATES",

@@ -1,0 +1,179 @@
+//! Pods for which no machine of a NodePool is large enough, though not for their own size: a resource that Karpenter
+//! knows of no instance type, a volume that is too small, DaemonSets that take the machine.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::case::unplaced::{Lack, Unplaced, Why, requested};
+use crate::objects::input::Input;
+use crate::objects::{DaemonSet, NodePool};
+use crate::rules::Rule;
+use crate::rules::shared::commands;
+
+pub static RULE: Rule = Rule {
+    cause: "NoInstanceTypeHasRoom",
+    summary: "No instance type has what pods and DaemonSets ask for: a resource unknown to Karpenter, a small volume, DaemonSets that grew",
+    stages: &[Stage::Launch],
+    reads: &[
+        Input::NodePools,
+        Input::NodeClasses,
+        Input::NodeOverlays,
+        Input::NodeClaims,
+        Input::Nodes,
+        Input::Events,
+        Input::Pods,
+        Input::DaemonSets,
+        Input::Deployments,
+    ],
+    lint: false,
+    versions: "all",
+    page: include_str!("../../../pages/NoInstanceTypeHasRoom.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
+    let Some((told, lack)) = case.lacking().next() else { return Opinion::Silent };
+    let pod = &told.event.involved_object;
+    let of_pod = format!("Pod {}/{}", pod.namespace.as_deref().unwrap_or("default"), pod.name);
+    let event = Evidence::new(
+        format!("Event Pod/{}", pod.name),
+        "message",
+        told.event.said(),
+        "Karpenter finds no instance type with enough resources among those that the NodePool allows",
+    );
+    match lack.why {
+        Why::Unknown { of_daemons } => unknown(case, pool, &told, &lack, of_daemons, &of_pod, event),
+        Why::SmallVolume { gib } => small_volume(case, pool, &lack, gib, &of_pod, event),
+        Why::Crowded { of_daemons, machine } => crowded(case, pool, &lack, of_daemons, machine.name(), &of_pod, event),
+    }
+    .into()
+}
+
+/// The DaemonSet that asks for the most of a resource.
+fn largest<'w>(case: &Case<'w>, resource: &str) -> Option<(&'w DaemonSet, f64)> {
+    let asks = |set: &'w DaemonSet| (set, requested(&set.spec.template.spec.containers, resource));
+    let sets = case.cluster.daemon_sets().map(asks).filter(|(_, asked)| *asked > 0.0);
+    sets.max_by(|(_, a), (_, b)| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal))
+}
+
+fn of_daemon_set(set: &DaemonSet) -> (Blame, String) {
+    let (name, namespace) = (&set.metadata.name, set.metadata.namespace.as_deref().unwrap_or("default"));
+    let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace);
+    (
+        blame.field("spec.template.spec.containers[*].resources.requests"),
+        format!("kubectl edit daemonset -n {namespace} {name}"),
+    )
+}
+
+fn unknown(
+    case: &Case,
+    pool: &NodePool,
+    told: &Unplaced,
+    lack: &Lack,
+    of_daemons: Option<&str>,
+    of_pod: &str,
+    event: Evidence,
+) -> Finding {
+    let (name, resource, total) = (pool.name(), lack.resource, lack.total);
+    let of_pool = Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements");
+    let head = format!("NodePool {name} launches nothing for {of_pod}");
+    let (summary, blame, fix, step) = match of_daemons {
+        Some(part) => {
+            let set = largest(case, resource);
+            let who =
+                set.map_or_else(|| "a DaemonSet".to_owned(), |(set, _)| format!("DaemonSet {}", set.metadata.name));
+            let (blame, command) =
+                set.map_or((of_pool, format!("kubectl edit nodepool {name}")), |(set, _)| of_daemon_set(set));
+            (
+                format!(
+                    "{head}: it counts {part} of {resource} for {who} on each machine (daemonset overhead), and no instance type of the NodePool's has that."
+                ),
+                blame,
+                "Keep the DaemonSet away from these machines by its own nodeSelector, or let the NodePool say what it is for (kubernetes.io/os where one of the two is Windows): Karpenter leaves out DaemonSets that cannot run there.",
+                command,
+            )
+        }
+        None => {
+            let (kind, workload) = told.pod.map_or(("Pod", &*told.event.involved_object.name), |pod| pod.workload());
+            let namespace = told.event.involved_object.namespace.as_deref().unwrap_or("default");
+            let api_version = if kind == "Pod" { "v1" } else { "apps/v1" };
+            (
+                format!(
+                    "{head}: it asks for {resource} ({total}), which Karpenter knows of no instance type, whatever the machine has once it runs."
+                ),
+                Blame::object(api_version, kind, workload).namespace(namespace),
+                "Do without the request, or run these pods on a managed node group; from Karpenter 1.7 on a NodeOverlay (feature gate NodeOverlay) can give instance types the resource.",
+                format!("kubectl edit {} -n {namespace} {workload}", kind.to_ascii_lowercase()),
+            )
+        }
+    };
+    let because =
+        "Karpenter reckons with what EC2 tells of instance types; what a driver or user data adds later it cannot know";
+    Finding::new(Confidence::Certain, summary, event)
+        .with(Evidence::new(format!("NodePool/{name}"), "spec.template.spec.requirements", resource, because))
+        .blaming(blame)
+        .fix(fix)
+        .step(Risk::Mutating, "Change who asks for it", Some(step))
+}
+
+fn small_volume(case: &Case, pool: &NodePool, lack: &Lack, gib: u64, of_pod: &str, event: Evidence) -> Finding {
+    let (name, total) = (pool.name(), lack.total);
+    let (kind, class) = case.class().map_or(("EC2NodeClass", ""), |class| (class.kind.as_str(), class.name()));
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!(
+            "NodePool {name} launches nothing for {of_pod}: {total} of ephemeral-storage is asked for, and Karpenter counts the volume of {kind} {class} ({gib}Gi) for every instance type, and no disks of the instance: instanceStorePolicy is not set."
+        ),
+        event,
+    )
+    .with(Evidence::new(
+        format!("{kind}/{class}"),
+        "spec.blockDeviceMappings",
+        format!("{gib}Gi"),
+        "what user data makes of an instance's own disks Karpenter does not see",
+    ))
+    .fix("Set instanceStorePolicy: RAID0 where the instance types have disks of their own (and take what sets them up out of userData), else give the volume of images and pods the size that is asked for.");
+    match (case.class_field("spec.instanceStorePolicy"), case.class()) {
+        (Some(blame), Some(class)) => finding.blaming(blame).step(
+            Risk::Mutating,
+            "Tell Karpenter of the disks, or make the volume larger",
+            Some(commands::edit(class)),
+        ),
+        _ => finding,
+    }
+}
+
+fn crowded(
+    case: &Case,
+    pool: &NodePool,
+    lack: &Lack,
+    of_daemons: f64,
+    machine: &str,
+    of_pod: &str,
+    event: Evidence,
+) -> Finding {
+    let (name, resource, total) = (pool.name(), lack.resource, lack.total);
+    let of_pool = Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements");
+    // What most of it goes to, where one takes half.
+    let set = largest(case, resource).filter(|(_, asked)| asked * 2.0 >= of_daemons).map(|(set, _)| set);
+    let (blame, command) = set.map_or((of_pool, format!("kubectl edit nodepool {name}")), of_daemon_set);
+    let who = set.map_or_else(String::new, |set| format!(", most of it for DaemonSet {}", set.metadata.name));
+    let room = case.cluster.node(machine).and_then(|node| node.status.allocatable.get(resource)).unwrap_or_default();
+    Finding::new(
+        Confidence::Certain,
+        format!(
+            "NodePool {name} launches nothing for {of_pod}: with the DaemonSets of each machine (daemonset overhead) {total} of {resource} is asked for, the larger part by them{who}, and its largest machine so far has {room}."
+        ),
+        event,
+    )
+    .with(Evidence::new(
+        format!("Node/{machine}"),
+        format!("status.allocatable['{resource}']"),
+        room,
+        "without the DaemonSets the pod would fit",
+    ))
+    .blaming(blame)
+    .fix("Lower what the DaemonSets request, or allow larger instance types in the NodePool.")
+    .step(Risk::Mutating, "Lower the requests, or allow larger machines", Some(command))
+}

@@ -1,0 +1,91 @@
+//! Bottlerocket sets up the instance's own disks twice: for userData, and for Karpenter, which does it since 1.1.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::objects::NodeClaim;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::commands;
+use crate::rules::shared::instance_questions::ask_the_instance;
+use crate::upstream::karpenter::Version;
+use readers::source_text::{self, Span};
+use readers::userdata::Family;
+
+pub static RULE: Rule = Rule {
+    cause: "InstanceStoreSetUpTwice",
+    summary: "userData sets up Bottlerocket's instance store, and so does Karpenter: the second of the two fails, and with it the boot",
+    stages: &[Stage::Join],
+    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
+    lint: false,
+    versions: "Karpenter 1.1 and later",
+    page: include_str!("../../../pages/InstanceStoreSetUpTwice.md"),
+    check,
+};
+
+/// aws/karpenter-provider-aws#8562. Source: karpenter-provider-aws v1.14.1
+/// pkg/providers/amifamily/bootstrap/bottlerocket.go `Script` (000-mount-instance-storage).
+const SINCE: Version = Version(1, 1, 0);
+
+/// Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/labels.go `LabelInstanceLocalNVME`.
+fn has_own_disks(claim: &NodeClaim) -> bool {
+    claim.metadata.label("karpenter.k8s.aws/instance-local-nvme").is_some()
+}
+
+fn check(case: &Case) -> Opinion {
+    let (Some(claim), Some(class), Some((_, text))) = (case.claim, case.class(), case.user_data()) else {
+        return Opinion::Silent;
+    };
+    let raid = class.spec.instance_store_policy.as_deref() == Some("RAID0");
+    if !raid || class.family() != Some(Family::Bottlerocket) || !has_own_disks(claim) {
+        return Opinion::Silent;
+    }
+    let Some(karpenter) = case.karpenter().filter(|karpenter| karpenter.version >= SINCE) else {
+        return Opinion::Silent;
+    };
+    let Some(span) = binds(text) else { return Opinion::Silent };
+    let joined = || case.same_spec_siblings_joined().filter(|sibling| has_own_disks(sibling));
+    // Those that joined before may be an older Karpenter's.
+    let upgraded = karpenter.written.as_ref().map_or(case.wait.since, |written| written.at);
+    if let Some(sibling) = joined().find(|sibling| sibling.true_since("Registered") > Some(upgraded)) {
+        return Opinion::ruled_out(
+            sibling,
+            format!("NodeClaim {} has disks of its own and joined with the same userData", sibling.name()),
+        );
+    }
+    let in_doubt = karpenter.written.is_none() && joined().next().is_some();
+    let (kind, name) = (&class.kind, class.name());
+    let place = source_text::position(text, span.start);
+    let finding = Finding::new(
+        if in_doubt { Confidence::Possible } else { Confidence::Likely },
+        format!(
+            "userData of {kind} {name}, line {}, binds directories to the instance's own disks, and with instanceStorePolicy RAID0 Karpenter has Bottlerocket do the same first: what comes second fails, and the boot stops before the kubelet, so the machine never joins.",
+            place.line
+        ),
+        Evidence::new(
+            format!("{kind}/{name}"),
+            format!("spec.userData:{}:{}", place.line, place.column),
+            source_text::mask(span.of(text)),
+            "a bootstrap command that fails and is essential stops the boot",
+        ),
+    )
+    .with(Evidence::new(
+        format!("{kind}/{name}"),
+        "spec.instanceStorePolicy",
+        "RAID0",
+        "since 1.1 Karpenter adds the bootstrap command 000-mount-instance-storage for it",
+    ))
+    .blaming(Blame::object(&class.api_version, kind, name).field("spec.userData").at(text, span))
+    .fix("Take the bootstrap command out of userData and keep instanceStorePolicy: RAID0.")
+    .step(Risk::Mutating, "Take it out; new machines are then right", Some(commands::edit(class)));
+    ask_the_instance(case, finding).into()
+}
+
+/// Where a bootstrap command binds directories to the disks.
+fn binds(text: &str) -> Option<Span> {
+    const DISKS: &str = "\"ephemeral-storage\"";
+    let at = text.find("bootstrap-commands").filter(|_| text.contains("\"bind\""))?;
+    let start = at + text.get(at..)?.find(DISKS)?;
+    let line = text.get(..start)?.rsplit('\n').next()?;
+    (!line.trim_start().starts_with('#')).then(|| Span::new(start, start + DISKS.len()))
+}
