@@ -577,6 +577,14 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("441-new-gpu-family-gets-the-wrong-kernel-module", "a resource that is awaited"),
     ("443-bottlerocket-neuron-driver-fails-on-inf1", "a resource that is awaited"),
     ("536-data-volume-mounted-over-containerd", "a Node whose pods do not start"),
+    ("604-karpenter-does-not-know-of-the-raid", "a Pod that waits"),
+    ("605-bottlerocket-binds-the-disks-twice", "a machine with disks of its own"),
+    ("606-soci-asks-ecr-for-the-pause-image", "a Node whose pods do not start"),
+    ("608-kubelets-fall-silent-on-the-new-image", "that Nodes stopped together"),
+    ("614-auto-mode-does-not-read-ec2nodeclass", "NodePools that are worked on"),
+    ("615-module-update-removes-the-instance-profile", "a refused launch"),
+    ("617-second-capacity-block-is-never-taken", "a refused launch"),
+    ("618-tiny-old-machines-come-with-swap", "that others join"),
     ("633-typha-port-closed-between-nodes", "a plugin that fails"),
     ("636-two-interfaces-are-one-too-few", "a plugin that fails"),
     ("646-standard-image-on-inferentia", "a resource that is awaited"),
@@ -593,6 +601,7 @@ const NEXT_MISTAKE: &[(&str, &str)] = &[
     ("342-bottlerocket-userdata-folded-into-one-line", "TomlInvalid"),
     ("347-bottlerocket-big-volume-on-the-wrong-device", "VolumeOfAnotherFamily"),
     ("416-root-volume-of-two-gigabytes", "VolumeRefused"),
+    ("611-capacity-type-xspot", "UnknownValue"),
 ];
 
 #[test]

@@ -1,6 +1,7 @@
 //! Pods that wait for a machine, and that Karpenter makes none for.
 
 use crate::cluster_state::ClusterState;
+use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::objects::{Container, Event, Node, NodeClass, NodePool, Pod, Requirement, Taint, quantity};
 use crate::upstream::karpenter::Karpenter;
@@ -8,6 +9,8 @@ use crate::upstream::startup_taint;
 use crate::upstream::unplaced::{self, PlacementObstacle, Shortfall, UnmetRequirement, shortfall, unmet};
 use chrono::{DateTime, Utc};
 use readers::userdata::Family;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A pod that Karpenter found no room for in a NodePool.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +62,25 @@ const WINDOWS_ADDRESS: &str = "vpc.amazonaws.com/PrivateIPv4Address";
 /// What containers ask for of a resource, as far as it can be read.
 pub fn requested(containers: &[Container], resource: &str) -> f64 {
     containers.iter().filter_map(|c| quantity::parse(c.resources.requests.get(resource)?)).sum()
+}
+
+type Largest = BTreeMap<String, (f64, String)>;
+
+/// The most of each resource that a machine of the NodePool has, and which one that is.
+fn largest_of(cluster: &ClusterState, pool: &str) -> Arc<Largest> {
+    static LARGEST: Memo<Largest> = Memo::new("the largest machines of a NodePool");
+    cluster.once(&LARGEST, pool, || {
+        let mut largest = Largest::new();
+        for node in cluster.claims_of_pool(pool).flat_map(|claim| cluster.nodes_of(claim)) {
+            for (resource, quantity) in node.status.allocatable.iter() {
+                let Some(room) = quantity::parse(quantity) else { continue };
+                if largest.get(resource).is_none_or(|(most, _)| room > *most) {
+                    largest.insert(resource.to_owned(), (room, node.name().to_owned()));
+                }
+            }
+        }
+        largest
+    })
 }
 
 /// A volume on which there can never be what is asked for, while Karpenter is not told of the instance's own disks.
@@ -169,23 +191,18 @@ impl<'w> Unplaced<'w> {
 
     /// DaemonSets that take the larger part of a machine which the pod alone would fit on.
     fn crowded_out(&self, cluster: &'w ClusterState, pool: &NodePool, short: &Shortfall<'w>) -> Option<Lack<'w>> {
-        let machines: Vec<&Node> =
-            cluster.claims_of_pool(pool.name()).flat_map(|claim| cluster.nodes_of(claim)).collect();
+        let largest = largest_of(cluster, pool.name());
         short.total.iter().find_map(|&(resource, total)| {
+            let (most, machine) = largest.get(resource)?;
             let all = quantity::parse(total)?;
             let of_daemons = match &short.overhead {
                 Some(overhead) => quantity::parse(overhead.iter().find(|(name, _)| *name == resource)?.1)?,
                 None => all - requested(&self.pod?.spec.containers, resource),
             };
             let own = all - of_daemons;
-            let room = |node: &&'w Node| quantity::parse(node.status.allocatable.get(resource)?);
-            let largest = machines
-                .iter()
-                .copied()
-                .max_by(|a, b| room(a).partial_cmp(&room(b)).unwrap_or(std::cmp::Ordering::Equal))?;
-            let most = room(&largest)?;
-            let crowded = all > most && own <= most && of_daemons >= own && own > 0.0;
-            crowded.then(|| Lack { resource, total, why: Why::Crowded { of_daemons, machine: largest } })
+            let crowded = all > *most && own <= *most && of_daemons >= own && own > 0.0;
+            let machine = cluster.node(machine).filter(|_| crowded)?;
+            Some(Lack { resource, total, why: Why::Crowded { of_daemons, machine } })
         })
     }
 

@@ -59,7 +59,7 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         if in_doubt { Confidence::Possible } else { Confidence::Likely },
         format!(
-            "userData of {kind} {name}, line {}, binds directories to the instance's own disks, and with instanceStorePolicy RAID0 Karpenter has Bottlerocket do the same first: what comes second fails, and the boot stops before the kubelet, so the machine never joins.",
+            "userData of {kind} {name}, line {}, sets up the instance's own disks, and so does Karpenter for instanceStorePolicy RAID0: the second of the two fails, and the machine never joins.",
             place.line
         ),
         Evidence::new(
