@@ -269,13 +269,14 @@ fn what_is_collected_of_user_data_holds_no_planted_secret_and_gives_the_same_ver
 }
 
 /// Of these maps rules read every key; none is a place for secrets, and what is written there is looked up by value.
-const READ_WHOLE: [&str; 12] = [
+const READ_WHOLE: [&str; 13] = [
     "labels",
     "matchLabels",
     "kubeReserved",
     "systemReserved",
     "nodeSelector",
     "allocatable",
+    "capacity",
     "requests",
     "tags",
     "answer",

@@ -595,10 +595,7 @@ impl ClusterState {
                 let Some(log) = self.logs.remove(name) else { return none };
                 Touched::Subjects(self.subjects_of_log(&log))
             }
-            Input::NodeOverlays => {
-                self.node_overlays.remove(name);
-                none
-            }
+            Input::NodeOverlays => self.node_overlays.remove(name).map_or(none, |_| Touched::Everything),
             Input::EniConfigs => {
                 self.eni_configs.remove(name);
                 Touched::Everything

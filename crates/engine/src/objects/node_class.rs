@@ -46,7 +46,7 @@ pub struct NodeClassSpec {
     #[serde(deserialize_with = "nullable")]
     pub pod_subnet_selector_terms: Vec<SelectorTerm>,
     /// `RAID0`: images and pods live on the instance's own disks, where it has any.
-    pub instance_store_policy: Option<String>,
+    pub instance_store_policy: Option<Box<str>>,
     /// What every instance is tagged with, beside Karpenter's own tags.
     #[serde(deserialize_with = "nullable")]
     pub tags: Pairs,
@@ -80,7 +80,7 @@ pub struct SelectorTerm {
 pub struct MetadataOptions {
     pub http_put_response_hop_limit: Option<i64>,
     pub http_endpoint: Option<String>,
-    pub http_tokens: Option<String>,
+    pub http_tokens: Option<Box<str>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]

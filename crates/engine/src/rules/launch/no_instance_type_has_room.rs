@@ -6,7 +6,7 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::unplaced::{Lack, Unplaced, Why, requested};
 use crate::objects::input::Input;
-use crate::objects::{DaemonSet, NodePool};
+use crate::objects::{DaemonSet, NodePool, Pod};
 use crate::rules::Rule;
 use crate::rules::shared::commands;
 
@@ -78,35 +78,31 @@ fn unknown(
     let (name, resource, total) = (pool.name(), lack.resource, lack.total);
     let of_pool = Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements");
     let head = format!("NodePool {name} launches nothing for {of_pod}");
-    let (summary, blame, fix, step) = match of_daemons {
-        Some(part) => {
-            let set = largest(case, resource);
-            let who =
-                set.map_or_else(|| "a DaemonSet".to_owned(), |(set, _)| format!("DaemonSet {}", set.metadata.name));
-            let (blame, command) =
-                set.map_or((of_pool, format!("kubectl edit nodepool {name}")), |(set, _)| of_daemon_set(set));
-            (
-                format!(
-                    "{head}: it counts {part} of {resource} for {who} on each machine (daemonset overhead), and no instance type of the NodePool's has that."
-                ),
-                blame,
-                "Keep the DaemonSet away from these machines by its own nodeSelector, or let the NodePool say what it is for (kubernetes.io/os where one of the two is Windows): Karpenter leaves out DaemonSets that cannot run there.",
-                command,
-            )
-        }
-        None => {
-            let (kind, workload) = told.pod.map_or(("Pod", &*told.event.involved_object.name), |pod| pod.workload());
-            let namespace = told.event.involved_object.namespace.as_deref().unwrap_or("default");
-            let api_version = if kind == "Pod" { "v1" } else { "apps/v1" };
-            (
-                format!(
-                    "{head}: it asks for {resource} ({total}), which Karpenter knows of no instance type, whatever the machine has once it runs."
-                ),
-                Blame::object(api_version, kind, workload).namespace(namespace),
-                "Do without the request, or run these pods on a managed node group; from Karpenter 1.7 on a NodeOverlay (feature gate NodeOverlay) can give instance types the resource.",
-                format!("kubectl edit {} -n {namespace} {workload}", kind.to_ascii_lowercase()),
-            )
-        }
+    let (summary, blame, fix, step) = if let Some(part) = of_daemons {
+        let set = largest(case, resource);
+        let who = set.map_or_else(|| "a DaemonSet".to_owned(), |(set, _)| format!("DaemonSet {}", set.metadata.name));
+        let (blame, command) =
+            set.map_or((of_pool, format!("kubectl edit nodepool {name}")), |(set, _)| of_daemon_set(set));
+        (
+            format!(
+                "{head}: it counts {part} of {resource} for {who} on each machine (daemonset overhead), and no instance type of the NodePool's has that."
+            ),
+            blame,
+            "Keep the DaemonSet away from these machines by its own nodeSelector, or let the NodePool say what it is for (kubernetes.io/os where one of the two is Windows): Karpenter leaves out DaemonSets that cannot run there.",
+            command,
+        )
+    } else {
+        let (kind, workload) = told.pod.map_or(("Pod", &*told.event.involved_object.name), Pod::workload);
+        let namespace = told.event.involved_object.namespace.as_deref().unwrap_or("default");
+        let api_version = if kind == "Pod" { "v1" } else { "apps/v1" };
+        (
+            format!(
+                "{head}: it asks for {resource} ({total}), which Karpenter knows of no instance type, whatever the machine has once it runs."
+            ),
+            Blame::object(api_version, kind, workload).namespace(namespace),
+            "Do without the request, or run these pods on a managed node group; from Karpenter 1.7 on a NodeOverlay (feature gate NodeOverlay) can give instance types the resource.",
+            format!("kubectl edit {} -n {namespace} {workload}", kind.to_ascii_lowercase()),
+        )
     };
     let because =
         "Karpenter reckons with what EC2 tells of instance types; what a driver or user data adds later it cannot know";
