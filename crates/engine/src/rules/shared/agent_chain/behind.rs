@@ -107,7 +107,7 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obsta
         "pod {} fails: {says}; no pod of Deployment {deployment}, {does}, is Ready: pod {name}{of_image} fails: {fails}",
         agent.name
     );
-    let blame = Blame::object("apps/v1", "Deployment", *deployment).namespace(namespace);
+    let blame = Blame::object("apps/v1", "Deployment", deployment).namespace(namespace);
     let log = format!("kubectl logs -n {namespace} {name} --all-containers --previous --tail=50");
     Some(
         Obstacle::new(Proof::Open, why, blame, agent.link(says))

@@ -155,23 +155,7 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
         return unexplained(case, node, agent, says, container);
     };
     let obstacle = match meaning {
-        Meaning::NoServices => {
-            if let Some(skew) = kubelet_skew::of(case, node) {
-                let (blame, fix) = skew.blame_and_fix(case, node);
-                let proof = if skew.proven { Proof::Lasting } else { Proof::Open };
-                of(proof, fails(&format!("; {}", skew.why)), blame)
-                    .behind(Link::new(format!("Node/{}", node.name()), skew.why))
-                    .fix(fix)
-            } else {
-                let why = fails("; its kubelet has not read the Services once");
-                let open = of(Proof::Open, why, Blame::object("v1", "Node", node.name()))
-                    .fix("See why the kubelet cannot list Services: a version newer than the API server's, rights that it lacks, or an API server out of reach.");
-                match case.cluster.api_server().version {
-                    Some(_) => open,
-                    None => open.ask("Which version has the API server?", "kubectl version"),
-                }
-            }
-        }
+        Meaning::NoServices => without_services(case, node, fails, link()),
         Meaning::Missing { kind, name: missing, key } => {
             let missing_is = missing.map_or_else(|| format!("a {kind} that it names"), |name| format!("{kind} {name}"));
             let lacks = if key {
@@ -257,6 +241,24 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
         obstacle.step(Risk::Inspect, "See what the pod says", agent.describe())
     } else {
         obstacle
+    }
+}
+
+/// The kubelet gives a pod the addresses of Services, once it has read them.
+fn without_services(case: &Case, node: &Node, fails: impl Fn(&str) -> String, link: Link) -> Obstacle {
+    if let Some(skew) = kubelet_skew::of(case, node) {
+        let (blame, fix) = skew.blame_and_fix(case, node);
+        let proof = if skew.proven { Proof::Lasting } else { Proof::Open };
+        return Obstacle::new(proof, fails(&format!("; {}", skew.why)), blame, link)
+            .behind(Link::new(format!("Node/{}", node.name()), skew.why))
+            .fix(fix);
+    }
+    let why = fails("; its kubelet has not read the Services once");
+    let open = Obstacle::new(Proof::Open, why, Blame::object("v1", "Node", node.name()), link)
+        .fix("See why the kubelet cannot list Services: a version newer than the API server's, rights that it lacks, or an API server out of reach.");
+    match case.cluster.api_server().version {
+        Some(_) => open,
+        None => open.ask("Which version has the API server?", "kubectl version"),
     }
 }
 
