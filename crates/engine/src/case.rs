@@ -2,6 +2,7 @@
 
 pub mod deletion_reason;
 pub mod finding;
+pub mod karpenter_line;
 pub mod sighting;
 pub mod stage;
 pub mod unplaced;
@@ -73,7 +74,8 @@ impl<'w> Case<'w> {
                 let unplaced = unplaced_in(cluster, pool, class.map(|c| &c.class)).chain(lacking);
                 let wait = stage::pool_wait(pool, class.map(|c| &c.class), events, claims, unplaced, now, thresholds)
                     .or_else(|| unserved_wait(cluster, pool, class, thresholds))
-                    .or_else(|| stage::inert_wait(pool, is_inert(cluster, pool, class)?, thresholds))?;
+                    .or_else(|| stage::inert_wait(pool, is_inert(cluster, pool, class)?, thresholds))
+                    .or_else(|| karpenter_line::wait(cluster, pool, now, thresholds))?;
                 let subject = About { api_version: "karpenter.sh/v1", kind: "NodePool", meta: &pool.metadata };
                 Some(Self { now, cluster, claim: None, node: None, pool: Some(pool), class, wait, subject })
             }

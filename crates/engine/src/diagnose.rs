@@ -14,6 +14,7 @@ use crate::api::{
 };
 use crate::case::deletion_reason;
 use crate::case::finding::{Finding, Opinion};
+use crate::case::karpenter_line;
 use crate::case::stage::{self, Thresholds};
 use crate::case::{Case, duration};
 use crate::cluster_state::{ClusterState, Subject};
@@ -59,7 +60,11 @@ pub fn judge_case(case: &Case, thresholds: &Thresholds) -> Judgement {
     if !ripe && !proven {
         return Judgement::Waiting(at(case.wait.patience).into_iter().chain(evaluated.look_again).min());
     }
-    let look_again = evaluated.look_again.filter(|at| *at > now);
+    let in_line = karpenter_line::in_line_until(case, thresholds);
+    if evaluated.findings.is_empty() && in_line.is_some() {
+        return Judgement::Waiting(in_line);
+    }
+    let look_again = evaluated.look_again.into_iter().chain(in_line).filter(|at| *at > now).min();
     if evaluated.findings.is_empty() && look_again.is_some() {
         // A rule is about to know: better that than Unknown.
         return Judgement::Waiting(look_again);

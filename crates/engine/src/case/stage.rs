@@ -85,6 +85,8 @@ pub enum Symptom {
     NobodyLaunches,
     /// Karpenter leaves the NodePool alone.
     Inert(Inert),
+    /// Many machines of the NodePool wait for Karpenter, which takes on one after the other.
+    KarpenterBehind,
 }
 
 /// Why Karpenter makes no machine of a NodePool, whatever waits for one.
@@ -97,7 +99,7 @@ pub enum Inert {
 }
 
 impl Wait {
-    fn new(
+    pub(super) fn new(
         stage: Stage,
         since: DateTime<Utc>,
         patience: TimeDelta,

@@ -3,6 +3,7 @@
 pub mod arn_instead_of_name;
 pub mod image_not_available;
 pub mod insufficient_capacity;
+pub mod karpenter_is_behind;
 pub mod karpenter_not_running;
 pub mod launch_failed;
 pub mod no_image_for_architecture;

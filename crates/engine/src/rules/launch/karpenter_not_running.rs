@@ -3,12 +3,12 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::Symptom;
-use crate::case::{Case, timestamp};
+use crate::case::{Case, karpenter_line, timestamp};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Pod};
 use crate::rules::Rule;
 use crate::upstream::credentials::Credentials;
-use crate::upstream::karpenter::{Stopped, UNREGISTERED_TAINT, is_karpenter_image};
+use crate::upstream::karpenter::{Stopped, is_karpenter_image};
 
 pub static RULE: Rule = Rule {
     cause: "KarpenterNotRunning",
@@ -157,19 +157,10 @@ fn waits_for_karpenter(case: &Case) -> Option<String> {
                 && conditions.iter().all(|c| !c.is_false());
             unread.then(|| format!("nobody looks at {} {}", class.kind, class.name()))
         }
-        (Stage::Register, Some(claim), Some(node)) => {
-            let refused = claim.condition("Registered").is_some_and(Condition::is_false);
-            let waits = !refused && !claim.is_true("Registered") && node.taint(UNREGISTERED_TAINT).is_some();
-            waits.then(|| format!("nobody registers Node {} of NodeClaim {}", node.name(), claim.name()))
-        }
-        (Stage::Initialize, Some(claim), Some(node)) => {
-            let resource = claim
-                .condition("Initialized")
-                .is_some_and(|c| matches!(c.reason.as_str(), "ResourceNotRegistered" | "DRADriverPoolsNotPublished"));
-            let tainted = node.spec.taints.iter().any(|t| !claim.spec.taints.iter().any(|own| own.matches(t)));
-            (node.is_ready() && !resource && !tainted)
-                .then(|| format!("nobody calls the Ready Node {} initialized", node.name()))
-        }
+        (Stage::Register | Stage::Initialize, Some(claim), Some(node)) => match karpenter_line::turn(claim, node)?.0 {
+            Stage::Register => Some(format!("nobody registers Node {} of NodeClaim {}", node.name(), claim.name())),
+            _ => Some(format!("nobody calls the Ready Node {} initialized", node.name())),
+        },
         _ => None,
     }
 }

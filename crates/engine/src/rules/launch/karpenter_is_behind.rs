@@ -1,0 +1,59 @@
+//! Karpenter takes on machine after machine, and cannot keep up.
+
+use crate::api::{Blame, Confidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::case::stage::Symptom;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+
+pub static RULE: Rule = Rule {
+    cause: "KarpenterIsBehind",
+    summary: "Karpenter works off a line of machines, and each waits for minutes",
+    stages: &[Stage::Register, Stage::Initialize],
+    reads: &[Input::Deployments],
+    lint: false,
+    versions: "all",
+    page: include_str!("../../../pages/KarpenterIsBehind.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    if case.wait.symptom != Symptom::KarpenterBehind {
+        return Opinion::Silent;
+    }
+    let (done, waits) = match case.stage() {
+        Stage::Register => ("registers", "Nodes are there"),
+        _ => ("initializes", "Nodes are Ready"),
+    };
+    let subject = case.subject().replacen('/', " ", 1);
+    let summary = format!(
+        "Karpenter is behind: machines of {subject} whose {waits} wait for minutes, and it {done} one after the other."
+    );
+    let finding = Finding::new(Confidence::Likely, summary, case.wait.evidence.clone());
+    let Some((namespace, name)) = case.karpenter().and_then(|k| k.deployment.split_once('/')) else {
+        return finding.fix("Wait: they are taken on in their order.").into();
+    };
+    finding
+        .blaming(
+            Blame::object("apps/v1", "Deployment", name)
+                .namespace(namespace)
+                .field("spec.template.spec.containers[*].resources"),
+        )
+        .fix("Wait: the line gets shorter by itself, unless a machine waits for Karpenter's 15 minutes. Then give Karpenter more CPU, and spread what starts so many machines at once.")
+        .step(
+            Risk::Inspect,
+            "See how much CPU it may use",
+            Some(format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=karpenter")),
+        )
+        .step(
+            Risk::Mutating,
+            "Give it more CPU once the line is worked off: its restart takes a moment more",
+            Some(format!("kubectl edit deployment -n {namespace} {name}")),
+        )
+        .unknown(
+            "Is it short of CPU, or slowed down by the API server?",
+            format!("kubectl logs -n {namespace} deployment/{name} --tail=-1 | grep -i throttl"),
+        )
+        .into()
+}
