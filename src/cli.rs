@@ -6,6 +6,7 @@ mod diagnose;
 mod duration;
 mod explain;
 mod flags;
+mod history;
 mod lint;
 mod man;
 mod mcp;
@@ -47,6 +48,8 @@ enum Command {
     /// Find stuck machines and name the root cause, from a dump (-f) or a live cluster
     #[command(after_help = diagnose::EXIT_CODES)]
     Diagnose(diagnose::Diagnose),
+    /// Show what the operator wrote of machines that were stuck, also of those that are gone
+    History(history::History),
     /// Find in EC2NodeClasses, NodePools, user data and aws-auth what would keep machines from joining, before any is
     /// launched
     #[command(after_help = lint::EXIT_CODES)]
@@ -108,6 +111,7 @@ const NO_CLUSTER: u8 = 3;
 pub fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Diagnose(args) => diagnose::run(&args),
+        Command::History(args) => history::run(&args),
         Command::Lint(args) => lint::run(&args),
         Command::Userdata(args) => userdata::run(&args),
         Command::Collect(args) => collect::run(&args),

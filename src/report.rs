@@ -1,6 +1,7 @@
 //! How diagnoses are shown: as text and as a page for people, as a table, as JSON and YAML for programs.
 
 mod grouping;
+pub mod history;
 mod html;
 mod judged;
 pub mod lint;

@@ -111,7 +111,11 @@ impl Diagnose {
     /// What of the survey is about the name that was asked for.
     pub(super) fn about(&self, state: &ClusterState, survey: Survey) -> Result<Survey, String> {
         let Some(name) = self.names.first() else { return Ok(survey) };
-        let unknown = || format!("no NodeClaim, Node, NodePool, node class or instance is called {name}");
+        let unknown = || {
+            format!(
+                "no NodeClaim, Node, NodePool, node class or instance is called {name}; of one that is gone, `nodewhy history {name}` shows what the operator wrote"
+            )
+        };
         survey.of_name(state, name).ok_or_else(unknown)
     }
 

@@ -1,0 +1,35 @@
+//! The NodeDiagnoses of a file: what `kubectl get nodediagnoses -o yaml` or `-o json` prints, one or a list.
+
+use engine::api::NodeDiagnosis;
+use serde_json::Value;
+use std::io::Read;
+use std::path::Path;
+
+/// Reads all NodeDiagnoses of a file, `-` for standard input; other objects are passed over.
+pub fn load(file: &Path) -> Result<Vec<NodeDiagnosis>, String> {
+    let shown = file.display();
+    let mut text = String::new();
+    let read = if file.as_os_str() == "-" {
+        std::io::stdin().lock().read_to_string(&mut text)
+    } else {
+        std::fs::File::open(file).and_then(|mut file| file.read_to_string(&mut text))
+    };
+    read.map_err(|error| format!("{shown} cannot be read: {error}"))?;
+    let documents: Vec<Value> = match serde_json::from_str(&text) {
+        Ok(document) => vec![document],
+        Err(_) => serde_saphyr::from_multiple(&text).map_err(|error| format!("{shown} is no YAML: {error}"))?,
+    };
+    let mut all = Vec::new();
+    for document in documents {
+        match document {
+            Value::Object(mut list) if matches!(list.get("items"), Some(Value::Array(_))) => {
+                if let Some(Value::Array(items)) = list.remove("items") {
+                    all.extend(items);
+                }
+            }
+            other => all.push(other),
+        }
+    }
+    let diagnoses = all.into_iter().filter(|object| object["kind"] == "NodeDiagnosis");
+    diagnoses.map(|object| serde_json::from_value(object).map_err(|error| format!("{shown}: {error}"))).collect()
+}
