@@ -980,3 +980,69 @@ fn machines_that_came_and_went_unseen_are_named() {
     }
     assert_eq!(triage.never_judged().collect::<Vec<_>>(), ["general-gone"]);
 }
+
+/// Nodes that came at once, and a Karpenter that registers one of them in five seconds.
+#[test]
+fn a_karpenter_that_is_behind_is_told_of_once_and_on_the_pool() {
+    const MACHINES: i64 = 80;
+    let machine = |n: i64, registered: Option<DateTime<Utc>>| {
+        let mut conditions = vec![condition("Launched", "True", "Launched")];
+        conditions.push(condition("Registered", "Unknown", "NodeNotFound"));
+        if let Some(at) = registered {
+            conditions[1] =
+                json!({"type": "Registered", "status": "True", "reason": "Registered", "lastTransitionTime": at});
+            conditions.push(
+                json!({"type": "Initialized", "status": "True", "reason": "Initialized", "lastTransitionTime": at}),
+            );
+        }
+        let mut claim = claim(&conditions, None);
+        claim["metadata"]["name"] = json!(format!("general-{n}"));
+        claim["metadata"]["uid"] = json!(format!("c{n}"));
+        claim["status"]["providerID"] = json!(format!("aws:///eu-west-1a/i-{n}"));
+        let mut node = node("True");
+        node["metadata"]["name"] = json!(format!("ip-{n}"));
+        node["metadata"]["uid"] = json!(format!("n{n}"));
+        node["spec"]["providerID"] = claim["status"]["providerID"].clone();
+        if registered.is_none() {
+            node["spec"]["taints"] = json!([{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}]);
+        }
+        [applied(Input::NodeClaims, claim), applied(Input::Nodes, node)]
+    };
+    // All are worked off, or Karpenter stops half way.
+    for registers in [MACHINES, MACHINES / 2] {
+        let mut triage = started(Vec::new());
+        let pool = json!({"metadata": {"name": "general", "uid": "p", "creationTimestamp": CREATED},
+            "spec": {"template": {"spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}}}}});
+        triage.take(applied(Input::NodePools, pool), at(0, 0));
+        for change in (0..MACHINES).flat_map(|n| machine(n, None)) {
+            triage.take(change, at(0, 0));
+        }
+        let mut said = Vec::new();
+        for n in 0..MACHINES + 60 {
+            let now = at(0, n * 5);
+            if n < registers {
+                for change in machine(n, Some(now)) {
+                    triage.take(change, now);
+                }
+            }
+            for node in (0..MACHINES).map(|n| format!("ip-{n}")).chain([String::new()]) {
+                triage.take(Change::Pods { node, pods: Ok(Vec::new()) }, now);
+            }
+            for write in writes(triage.look(now)) {
+                let (name, cause) = (write.diagnosis.metadata.name.clone(), write.diagnosis.cause().map(str::to_owned));
+                said.push((name.unwrap(), cause.unwrap(), write.ends, now));
+            }
+        }
+        let (pool, machines): (Vec<_>, Vec<_>) = said.iter().partition(|(name, ..)| name == "nodepool-general");
+        let of_pool: Vec<_> = pool.iter().map(|(_, cause, ends, _)| (cause.as_str(), *ends)).collect();
+        if registers == MACHINES {
+            assert_eq!(machines, Vec::<&(String, String, Option<Outcome>, DateTime<Utc>)>::new());
+            assert_eq!(of_pool, [("KarpenterIsBehind", None), ("KarpenterIsBehind", Some(Outcome::Recovered))]);
+        } else {
+            let stopped = at(0, (registers - 1) * 5);
+            assert!(machines.iter().all(|(.., at)| *at > stopped), "{machines:?}");
+            let stuck = machines.iter().filter(|(_, cause, ..)| cause == "Unknown").count();
+            assert_eq!(stuck, usize::try_from(MACHINES - registers).unwrap(), "{machines:?}");
+        }
+    }
+}
