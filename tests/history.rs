@@ -74,7 +74,7 @@ fn a_name_selects_a_machine_in_full_or_all_of_its_pool() {
 
 #[test]
 fn json_and_yaml_are_read_again() {
-    let documents = written().iter().map(|d| format!("---\n{d}\n")).collect::<String>();
+    let documents = written().iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n");
     for format in ["json", "yaml"] {
         let (_, out, errors) = history(&documents, &["-o", format]);
         let (_, again, _) = history(&out, &["-o", format]);
