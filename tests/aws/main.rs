@@ -235,9 +235,40 @@ fn the_console_tells_why_and_keeps_secrets() {
         [   12.3] nodeadm[1629]: Command failed: password=hunter3 operation error EC2: DescribeInstances, i/o timeout\n";
     moto.tell("console", &json!({"id": MACHINE, "text": text}));
     let run = Run::of(&moto, JOINING);
-    let status = run.assert("BootstrapFailed", "Certain");
+    let status = run.assert("AwsUnreachable", "Certain");
     assert!(status["summary"].as_str().is_some_and(|s| s.contains("i/o timeout")), "{status:#}");
     assert!(!status.to_string().contains("hunter"), "{status:#}");
+    assert!(status["evidence"].to_string().contains("ec2:GetConsoleOutput i-0a0000000000000b1"), "{status:#}");
+}
+
+#[test]
+fn every_rule_of_logs_hears_the_console() {
+    for (line, cause) in [
+        ("Failed to start bootstrap container 'setup'.", "BootContainerFails"),
+        (
+            r#"kubelet[1629]: E0115 11:52:07.123456    1629 run.go:72] "command failed" err="failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false""#,
+            "KubeletRefusesConfiguration",
+        ),
+        (
+            r#"nodeadm[1629]: {"level":"fatal","ts":1768477795.787,"msg":"Command failed","error":"could not find NodeConfig within UserData"}"#,
+            "UserDataRefused",
+        ),
+    ] {
+        let moto = moto();
+        running(&moto);
+        moto.tell("console", &json!({"id": MACHINE, "text": format!("[   12.3] {line}\n")}));
+        Run::of(&moto, JOINING).assert(cause, "Certain");
+    }
+}
+
+#[test]
+fn what_a_machine_got_past_on_its_console_is_no_trouble() {
+    let moto = moto();
+    running(&moto);
+    let text = "[   12.3] systemd[1]: nodeadm-config.service: Failed with result 'exit-code'.\n\
+        [   19.8] kubelet[1629]: I0115 11:51:12.123456    1629 server.go:1285] \"Started kubelet\"\n";
+    moto.tell("console", &json!({"id": MACHINE, "text": text}));
+    Run::of(&moto, JOINING).assert("Unknown", "Possible");
 }
 
 /// A cluster whose replacement cannot be launched: the seed of all this.

@@ -115,7 +115,7 @@ fn what_the_machine_says_itself_leaves_no_doubt() {
     run.assert("NoRouteOut", "Certain");
     network(&moto, json!({}));
     moto.tell("console", &json!({"id": MACHINE, "text": text}));
-    run.assert("BootstrapFailed", "Certain");
+    run.assert("AwsUnreachable", "Certain");
 }
 
 #[test]

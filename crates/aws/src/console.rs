@@ -1,107 +1,62 @@
-//! What an instance printed while it booted: only the lines that are known to say that the bootstrap failed. No IO.
+//! What an instance printed while it booted: what the table of log lines knows of it. No IO.
 
-use engine::objects::{Console, ConsoleLine};
-use readers::source_text;
+use chrono::{DateTime, Utc};
+use engine::cluster_state::aws;
+use engine::objects::Console;
+use logs::{FileLimits, LogReader};
 
-/// Who prints such a line, and all of what it holds.
-const FAILURES: [(&str, &[&str]); 9] = [
-    // amazon-eks-ami v20251112 nodeadm/cmd/nodeadm/main.go, internal/cli/common.go
-    ("nodeadm", &["nodeadm", "Command failed"]),
-    ("nodeadm", &["\"level\":\"fatal\"", "nodeadm"]),
-    ("nodeadm", &["nodeadm-config.service: Failed with result"]),
-    ("nodeadm", &["nodeadm-run.service: Failed with result"]),
-    // amazon-eks-ami v20251112 templates/al2/runtime/bootstrap.sh `err_report`
-    ("bootstrap.sh", &["Exited with error on line"]),
-    // bottlerocket sources/api/early-boot-config, packages/os/early-boot-config.service
-    ("early-boot-config", &["early-boot-config", "Failed"]),
-    ("early-boot-config", &["early-boot-config", "Error"]),
-    // kubernetes v1.36.3 cmd/kubelet/app/server.go
-    ("kubelet", &["failed to run Kubelet"]),
-    // cloud-init cloudinit/config/cc_scripts_user.py
-    ("cloud-init", &["Failed to run module scripts"]),
-];
-/// Lines that are kept: the last ones, which tell of the end.
-const MOST: usize = 5;
-/// Characters of a line that are shown.
-const LONGEST: usize = 300;
-
-/// Reads the text of a console. Every line that is kept is masked.
-pub fn read(output: &[u8]) -> Console {
-    let text = String::from_utf8_lossy(output);
-    let mut lines: Vec<ConsoleLine> = Vec::new();
-    for line in text.lines() {
-        let Some((program, _)) = FAILURES.iter().find(|(_, words)| words.iter().all(|word| line.contains(word))) else {
-            continue;
-        };
-        let mut shown: String = without_colors(&source_text::mask(line)).trim().chars().take(LONGEST).collect();
-        if shown.chars().count() == LONGEST {
-            shown.push('…');
-        }
-        if lines.last().is_none_or(|last| last.text != shown) {
-            lines.push(ConsoleLine { program: (*program).to_owned(), text: shown });
-        }
-    }
-    // Who failed for sure goes before who may have: the last line is the one that is told first.
-    lines.sort_by_key(|line| line.program != "cloud-init");
-    let skip = lines.len().saturating_sub(MOST);
-    Console { lines: lines.split_off(skip), bytes: output.len() }
-}
-
-/// Without the terminal's escapes: masking has made blanks of their first byte.
-fn without_colors(line: &str) -> String {
-    let mut out = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some((before, after)) = rest.split_once(" [") {
-        let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').len();
-        match after.get(digits..).and_then(|end| end.strip_prefix('m')) {
-            Some(end) if digits > 0 => {
-                out.push_str(before);
-                rest = end;
-            }
-            _ => {
-                out.push_str(before);
-                out.push_str(" [");
-                rest = after;
-            }
-        }
-    }
-    out + rest
+/// Reads the text of a console. Every line that is kept is masked. `written` tells the year of lines that name none.
+pub fn read(instance: &str, output: &[u8], written: Option<DateTime<Utc>>) -> Console {
+    let mut reader = LogReader::new(FileLimits::default());
+    // Its lines are in memory: there is nothing to fail.
+    let _ = reader.file(&format!("{} {instance}", aws::CONSOLE), output, written);
+    Console { journey: reader.of_one_machine(), bytes: output.len() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use logs::fact::Trouble;
 
-    #[test]
-    fn only_known_failures_are_kept_and_secrets_are_masked() {
-        let text = b"[    0.000000] Linux version 6.12\n\
-            export DB_PASSWORD=hunter2\n\
-            [   31.9] cloud-init[1700]: Failed to run module scripts-user (scripts in /var/lib/cloud/instance/scripts)\n\
-            [   12.3] nodeadm[1629]: {\"level\":\"fatal\",\"caller\":\"nodeadm/main.go:36\",\"msg\":\"Command failed\",\"error\":\"token=abcdefgh: i/o timeout\"}\n\
-            \x1b[0;1;31m[FAILED]\x1b[0m Failed to start nodeadm-config.\n";
-        let console = read(text);
-        assert_eq!(console.bytes, text.len());
-        let programs: Vec<_> = console.lines.iter().map(|line| line.program.as_str()).collect();
-        assert_eq!(programs, ["cloud-init", "nodeadm"]);
-        let all = format!("{console:?}");
-        assert!(!all.contains("hunter2") && !all.contains("abcdefgh"), "{all}");
-        assert!(console.lines[1].text.contains("Command failed"), "{all}");
+    const INSTANCE: &str = "i-0a0000000000000b1";
+
+    fn troubles(console: &Console) -> Vec<Trouble> {
+        console.journey.open().iter().map(|fact| fact.trouble).collect()
     }
 
     #[test]
-    fn colors_go_and_brackets_stay() {
-        let line = "\x1b[0;1;31m[FAILED]\x1b[0m early-boot-config Failed [ 12.3] \x1b[0m";
-        let console = read(line.as_bytes());
-        assert_eq!(console.lines[0].text, "[FAILED] early-boot-config Failed [ 12.3]");
+    fn only_known_lines_are_kept_and_secrets_are_masked() {
+        let text = b"[    0.000000] Linux version 6.12\n\
+            export DB_PASSWORD=hunter2\n\
+            [   31.9] cloud-init[1700]: Failed to run module scripts-user (scripts in /var/lib/cloud/instance/scripts)\n\
+            [   12.3] nodeadm[1629]: {\"level\":\"fatal\",\"caller\":\"nodeadm/main.go:36\",\"msg\":\"Command failed\",\"error\":\"operation error EC2: DescribeInstances, token=abcdefgh: i/o timeout\"}\n\
+            \x1b[0;1;31m[FAILED]\x1b[0m Failed to start nodeadm-config.\n";
+        let console = read(INSTANCE, text, None);
+        assert_eq!(console.bytes, text.len());
+        let programs: Vec<_> = console.journey.facts.iter().map(|fact| fact.program.as_str()).collect();
+        assert_eq!(programs, ["cloud-init", "nodeadm", "systemd"]);
+        assert_eq!(troubles(&console).first(), Some(&Trouble::AwsUnreachable));
+        let all = format!("{console:?}");
+        assert!(!all.contains("hunter2") && !all.contains("abcdefgh") && !all.contains("Linux version"), "{all}");
+    }
+
+    #[test]
+    fn whatever_name_its_lines_give_it_the_console_is_of_one_machine() {
+        let text = "Jan 15 11:51:00 ip-10-0-2-20 kubelet[1629]: E0115 11:51:00.1 1629 run.go:72] \"command failed\" err=\"failed to run Kubelet: a\"\n\
+            Jan 15 11:51:05 golden-image kubelet[1629]: E0115 11:51:05.1 1629 run.go:72] \"command failed\" err=\"failed to run Kubelet: b\"\n";
+        let console = read(INSTANCE, text.as_bytes(), "2026-01-15T12:00:00Z".parse().ok());
+        let journey = &console.journey;
+        assert!(journey.identity.instances.contains(INSTANCE), "{journey:?}");
+        let ends: Vec<_> = journey.files.values().flatten().copied().collect();
+        assert_eq!(ends, ["2026-01-15T11:51:05Z".parse::<DateTime<Utc>>().unwrap()], "{journey:?}");
     }
 
     #[test]
     fn an_endless_console_is_cut() {
         let text = (0..10_000)
             .fold(String::new(), |text, n| text + &format!("Exited with error on line {n} {}\n", "x".repeat(500)));
-        let console = read(text.as_bytes());
-        assert_eq!(console.lines.len(), MOST);
-        assert!(console.lines.iter().all(|line| line.text.chars().count() <= LONGEST + 1));
-        assert!(console.lines[MOST - 1].text.contains("line 9999"));
+        let console = read(INSTANCE, text.as_bytes(), None);
+        let [fact] = console.journey.facts.as_slice() else { panic!("{console:?}") };
+        assert!(fact.count == 10_000 && fact.last.text.len() < 500 && fact.last.text.contains("line 9999"), "{fact:?}");
     }
 }

@@ -65,7 +65,7 @@ const DOWN_FOR: Duration = Duration::from_mins(1);
 fn good_for(answer: &Answer) -> Duration {
     Duration::from_secs(match answer {
         Answer::Instance(instance) if instance.state == "terminated" => 600,
-        Answer::Console(console) if !console.lines.is_empty() => 600,
+        Answer::Console(console) if !console.journey.open().is_empty() => 600,
         Answer::Image(image) if image.state == "available" => 600,
         Answer::Checks(_) | Answer::Console(_) => 120,
         Answer::Cluster(_)

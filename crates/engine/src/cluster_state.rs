@@ -471,7 +471,20 @@ impl ClusterState {
 
     fn apply_aws(&mut self, observation: AwsObservation) -> Touched {
         let about = observation.about.clone();
-        if !self.aws.insert(observation) {
+        let name = observation.metadata.name.clone();
+        let console = MachineLog::of_console(&observation);
+        let is_news = self.aws.insert(observation);
+        if is_news {
+            self.logs.remove(&name);
+        }
+        // A log is forgotten when its machine is well, the answer is not.
+        if let Some(log) = console.filter(|_| !self.logs.contains_key(&name)) {
+            self.mark(Input::Logs, Availability::Read);
+            self.logs.insert(name, log);
+            // One console speaks for all machines that were made alike.
+            return Touched::Everything;
+        }
+        if !is_news {
             return Touched::Subjects(Vec::new());
         }
         // An image, a role or a cluster is many machines'.
@@ -489,6 +502,14 @@ impl ClusterState {
             .filter(|n| n.instance_id() == Some(about.as_str()))
             .map(|n| Subject::Node(n.name().to_owned()));
         Touched::Subjects(claims.chain(nodes).collect())
+    }
+
+    /// Forgets what AWS told of an instance.
+    fn forget_instance(&mut self, id: &str) {
+        if let Some(console) = self.aws.observation(aws::CONSOLE, id) {
+            self.logs.remove(&console.metadata.name);
+        }
+        self.aws.forget(id);
     }
 
     fn remove_pod(&mut self, key: &Key) {
@@ -511,7 +532,7 @@ impl ClusterState {
         match input {
             Input::NodeClaims => {
                 let Some(claim) = self.claims.remove(name) else { return none };
-                claim.instance_id().into_iter().for_each(|id| self.aws.forget(id));
+                claim.instance_id().into_iter().for_each(|id| self.forget_instance(id));
                 self.unindex_claim(&claim);
                 self.reason_changes.remove(name);
                 let mut subjects = vec![Subject::Claim(name.to_owned())];
@@ -589,6 +610,7 @@ impl ClusterState {
             }
             Input::AwsObservations => {
                 self.aws.remove(name);
+                self.logs.remove(name);
                 Touched::Everything
             }
             Input::Logs => {

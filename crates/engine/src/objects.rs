@@ -43,8 +43,7 @@ pub use auth::{
     SubjectAccessReview,
 };
 pub use aws::{
-    AccessEntry, Answer, AwsObservation, AwsRefusal, Checks, Console, ConsoleLine, EksCluster, Image, Instance,
-    InstanceProfile,
+    AccessEntry, Answer, AwsObservation, AwsRefusal, Checks, Console, EksCluster, Image, Instance, InstanceProfile,
 };
 pub use aws_network::{
     AclEntry, DhcpOptions, DnsAttributes, GroupRule, GroupRules, NatGateway, NetworkAcl, RouteTable, Vpc, VpcEndpoint,

@@ -126,7 +126,10 @@ impl Journey {
                 *newest = up;
             }
         }
-        self.files.extend(other.files);
+        for (file, ends) in other.files {
+            let own = self.files.entry(file).or_default();
+            *own = ends.max(*own);
+        }
         self.lines += other.lines;
         self.begins = [self.begins, other.begins].into_iter().flatten().min();
         self.ends = self.ends.max(other.ends);

@@ -145,6 +145,20 @@ impl LogReader {
         failed.map_or(Ok(FileKind::Text { lines: number, known }), Err)
     }
 
+    /// What the files say, all of them of one machine, whatever it calls itself: an image's name, then its own.
+    pub fn of_one_machine(self) -> Journey {
+        let own = self.read.into_iter().filter(|(_, whose, _)| matches!(whose, Whose::Here | Whose::Host(_)));
+        let journeys = own.map(|(_, _, journey)| journey);
+        journeys
+            .reduce(|mut all, journey| {
+                let lines = all.lines.max(journey.lines);
+                all.extend(journey);
+                all.lines = lines;
+                all
+            })
+            .unwrap_or_default()
+    }
+
     /// The machines and NodeClaims that the files are of, each with all that they say of it.
     pub fn journeys(self) -> Vec<Journey> {
         let (named, nameless): (Vec<_>, Vec<_>) =

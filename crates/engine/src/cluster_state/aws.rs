@@ -69,7 +69,8 @@ impl Aws {
     /// first, so that a verdict does not change because somebody asked again.
     pub(super) fn insert(&mut self, observation: AwsObservation) -> bool {
         let of_thing = self.answers.entry(observation.about.clone()).or_default();
-        let known = of_thing.get(&observation.call).is_some_and(|old| old.answer == observation.answer);
+        let known =
+            of_thing.get(&observation.call).is_some_and(|old| observation.answer.tells_no_more_than(&old.answer));
         if !known {
             of_thing.insert(observation.call.clone(), observation);
         }

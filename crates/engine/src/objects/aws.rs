@@ -8,6 +8,7 @@ use super::aws_network::{
 };
 use super::{Meta, masked, masked_by_line, nullable};
 use chrono::{DateTime, Utc};
+use logs::journey::Journey;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -50,6 +51,18 @@ pub enum Answer {
     Absent,
     /// There is no answer.
     Refused(AwsRefusal),
+}
+
+impl Answer {
+    /// Whether nothing follows from this one that does not follow from the other.
+    pub fn tells_no_more_than(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Console(new), Self::Console(old)) => {
+                (new.bytes == 0) == (old.bytes == 0) && new.journey.tells_no_more_than(&old.journey)
+            }
+            _ => self == other,
+        }
+    }
 }
 
 /// An image, as `ec2:DescribeImages` has it.
@@ -98,22 +111,14 @@ pub struct Checks {
     pub instance: String,
 }
 
-/// What the instance printed while it booted: only lines that are known to say that the bootstrap failed, masked.
+/// What the instance printed while it booted.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Console {
-    pub lines: Vec<ConsoleLine>,
+    /// What its lines prove; of the lines only those that are known, masked. The rules read it among the logs.
+    pub journey: Journey,
     /// How much was read: the console of an instance that has just been launched is empty.
     pub bytes: usize,
-}
-
-#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ConsoleLine {
-    /// Who printed it: `nodeadm`, `bootstrap.sh`, ….
-    pub program: String,
-    #[serde(serialize_with = "masked")]
-    pub text: String,
 }
 
 /// An EKS cluster.

@@ -1,9 +1,9 @@
 //! What was logged of one machine, written down as a document like any other.
 //!
-//! No object of a cluster: `nodewhy diagnose --logs` makes these, and a dump may hold them. Rules read them as they read
-//! objects.
+//! No object of a cluster: `nodewhy diagnose --logs` makes these, a dump may hold them, and a console that AWS shows is
+//! one. Rules read them as they read objects.
 
-use super::Meta;
+use super::{Answer, AwsObservation, Meta};
 use logs::journey::Journey;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,14 @@ impl MachineLog {
         let identity = &journey.identity;
         let name = identity.pods.iter().chain(&identity.claims).chain(&identity.classes).next();
         Self::named(name.cloned().unwrap_or_default(), journey)
+    }
+
+    /// Called after the answer, which it is a part of. `None` where it says nothing.
+    pub fn of_console(answer: &AwsObservation) -> Option<Self> {
+        let Answer::Console(console) = &answer.answer else { return None };
+        let journey = &console.journey;
+        let tells = !journey.facts.is_empty() || !journey.milestones.is_empty();
+        tells.then(|| Self { metadata: answer.metadata.clone(), journey: journey.clone() })
     }
 
     fn named(name: String, journey: Journey) -> Self {

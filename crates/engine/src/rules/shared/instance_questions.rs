@@ -56,8 +56,8 @@ pub(crate) fn ask_the_instance(case: &Case, finding: Finding) -> Finding {
         "What did the instance print while it booted (nodeadm, bootstrap.sh, cloud-init)?",
         format!("aws ec2 get-console-output --latest --output text --instance-id {instance}"),
         |console, at| {
-            let nothing = console.lines.is_empty() && console.bytes > 0;
-            let because = "none of its lines is known to say that the bootstrap failed";
+            let nothing = console.journey.open().is_empty() && console.bytes > 0;
+            let because = "none of its lines is known to say what keeps the machine from joining";
             nothing.then(|| {
                 Evidence::new(
                     format!("ec2:GetConsoleOutput {instance}"),

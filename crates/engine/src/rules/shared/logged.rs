@@ -3,6 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Stage};
 use crate::case::Case;
 use crate::case::finding::Finding;
+use crate::cluster_state::aws;
 use logs::fact::{Fact, LogLine, Phase, Reason, Trouble};
 use logs::journey::Journey;
 use readers::source_text::Span;
@@ -209,7 +210,8 @@ fn told(fact: &Fact, because: &str) -> Evidence {
 
 fn at(seen: &LogLine, because: String) -> Evidence {
     let time = seen.time.map_or_else(String::new, |time| format!(", {}", crate::case::timestamp(time)));
-    Evidence::new(seen.file.clone(), format!("line {}{time}", seen.line), seen.text.clone(), because)
+    let evidence = Evidence::new(seen.file.clone(), format!("line {}{time}", seen.line), seen.text.clone(), because);
+    if seen.file.starts_with(aws::CONSOLE) { evidence.told_by_aws(None) } else { evidence }
 }
 
 /// A line, for a sentence.

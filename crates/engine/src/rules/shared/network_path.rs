@@ -12,6 +12,7 @@ use crate::cluster_state::aws::{self, Aws};
 use crate::cluster_state::memo::Memo;
 use crate::objects::{EksCluster, Instance, Node};
 use crate::rules::shared::proxy;
+use logs::fact::Reason;
 use std::collections::BTreeSet;
 use walk::{Api, Passage, RefusingHop, Way};
 
@@ -173,15 +174,11 @@ pub(crate) fn opinion(case: &Case, cause: &'static str) -> Opinion {
     finding(case, &way, api, obstacle).into()
 }
 
-/// What a boot prints that waits in vain for an answer of AWS.
-/// Source: Go 1.26 internal/poll/fd.go `DeadlineExceededError`; botocore 1.44.5 exceptions.py `ConnectTimeoutError`.
-const TIMEOUTS: [&str; 2] = ["i/o timeout", "Connect timeout on endpoint URL"];
-
 fn timeout_on_console(case: &Case, id: &str) -> Option<Evidence> {
     let (console, at) = case.cluster.aws().console(id).known()?;
-    let line = console.lines.iter().rev().find(|line| TIMEOUTS.iter().any(|timeout| line.text.contains(timeout)))?;
-    let because = format!("{} printed this while the instance booted", line.program);
-    Some(Evidence::new(format!("{} {id}", aws::CONSOLE), "Output", line.text.clone(), because).told_by_aws(at))
+    let fact = console.journey.open().into_iter().find(|fact| fact.reason == Some(Reason::Timeout))?;
+    let because = format!("{} printed this while the instance booted", fact.program);
+    Some(Evidence::new(format!("{} {id}", aws::CONSOLE), "Output", fact.last.text.clone(), because).told_by_aws(at))
 }
 
 /// The command that shows a thing.
