@@ -2,6 +2,7 @@
 
 mod collect;
 mod completion;
+mod contexts;
 mod diagnose;
 mod duration;
 mod explain;
@@ -176,7 +177,14 @@ fn load_and<T>(
     let mut complaints = Vec::new();
     let loaded = block_on(async {
         let connection = connect(cluster).await?;
-        load_from(&connection, state, now, thresholds, seen, &mut complaints).await?;
+        let progress = Progress::start();
+        let mut seen = |object: &Object| {
+            progress.saw(object.input());
+            seen(object);
+        };
+        let loaded = load_from(&connection, state, now, thresholds, &mut seen, &mut complaints).await;
+        progress.end();
+        loaded?;
         Ok::<_, String>(then(&connection.client, state, &mut complaints).await)
     });
     for complaint in complaints {
@@ -194,14 +202,8 @@ async fn load_from(
     seen: &mut (dyn FnMut(&Object) + Send),
     complaints: &mut Vec<String>,
 ) -> Result<(), String> {
-    let progress = Progress::start();
-    let mut seen = |object: &Object| {
-        progress.saw(object.input());
-        seen(object);
-    };
     state.of_api_server(connection.api_server());
-    complaints.extend(list::load(&connection.client, state, now, thresholds, &mut seen).await);
-    progress.end();
+    complaints.extend(list::load(&connection.client, state, now, thresholds, seen).await);
     state.missing(Input::Nodes).map_or(Ok(()), |why| Err(format!("nothing to judge: Nodes cannot be read ({why})")))
 }
 

@@ -133,6 +133,23 @@ impl ClusterFlags {
         Ok(Client::new(service, namespace))
     }
 
+    /// The contexts of the kubeconfig, in its order; of those that differ in nothing but the namespace the first.
+    pub fn contexts(&self) -> Result<Vec<String>, Error> {
+        let config = match &self.kubeconfig {
+            Some(file) => Kubeconfig::read_from(file)?,
+            None => Kubeconfig::read()?,
+        };
+        let mut seen = Vec::new();
+        let named = config.contexts.into_iter().filter_map(|named| Some((named.name, named.context?)));
+        let new = named.filter_map(|(name, context)| {
+            let leads_to = (context.cluster, context.user);
+            let is_new = !seen.contains(&leads_to);
+            seen.push(leads_to);
+            is_new.then_some(name)
+        });
+        Ok(new.collect())
+    }
+
     async fn config(&self) -> Result<Config, Error> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         Ok(match (&self.kubeconfig, &self.context) {

@@ -1,5 +1,6 @@
 //! How diagnoses are shown: as text and as a page for people, as a table, as JSON and YAML for programs.
 
+pub mod clusters;
 mod grouping;
 pub mod history;
 mod html;
@@ -67,7 +68,7 @@ pub fn render(survey: Survey, background: &Background, style: Style) -> Result<S
         Format::Wide => table::render(&survey, style.now),
         Format::Json => serde_json::to_string_pretty(&list(survey))? + "\n",
         Format::Yaml => serde_saphyr::to_string(&list(survey)).map_err(|e| Error::Yaml(e.to_string()))?,
-        Format::Html => html::render(&survey, background),
+        Format::Html => html::render(&[html::Part { cluster: None, survey: &survey, background: *background }], &[]),
     })
 }
 

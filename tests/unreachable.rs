@@ -123,3 +123,27 @@ fn a_server_that_is_silent() {
         "it ends, long before the 90 seconds of silence that a connection is given"
     );
 }
+
+#[test]
+fn of_several_clusters_none_answers() {
+    let config = Kubeconfig::of("https://127.0.0.1:1", "{token: t}");
+    let ask = |arguments: &[&str]| {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_nodewhy"));
+        let output = process.arg("diagnose").args(arguments).arg("--kubeconfig").arg(&config.file).output();
+        let output = output.expect("the command runs");
+        assert!(output.stdout.is_empty(), "nothing was judged");
+        (output.status.code(), String::from_utf8(output.stderr).expect("UTF-8"))
+    };
+    let (code, said) = ask(&["--contexts", "c,d"]);
+    assert_eq!(code, Some(3), "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(lines[0].starts_with("nodewhy: c: https://127.0.0.1:1 refuses the connection"), "{said}");
+    assert!(lines[1].starts_with("nodewhy: d: ") && lines[1].contains("context"), "{said}");
+    for (refused, why) in
+        [(&["--all-contexts", "--watch"][..], "--watch"), (&["--contexts=c", "--aws"], "one cluster at a time")]
+    {
+        let (code, said) = ask(refused);
+        assert!(code == Some(2) && said.contains(why), "{refused:?}: {said}");
+    }
+}

@@ -3,7 +3,9 @@
 use super::duration::seconds;
 use super::flags::{AwsFlags, LiveFlags, ThresholdFlags};
 use super::pod_logs::KnownLogs;
-use super::{BAD_INPUT, Color, FailOn, NO_CLUSTER, ask_aws, color, complain, fail, load_and, print, watch, width};
+use super::{
+    BAD_INPUT, Color, FailOn, NO_CLUSTER, ask_aws, color, complain, contexts, fail, load_and, print, watch, width,
+};
 use crate::ingest::logs::{Bounds, Logs};
 use crate::ingest::{dump, dump_time, logs};
 use crate::report::{self, Background, Format, Style};
@@ -19,7 +21,7 @@ use kube::Client;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-pub const EXIT_CODES: &str = "Exit codes: 0 judged; 1 something is stuck (with --fail-on); 2 bad usage or input; 3 the cluster could not be read.";
+pub const EXIT_CODES: &str = "Exit codes: 0 judged; 1 something is stuck (with --fail-on); 2 bad usage or input; 3 the cluster could not be read, or of several clusters none.";
 
 #[derive(Debug, Args)]
 pub struct Diagnose {
@@ -40,6 +42,13 @@ pub struct Diagnose {
     no_logs: bool,
     #[command(flatten)]
     pub(super) cluster: LiveFlags,
+    /// Several clusters as one answer, read side by side: these contexts of the kubeconfig. One that cannot be read is
+    /// named with the reason, and the others are judged
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', conflicts_with_all = ["context", "files", "logs", "watch"])]
+    contexts: Vec<String>,
+    /// The same of all contexts of the kubeconfig; those that differ in nothing but the namespace are one
+    #[arg(long, conflicts_with_all = ["contexts", "context", "files", "logs", "watch"])]
+    all_contexts: bool,
     #[arg(short, long, value_enum, default_value_t)]
     pub(super) output: Format,
     /// Also show evidence, exclusions and open questions, as for a single name
@@ -81,6 +90,9 @@ pub fn run(args: &Diagnose) -> ExitCode {
     if standard_input > 1 {
         return fail(&"standard input can be read once: give - to one of -f and --logs", BAD_INPUT);
     }
+    if args.all_contexts || !args.contexts.is_empty() {
+        return contexts::run(args);
+    }
     match args.watch {
         Some(every) => match args.unwatchable() {
             Some(why) => fail(&why, BAD_INPUT),
@@ -106,6 +118,30 @@ impl Diagnose {
         } else {
             None
         }
+    }
+
+    /// The contexts of the clusters that were asked for, each once.
+    pub(super) fn contexts(&self) -> Result<Vec<String>, String> {
+        if self.aws.options().is_some() {
+            return Err(
+                "AWS is asked about one cluster at a time: leave out --aws (NODEWHY_AWS), or give --context".into()
+            );
+        }
+        if self.all_contexts {
+            return self.cluster.cluster.contexts().map_err(|error| error.to_string());
+        }
+        let mut names: Vec<String> = Vec::new();
+        for name in &self.contexts {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        Ok(names)
+    }
+
+    /// The time to judge a cluster at.
+    pub(super) fn now(&self) -> (DateTime<Utc>, JudgedBy) {
+        self.now.map_or_else(|| (Utc::now(), JudgedBy::Present), |now| (now, JudgedBy::Given))
     }
 
     /// What of the survey is about the name that was asked for.
@@ -154,7 +190,7 @@ impl Diagnose {
 }
 
 fn of_cluster(args: &Diagnose) -> ExitCode {
-    let (now, clock) = args.now.map_or_else(|| (Utc::now(), JudgedBy::Present), |now| (now, JudgedBy::Given));
+    let (now, clock) = args.now();
     let mut state = ClusterState::default();
     let thresholds = Thresholds::from(&args.thresholds);
     let judge = |state: &ClusterState| Survey::of(state, now, clock, &thresholds);

@@ -5,6 +5,7 @@
 
 use super::diagnose::{Diagnose, karpenter};
 use super::pod_logs::KnownLogs;
+use super::progress::Progress;
 use super::{BAD_INPUT, NO_CLUSTER, block_on, complain, connect, fail, load_from, print_to_reader};
 use crate::kube_client::Connection;
 use crate::report::{self, Background};
@@ -14,6 +15,7 @@ use engine::api::judged::JudgedBy;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
 use engine::diagnose::survey::Survey;
+use engine::objects::input::Object;
 use engine::triage;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -95,7 +97,10 @@ async fn look(
     remarks: &mut Vec<String>,
 ) -> Result<(Survey, ClusterState), Failure> {
     let (mut state, now, thresholds) = (ClusterState::default(), Utc::now(), Thresholds::from(&args.thresholds));
-    let loaded = load_from(connection, &mut state, now, &thresholds, &mut |_| (), remarks).await;
+    let progress = Progress::start();
+    let mut seen = |object: &Object| progress.saw(object.input());
+    let loaded = load_from(connection, &mut state, now, &thresholds, &mut seen, remarks).await;
+    progress.end();
     loaded.map_err(|why| Failure { why, code: NO_CLUSTER })?;
     remarks.push(karpenter(&state));
     let mut survey = Survey::of(&state, now, JudgedBy::Present, &thresholds);

@@ -23,12 +23,32 @@ use std::fmt::Write;
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
 
-pub fn render(survey: &Survey, background: &Background) -> String {
-    let now = survey.judged.at;
-    let groups = grouping::groups(&survey.diagnoses);
+/// What the page tells of one cluster.
+#[derive(Debug)]
+pub struct Part<'p> {
+    /// Its name where there are several.
+    pub cluster: Option<&'p str>,
+    pub survey: &'p Survey,
+    pub background: Background<'p>,
+}
+
+impl Part<'_> {
+    /// ` of prod-eu`.
+    fn whose(&self) -> String {
+        self.cluster.map_or_else(String::new, |name| format!(" of {name}"))
+    }
+}
+
+/// The page of these clusters, and of others that could not be read, a sentence each.
+pub fn render(parts: &[Part], unread_clusters: &[String]) -> String {
+    let groups: Vec<_> = parts
+        .iter()
+        .flat_map(|part| grouping::groups(&part.survey.diagnoses).into_iter().map(move |group| (part, group)))
+        .collect();
     let incidents: Vec<Chapter> =
-        (1..).zip(&groups).filter_map(|(number, group)| Chapter::of(number, group, background.cluster, now)).collect();
-    let title = headline(survey);
+        (1..).zip(&groups).filter_map(|(number, (part, group))| Chapter::of(number, group, part)).collect();
+    let title = headline(parts);
+    let oldest = parts.iter().map(|part| part.survey.judged.at).min().unwrap_or_default();
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -42,17 +62,16 @@ pub fn render(survey: &Survey, background: &Background) -> String {
                 title { (title) " · nodewhy" }
                 style { (PreEscaped(STYLE)) }
             }
-            body data-judged=(clock(now)) {
+            body data-judged=(clock(oldest)) {
                 a.skip href="#incidents" { "Skip to the incidents" }
-                (header(survey, &title, &incidents, now))
+                (header(parts, unread_clusters, &title, &incidents))
                 main {
-                    (path::picture(survey))
+                    (path::picture(parts))
                     section #incidents tabindex="-1" aria-label="Incidents" {
                         @if incidents.len() > 1 { (contents(&incidents)) }
                         @for incident in &incidents { (incident.article()) }
                     }
-                    (waiting(survey, now))
-                    (unread(survey, background))
+                    @for part in parts { (waiting(part)) (unread(part)) }
                 }
                 footer {
                     p {
@@ -70,10 +89,11 @@ pub fn render(survey: &Survey, background: &Background) -> String {
 }
 
 /// `12 NodeClaims are stuck`.
-fn headline(survey: &Survey) -> String {
-    let mut kinds = survey.diagnoses.iter().map(|diagnosis| diagnosis.spec.subject.kind.as_str());
+fn headline(parts: &[Part]) -> String {
+    let diagnoses = parts.iter().flat_map(|part| &part.survey.diagnoses);
+    let mut kinds = diagnoses.clone().map(|diagnosis| diagnosis.spec.subject.kind.as_str());
     let kind = kinds.next().filter(|first| kinds.all(|other| other == *first));
-    match (survey.diagnoses.len(), kind) {
+    match (diagnoses.count(), kind) {
         (0, _) => "Nothing is stuck".to_owned(),
         (1, Some(kind)) => format!("1 {kind} is stuck"),
         (stuck, Some(kind)) => format!("{} are stuck", judged::counted_as(stuck, kind)),
@@ -81,7 +101,7 @@ fn headline(survey: &Survey) -> String {
     }
 }
 
-fn header(survey: &Survey, title: &str, incidents: &[Chapter], now: DateTime<Utc>) -> Markup {
+fn header(parts: &[Part], unread_clusters: &[String], title: &str, incidents: &[Chapter]) -> Markup {
     let soonest =
         incidents.iter().filter_map(|incident| Some((incident.deadline()?, incident))).min_by_key(|(at, _)| *at);
     html! {
@@ -91,11 +111,14 @@ fn header(survey: &Survey, title: &str, incidents: &[Chapter], now: DateTime<Utc
             @if let Some((at, incident)) = soonest {
                 p.deadline {
                     "Karpenter deletes the first "
-                    @if at > now { "in " strong { (duration(at - now)) } } @else { strong { "any moment now" } }
+                    @if at > incident.now() { "in " strong { (duration(at - incident.now())) } } @else { strong { "any moment now" } }
                     ": " a href={ "#" (incident.id()) } { (incident.cause()) }
                 }
             }
-            @for sentence in judged::sentences(&survey.judged) { p.judged { (sentence) } }
+            @for sentence in unread_clusters { p.judged { strong { (sentence) } } }
+            @for part in parts {
+                @for sentence in judged::sentences_of(part.cluster, &part.survey.judged) { p.judged { (sentence) } }
+            }
             p #age.judged hidden {}
         }
     }
@@ -113,14 +136,14 @@ fn contents(incidents: &[Chapter]) -> Markup {
     }
 }
 
-fn waiting(survey: &Survey, now: DateTime<Utc>) -> Markup {
-    let waiting = &survey.judged.waiting;
+fn waiting(part: &Part) -> Markup {
+    let (now, waiting) = (part.survey.judged.at, &part.survey.judged.waiting);
     html! {
         @if !waiting.is_empty() {
             section.card {
                 h2 { "Waiting, as machines do" }
                 details {
-                    summary { (judged::counted_as(waiting.len(), "machine")) " not stuck yet" }
+                    summary { (judged::counted_as(waiting.len(), "machine")) (part.whose()) " not stuck yet" }
                     div.wide tabindex="0" role="group" aria-label="Machines that wait" {
                         table {
                             thead {
@@ -148,14 +171,15 @@ fn waiting(survey: &Survey, now: DateTime<Utc>) -> Markup {
     }
 }
 
-fn unread(survey: &Survey, background: &Background) -> Markup {
+fn unread(part: &Part) -> Markup {
+    let (missing, notes) = (&part.survey.judged.missing, part.background.notes);
     html! {
-        @if !survey.judged.missing.is_empty() || !background.notes.is_empty() {
+        @if !missing.is_empty() || !notes.is_empty() {
             section.card {
-                h2 { "What could not be read" }
+                h2 { "What could not be read" (part.whose()) }
                 ul {
-                    @for input in &survey.judged.missing { li { (input) } }
-                    @for note in background.notes { li { (note) } }
+                    @for input in missing { li { (input) } }
+                    @for note in notes { li { (note) } }
                 }
             }
         }

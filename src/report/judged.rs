@@ -16,6 +16,17 @@ pub fn sentences(judged: &Judged) -> Vec<String> {
     sentences
 }
 
+/// The same of one of several clusters.
+pub fn sentences_of(cluster: Option<&str>, judged: &Judged) -> Vec<String> {
+    let of = cluster.map_or_else(String::new, |name| format!("{name}: "));
+    sentences(judged).into_iter().map(|sentence| format!("{of}{sentence}")).collect()
+}
+
+/// A cluster that is not among those that were judged.
+pub fn unread(cluster: &str, why: &str) -> String {
+    format!("{cluster} could not be read: {why}")
+}
+
 /// `Judged 3 NodeClaims, 212 Nodes at 2026-01-15T18:00:51Z (the newest time in the dump): nothing is stuck; 2 wait, the
 /// longest for 1m 12s at Join.`
 fn answer(judged: &Judged) -> String {

@@ -1,5 +1,6 @@
 //! One line a machine, in columns like kubectl's.
 
+use crate::report::clusters::{OneCluster, Seen};
 use crate::report::judged;
 use chrono::{DateTime, Utc};
 use engine::api::NodeDiagnosis;
@@ -9,14 +10,36 @@ use engine::diagnose::survey::Survey;
 const HEAD: [&str; 9] = ["NAME", "CAUSE", "STAGE", "CONFIDENCE", "NODEPOOL", "NODE", "TERMINATES", "BLAME", "SUMMARY"];
 
 pub fn render(survey: &Survey, now: DateTime<Utc>) -> String {
-    let said = judged::sentences(&survey.judged).join("\n") + "\n";
-    if survey.diagnoses.is_empty() {
+    let rows = survey.diagnoses.iter().filter_map(|diagnosis| row(diagnosis, now)).collect();
+    table(&HEAD, rows, &judged::sentences(&survey.judged))
+}
+
+/// The same with the cluster in the first column.
+pub fn of_clusters(clusters: &[OneCluster]) -> String {
+    let (mut rows, mut said) = (Vec::new(), Vec::new());
+    for OneCluster { name, seen } in clusters {
+        match seen {
+            Ok(Seen { survey, .. }) => {
+                let of_this = survey.diagnoses.iter().filter_map(|diagnosis| row(diagnosis, survey.judged.at));
+                rows.extend(of_this.map(|row| [vec![name.clone()], row].concat()));
+                said.extend(judged::sentences_of(Some(name), &survey.judged));
+            }
+            Err(why) => said.push(judged::unread(name, why)),
+        }
+    }
+    table(&[&["CLUSTER"], &HEAD[..]].concat(), rows, &said)
+}
+
+fn table(head: &[&str], rows: Vec<Vec<String>>, said: &[String]) -> String {
+    let said = said.join("\n") + "\n";
+    if rows.is_empty() {
         return said;
     }
-    let mut rows: Vec<Vec<String>> = vec![HEAD.map(str::to_owned).to_vec()];
-    rows.extend(survey.diagnoses.iter().filter_map(|d| row(d, now)));
+    let head = head.iter().map(|name| (*name).to_owned()).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    let columns = rows.first().map_or(0, Vec::len);
     let widths: Vec<usize> =
-        (0..HEAD.len()).map(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0)).collect();
+        (0..columns).map(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0)).collect();
     let mut out = String::new();
     for row in rows {
         let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();

@@ -19,6 +19,11 @@ pub fn render(survey: &Survey, style: Style) -> String {
     page.out
 }
 
+/// A line above what belongs together.
+pub fn heading(text: &str, style: Style) -> String {
+    Page { out: String::new(), style }.bold(text) + "\n"
+}
+
 struct Page {
     out: String,
     style: Style,

@@ -1,6 +1,7 @@
 //! Scenarios on a real control plane with the real Karpenter.
 
 mod aws;
+mod contexts;
 mod faults;
 mod fifteen_minutes;
 mod fixes;

@@ -1,18 +1,20 @@
 //! Machines that one cause holds up: what is wrong, what to do, and everything that it rests on.
 
-use super::caret;
 use super::machines::Machines;
+use super::{Part, caret};
+use crate::report::clusters::use_context;
 use crate::report::grouping::{self, Diagnosed, Next};
 use crate::report::judged::counted_as;
 use chrono::{DateTime, Utc};
 use engine::api::{Confidence, Fix, NodeDiagnosisStatus, Risk, Suspect};
 use engine::case::duration;
-use engine::cluster_state::ClusterState;
 use maud::{Markup, html};
 
 #[derive(Debug)]
 pub struct Chapter<'d> {
     number: usize,
+    /// Which one, where there are several.
+    cluster: Option<&'d str>,
     group: &'d [Diagnosed<'d>],
     first: Diagnosed<'d>,
     machines: Machines<'d>,
@@ -20,9 +22,10 @@ pub struct Chapter<'d> {
 }
 
 impl<'d> Chapter<'d> {
-    pub fn of(number: usize, group: &'d [Diagnosed<'d>], cluster: &ClusterState, now: DateTime<Utc>) -> Option<Self> {
-        let first = *group.first()?;
-        Some(Self { number, group, first, machines: Machines::of(group, cluster, now), now })
+    pub fn of(number: usize, group: &'d [Diagnosed<'d>], part: &Part<'d>) -> Option<Self> {
+        let (first, now) = (*group.first()?, part.survey.judged.at);
+        let machines = Machines::of(group, part.background.cluster, now);
+        Some(Self { number, cluster: part.cluster, group, first, machines, now })
     }
 
     pub fn id(&self) -> String {
@@ -33,18 +36,24 @@ impl<'d> Chapter<'d> {
         &self.first.1.cause
     }
 
+    /// When it was judged.
+    pub const fn now(&self) -> DateTime<Utc> {
+        self.now
+    }
+
     pub fn deadline(&self) -> Option<DateTime<Utc>> {
         grouping::deadline(self.group).map(|(at, _)| at)
     }
 
-    /// `12 NodeClaims of NodePool general, class default`.
+    /// `12 NodeClaims of NodePool general, node class default, cluster prod-eu`.
     pub fn whose(&self) -> String {
         let spec = &self.first.0.spec;
         let counted = counted_as(self.group.len(), &spec.subject.kind);
         let pool = spec.node_pool.as_ref().filter(|_| spec.subject.kind != "NodePool");
         let of = pool.map_or_else(String::new, |pool| format!(" of NodePool {}", pool.name));
         let class = spec.node_class.as_ref().map_or_else(String::new, |class| format!(", node class {}", class.name));
-        format!("{counted}{of}{class}")
+        let cluster = self.cluster.map_or_else(String::new, |name| format!(", cluster {name}"));
+        format!("{counted}{of}{class}{cluster}")
     }
 
     pub fn article(&self) -> Markup {
@@ -63,6 +72,9 @@ impl<'d> Chapter<'d> {
                     p.summary { (status.summary) }
                     @if let Some(fate) = grouping::fate(self.group, self.now) { p.fate { (fate) } }
                     @if status.recurrences > 0 { p { (status.recurrences) " earlier machines failed the same way." } }
+                }
+                @if let Some(cluster) = self.cluster {
+                    section { h3 { "Before its commands" } (command(&use_context(cluster))) }
                 }
                 @if let Some(blame) = &status.blame { (caret::figure(blame)) }
                 @if is_suspected { (suspects(&status.suspects, true)) }

@@ -1,7 +1,7 @@
 //! The way of a machine as a picture: how many are stuck at which gate, and how many wait there as machines do.
 
+use super::Part;
 use engine::api::Stage;
-use engine::diagnose::survey::Survey;
 use maud::{Markup, html};
 
 /// The way to a machine that works; Terminate is drawn where something hangs there.
@@ -19,11 +19,12 @@ const fn passes(stage: Stage) -> &'static str {
     }
 }
 
-pub fn picture(survey: &Survey) -> Markup {
-    let stages =
-        survey.diagnoses.iter().filter_map(|d| d.status.as_ref()).filter(|s| s.outcome.is_none()).map(|s| s.stage);
+pub fn picture(parts: &[Part]) -> Markup {
+    let diagnoses = parts.iter().flat_map(|part| &part.survey.diagnoses);
+    let stages = diagnoses.filter_map(|d| d.status.as_ref()).filter(|s| s.outcome.is_none()).map(|s| s.stage);
+    let all_waiting = parts.iter().flat_map(|part| &part.survey.judged.waiting);
     let stuck = |stage: Stage| stages.clone().filter(|other| *other == stage).count();
-    let waiting = |stage: Stage| survey.judged.waiting.iter().filter(|machine| machine.stage == stage).count();
+    let waiting = |stage: Stage| all_waiting.clone().filter(|machine| machine.stage == stage).count();
     let terminate = Some(Stage::Terminate).filter(|stage| stuck(*stage) + waiting(*stage) > 0);
     html! {
         section.card aria-labelledby="way" {

@@ -1,0 +1,128 @@
+//! Several clusters as one answer. The shape for programs is the same however many clusters were asked for.
+
+use super::{Background, Error, Format, Style, html, judged, table, text};
+use engine::api::NodeDiagnosisList;
+use engine::cluster_state::ClusterState;
+use engine::diagnose::survey::Survey;
+use readers::source_text::shell_word;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// What one of the clusters gave.
+#[derive(Debug)]
+pub struct OneCluster {
+    /// Its context in the kubeconfig.
+    pub name: String,
+    /// The verdicts; else why it could not be read.
+    pub seen: Result<Seen, String>,
+}
+
+/// A cluster that was read and judged.
+#[derive(Debug)]
+pub struct Seen {
+    pub survey: Survey,
+    /// For the page only; empty for the other formats.
+    pub state: ClusterState,
+    /// What could not be read of it, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// What `-o json` and `-o yaml` print of several clusters.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Lists {
+    api_version: &'static str,
+    kind: &'static str,
+    items: Vec<Item>,
+}
+
+#[derive(Serialize)]
+struct Item {
+    cluster: String,
+    #[serde(flatten)]
+    read: Read,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Read {
+    List(NodeDiagnosisList),
+    Unread(String),
+}
+
+impl From<OneCluster> for Item {
+    fn from(one: OneCluster) -> Self {
+        let read = match one.seen {
+            Ok(Seen { survey: Survey { diagnoses, judged }, .. }) => {
+                Read::List(NodeDiagnosisList::new(diagnoses, judged))
+            }
+            Err(why) => Read::Unread(why),
+        };
+        Self { cluster: one.name, read }
+    }
+}
+
+/// The verdicts of the clusters in the given style, in this order.
+pub fn render(clusters: Vec<OneCluster>, style: Style) -> Result<String, Error> {
+    let lists = |clusters: Vec<OneCluster>| Lists {
+        api_version: "nodewhy.dev/v1alpha1",
+        kind: "NodeDiagnosisLists",
+        items: clusters.into_iter().map(Item::from).collect(),
+    };
+    Ok(match style.format {
+        Format::Text => in_text(&clusters, style),
+        Format::Wide => table::of_clusters(&clusters),
+        Format::Json => serde_json::to_string_pretty(&lists(clusters))? + "\n",
+        Format::Yaml => serde_saphyr::to_string(&lists(clusters)).map_err(|e| Error::Yaml(e.to_string()))?,
+        Format::Html => page(&clusters),
+    })
+}
+
+fn in_text(clusters: &[OneCluster], style: Style) -> String {
+    let mut out = String::new();
+    for OneCluster { name, seen } in clusters {
+        out.push_str(&text::heading(&format!("Cluster {name}"), style));
+        match seen {
+            Ok(Seen { survey, .. }) => {
+                if !survey.diagnoses.is_empty() {
+                    let _ = writeln!(out, "  before its commands: {}\n", use_context(name));
+                }
+                out.push_str(&text::render(survey, Style { now: survey.judged.at, ..style }));
+            }
+            Err(why) => drop(writeln!(out, "{}", judged::unread(name, why))),
+        }
+        out.push('\n');
+    }
+    out + &in_sum(clusters) + "\n"
+}
+
+/// `Read 2 of 3 clusters: 4 are stuck, in prod-eu.`
+fn in_sum(clusters: &[OneCluster]) -> String {
+    let read = clusters.iter().filter_map(|one| Some((&*one.name, one.seen.as_ref().ok()?.survey.judged.stuck)));
+    let stuck: usize = read.clone().map(|(_, stuck)| stuck).sum();
+    let names: Vec<&str> = read.clone().filter(|(_, stuck)| *stuck > 0).map(|(name, _)| name).collect();
+    let found = match stuck {
+        0 => "nothing is stuck".to_owned(),
+        1 => format!("1 is stuck, in {}", names.join(", ")),
+        _ => format!("{stuck} are stuck, in {}", names.join(", ")),
+    };
+    format!("Read {} of {}: {found}.", read.count(), judged::counted_as(clusters.len(), "cluster"))
+}
+
+/// What makes commands that are pasted reach this cluster.
+pub fn use_context(name: &str) -> String {
+    format!("kubectl config use-context {}", shell_word(name))
+}
+
+fn page(clusters: &[OneCluster]) -> String {
+    let read = clusters.iter().filter_map(|one| Some((&*one.name, one.seen.as_ref().ok()?)));
+    let parts: Vec<html::Part> = read
+        .map(|(name, seen)| html::Part {
+            cluster: Some(name),
+            survey: &seen.survey,
+            background: Background { cluster: &seen.state, notes: &seen.notes },
+        })
+        .collect();
+    let unread = clusters.iter().filter_map(|one| Some(judged::unread(&one.name, one.seen.as_ref().err()?)));
+    html::render(&parts, &unread.collect::<Vec<_>>())
+}
