@@ -52,18 +52,19 @@ async fn look(args: &Diagnose, context: &str, progress: &Progress) -> Result<See
     let (mut state, mut notes) = (ClusterState::default(), Vec::new());
     let connection = connect(&flags).await.map_err(Nothing::Unread)?;
     let mut seen = |object: &Object| progress.saw(object.input());
-    let loaded = load_from(&connection, &mut state, now, &thresholds, &mut seen, &mut notes).await;
-    let mut survey = Survey::of(&state, now, clock, &thresholds);
-    if loaded.is_ok()
-        && args.take_in_logs(&connection.client, &mut state, &survey, &mut KnownLogs::default(), &mut notes).await
-    {
-        survey = Survey::of(&state, now, clock, &thresholds);
-    }
-    for note in notes.iter().chain(loaded.is_ok().then(|| karpenter(&state)).iter()) {
+    let judge = |state: &ClusterState| Survey::of(state, now, clock, &thresholds);
+    let read = async {
+        load_from(&connection, &mut state, now, &thresholds, &mut seen, &mut notes).await?;
+        let survey = judge(&state);
+        let mut logs = KnownLogs::default();
+        let with_logs = args.take_in_logs(&connection.client, &mut state, &survey, &mut logs, &mut notes).await;
+        Ok(if with_logs { judge(&state) } else { survey })
+    };
+    let read = read.await.map_err(Nothing::Unread);
+    for note in notes.iter().chain(read.is_ok().then(|| karpenter(&state)).iter()) {
         complain(&format!("{context}: {note}"));
     }
-    loaded.map_err(Nothing::Unread)?;
-    let survey = args.about(&state, survey).map_err(Nothing::NoSuchName)?;
+    let survey = args.about(&state, read?).map_err(Nothing::NoSuchName)?;
     // Time lines are read from the objects. Whoever asks for something else does not pay for all clusters at once.
     let state = if args.output == Format::Html { state } else { ClusterState::default() };
     Ok(Seen { survey, state, notes })

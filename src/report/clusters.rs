@@ -46,7 +46,7 @@ struct Item {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 enum Read {
-    List(NodeDiagnosisList),
+    List(Box<NodeDiagnosisList>),
     Unread(String),
 }
 
@@ -54,7 +54,7 @@ impl From<OneCluster> for Item {
     fn from(one: OneCluster) -> Self {
         let read = match one.seen {
             Ok(Seen { survey: Survey { diagnoses, judged }, .. }) => {
-                Read::List(NodeDiagnosisList::new(diagnoses, judged))
+                Read::List(Box::new(NodeDiagnosisList::new(diagnoses, judged)))
             }
             Err(why) => Read::Unread(why),
         };
