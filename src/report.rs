@@ -68,7 +68,7 @@ pub fn render(survey: Survey, background: &Background, style: Style) -> Result<S
         Format::Wide => table::render(&survey, style.now),
         Format::Json => serde_json::to_string_pretty(&list(survey))? + "\n",
         Format::Yaml => serde_saphyr::to_string(&list(survey)).map_err(|e| Error::Yaml(e.to_string()))?,
-        Format::Html => html::render(&[html::Part { cluster: None, survey: &survey, background: *background }], &[]),
+        Format::Html => html::render(&[html::Section { cluster: None, survey: &survey, background: *background }], &[]),
     })
 }
 

@@ -116,8 +116,8 @@ pub fn use_context(name: &str) -> String {
 
 fn page(clusters: &[OneCluster]) -> String {
     let read = clusters.iter().filter_map(|one| Some((&*one.name, one.seen.as_ref().ok()?)));
-    let parts: Vec<html::Part> = read
-        .map(|(name, seen)| html::Part {
+    let parts: Vec<html::Section> = read
+        .map(|(name, seen)| html::Section {
             cluster: Some(name),
             survey: &seen.survey,
             background: Background { cluster: &seen.state, notes: &seen.notes },

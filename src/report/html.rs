@@ -25,14 +25,14 @@ const SCRIPT: &str = include_str!("html/page.js");
 
 /// What the page tells of one cluster.
 #[derive(Debug)]
-pub struct Part<'p> {
+pub struct Section<'p> {
     /// Its name where there are several.
     pub cluster: Option<&'p str>,
     pub survey: &'p Survey,
     pub background: Background<'p>,
 }
 
-impl Part<'_> {
+impl Section<'_> {
     /// ` of prod-eu`.
     fn whose(&self) -> String {
         self.cluster.map_or_else(String::new, |name| format!(" of {name}"))
@@ -40,7 +40,7 @@ impl Part<'_> {
 }
 
 /// The page of these clusters, and of others that could not be read, a sentence each.
-pub fn render(parts: &[Part], unread_clusters: &[String]) -> String {
+pub fn render(parts: &[Section], unread_clusters: &[String]) -> String {
     let groups: Vec<_> = parts
         .iter()
         .flat_map(|part| grouping::groups(&part.survey.diagnoses).into_iter().map(move |group| (part, group)))
@@ -89,7 +89,7 @@ pub fn render(parts: &[Part], unread_clusters: &[String]) -> String {
 }
 
 /// `12 NodeClaims are stuck`.
-fn headline(parts: &[Part]) -> String {
+fn headline(parts: &[Section]) -> String {
     let diagnoses = parts.iter().flat_map(|part| &part.survey.diagnoses);
     let mut kinds = diagnoses.clone().map(|diagnosis| diagnosis.spec.subject.kind.as_str());
     let kind = kinds.next().filter(|first| kinds.all(|other| other == *first));
@@ -101,7 +101,7 @@ fn headline(parts: &[Part]) -> String {
     }
 }
 
-fn header(parts: &[Part], unread_clusters: &[String], title: &str, incidents: &[Chapter]) -> Markup {
+fn header(parts: &[Section], unread_clusters: &[String], title: &str, incidents: &[Chapter]) -> Markup {
     let soonest =
         incidents.iter().filter_map(|incident| Some((incident.deadline()?, incident))).min_by_key(|(at, _)| *at);
     html! {
@@ -136,7 +136,7 @@ fn contents(incidents: &[Chapter]) -> Markup {
     }
 }
 
-fn waiting(part: &Part) -> Markup {
+fn waiting(part: &Section) -> Markup {
     let (now, waiting) = (part.survey.judged.at, &part.survey.judged.waiting);
     html! {
         @if !waiting.is_empty() {
@@ -171,7 +171,7 @@ fn waiting(part: &Part) -> Markup {
     }
 }
 
-fn unread(part: &Part) -> Markup {
+fn unread(part: &Section) -> Markup {
     let (missing, notes) = (&part.survey.judged.missing, part.background.notes);
     html! {
         @if !missing.is_empty() || !notes.is_empty() {

@@ -1,7 +1,7 @@
 //! Machines that one cause holds up: what is wrong, what to do, and everything that it rests on.
 
 use super::machines::Machines;
-use super::{Part, caret};
+use super::{Section, caret};
 use crate::report::clusters::use_context;
 use crate::report::grouping::{self, Diagnosed, Next};
 use crate::report::judged::counted_as;
@@ -22,7 +22,7 @@ pub struct Chapter<'d> {
 }
 
 impl<'d> Chapter<'d> {
-    pub fn of(number: usize, group: &'d [Diagnosed<'d>], part: &Part<'d>) -> Option<Self> {
+    pub fn of(number: usize, group: &'d [Diagnosed<'d>], part: &Section<'d>) -> Option<Self> {
         let (first, now) = (*group.first()?, part.survey.judged.at);
         let machines = Machines::of(group, part.background.cluster, now);
         Some(Self { number, cluster: part.cluster, group, first, machines, now })

@@ -1,6 +1,6 @@
 //! The way of a machine as a picture: how many are stuck at which gate, and how many wait there as machines do.
 
-use super::Part;
+use super::Section;
 use engine::api::Stage;
 use maud::{Markup, html};
 
@@ -19,7 +19,7 @@ const fn passes(stage: Stage) -> &'static str {
     }
 }
 
-pub fn picture(parts: &[Part]) -> Markup {
+pub fn picture(parts: &[Section]) -> Markup {
     let diagnoses = parts.iter().flat_map(|part| &part.survey.diagnoses);
     let stages = diagnoses.filter_map(|d| d.status.as_ref()).filter(|s| s.outcome.is_none()).map(|s| s.stage);
     let all_waiting = parts.iter().flat_map(|part| &part.survey.judged.waiting);
