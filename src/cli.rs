@@ -50,7 +50,7 @@ enum Command {
     #[command(after_help = diagnose::EXIT_CODES)]
     Diagnose(diagnose::Diagnose),
     /// Show what the operator wrote of machines that were stuck, also of those that are gone
-    History(history::History),
+    History(history::HistoryArgs),
     /// Find in EC2NodeClasses, NodePools, user data and aws-auth what would keep machines from joining, before any is
     /// launched
     #[command(after_help = lint::EXIT_CODES)]

@@ -72,7 +72,7 @@ fn a_machine() {
     let made = (change.allocations + change.reallocations) / MACHINES;
     eprintln!("{kept} bytes for a verdict, {made} allocations and reallocations");
     assert!(kept <= 5_000, "{kept} bytes for a verdict");
-    assert!(made <= 95, "{made} allocations and reallocations to make a verdict");
+    assert!(made <= 100, "{made} allocations and reallocations to make a verdict");
     beside_a_log(state);
 }
 

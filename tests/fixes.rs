@@ -136,6 +136,7 @@ const RESOURCES: &[&str] = &[
     "ec2nodeclass",
     "ec2nodeclasses",
     "nodeclass",
+    "ocinodeclass",
     "configmap",
     "pod",
     "pods",

@@ -589,9 +589,9 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("636-two-interfaces-are-one-too-few", "a plugin that fails"),
     ("646-standard-image-on-inferentia", "a resource that is awaited"),
     ("647-s3-gateway-without-a-route", "an image that cannot be pulled"),
+    ("648-modern-ebpf-freezes-graviton", "that Nodes stopped together"),
     ("649-windows-on-a-type-too-new", "a resource that is awaited"),
     ("650-second-node-role-is-not-mapped", "that nobody joins, for there may be an access entry"),
-    ("652-endpoint-policy-knows-no-foreign-buckets", "an image that cannot be pulled"),
     ("653-cilium-left-its-taint-was-kept", "a taint that stays"),
 ];
 

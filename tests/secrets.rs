@@ -269,7 +269,7 @@ fn what_is_collected_of_user_data_holds_no_planted_secret_and_gives_the_same_ver
 }
 
 /// Of these maps rules read every key; none is a place for secrets, and what is written there is looked up by value.
-const READ_WHOLE: [&str; 13] = [
+const READ_WHOLE: [&str; 14] = [
     "labels",
     "matchLabels",
     "kubeReserved",
@@ -282,6 +282,7 @@ const READ_WHOLE: [&str; 13] = [
     "answer",
     "files",
     "milestones",
+    "cameUp",
     "names",
 ];
 /// What people and programs write as they like.

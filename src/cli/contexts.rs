@@ -7,7 +7,7 @@ use super::progress::Progress;
 use super::{BAD_INPUT, NO_CLUSTER, block_on, complain, connect, fail, load_from, print};
 use crate::kube_client::ClusterFlags;
 use crate::report::Format;
-use crate::report::clusters::{self, OneCluster, Seen};
+use crate::report::clusters::{self, JudgedCluster, OneCluster};
 use chrono::Utc;
 use engine::case::stage::Thresholds;
 use engine::cluster_state::ClusterState;
@@ -45,7 +45,7 @@ pub fn run(args: &Diagnose) -> ExitCode {
     }
 }
 
-async fn look(args: &Diagnose, context: &str, progress: &Progress) -> Result<Seen, Nothing> {
+async fn look(args: &Diagnose, context: &str, progress: &Progress) -> Result<JudgedCluster, Nothing> {
     let cluster = ClusterFlags { context: Some(context.to_owned()), ..args.cluster.cluster.clone() };
     let flags = LiveFlags { cluster, ..args.cluster };
     let ((now, clock), thresholds) = (args.now(), Thresholds::from(&args.thresholds));
@@ -67,10 +67,10 @@ async fn look(args: &Diagnose, context: &str, progress: &Progress) -> Result<See
     let survey = args.about(&state, read?).map_err(Nothing::NoSuchName)?;
     // Time lines are read from the objects. Whoever asks for something else does not pay for all clusters at once.
     let state = if args.output == Format::Html { state } else { ClusterState::default() };
-    Ok(Seen { survey, state, notes })
+    Ok(JudgedCluster { survey, state, notes })
 }
 
-fn conclude(args: &Diagnose, looked: Vec<(String, Result<Seen, Nothing>)>) -> ExitCode {
+fn conclude(args: &Diagnose, looked: Vec<(String, Result<JudgedCluster, Nothing>)>) -> ExitCode {
     let (mut clusters, mut unknown) = (Vec::new(), None);
     for (name, looked) in looked {
         match looked {

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, Args)]
-pub struct History {
+pub struct HistoryArgs {
     /// Only this NodeClaim, Node, NodePool or node class, in full
     name: Option<String>,
     /// What `kubectl get nodediagnoses -o yaml` (or json) printed: a file, or - for standard input. Needs no cluster
@@ -35,7 +35,7 @@ enum Output {
     Yaml,
 }
 
-pub fn run(args: &History) -> ExitCode {
+pub fn run(args: &HistoryArgs) -> ExitCode {
     let read = match &args.file {
         Some(file) => diagnoses::load(file).map_err(|error| (error, BAD_INPUT)),
         None => match block_on(of_cluster(&args.cluster)) {

@@ -14,12 +14,12 @@ pub struct OneCluster {
     /// Its context in the kubeconfig.
     pub name: String,
     /// The verdicts; else why it could not be read.
-    pub seen: Result<Seen, String>,
+    pub seen: Result<JudgedCluster, String>,
 }
 
 /// A cluster that was read and judged.
 #[derive(Debug)]
-pub struct Seen {
+pub struct JudgedCluster {
     pub survey: Survey,
     /// For the page only; empty for the other formats.
     pub state: ClusterState,
@@ -53,7 +53,7 @@ enum Read {
 impl From<OneCluster> for Item {
     fn from(one: OneCluster) -> Self {
         let read = match one.seen {
-            Ok(Seen { survey: Survey { diagnoses, judged }, .. }) => {
+            Ok(JudgedCluster { survey: Survey { diagnoses, judged }, .. }) => {
                 Read::List(Box::new(NodeDiagnosisList::new(diagnoses, judged)))
             }
             Err(why) => Read::Unread(why),
@@ -83,7 +83,7 @@ fn in_text(clusters: &[OneCluster], style: Style) -> String {
     for OneCluster { name, seen } in clusters {
         out.push_str(&text::heading(&format!("Cluster {name}"), style));
         match seen {
-            Ok(Seen { survey, .. }) => {
+            Ok(JudgedCluster { survey, .. }) => {
                 if !survey.diagnoses.is_empty() {
                     let _ = writeln!(out, "  before its commands: {}\n", use_context(name));
                 }

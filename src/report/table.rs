@@ -1,6 +1,6 @@
 //! One line a machine, in columns like kubectl's.
 
-use crate::report::clusters::{OneCluster, Seen};
+use crate::report::clusters::{JudgedCluster, OneCluster};
 use crate::report::judged;
 use chrono::{DateTime, Utc};
 use engine::api::NodeDiagnosis;
@@ -19,7 +19,7 @@ pub fn of_clusters(clusters: &[OneCluster]) -> String {
     let (mut rows, mut said) = (Vec::new(), Vec::new());
     for OneCluster { name, seen } in clusters {
         match seen {
-            Ok(Seen { survey, .. }) => {
+            Ok(JudgedCluster { survey, .. }) => {
                 let of_this = survey.diagnoses.iter().filter_map(|diagnosis| row(diagnosis, survey.judged.at));
                 rows.extend(of_this.map(|row| [vec![name.clone()], row].concat()));
                 said.extend(judged::sentences_of(Some(name), &survey.judged));

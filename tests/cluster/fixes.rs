@@ -99,6 +99,7 @@ fn kubectl_and_the_api_server_take_every_command_of_a_fix() {
     control_plane.apply(kind("crd.k8s.amazonaws.com", "v1alpha1", "ENIConfig", "eniconfigs"));
     control_plane.apply(kind("readiness.node.x-k8s.io", "v1alpha1", "NodeReadinessRule", "nodereadinessrules"));
     control_plane.apply(kind("eks.amazonaws.com", "v1", "NodeClass", "nodeclasses"));
+    control_plane.apply(kind("oci.oraclecloud.com", "v1beta1", "OCINodeClass", "ocinodeclasses"));
     control_plane.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]);
 
     let kubectl = binaries::control_plane("kubectl");

@@ -12,14 +12,14 @@ const TEXT: usize = 256 << 10;
 
 /// What a command printed.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct Printed {
     /// It did what it was to do; findings of lint are no failure.
     done: bool,
     answer: String,
     notes: String,
 }
 
-impl From<Output> for Said {
+impl From<Output> for Printed {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8_lossy(bytes).trim().to_owned();
         let done = matches!(output.status.code(), Some(0 | 1));
@@ -28,13 +28,13 @@ impl From<Output> for Said {
 }
 
 /// The answer, or why there is none: in words that the agent sees, with what to do about it.
-fn said(said: std::io::Result<Said>) -> Result<Said, CallToolResult> {
+fn said(said: std::io::Result<Printed>) -> Result<Printed, CallToolResult> {
     let refused = |why: String| CallToolResult::error(vec![ContentBlock::text(why)]);
     let said = said.map_err(|error| refused(format!("nodewhy cannot be run: {error}")))?;
     if said.done { Ok(said) } else { Err(refused(said.notes)) }
 }
 
-pub(super) fn text(answer: std::io::Result<Said>) -> CallToolResult {
+pub(super) fn text(answer: std::io::Result<Printed>) -> CallToolResult {
     match said(answer) {
         Ok(said) if said.answer.len() > TEXT => CallToolResult::error(vec![ContentBlock::text(format!(
             "the answer has {} KiB, too much to be read here: run the command of this tool with its output in a file; diagnose takes the file of a dump",
@@ -45,12 +45,12 @@ pub(super) fn text(answer: std::io::Result<Said>) -> CallToolResult {
     }
 }
 
-pub(super) fn json(answer: std::io::Result<Said>) -> CallToolResult {
+pub(super) fn json(answer: std::io::Result<Printed>) -> CallToolResult {
     structured(answer, |_| None)
 }
 
 /// The list of diagnoses, cut where it is long.
-pub(super) fn diagnoses(answer: std::io::Result<Said>) -> CallToolResult {
+pub(super) fn diagnoses(answer: std::io::Result<Printed>) -> CallToolResult {
     structured(answer, |list| {
         let items = list["items"].as_array_mut()?;
         let stuck = items.len();
@@ -69,7 +69,7 @@ pub(super) fn diagnoses(answer: std::io::Result<Said>) -> CallToolResult {
     })
 }
 
-fn structured(answer: std::io::Result<Said>, cut: impl FnOnce(&mut Value) -> Option<String>) -> CallToolResult {
+fn structured(answer: std::io::Result<Printed>, cut: impl FnOnce(&mut Value) -> Option<String>) -> CallToolResult {
     let said = match said(answer) {
         Ok(said) => said,
         Err(failed) => return failed,

@@ -1,6 +1,6 @@
 //! The tools: what each is for, what it takes, and the command that it runs.
 
-use super::answer::{self, Said};
+use super::answer::{self, Printed};
 use engine::api::NodeDiagnosisList;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
@@ -187,7 +187,7 @@ impl Call {
     }
 
     /// Runs it. The client's end of standard input is not the command's.
-    async fn run(mut self, input: Option<String>) -> std::io::Result<Said> {
+    async fn run(mut self, input: Option<String>) -> std::io::Result<Printed> {
         self.0.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         let mut process = self.0.spawn()?;
         let input = process.stdin.take().zip(input);
@@ -198,6 +198,6 @@ impl Call {
             }
         };
         let (output, ()) = tokio::join!(process.wait_with_output(), feed);
-        output.map(Said::from)
+        output.map(Printed::from)
     }
 }

@@ -7,7 +7,7 @@
 //! meant.
 
 /// Each cause with the number of its reports.
-const REPORTS: [(&str, u32); 31] = [
+const REPORTS: [(&str, u32); 32] = [
     ("NodeRoleHasNoAccessEntry", 17),
     ("MemoryExhausted", 16),
     // NAT, routes, endpoints and access CIDRs together.
@@ -36,6 +36,7 @@ const REPORTS: [(&str, u32); 31] = [
     ("PrivateEndpointUnresolved", 3),
     ("ProxyWithoutExceptions", 3),
     ("NodeNameEmptyAtBoot", 2),
+    ("MetadataServiceOff", 2),
     ("PublicSubnetWithoutPublicIp", 2),
     ("WrongCluster", 2),
     ("AdmissionRefusesNode", 1),

@@ -170,6 +170,10 @@ pub(crate) fn opinion(case: &Case, cause: &'static str) -> Opinion {
         if api == Api::Cluster || is_newer {
             return Opinion::ruled_out(node, "it is Ready, in the machine's subnet and with its security groups");
         }
+        // What refuses may be a hop that this Node gets past on its way to the API server.
+        if way.to(Api::Cluster) != Passage::Open {
+            return Opinion::Silent;
+        }
     }
     finding(case, &way, api, obstacle).into()
 }

@@ -31,6 +31,16 @@ const REFUSED: Pull = Pull {
     is_about_network: false,
 };
 
+/// Registries keep layers in S3 and send there, with an address that is signed: no login counts, and what may refuse it
+/// is the policy of the VPC's endpoint.
+/// Source: <https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html>, "Minimum Amazon S3 bucket
+/// permissions"; registry.k8s.io cmd/archeio/docs/request-handling.md.
+const REFUSED_BY_S3: Pull = Pull {
+    why: "S3 refuses a layer",
+    fix: "Let the policy of the VPC's endpoint for S3 admit the bucket that the address names (of ECR: prod-REGION-starport-layer-bucket): the registry sends there for the layers.",
+    is_about_network: false,
+};
+
 /// Nothing says why.
 pub const UNEXPLAINED: Pull = Pull {
     why: "its image cannot be pulled",
@@ -112,7 +122,10 @@ pub fn explain(text: &str) -> Option<Pull> {
         return None;
     }
     let known = MEANINGS.iter().find(|(parts, _)| parts.iter().any(|part| text.contains(part)));
-    let pull = known.map_or(UNEXPLAINED, |(_, pull)| *pull);
+    let pull = match known.map(|(_, pull)| *pull) {
+        Some(REFUSED) if is_of_s3(text) => return Some(REFUSED_BY_S3),
+        pull => pull.unwrap_or(UNEXPLAINED),
+    };
     // `Back-off pulling image "…"`, `failed to resolve reference "…"`, `get sandbox image "…"`.
     let image = ["image \"", "reference \""].iter().find_map(|name| text.split_once(name)?.1.split('"').next());
     Some(of_image(pull, if is_of_ecr(text) { text } else { image.unwrap_or_default() }))
@@ -132,6 +145,11 @@ pub fn of_image(pull: Pull, image: &str) -> Pull {
 /// Source: <https://docs.aws.amazon.com/AmazonECR/latest/userguide/ecr-requests.html>.
 fn is_of_ecr(image: &str) -> bool {
     [".dkr.ecr.", ".dkr.ecr-fips.", ".dkr-ecr.", ".dkr-ecr-fips."].iter().any(|part| image.contains(part))
+}
+
+/// `https://BUCKET.s3.REGION.amazonaws.com/…`, or `.s3.dualstack.`.
+fn is_of_s3(text: &str) -> bool {
+    text.split_once(".s3.").is_some_and(|(_, rest)| rest.contains(".amazonaws.com/"))
 }
 
 /// The same without what gRPC and containerd wrap around it, which names the image once more with each layer.
@@ -168,6 +186,12 @@ mod tests {
         assert_eq!(
             why(&format!("{pull}dial tcp 10.0.3.1:443: i/o timeout")),
             Some("the registry cannot be reached from the subnet")
+        );
+        assert_eq!(
+            why(&format!(
+                "{pull}httpReadSeeker: failed open: unexpected status code https://prod-eu-west-1-starport-layer-bucket.s3.eu-west-1.amazonaws.com/f00?X-Amz-Signature=…: 403 Forbidden"
+            )),
+            Some("S3 refuses a layer")
         );
         assert_eq!(why(&format!("{pull}not found")), Some("this image does not exist in that registry"));
         assert_eq!(why("ImagePullBackOff"), Some("its image cannot be pulled"));
