@@ -386,7 +386,7 @@ fn the_krew_manifest_names_the_files_of_a_release() {
     assert!(plugin["spec"]["shortDescription"].as_str().is_some_and(|text| text.len() <= 50), "krew cuts it off");
     let release = std::fs::read_to_string(project("docs/release.md")).expect("how a release is made");
     let platforms = plugin["spec"]["platforms"].as_array().expect("platforms");
-    assert_eq!(platforms.len(), 4);
+    assert_eq!(platforms.len(), 5);
     for platform in platforms {
         let machine = &platform["selector"]["matchLabels"];
         let file = format!(
@@ -398,7 +398,7 @@ fn the_krew_manifest_names_the_files_of_a_release() {
             platform["uri"].as_str().is_some_and(|uri| uri.ends_with(&format!("/{version}/{file}"))),
             "{platform:#}"
         );
-        assert_eq!(platform["bin"], "nodewhy");
+        assert_eq!(platform["bin"], if machine["os"] == "windows" { "nodewhy.exe" } else { "nodewhy" });
         assert!(release.contains(&file), "docs/release.md does not make {file}");
     }
 }
