@@ -1,13 +1,16 @@
 //! Python environments with pinned wheels, made once into `target/NAME`.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The Python that has what the file of requirements names, with hashes; made anew where that has changed.
+/// Of tests that ask at once, one makes it and the others wait.
 pub fn environment(name: &str, requirements: &Path) -> PathBuf {
     let wanted = fs::read_to_string(requirements).expect("the requirements");
     let environment = crate::target().join(name);
+    let turn = File::create(environment.with_extension("lock")).expect("target is writable");
+    turn.lock().expect("a lock on a file");
     let (python, done) = (environment.join("bin/python"), environment.join("requirements.txt"));
     if fs::read_to_string(&done).is_ok_and(|have| have == wanted) {
         return python;
