@@ -58,6 +58,10 @@ pub enum Trouble {
     NoMetadata,
     AwsUnreachable,
     AwsRefuses,
+    /// AWS understands a request and refuses it, for another reason than rights.
+    RequestRefused,
+    /// The Pod Identity agent of the machine gives its pods no credentials.
+    IdentityAgentFails,
     ApiServerUnreachable,
     /// The certificate of the API server is not of the authority that the machine knows.
     ApiServerUntrusted,
@@ -71,6 +75,8 @@ pub enum Trouble {
     KubeProxyFails,
     DeviceFails,
     DiskFails,
+    /// The cloud controller cannot take in the Node, so its taint stays.
+    CloudControllerFails,
 }
 
 /// Why a request failed, as its error text ends.
@@ -95,6 +101,8 @@ pub enum Reason {
     OrganizationPolicy,
     PermissionsBoundary,
     NoCredentials,
+    /// The EKS Pod Identity agent, which hands out credentials on the machine, does not answer.
+    NoIdentityAgent,
     Throttled,
     NotFound,
     NotListening,
@@ -120,6 +128,7 @@ impl Reason {
             Self::OrganizationPolicy => "a service control policy of the organization denies it",
             Self::PermissionsBoundary => "the permissions boundary of the role does not allow it",
             Self::NoCredentials => "there are no credentials",
+            Self::NoIdentityAgent => "the Pod Identity agent on the machine does not answer",
             Self::Throttled => "AWS throttles",
             Self::NotFound => "there is no such thing",
             Self::NotListening => "nothing listens on its socket",
@@ -227,11 +236,19 @@ pub struct MachineNames {
     /// The node classes that a component speaks of. No machine is called so.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub classes: BTreeSet<String>,
+    /// The IAM roles that a component speaks of: of all machines that have one.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub roles: BTreeSet<String>,
 }
 
 impl MachineNames {
     pub fn is_empty(&self) -> bool {
-        self.is_no_machine() && self.claims.is_empty() && self.pods.is_empty() && self.classes.is_empty()
+        self.is_no_machine() && self.claims.is_empty() && self.pods.is_empty() && self.is_no_group()
+    }
+
+    /// Whether nothing in it names many machines at once: a node class or a role.
+    pub fn is_no_group(&self) -> bool {
+        self.classes.is_empty() && self.roles.is_empty()
     }
 
     /// Whether nothing in it names an instance or a host.
@@ -246,6 +263,7 @@ impl MachineNames {
             || !self.claims.is_disjoint(&other.claims)
             || !self.pods.is_disjoint(&other.pods)
             || !self.classes.is_disjoint(&other.classes)
+            || !self.roles.is_disjoint(&other.roles)
             || self.hosts.iter().any(same_host)
     }
 
@@ -255,6 +273,7 @@ impl MachineNames {
         self.claims.extend(other.claims.iter().cloned());
         self.pods.extend(other.pods.iter().cloned());
         self.classes.extend(other.classes.iter().cloned());
+        self.roles.extend(other.roles.iter().cloned());
     }
 }
 

@@ -1,5 +1,6 @@
 //! Lines out of a stream, of bounded length: whatever a file holds, no more than one line of it is held.
 
+use memchr::memchr;
 use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
 
 /// Reads line by line.
@@ -36,7 +37,7 @@ impl<R: Read> RawLines<R> {
                 break;
             }
             any = true;
-            let end = block.iter().position(|byte| *byte == b'\n');
+            let end = memchr(b'\n', block);
             let taken = end.map_or(block.len(), |at| at + 1);
             let content = &block[..end.unwrap_or(block.len())];
             let room = self.longest.saturating_sub(self.line.len());

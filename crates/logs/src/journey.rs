@@ -42,6 +42,11 @@ impl Journey {
         open
     }
 
+    /// Whether anything still stops it.
+    pub fn complains(&self) -> bool {
+        self.facts.iter().any(|fact| self.is_open(fact))
+    }
+
     /// A fault is over when the machine got past what it blocks, or when nobody complains any more.
     fn is_open(&self, fact: &Fact) -> bool {
         let ends_again = self.kubelet_ends_again();
@@ -50,9 +55,12 @@ impl Journey {
             passed.filter(|(phase, _)| !(ends_again && **phase == Phase::KubeletUp)).map(|(_, milestone)| milestone);
         let is_up = self.came_up.get(&fact.program).is_some_and(|up| up.is_after(&fact.last));
         let came_up = is_up && (fact.ends || fact.at_start);
-        // A Node is Ready whether its devices work or not.
-        let is_gone_device = fact.trouble == Trouble::DeviceFails && fact.ends;
-        let got_past = !is_gone_device && past.clone().any(|milestone| milestone.last.is_after(&fact.last));
+        // A Node is Ready whether its devices work or not, and whether the cloud controller has taken it in.
+        let is_beside_ready = match fact.trouble {
+            Trouble::DeviceFails => fact.ends,
+            trouble => trouble == Trouble::CloudControllerFails,
+        };
+        let got_past = !is_beside_ready && past.clone().any(|milestone| milestone.last.is_after(&fact.last));
         // What it had passed before, a single complaint does not undo: pods of users fail on healthy machines too.
         let was_past = past.any(|milestone| fact.first.is_after(&milestone.first));
         let is_slight = was_past && !fact.ends && (fact.vague || !fact.lasts());

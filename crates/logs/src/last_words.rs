@@ -114,6 +114,9 @@ fn is_error(message: &str) -> bool {
     let is_told = message.starts_with(['I', 'W'])
         && message.get(1..5).is_some_and(|date| date.bytes().all(|b| b.is_ascii_digit()));
     let is_told = is_told || ["level=info", "level=warning", "level=debug"].iter().any(|level| message.contains(level));
+    if is_told {
+        return false;
+    }
     let lower = message.to_ascii_lowercase();
-    !is_told && WORDS.iter().any(|word| lower.contains(word))
+    WORDS.iter().any(|word| lower.contains(word))
 }

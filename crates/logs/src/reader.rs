@@ -4,13 +4,14 @@ use crate::fact::{Fact, LogLine, MachineNames, Milestone};
 use crate::framing::{RawLines, Utf16};
 use crate::journey::Journey;
 use crate::last_words::LastWords;
-use crate::table::{KARPENTER, Row, TABLE, Understood};
+use crate::table::{KARPENTER, Row, TABLE, Understood, is_about_others, program_in, program_of};
 use crate::wrapping::{Line, plain, unwrapped, without_colors};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, Datelike, Utc};
 use readers::source_text::mask;
 use serde::Deserialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
 
@@ -37,8 +38,10 @@ enum Whose {
     /// The machine's that the file is of.
     Here,
     Host(String),
+    Instance(String),
     Claim(String),
     Class(String),
+    Role(String),
     Pod(String),
 }
 
@@ -65,13 +68,22 @@ pub enum FileKind {
 #[derive(Debug, Default)]
 pub struct LogReader {
     limits: FileLimits,
+    /// The pods that a file may be named after, and whether each speaks of the machine that it runs on.
+    pods: BTreeMap<String, bool>,
     /// What each file says of each machine.
     read: Vec<(String, Whose, Journey)>,
 }
 
 impl LogReader {
     pub fn new(limits: FileLimits) -> Self {
-        Self { limits, read: Vec::new() }
+        Self { limits, ..Self::default() }
+    }
+
+    /// Takes a file that is named after one of these pods for its log: of an agent, which speaks of the machine that it
+    /// runs on, or of another program, which may speak of all of them.
+    #[must_use]
+    pub fn of_pods(self, pods: BTreeMap<String, bool>) -> Self {
+        Self { pods, ..self }
     }
 
     /// Reads a file to its end. `written` tells the year of lines that name none. What was read before an error
@@ -123,9 +135,18 @@ impl LogReader {
         identity: MachineNames,
     ) -> io::Result<FileKind> {
         let mut file = OneFile::new(name, year, self.limits.subjects);
+        let on_machine = pod_on_machine(name);
+        let pod = on_machine.or_else(|| pod_in(name, &self.pods));
+        if let Some(pod) = pod {
+            // What a user's own pod complains of is no trouble of the machine.
+            let Some(program) = program_of(pod) else { return Ok(FileKind::Text { lines: 0, known: 0 }) };
+            file.of = Some(ContainerLog { pod, program, runs_at: None });
+            file.is_here = on_machine.is_some() || self.pods.get(pod) == Some(&false);
+        }
         let here = file.subjects.entry(Whose::Here).or_default();
         here.identity = identity;
         here.identity.instances.extend(instance_in(name));
+        here.identity.pods.extend(on_machine.filter(|pod| self.pods.get(*pod) == Some(&true)).map(str::to_owned));
         self.read(file, from)
     }
 
@@ -161,8 +182,12 @@ impl LogReader {
 
     /// The machines and NodeClaims that the files are of, each with all that they say of it.
     pub fn journeys(self) -> Vec<Journey> {
-        let (named, nameless): (Vec<_>, Vec<_>) =
-            self.read.into_iter().partition(|(_, _, journey)| !journey.identity.is_empty());
+        // A machine's file that names a pod names no machine.
+        let is_nameless = |whose: &Whose, identity: &MachineNames| {
+            identity.is_empty() || *whose == Whose::Here && identity.is_no_machine()
+        };
+        let (nameless, named): (Vec<_>, Vec<_>) =
+            self.read.into_iter().partition(|(_, whose, journey)| is_nameless(whose, &journey.identity));
         let mut journeys: Vec<(Vec<String>, Journey)> = Vec::new();
         for (file, _, journey) in named {
             // One file may bring two together that were known by different names.
@@ -250,6 +275,10 @@ fn nearness(one: &str, other: &str) -> usize {
 struct OneFile<'f> {
     name: &'f str,
     of: Option<ContainerLog<'f>>,
+    /// Whose lines those are that name no program.
+    program: Option<&'static str>,
+    /// A container's lines are of the machine whose files stand nearest, not of its pod.
+    is_here: bool,
     year: Option<i32>,
     subjects: BTreeMap<Whose, Journey>,
     most: usize,
@@ -259,7 +288,17 @@ struct OneFile<'f> {
 
 impl<'f> OneFile<'f> {
     fn new(name: &'f str, year: Option<i32>, most: usize) -> Self {
-        Self { name, of: None, year, subjects: BTreeMap::new(), most, known: 0, last_words: LastWords::default() }
+        Self {
+            name,
+            of: None,
+            program: program_in(name),
+            is_here: false,
+            year,
+            subjects: BTreeMap::new(),
+            most,
+            known: 0,
+            last_words: LastWords::default(),
+        }
     }
 
     fn line(&mut self, number: u64, raw: &[u8]) {
@@ -268,7 +307,8 @@ impl<'f> OneFile<'f> {
         if !fits && !is_first && !may_name_host(raw) {
             return;
         }
-        let text = String::from_utf8_lossy(raw);
+        // What is UTF-8, as nearly all is, is found out faster than what to put in its place.
+        let text = str::from_utf8(raw).map_or_else(|_| String::from_utf8_lossy(raw), Cow::Borrowed);
         let text = without_colors(&text);
         if is_first && self.of.is_none() {
             let id = text.split('\t').next().unwrap_or_default().trim();
@@ -276,19 +316,27 @@ impl<'f> OneFile<'f> {
             here.identity.instances.extend(is_instance(id).then(|| id.to_owned()));
         }
         let line = unwrapped(&text, &mut self.year);
-        let message = plain(&line.message);
-        let program = self.of.map(|of| of.program).or(line.program.as_deref());
+        // Of most lines only the time and the host count.
+        let is_heard = fits || line.program.is_some();
+        let message = if is_heard { plain(&line.message) } else { Cow::Borrowed("") };
+        let program = self.of.map(|of| of.program).or(line.program.as_deref()).or(self.program);
         let said = fits.then(|| TABLE.read_line(program, &message)).flatten();
-        let is_karpenter = said.as_ref().is_some_and(|said| said.known.program == KARPENTER);
-        let about = is_karpenter.then(|| spoken_of(&line.message)).flatten();
+        let of_others = said.as_ref().filter(|said| is_about_others(said.known.program));
+        let about = of_others.and_then(|said| spoken_of(said, &line.message));
+        let is_karpenter = of_others.is_some_and(|said| said.known.program == KARPENTER);
         let whose = match (about, self.of) {
             (Some(about), _) => about,
-            // What Karpenter says of nothing is not said of the machine that it runs on.
+            // What is said of nothing is not said of the machine that Karpenter, or the control plane, runs on.
             (None, Some(_)) if is_karpenter => return,
+            (None, _) if of_others.is_some() && !is_karpenter => return,
+            (None, Some(_)) if self.is_here => Whose::Here,
             (None, Some(of)) => Whose::Pod(of.pod.to_owned()),
             (None, None) => whose(&line),
         };
-        if self.subjects.len() >= self.most && !self.subjects.contains_key(&whose) {
+        let is_new = !self.subjects.contains_key(&whose);
+        // Of whom nothing was said before, there is nothing to take back.
+        let takes_back = of_others.is_some_and(|said| said.known.row.undoes.is_some());
+        if is_new && (takes_back || self.subjects.len() >= self.most) {
             return;
         }
         let journey = self.subjects.entry(whose).or_default();
@@ -325,8 +373,10 @@ impl<'f> OneFile<'f> {
             match &whose {
                 Whose::Here => {}
                 Whose::Host(host) => drop(journey.identity.hosts.insert(host.clone())),
+                Whose::Instance(id) => drop(journey.identity.instances.insert(id.clone())),
                 Whose::Claim(claim) => drop(journey.identity.claims.insert(claim.clone())),
                 Whose::Class(class) => drop(journey.identity.classes.insert(class.clone())),
+                Whose::Role(role) => drop(journey.identity.roles.insert(role.clone())),
                 Whose::Pod(pod) => drop(journey.identity.pods.insert(pod.clone())),
             }
             if let Some(now) = self.of.and_then(|of| of.runs_at) {
@@ -468,15 +518,44 @@ fn instance_in(name: &str) -> Option<String> {
     name.split(['_', '/', '.', ' ']).find(|part| is_instance(part)).map(str::to_owned)
 }
 
-/// The NodeClaim or node class of which Karpenter speaks.
+/// Of what a component speaks.
+fn spoken_of(said: &Understood<'_, '_>, message: &str) -> Option<Whose> {
+    if said.known.program == KARPENTER {
+        return spoken_of_by_karpenter(message);
+    }
+    let named =
+        |wanted: &str| said.names.iter().find(|(name, _)| *name == wanted).map(|(_, value)| (*value).to_owned());
+    let instance = named("instance").filter(|id| is_instance(id)).map(Whose::Instance);
+    instance.or_else(|| named("node").map(Whose::Host)).or_else(|| named("role").map(Whose::Role))
+}
+
+/// The NodeClaim, node class or Node of which Karpenter speaks.
 /// Source: controller-runtime v0.24 pkg/internal/controller/controller.go (the kind is the key), karpenter v0.3x
 /// (`nodeclaim`).
-fn spoken_of(message: &str) -> Option<Whose> {
+fn spoken_of_by_karpenter(message: &str) -> Option<Whose> {
     let named = |begin: &str| message.split_once(begin)?.1.split('"').next().map(str::to_owned);
     let claim = named("\"NodeClaim\":{\"name\":\"")
         .or_else(|| named("\"nodeclaim\":\""))
         .or_else(|| named("\"NodeClaim\": {\"name\":\""));
-    claim.map(Whose::Claim).or_else(|| named("\"EC2NodeClass\":{\"name\":\"").map(Whose::Class))
+    let class = || named("\"EC2NodeClass\":{\"name\":\"").map(Whose::Class);
+    // Up to 1.4 the controller of Nodes ends instances: core pkg/controllers/node/termination/controller.go.
+    claim.map(Whose::Claim).or_else(class).or_else(|| named("\"Node\":{\"name\":\"").map(Whose::Host))
+}
+
+/// The pod whose log a machine keeps in this file: `pods/NAMESPACE_POD_UID/…`, `containers/POD_NAMESPACE_CONTAINER-….log`.
+/// Source: k8s.io/kubernetes v1.36.3 pkg/kubelet/kuberuntime/helpers.go (BuildPodLogsDirectory), legacy.go.
+fn pod_on_machine(path: &str) -> Option<&str> {
+    let (folder, file) = path
+        .split('/')
+        .zip(path.split('/').skip(1))
+        .find(|(folder, name)| matches!(*folder, "pods" | "containers") && name.matches('_').count() == 2)?;
+    file.split('_').nth(usize::from(folder == "pods"))
+}
+
+/// The pod that a file or its folder is named after: `POD.log`, `NAMESPACE/POD/logs.txt`.
+fn pod_in<'p>(path: &'p str, pods: &BTreeMap<String, bool>) -> Option<&'p str> {
+    let ends = |name: &'p str| name.match_indices('.').map(move |(at, _)| &name[..at]).chain([name]);
+    path.split(['/', '_']).flat_map(ends).find(|name| pods.contains_key(*name))
 }
 
 /// The first year of a date that stands in the text: `2026-01-`, or as seconds since 1970.

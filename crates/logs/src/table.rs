@@ -2,21 +2,23 @@
 
 use crate::fact::{Phase, Reason, Trouble};
 use crate::pattern::Pattern;
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// The files, by the program whose lines they are about.
-pub const FILES: [(&str, &str); 14] = [
+pub const FILES: [(&str, &str); 18] = [
     ("kubelet", include_str!("../table/kubelet.toml")),
     ("nodeadm", include_str!("../table/nodeadm.toml")),
     ("bottlerocket", include_str!("../table/bottlerocket.toml")),
     ("cloud-init", include_str!("../table/cloud_init.toml")),
+    ("windows-bootstrap", include_str!("../table/windows_bootstrap.toml")),
     ("containerd", include_str!("../table/containerd.toml")),
     ("systemd", include_str!("../table/systemd.toml")),
     ("vpc-cni", include_str!("../table/vpc_cni.toml")),
     ("kube-proxy", include_str!("../table/kube_proxy.toml")),
+    ("pod-identity-agent", include_str!("../table/pod_identity_agent.toml")),
     ("calico", include_str!("../table/calico.toml")),
     // Its name holds that of the next.
     ("cilium-operator", include_str!("../table/cilium_operator.toml")),
@@ -24,10 +26,18 @@ pub const FILES: [(&str, &str); 14] = [
     ("ebs-csi", include_str!("../table/ebs_csi.toml")),
     ("devices", include_str!("../table/devices.toml")),
     (KARPENTER, include_str!("../table/karpenter.toml")),
+    (CLOUD_CONTROLLER, include_str!("../table/cloud_controller.toml")),
+    (AUTHENTICATOR, include_str!("../table/authenticator.toml")),
 ];
 
-/// The program that speaks of what it launches, not of what it runs on.
 pub const KARPENTER: &str = "karpenter";
+const CLOUD_CONTROLLER: &str = "cloud-controller";
+const AUTHENTICATOR: &str = "authenticator";
+
+/// Whether the program speaks of machines elsewhere, not of the one that it runs on.
+pub fn is_about_others(program: &str) -> bool {
+    [KARPENTER, CLOUD_CONTROLLER, AUTHENTICATOR].contains(&program)
+}
 
 /// Why requests fail, whoever makes them.
 pub const REASONS: &str = include_str!("../table/reasons.toml");
@@ -63,12 +73,24 @@ pub struct Row {
     pub vague: bool,
     /// The row, by its `means`, that this one takes back: whoever stopped runs again.
     pub undoes: Option<String>,
+    /// The first and the last minor version of its program that says so, where not all do. Held against real programs:
+    /// a line is known whatever version printed it.
+    pub since: Option<String>,
+    pub until: Option<String>,
     /// Where upstream writes it.
     pub source: String,
     /// Such a line.
     pub sample: String,
     /// One that looks like it and means nothing.
     pub harmless: String,
+}
+
+impl Row {
+    /// Whether that minor version says it: 28 of 1.28.
+    pub fn is_of(&self, minor: u32) -> bool {
+        let of = |version: &Option<String>| version.as_ref()?.rsplit('.').next()?.parse::<u32>().ok();
+        of(&self.since).is_none_or(|since| since <= minor) && of(&self.until).is_none_or(|until| minor <= until)
+    }
 }
 
 /// Who gave no answer, or the wrong one.
@@ -87,6 +109,7 @@ impl Asked {
         match (self, reason) {
             (_, Reason::Clock) => Trouble::ClockWrong,
             (_, Reason::NotListening) => Trouble::RuntimeNotUp,
+            (_, Reason::NoIdentityAgent) => Trouble::IdentityAgentFails,
             (Self::Registry, _) => Trouble::ImagePullFails,
             (Self::Metadata, _) => Trouble::NoMetadata,
             (
@@ -164,9 +187,22 @@ pub fn reasons() -> Result<Vec<ReasonRow>, String> {
     toml::from_str::<File<ReasonRow>>(REASONS).map(|file| file.row).map_err(|error| error.to_string())
 }
 
-/// The program that the pods of this DaemonSet run, where the table knows what it says.
+/// The program that the pods of this DaemonSet, or this pod, run, where the table knows what it says.
 pub fn program_of(daemon_set: &str) -> Option<&'static str> {
     TABLE.pods.iter().find(|(part, _)| daemon_set.contains(part.as_str())).map(|(_, program)| *program)
+}
+
+/// The program whose log somebody has kept in this file: `kube-proxy.log`, or as its pod is called
+/// `kube-proxy-x7k2p.log`.
+pub(crate) fn program_in(path: &str) -> Option<&'static str> {
+    /// What the API server puts behind a name: apimachinery v0.36.3 pkg/util/rand/rand.go.
+    const DRAWN: &str = "bcdfghjklmnpqrstvwxz2456789";
+    let stem = path.rsplit('/').next()?.split('.').next()?;
+    let is_drawn = |end: &str| end.len() == 5 && end.chars().all(|c| DRAWN.contains(c));
+    let is_of = |pod: &str| {
+        stem.strip_prefix(pod).is_some_and(|end| end.is_empty() || end.strip_prefix('-').is_some_and(is_drawn))
+    };
+    TABLE.pods.iter().find(|(pod, _)| is_of(pod)).map(|(_, program)| *program)
 }
 
 impl Table {
@@ -189,7 +225,9 @@ impl Table {
         let reasons = reasons().unwrap_or_default();
         table.reasons = reasons.into_iter().filter_map(|r| Some((Pattern::new(&r.says)?, r.reason))).collect();
         let needles = table.rows.iter().map(|known| known.pattern.needle());
-        table.needles = AhoCorasick::builder().match_kind(MatchKind::Standard).build(needles).ok();
+        // Each byte of a log goes through it: one look-up a byte is worth three megabytes.
+        let kind = Some(AhoCorasickKind::DFA);
+        table.needles = AhoCorasick::builder().match_kind(MatchKind::Standard).kind(kind).build(needles).ok();
         table
     }
 

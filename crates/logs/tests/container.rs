@@ -1,6 +1,6 @@
 //! What a container has written is its pod's, or of what Karpenter speaks of in it.
 
-use logs::fact::{Reason, Trouble};
+use logs::fact::{MachineNames, Reason, Trouble};
 use logs::journey::Journey;
 use logs::table::{KARPENTER, program_of};
 use logs::{ContainerLog, FileLimits, LogReader};
@@ -13,6 +13,12 @@ fn read(program: &str, runs_at: Option<&str>, lines: &[&str]) -> Vec<Journey> {
     let runs_at = runs_at.map(|at| at.parse().expect("a time"));
     let of = ContainerLog { pod: "p-1", program, runs_at };
     reader.container("pod/p-1/c", lines.join("\n").as_bytes(), of).expect("text");
+    reader.journeys()
+}
+
+fn read_file(file: &str, text: &str) -> Vec<Journey> {
+    let mut reader = LogReader::new(FileLimits::default());
+    reader.file(file, text.as_bytes(), None).expect("text");
     reader.journeys()
 }
 
@@ -46,17 +52,27 @@ fn what_karpenter_says_is_of_what_it_names_and_never_of_the_machine_that_it_runs
     };
     let of_claim = line(r#""NodeClaim":{"name":"general-7xk2p"},"#, &format!("launching nodeclaim, {error}"));
     let of_class = line(r#""EC2NodeClass":{"name":"default"},"#, error);
+    // As SDK v1 wrote it.
+    let denied = "UnauthorizedOperation: You are not authorized to perform this operation. User: arn:aws:sts::111122223333:assumed-role/karpenter/1 is not authorized to perform: ec2:TerminateInstances on resource: x";
+    let of_node = line(
+        r#""Node":{"name":"ip-10-0-3-9.ec2.internal"},"#,
+        &format!("terminating cloudprovider instance, terminating instance, {denied}"),
+    );
     let of_nothing = line("", &format!("launching nodeclaim, {error}"));
-    let journeys = read(KARPENTER, Some("2026-01-15T11:53:00Z"), &[&of_claim, &of_class, &of_nothing]);
+    let journeys = read(KARPENTER, Some("2026-01-15T11:53:00Z"), &[&of_claim, &of_class, &of_node, &of_nothing]);
     let mut named: Vec<String> = journeys
         .iter()
         .filter(|journey| !journey.open().is_empty())
         .map(|journey| {
-            format!("{:?} {:?} {:?}", journey.identity.claims, journey.identity.classes, journey.open()[0].count)
+            let identity = &journey.identity;
+            let count = journey.open()[0].count;
+            format!("{:?} {:?} {:?} {count}", identity.claims, identity.classes, identity.hosts)
         })
         .collect();
     named.sort();
-    assert_eq!(named, [r#"{"general-7xk2p"} {} 1"#, r#"{} {"default"} 1"#]);
+    let expected =
+        [r#"{"general-7xk2p"} {} {} 1"#, r#"{} {"default"} {} 1"#, r#"{} {} {"ip-10-0-3-9.ec2.internal"} 1"#];
+    assert_eq!(named, expected);
 }
 
 /// A program that runs has been silent since its last line; one that ended has not.
@@ -94,6 +110,25 @@ fn a_prefix_tells_the_program() {
 }
 
 #[test]
+fn a_file_tells_the_program_of_lines_that_name_none() {
+    let ended =
+        r#"E0115 11:52:07.1 1 run.go:72] "command failed" err="listen tcp4 0.0.0.0:10249: bind: address in use""#;
+    let running = r#"E0115 11:52:07.1 1 server.go:136] "Error running ProxyServer" err="listen tcp4 0.0.0.0:10249: bind: address in use""#;
+    let text = format!("{running}\n{ended}\n");
+    let troubles = |file: &str| {
+        let journeys = read_file(file, &text);
+        journeys.iter().flat_map(Journey::open).map(|fact| fact.program.clone()).collect::<Vec<_>>()
+    };
+    for file in ["kube-proxy.log", "logs/kube-proxy.previous.txt", "kube-proxy-x7k2p.log"] {
+        assert_eq!(troubles(file), ["kube-proxy"], "{file}");
+    }
+    // Whose that is nobody knows.
+    for file in ["kubelet.log", "kube-proxy-and-kubelet.log", "kube-proxy/kubelet.log"] {
+        assert_eq!(troubles(file), ["kubelet", "kube-proxy"], "{file}");
+    }
+}
+
+#[test]
 fn what_a_program_ended_with_is_behind_it_once_it_has_come_up() {
     let line = |second: u32, said: &str| format!(r#"2026-01-15T11:52:{second}.1Z {{"level":"info","msg":"{said}"}}"#);
     let up = |second| line(second, "Serving RPC Handler version v1.20.4 on 127.0.0.1:50051");
@@ -110,4 +145,88 @@ fn what_a_program_ended_with_is_behind_it_once_it_has_come_up() {
     assert_eq!(open(&[&up(20), &DENIED.replace(":10.1Z", ":40.1Z")]), [Trouble::AwsRefuses]);
     // That it serves gives it no addresses.
     assert_eq!(open(&[&full(15), &up(20)]), [Trouble::CniFails]);
+}
+
+/// What each journey is of, and whether anything stops it.
+fn of_files(pods: &[&str], files: &[(&str, &str)]) -> Vec<String> {
+    let pods = pods.iter().map(|pod| ((*pod).to_owned(), !pod.contains("operator"))).collect();
+    let mut reader = LogReader::new(FileLimits::default()).of_pods(pods);
+    for (name, text) in files {
+        reader.file(name, text.as_bytes(), "2026-01-15T12:00:00Z".parse().ok()).expect("text");
+    }
+    let named = |journey: Journey| {
+        let MachineNames { instances, hosts, pods, roles, .. } = &journey.identity;
+        let names = [instances, hosts, pods, roles].into_iter().flatten().map(String::as_str);
+        let names = names.collect::<Vec<_>>().join(" ");
+        format!("{names}: {}", journey.open().first().map_or("nothing", |fact| &fact.program))
+    };
+    let mut named: Vec<String> = reader.journeys().into_iter().map(named).collect();
+    named.sort();
+    named
+}
+
+#[test]
+fn a_file_named_after_a_pod_is_that_pods() {
+    let pods = ["aws-node-6sp2m", "web-7d9"];
+    let of = |file: &str| of_files(&pods, &[("x/kubelet.log", HOST), (file, DENIED)]);
+    let own = ["aws-node-6sp2m: vpc-cni".to_owned(), "ip-10-0-3-9: nothing".to_owned()];
+    for file in ["x/aws-node-6sp2m.log", "x/aws-node-6sp2m.previous.log", "kube-system/aws-node-6sp2m/logs.txt"] {
+        assert_eq!(of(file), own, "{file}");
+    }
+    // On the machine itself it names both.
+    let kept = "x/var/log/pods/kube-system_aws-node-6sp2m_0b0d/aws-node/0.log";
+    assert_eq!(of(kept), ["ip-10-0-3-9 aws-node-6sp2m: vpc-cni"]);
+    assert_eq!(
+        of("x/containers/aws-node-6sp2m_kube-system_aws-node-0b0d.log"),
+        ["ip-10-0-3-9 aws-node-6sp2m: vpc-cni"]
+    );
+    // An operator speaks of the cluster.
+    let stopped = r#"time="2026-01-15T11:52:10Z" level=fatal msg="Unable to start eni allocator" error="EC2 API""#;
+    let files = [("x/kubelet.log", HOST), ("x/cilium-operator-5d8f-abcde.log", stopped)];
+    let tied = of_files(&["cilium-operator-5d8f-abcde"], &files);
+    assert!(tied.len() == 1 && tied[0].starts_with("ip-10-0-3-9: "), "{tied:?}");
+    // Nobody knows the pod: then it is of the machine whose files stand nearest, as any other.
+    assert_eq!(of("x/aws-node-zzzzz.log"), ["ip-10-0-3-9: vpc-cni"]);
+    // Alone it is what the pod is known by.
+    assert_eq!(of_files(&pods, &[("aws-node-6sp2m.log", DENIED)]), ["aws-node-6sp2m: vpc-cni"]);
+}
+
+/// A program of a user may say anything.
+#[test]
+fn the_log_of_a_users_pod_tells_nothing_of_the_machine() {
+    let full = "E0115 11:52:07.123456 1 x.go:1] write /data/x: no space left on device";
+    let of = |file: &str| of_files(&["web-7d9"], &[("x/kubelet.log", HOST), (file, full)]);
+    for file in ["x/web-7d9.log", "x/pods/shop_web-7d9_0b0d/web/0.log", "x/pods/shop_api-5f6_0b0d/api/0.log"] {
+        assert_eq!(of(file), ["ip-10-0-3-9: nothing"], "{file}");
+    }
+    assert_eq!(of("x/messages"), ["ip-10-0-3-9: kubelet"]);
+}
+
+const HOST: &str =
+    "2026-01-15T11:51:34+00:00 ip-10-0-3-9 kubelet[1629]: I0115 11:51:34.123456    1629 server.go:1] x\n";
+
+/// As `aws logs tail` prints them, too: time and stream stand before the line.
+#[test]
+fn what_the_control_plane_says_is_of_whom_it_names() {
+    let cloud = "E0115 11:52:10.123456 1 node_controller.go:236] error syncing 'ip-10-0-3-9': failed to get instance metadata for node ip-10-0-3-9: instance not found, requeuing";
+    let took_in =
+        "I0115 11:52:30.123456 1 node_controller.go:492] Successfully initialized node ip-10-0-3-9 with cloud provider";
+    let denied = r#"time="2026-01-15T11:52:10Z" level=warning msg="access denied" arn="arn:aws:iam::111122223333:role/nodes" client="127.0.0.1:5" error="ARN is not mapped" method=POST path=/authenticate"#;
+    let granted = denied.replace("access denied", "access granted").replace("11:52:10", "11:52:40");
+    for (stream, begin) in [("", ""), ("cloud-controller-manager-0b0d", "2026-01-15T11:52:10.123000+00:00 ")] {
+        let line = |text: &str| format!("{begin}{stream}{}{text}\n", if stream.is_empty() { "" } else { " " });
+        let of = |lines: &[&str]| of_files(&[], &[("a.log", &lines.iter().map(|text| line(text)).collect::<String>())]);
+        assert_eq!(of(&[cloud, denied]), ["ip-10-0-3-9: cloud-controller", "nodes: authenticator"]);
+        assert_eq!(of(&[cloud, took_in, denied, &granted]), ["ip-10-0-3-9: nothing", "nodes: nothing"]);
+        // Who was never in trouble is nobody that anything is told of.
+        assert_eq!(of(&[took_in, &granted]), [""; 0]);
+    }
+}
+
+/// A Node gets Ready whether the cloud controller has taken it in or not.
+#[test]
+fn that_a_node_is_ready_does_not_mend_the_cloud_controller() {
+    let failed = "2026-01-15T11:52:10Z E0115 11:52:10.123456 1 node_controller.go:236] error syncing 'ip-10-0-3-9': failed to get instance metadata for node ip-10-0-3-9: instance not found, requeuing";
+    let ready = r#"2026-01-15T11:52:41+00:00 ip-10-0-3-9 kubelet[1]: I0115 11:52:41.123456 1 x.go:431] "Fast updating node status as it just became ready""#;
+    assert_eq!(of_files(&[], &[("ccm.log", failed), ("kubelet.log", ready)]), ["ip-10-0-3-9: cloud-controller"]);
 }

@@ -47,6 +47,10 @@ fn every_row_knows_its_sample() {
         if is_good == (row.proves.is_some() || row.asks.is_some()) {
             faults.push(format!("{program}: {}: either passes or is up, or proves or asks", row.says));
         }
+        let is_minor = |version: &String| version.strip_prefix("1.").is_some_and(|minor| minor.parse::<u32>().is_ok());
+        if ![&row.since, &row.until].into_iter().flatten().all(is_minor) {
+            faults.push(format!("{program}: {}: since and until are minor versions", row.says));
+        }
         if is_good == row.blocks.is_some() {
             faults.push(format!("{program}: {}: what proves, blocks", row.says));
         }

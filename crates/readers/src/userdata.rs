@@ -366,6 +366,8 @@ pub struct UserData {
     pub arguments: Vec<Argument>,
     pub bootstrap_calls: Vec<BootstrapCall>,
     pub node_configs: Vec<NodeConfig>,
+    /// Where Bottlerocket believes itself to be: `settings.aws.region`.
+    pub region: Option<Located<String>>,
     pub defects: Vec<Defect>,
     /// From here on something may change the kubelet in a way that is not followed.
     pub unread_from: Option<Span>,

@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::traced::Traced;
-use super::{Defect, DefectKind};
+use super::{Defect, DefectKind, Located};
 use crate::source_text::Span;
 use model::Wrong;
 
@@ -21,6 +21,8 @@ pub struct Settings {
     pub taints: Option<(Traced, Span)>,
     /// The other settings below `settings.kubernetes`.
     pub others: Vec<(String, Traced, Span)>,
+    /// `settings.aws.region`
+    pub region: Option<Located<String>>,
     pub defects: Vec<Defect>,
 }
 
@@ -132,6 +134,12 @@ pub fn read(text: &str, by_karpenter: bool) -> Settings {
             Wrong::Image { message, .. } => (DefectKind::ContainerImageUnreachable, message),
         };
         settings.defect(kind, span, message);
+    });
+    settings.region = below.get("aws").and_then(|aws| {
+        let DeValue::Table(aws) = aws.get_ref() else { return None };
+        let region = aws.get("region")?;
+        let DeValue::String(name) = region.get_ref() else { return None };
+        Some(Located { value: name.to_string(), span: spanned(region.span()) })
     });
     let Some(kubernetes) = below.get("kubernetes") else { return settings };
     let Some(kubernetes) = settings.table("settings.kubernetes", kubernetes) else { return settings };

@@ -24,6 +24,7 @@ pub fn read(text: &str, family: Family) -> UserData {
             arguments: Vec::new(),
             bootstrap_calls: Vec::new(),
             node_configs: Vec::new(),
+            region: None,
             defects: Vec::new(),
             unread_from: None,
         },
@@ -656,6 +657,7 @@ impl Reader<'_> {
             let replaced = KARPENTER_SETTINGS.contains(&key.as_str());
             push(Setting::Field(key), value, span, replaced);
         }
+        self.data.region = settings.region;
         self.data.defects.extend(settings.defects);
     }
 

@@ -9,7 +9,7 @@ use super::traced::Traced;
 use crate::source_text::Span;
 
 /// Nobody nests a `NodeConfig` deeper, and each level costs stack.
-const DEEPEST: usize = 48;
+const DEEPEST: usize = 16;
 
 /// More than user data of 16 KiB can write down without aliases that repeat each other.
 const MOST_NODES: usize = 20_000;
