@@ -2,11 +2,15 @@
 //! run and one table.
 //!
 //! `cargo bench --bench scale`, with `NODEWHY_NODES=10000` Nodes and as many NodeClaims unless told otherwise;
-//! `NODEWHY_ONLY` is `engine`, `offline` or `live`. Five of every thousand machines are stuck.
+//! `NODEWHY_ONLY` is `engine`, `offline`, `logs` or `live`; `NODEWHY_LOG_MIB` the size of the logs. Five of every thousand
+//! machines are stuck. `NODEWHY_ONLY=chart` measures clusters of 100, 1,000 … Nodes instead, up to `NODEWHY_NODES`, and
+//! draws `docs/images/scale.svg`.
 
+mod chart;
 mod engine;
 mod incident;
 mod live;
+mod logs;
 mod machines;
 mod measure;
 mod offline;
@@ -36,14 +40,23 @@ fn main() {
         ("engine", engine::incidents),
         ("engine", engine::reports),
         ("offline", offline::dumps),
+        ("logs", logs::bundle),
         ("live", live::cluster),
+        ("chart", live::chart),
     ];
-    let wanted = parts.iter().filter(|(name, _)| only.as_deref().is_none_or(|only| only == *name));
+    // The chart takes clusters of its own.
+    let wanted = parts.iter().filter(|(name, _)| only.as_deref().map_or(*name != "chart", |only| only == *name));
     let rows: Vec<Row> = wanted.flat_map(|(_, part)| part(n)).collect();
     println!("\n{n} Nodes and {n} NodeClaims\n");
-    println!("{:64} {:>9} {:>9} {:>10} {:>10}", "what", "seconds", "cpu s", "peak MiB", "then MiB");
-    for Row { what, time, cpu, peak, after } in &rows {
+    println!("{:64} {:>9} {:>9} {:>10} {:>10} {:>9}", "what", "seconds", "cpu s", "peak MiB", "then MiB", "API cpu s");
+    for Row { what, time, cpu, peak, after, served } in &rows {
         let shown = |mib: &Option<f64>| mib.map_or_else(String::new, |mib| format!("{mib:.0}"));
-        println!("{what:64} {:>9.3} {cpu:>9.2} {:>10} {:>10}", time.as_secs_f64(), shown(peak), shown(after));
+        let served = served.map_or_else(String::new, |seconds| format!("{seconds:.2}"));
+        println!(
+            "{what:64} {:>9.3} {cpu:>9.2} {:>10} {:>10} {served:>9}",
+            time.as_secs_f64(),
+            shown(peak),
+            shown(after)
+        );
     }
 }

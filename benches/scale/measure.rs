@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use testkit::control_plane::ControlPlane;
 
 /// One line of the table.
 pub struct Row {
@@ -13,18 +14,35 @@ pub struct Row {
     /// In MiB, what Linux counts as resident.
     pub peak: Option<f64>,
     pub after: Option<f64>,
+    /// Of the processor, by kube-apiserver meanwhile.
+    pub served: Option<f64>,
 }
 
 impl Row {
     /// A time that somebody waits, whoever computes.
     pub fn delay(what: String, time: Duration) -> Self {
-        Self { what, time, cpu: 0.0, peak: None, after: None }
+        Self { what, time, cpu: 0.0, peak: None, after: None, served: None }
     }
 
     /// What a process took since `begun`, and has now.
     pub fn of(what: impl Into<String>, begun: Instant, cpu: f64, process: u32) -> Self {
         let memory = |field| Some(memory(process, field));
-        Self { what: what.into(), time: begun.elapsed(), cpu, peak: memory("VmHWM"), after: memory("VmRSS") }
+        Self {
+            what: what.into(),
+            time: begun.elapsed(),
+            cpu,
+            peak: memory("VmHWM"),
+            after: memory("VmRSS"),
+            served: None,
+        }
+    }
+
+    /// The same, with what kube-apiserver took for it.
+    pub fn served(control_plane: &ControlPlane, measure: impl FnOnce() -> Self) -> Self {
+        let spent = || cpu(control_plane.apiserver(), OWN);
+        let before = spent();
+        let row = measure();
+        Self { served: row.served.or(Some(spent() - before)), ..row }
     }
 }
 
@@ -37,7 +55,14 @@ pub fn percentile(delays: &mut [Duration], percentile: usize) -> Duration {
 pub fn timed<T>(what: &str, rows: &mut Vec<Row>, f: impl FnOnce() -> T) -> T {
     let (begun, cpu) = (Instant::now(), own_cpu(OWN));
     let result = f();
-    rows.push(Row { what: what.to_owned(), time: begun.elapsed(), cpu: own_cpu(OWN) - cpu, peak: None, after: None });
+    rows.push(Row {
+        what: what.to_owned(),
+        time: begun.elapsed(),
+        cpu: own_cpu(OWN) - cpu,
+        peak: None,
+        after: None,
+        served: None,
+    });
     result
 }
 
@@ -70,7 +95,14 @@ pub fn whole(what: &str, codes: &[i32], command: &mut Command) -> Row {
         sleep(Duration::from_millis(5));
     };
     assert!(status.code().is_some_and(|code| codes.contains(&code)), "{what}: {status}");
-    Row { what: what.to_owned(), time: begun.elapsed(), cpu: own_cpu(OF_CHILDREN) - cpu, peak: Some(peak), after: None }
+    Row {
+        what: what.to_owned(),
+        time: begun.elapsed(),
+        cpu: own_cpu(OF_CHILDREN) - cpu,
+        peak: Some(peak),
+        after: None,
+        served: None,
+    }
 }
 
 /// In MiB.

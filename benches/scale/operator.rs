@@ -24,17 +24,19 @@ pub fn rows(
     client: &kube::Client,
     n: usize,
 ) -> Vec<Row> {
-    let begun = Instant::now();
+    let served = || cpu(control_plane.apiserver(), OWN);
+    let (begun, served_before) = (Instant::now(), served());
     let Nodewhy { process, port } = control_plane.nodewhy(rights, &[]);
     let spent = || cpu(process.id(), OWN);
     while !process.log().contains("verdicts begin") {
         assert!(begun.elapsed() < Duration::from_mins(10), "{}", process.log());
         sleep(Duration::from_millis(10));
     }
-    let (started, spent_then) = (begun.elapsed(), spent());
+    let (started, spent_then, served) = (begun.elapsed(), spent(), served() - served_before);
     sleep(Duration::from_secs(30));
     let mut rows = vec![Row {
         time: started,
+        served: Some(served),
         ..Row::of("nodewhy run, until its first verdicts", begun, spent_then, process.id())
     }];
 

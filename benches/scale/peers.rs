@@ -42,7 +42,8 @@ pub fn kube_state_metrics(control_plane: &ControlPlane, n: usize) -> (Row, Proce
         "--telemetry-host=127.0.0.1",
     ]);
     command.args([format!("--port={port}"), format!("--telemetry-port={own_port}")]);
-    let begun = Instant::now();
+    let served = || cpu(control_plane.apiserver(), OWN);
+    let (begun, served_before) = (Instant::now(), served());
     let process = control_plane.spawn("kube-state-metrics", &command);
     let shown = || get(port, "/metrics").map_or(0, |text| text.matches("\nkube_node_info{").count());
     while shown() < healthy(n).count() {
@@ -50,7 +51,8 @@ pub fn kube_state_metrics(control_plane: &ControlPlane, n: usize) -> (Row, Proce
         sleep(Duration::from_millis(100));
     }
     let (started, spent) = (begun.elapsed(), cpu(process.id(), OWN));
+    let served = Some(served() - served_before);
     sleep(Duration::from_secs(30));
-    let what = "kube-state-metrics 2.20.0, Nodes only, until it shows them";
-    (Row { time: started, ..Row::of(what, begun, spent, process.id()) }, process)
+    let what = "kube-state-metrics 2.20.0, Nodes only";
+    (Row { time: started, served, ..Row::of(what, begun, spent, process.id()) }, process)
 }
