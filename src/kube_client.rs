@@ -4,6 +4,7 @@ pub mod access_review;
 pub mod clock;
 pub mod complaint;
 pub mod failure;
+pub mod protobuf;
 pub mod raw;
 
 use crate::kube_client::clock::Clock;
@@ -106,7 +107,15 @@ impl ClusterFlags {
         let plugin = config.auth_info.exec.as_ref().and_then(|exec| exec.command.clone());
         let target = Target { server, plugin, within };
         let client = Client::try_from(config).map_err(|error| Error::Unreachable(target.complaint(&error)))?;
-        Ok(Connection { client, target, version: None })
+        let namespace = client.default_namespace().to_owned();
+        let service = tower::service_fn(move |mut request| {
+            let client = client.clone();
+            async move {
+                protobuf::ask(&mut request);
+                Ok::<_, kube::Error>(protobuf::answer(client.send(request).await?))
+            }
+        });
+        Ok(Connection { client: Client::new(service, namespace), target, version: None })
     }
 
     /// A client for one who stays: it gives up on an answer that does not come, leaves it to the caller to try again,
@@ -117,9 +126,10 @@ impl ClusterFlags {
         config.default_retry = false;
         let client = Client::try_from(config)?;
         let namespace = client.default_namespace().to_owned();
-        let service = tower::service_fn(move |request| {
+        let service = tower::service_fn(move |mut request| {
             let (client, clock) = (client.clone(), Arc::clone(&clock));
             async move {
+                protobuf::ask(&mut request);
                 let asked = Instant::now();
                 let answer = timeout(ANSWER, client.send(request))
                     .await
@@ -127,7 +137,7 @@ impl ClusterFlags {
                 clock.observe(answer.headers(), asked);
                 // Not `read_timeout`: hyper-timeout wakes the thread once more for all that is read, a tenth of what a
                 // quiet watch costs.
-                Ok::<_, kube::Error>(answer.map(|body| TimeoutBody::new(SILENCE, body)))
+                Ok::<_, kube::Error>(protobuf::answer(answer.map(|body| TimeoutBody::new(SILENCE, body))))
             }
         });
         Ok(Client::new(service, namespace))

@@ -7,27 +7,35 @@ mod end;
 pub mod health;
 pub mod lease;
 pub mod metrics;
+mod node_conditions;
 mod outage;
+mod page;
 pub mod publish;
 mod read_logs;
 mod remedies;
 pub mod watch;
 
 use crate::kube_client::clock::Clock;
-use crate::kube_client::{self, ClusterFlags};
+use crate::kube_client::{self, ClusterFlags, failure};
 use crate::operator::health::readiness::Readiness;
 use crate::operator::health::server::{self, Health};
 use crate::operator::lease::{Candidate, Election, Leads};
 use crate::operator::metrics::Metrics;
 use crate::operator::publish::{Task, Work};
 use crate::operator::watch::{Access, Pods, Watches};
+use crate::report::{self, Background};
 use chrono::{DateTime, SubsecRound, Utc};
+use engine::api::judged::JudgedBy;
 use engine::case::stage::Thresholds;
+use engine::diagnose::survey::Survey;
 use engine::objects::input::{Input, Object};
 use engine::remediation::Limits;
-use engine::triage::change::{Change, SourceState, Watched};
+use engine::triage::change::{Change, ReadFailure, SourceState, Watched};
 use engine::triage::{Keep, Order, Triage, Write};
+pub use node_conditions::NodeConditionMode;
+use node_conditions::NodeConditions;
 use outage::{Outage, Outages};
+use page::LivePage;
 use read_logs::ReadLogs;
 use remedies::Remedies;
 use std::collections::BTreeSet;
@@ -36,6 +44,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -57,12 +66,15 @@ pub struct OperatorOptions {
     pub cluster: ClusterFlags,
     /// Address of /metrics, /livez and /readyz.
     pub listen: SocketAddr,
+    /// Address of the page; `None` where it is not served.
+    pub page: Option<SocketAddr>,
     pub log_format: LogFormat,
     /// How to ask AWS; `None` where it is not asked.
     pub aws: Option<aws::Options>,
     /// The namespaces whose pods' logs may be read.
     pub pod_logs: BTreeSet<String>,
     pub remediation: Limits,
+    pub node_condition: NodeConditionMode,
     pub keep: Keep,
     /// The namespace of the Lease, where more than one replica runs; the client's own where it is not said.
     pub leader_elect: bool,
@@ -108,8 +120,11 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
     let told_to_end = end::told().map_err(Error::Signals)?;
     let clock = Arc::new(Clock::default());
     let client = options.cluster.lasting_client(Arc::clone(&clock)).await?;
-    let listener =
-        server::bind(options.listen).await.map_err(|error| Error::Listen { address: options.listen, error })?;
+    let listener = listen(options.listen).await?;
+    let page = match options.page {
+        Some(address) => Some(LivePage::serve(listen(address).await?)),
+        None => None,
+    };
     tracing::info!(version = env!("CARGO_PKG_VERSION"), listen = %options.listen, "nodewhy starts");
 
     let metrics = Arc::new(Metrics::default());
@@ -124,6 +139,7 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
     let (mut candidate, leads) = Candidate::new(client.clone(), election);
     let (changes, changed) = mpsc::channel(CHANGES);
     let remedies = Remedies::start(client.clone(), &identity, leads.clone(), options.remediation, Arc::clone(&metrics));
+    let node_conditions = NodeConditions::start(options.node_condition, client.clone(), leads.clone());
     let (tasks, mut publisher) =
         publish::start(client.clone(), identity, leads.clone(), Arc::clone(&metrics), changes.downgrade());
     let aws = options.aws.clone().map(|aws| ask_aws::AskAws::new(aws, changes.clone()));
@@ -133,6 +149,8 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
         aws,
         logs,
         triage: Triage::new(thresholds, options.keep),
+        thresholds,
+        page,
         pods: Pods::start(client.clone(), changes.clone()),
         access: Access::start(client.clone(), changes.clone()),
         watches: Watches::start(client, changes, Arc::clone(&metrics)),
@@ -140,6 +158,7 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
         metrics: &metrics,
         tasks,
         remedies,
+        node_conditions,
         leads,
         term: None,
         clock,
@@ -160,6 +179,10 @@ async fn operate(options: OperatorOptions, thresholds: Thresholds) -> Result<(),
     drop(stop);
     finish(server).await;
     ended
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
+    server::bind(address).await.map_err(|error| Error::Listen { address, error })
 }
 
 async fn finish(server: JoinHandle<std::io::Result<()>>) {
@@ -187,6 +210,8 @@ fn log(format: LogFormat) {
 /// The owner of the state.
 struct Operator<'r> {
     triage: Triage,
+    thresholds: Thresholds,
+    page: Option<LivePage>,
     aws: Option<ask_aws::AskAws>,
     logs: Option<ReadLogs>,
     pods: Pods,
@@ -196,6 +221,7 @@ struct Operator<'r> {
     metrics: &'r Metrics,
     tasks: mpsc::Sender<Task>,
     remedies: Remedies,
+    node_conditions: Option<NodeConditions>,
     leads: Leads,
     /// The term that this replica leads in.
     term: Option<u64>,
@@ -230,6 +256,7 @@ impl Operator<'_> {
                     let now = self.now();
                     self.remedies.take_answer(&removal, answer, &mut self.triage, now).await;
                 }
+                Some(reader) = page::wanted(&mut self.page) => drop(reader.send(started.then(|| self.live_page()))),
                 () = &mut alarm => {}
                 error = self.watches.died() => return Err(Error::Died(error.to_string())),
             }
@@ -252,6 +279,9 @@ impl Operator<'_> {
             let said = Some(self.triage.revision());
             if counted != said {
                 self.metrics.open(self.triage.open());
+                if let Some(page) = &self.page {
+                    page.say(self.triage.revision());
+                }
                 counted = said;
             }
             self.remedies.count(&self.triage, now);
@@ -282,6 +312,9 @@ impl Operator<'_> {
         if self.term.is_some() {
             self.remedies.look(&mut self.triage, now).await;
             orders.extend(self.triage.look(now));
+            if let Some(node_conditions) = &mut self.node_conditions {
+                node_conditions.look(&self.triage, now);
+            }
             if let Some(aws) = &mut self.aws {
                 aws.look(&self.triage, now);
             }
@@ -313,6 +346,22 @@ impl Operator<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What `diagnose -o html` would print of the same objects now.
+    fn live_page(&self) -> String {
+        let survey = Survey::of(self.triage.cluster(), self.now(), JudgedBy::Present, &self.thresholds);
+        let failed = |(name, state): (&str, &SourceState)| match state {
+            SourceState::Failed(ReadFailure::NotInstalled) | SourceState::Pending | SourceState::Read => None,
+            SourceState::Failed(failure) => Some((name.to_owned(), failure.clone())),
+        };
+        let failures: Vec<_> = self.health.readiness(|readiness| readiness.states().filter_map(failed).collect());
+        let notes = failure::once_a_reason(&failures);
+        report::live_page(
+            &survey,
+            &Background { cluster: self.triage.cluster(), notes: &notes },
+            self.triage.revision(),
+        )
     }
 
     /// Time until the loop has something to do by itself.
@@ -358,6 +407,7 @@ impl Operator<'_> {
             }
             Change::Applied(object) => {
                 if let Object::NodePool(pool) = &**object {
+                    self.metrics.pool(pool.name());
                     let class = &pool.spec.template.spec.node_class_ref;
                     if let Some(name) = self.watches.node_class(&class.group, &class.kind) {
                         self.note(Input::NodeClasses.into(), name, SourceState::Pending);
@@ -371,6 +421,7 @@ impl Operator<'_> {
                     tracing::warn!(%why, "what kubelets may do cannot be asked; the rest works on");
                 }
             }
+            Change::Removed { input: Input::NodePools, name, .. } => self.metrics.pool_gone(name),
             Change::Access { .. }
             | Change::Pods { .. }
             | Change::Removed { .. }
@@ -428,5 +479,8 @@ fn say(write: &Write, metrics: &Metrics, now: DateTime<Utc>) {
     if let Some(outcome) = write.ends {
         metrics.ended(outcome);
         tracing::info!(name, cause = &*status.cause, ?outcome, "ended");
+    }
+    if let (Some(ran), Some(pool)) = (write.in_vain, &write.diagnosis.spec.node_pool) {
+        metrics.launched_in_vain(&pool.name, ran);
     }
 }

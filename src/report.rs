@@ -1,6 +1,7 @@
 //! How diagnoses are shown: as text and as a page for people, as a table, as JSON and YAML for programs.
 
 pub mod clusters;
+mod columns;
 mod grouping;
 pub mod history;
 mod html;
@@ -68,8 +69,15 @@ pub fn render(survey: Survey, background: &Background, style: Style) -> Result<S
         Format::Wide => table::render(&survey, style.now),
         Format::Json => serde_json::to_string_pretty(&list(survey))? + "\n",
         Format::Yaml => serde_saphyr::to_string(&list(survey)).map_err(|e| Error::Yaml(e.to_string()))?,
-        Format::Html => html::render(&[html::Section { cluster: None, survey: &survey, background: *background }], &[]),
+        Format::Html => {
+            html::render(&[html::Section { cluster: None, survey: &survey, background: *background }], &[], None)
+        }
     })
+}
+
+/// The page for a browser that is told when there is another one: `revision` is what differs then.
+pub fn live_page(survey: &Survey, background: &Background, revision: u64) -> String {
+    html::render(&[html::Section { cluster: None, survey, background: *background }], &[], Some(revision))
 }
 
 /// The same as one of many: JSON on a line of its own, YAML as a document, text with an empty line behind it.

@@ -4,11 +4,12 @@ use super::duration::seconds;
 use super::flags::{AwsFlags, LiveFlags, ThresholdFlags};
 use super::pod_logs::KnownLogs;
 use super::{
-    BAD_INPUT, Color, FailOn, NO_CLUSTER, ask_aws, color, complain, contexts, fail, load_and, print, watch, width,
+    BAD_INPUT, Color, FailOn, NO_CLUSTER, answer, ask_aws, block_on, color, complain, contexts, fail, load_and, print,
+    watch, width,
 };
 use crate::ingest::logs::{Bounds, Logs};
 use crate::ingest::{dump, dump_time, logs};
-use crate::report::{self, Background, Format, Style};
+use crate::report::{self, Background, Format, Style, history};
 use chrono::{DateTime, Utc};
 use clap::Args;
 use engine::api::judged::JudgedBy;
@@ -210,7 +211,28 @@ fn of_cluster(args: &Diagnose) -> ExitCode {
         Ok(answers) => judged.filter(|_| answers.is_empty()).unwrap_or_else(|| judge(&state)),
         Err(error) => return fail(&error, BAD_INPUT),
     };
-    conclude(args, &state, survey, &unread)
+    let about = args.about(&state, survey);
+    if about.is_err()
+        && let Some(told) = args.names.first().and_then(|name| told_of_one_that_is_gone(args, name, now))
+    {
+        return answer(&told);
+    }
+    conclude(args, &state, about, &unread)
+}
+
+/// What the operator wrote of a machine that is gone.
+fn told_of_one_that_is_gone(args: &Diagnose, name: &str, now: DateTime<Utc>) -> Option<String> {
+    let written = block_on(super::history::of_cluster(&args.cluster)).ok()?.ok()?;
+    let told = history::of(written, Some(name));
+    if told.is_empty() {
+        return None;
+    }
+    complain(&format!("{name} is gone; this is what the operator wrote of it"));
+    match args.output {
+        Format::Json => history::json(&told).ok(),
+        Format::Yaml => history::yaml(&told).ok(),
+        _ => Some(history::text(&told, true, now)),
+    }
 }
 
 fn of_dump(args: &Diagnose) -> ExitCode {
@@ -247,7 +269,7 @@ fn of_dump(args: &Diagnose) -> ExitCode {
     }
     let complaints = summary.complaints.iter().chain(&summary.suspicions).map(ToString::to_string);
     let unread: Vec<String> = complaints.chain(read.complaints.iter().cloned()).collect();
-    let code = conclude(args, &state, survey, &unread);
+    let code = conclude(args, &state, args.about(&state, survey), &unread);
     if summary.complaints.is_empty() && read.complaints.is_empty() { code } else { ExitCode::from(BAD_INPUT) }
 }
 
@@ -264,7 +286,7 @@ fn of_logs(args: &Diagnose) -> ExitCode {
         None => (newest.unwrap_or_else(Utc::now), JudgedBy::Logged),
     };
     let survey = Survey::of(&state, now, clock, &Thresholds::from(&args.thresholds));
-    let code = conclude(args, &state, survey, &read.complaints);
+    let code = conclude(args, &state, args.about(&state, survey), &read.complaints);
     if read.complaints.is_empty() { code } else { ExitCode::from(BAD_INPUT) }
 }
 
@@ -273,7 +295,7 @@ fn read_logs(args: &Diagnose, state: &mut ClusterState) -> Logs {
     if args.logs.is_empty() {
         return Logs::default();
     }
-    let mut read = logs::load(&args.logs, Bounds::default());
+    let mut read = logs::load(&args.logs, state, Bounds::default());
     read.complaints.iter().for_each(|complaint| complain(complaint));
     for journey in read.journeys.drain(..) {
         let log = MachineLog::new(journey);
@@ -301,13 +323,13 @@ pub(super) fn karpenter(state: &ClusterState) -> String {
     }
 }
 
-/// Prints the answer, or what of it is about the name that was asked for.
-fn conclude(args: &Diagnose, state: &ClusterState, survey: Survey, unread: &[String]) -> ExitCode {
-    let now = survey.judged.at;
-    let survey = match args.about(state, survey) {
+/// Prints the answer about what was asked for, or that there is no such thing.
+fn conclude(args: &Diagnose, state: &ClusterState, about: Result<Survey, String>, unread: &[String]) -> ExitCode {
+    let survey = match about {
         Ok(survey) => survey,
         Err(unknown) => return fail(&unknown, BAD_INPUT),
     };
+    let now = survey.judged.at;
     let failed = args.fails(&survey);
     let background = Background { cluster: state, notes: unread };
     let rendered = report::render(survey, &background, args.style(now)).map_err(|error| error.to_string());

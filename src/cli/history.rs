@@ -64,7 +64,7 @@ pub fn run(args: &HistoryArgs) -> ExitCode {
     }
 }
 
-async fn of_cluster(flags: &LiveFlags) -> Result<Vec<NodeDiagnosis>, String> {
+pub(super) async fn of_cluster(flags: &LiveFlags) -> Result<Vec<NodeDiagnosis>, String> {
     let api: Api<NodeDiagnosis> = Api::all(connect(flags).await?.client);
     let (mut all, mut params) = (Vec::new(), ListParams::default().limit(PAGE));
     loop {

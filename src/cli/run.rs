@@ -4,7 +4,7 @@ use super::duration::seconds;
 use super::flags::{AwsFlags, RemediationFlags, ThresholdFlags};
 use super::{BAD_INPUT, NO_CLUSTER, block_on_threads, fail};
 use crate::kube_client::ClusterFlags;
-use crate::operator::{self, LogFormat, OperatorOptions};
+use crate::operator::{self, LogFormat, NodeConditionMode, OperatorOptions};
 use chrono::TimeDelta;
 use clap::Args;
 use engine::case::stage::Thresholds;
@@ -20,6 +20,9 @@ pub struct Run {
     /// Address of /metrics, /livez and /readyz
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:8080")]
     listen: SocketAddr,
+    /// Serve the page of `diagnose -o html`, kept up to date, without a login [ADDRESS, where left out: 127.0.0.1:8081]
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:8081")]
+    page: Option<SocketAddr>,
     /// Log lines for people or for machines
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
@@ -41,6 +44,9 @@ pub struct Run {
     /// Read the logs of the pods that an open verdict points to, in these namespaces
     #[arg(long, env = "NODEWHY_POD_LOGS", value_name = "NAMESPACE", value_delimiter = ',')]
     pod_logs: Vec<String>,
+    /// Say each verdict in a condition of its Node too, `NodewhyDiagnosed`, for those who act on conditions
+    #[arg(long, env = "NODEWHY_NODE_CONDITION", value_enum, default_value_t = NodeConditionMode::Off, value_name = "MODE")]
+    node_condition: NodeConditionMode,
     // Their headings would go on over what follows.
     #[command(flatten)]
     aws: AwsFlags,
@@ -71,10 +77,12 @@ impl Run {
         OperatorOptions {
             cluster: self.cluster.clone(),
             listen: self.listen,
+            page: self.page,
             log_format: self.log_format,
             aws: self.aws.options(),
             pod_logs: self.pod_logs.iter().filter(|namespace| !namespace.is_empty()).cloned().collect(),
             remediation: Limits::from(&self.remediation),
+            node_condition: self.node_condition,
             keep: Keep { retention: TimeDelta::seconds(i64::from(self.retention)), history: self.history_limit },
             leader_elect: self.leader_elect,
             lease_namespace: self.lease_namespace.clone(),

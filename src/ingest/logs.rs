@@ -4,6 +4,7 @@
 //! made to fill it.
 
 use chrono::{DateTime, Utc};
+use engine::cluster_state::ClusterState;
 use flate2::read::MultiGzDecoder;
 use logs::journey::Journey;
 use logs::{FileKind, FileLimits, LogReader};
@@ -37,10 +38,11 @@ pub struct Logs {
     pub lines: u64,
 }
 
-/// Reads logs.
-pub fn load(paths: &[PathBuf], bounds: Bounds) -> Logs {
+/// Reads logs. A file may be named after one of the cluster's pods.
+pub fn load(paths: &[PathBuf], cluster: &ClusterState, bounds: Bounds) -> Logs {
+    let pods = cluster.pods().map(|pod| (pod.metadata.name.to_string(), pod.daemon_set().is_some())).collect();
     let mut loader = Loader {
-        reader: LogReader::new(FileLimits::default()),
+        reader: LogReader::new(FileLimits::default()).of_pods(pods),
         logs: Logs::default(),
         bounds,
         known: 0,

@@ -1,6 +1,6 @@
-//! An object as the API server wrote it. Its text is kept until somebody reads the few fields of it that matter: a tree
-//! of all its values, which `DynamicObject` is, takes ten times the memory and most of the time
-//! (docs/adr/0006-objects-stay-text.md).
+//! An object as the API server wrote it, or as `super::protobuf` writes what is read of it. Its text is kept until
+//! somebody reads the few fields of it that matter: a tree of all its values, which `DynamicObject` is, takes ten times
+//! the memory and most of the time (docs/adr/0006-objects-stay-text.md).
 
 use engine::objects::input::{Input, Object};
 use engine::objects::json_fields::fields;

@@ -7,7 +7,7 @@
 mod plain;
 
 use crate::operator::watch::Watches;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use engine::api::{NodeDiagnosis, Outcome};
 use engine::remediation;
 use engine::triage::change::{ReadFailure, SourceState};
@@ -42,6 +42,8 @@ pub struct Metrics {
     leader: Gauge,
     clock: Gauge,
     remediations: Family<Remediated, Counter>,
+    in_vain: Family<Pool, Counter>,
+    ran_in_vain: Family<Pool, Counter>,
 }
 
 /// From the begin of the wait to the first verdict: the thresholds are 2 to 10 minutes, Karpenter's timeout is 15.
@@ -157,6 +159,10 @@ impl Default for Metrics {
             "Cloud-provider taints removed, kept or put back, by reason",
             Family::clone(&remediations),
         );
+        let (in_vain, ran_in_vain) = (Family::default(), Family::default());
+        registry.register("launches_in_vain", "Machines deleted without having joined", Family::clone(&in_vain));
+        let help = "For how long their instances ran";
+        registry.register_with_unit("instances_in_vain", help, Unit::Seconds, Family::clone(&ran_in_vain));
         registry.register("build", "The version of nodewhy", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         let live = Arc::new(Live::default());
         registry.register_collector(Box::new(Arc::clone(&live)));
@@ -174,6 +180,8 @@ impl Default for Metrics {
             leader,
             clock,
             remediations,
+            in_vain,
+            ran_in_vain,
         };
         metrics.begin_at_zero();
         metrics
@@ -221,6 +229,26 @@ impl Metrics {
                 self.time_to_diagnosis.observe((now - status.first_observed_at).num_seconds().max(0) as f64);
             }
         }
+    }
+
+    /// There is a NodePool: what it launches in vain is counted from 0.
+    pub fn pool(&self, name: &str) {
+        let pool = Pool { nodepool: name.to_owned() };
+        drop(self.in_vain.get_or_create(&pool));
+        drop(self.ran_in_vain.get_or_create(&pool));
+    }
+
+    pub fn pool_gone(&self, name: &str) {
+        let pool = Pool { nodepool: name.to_owned() };
+        self.in_vain.remove(&pool);
+        self.ran_in_vain.remove(&pool);
+    }
+
+    /// A machine of the NodePool was deleted without having joined, and its instance ran for so long.
+    pub fn launched_in_vain(&self, pool: &str, ran: TimeDelta) {
+        let pool = Pool { nodepool: pool.to_owned() };
+        self.in_vain.get_or_create(&pool).inc();
+        self.ran_in_vain.get_or_create(&pool).inc_by(ran.num_seconds().try_into().unwrap_or_default());
     }
 
     pub fn watch_relisted(&self, source: &str) {
@@ -401,6 +429,8 @@ mod tests {
             terminates_at: NOW.parse().ok(),
             ended_at: None,
             outcome: None,
+            machines: None,
+            earlier: Vec::new(),
             recurrences: 0,
             conditions: Vec::new(),
         });
@@ -437,6 +467,9 @@ mod tests {
         let sources: Vec<_> = Watches::sources().map(|(_, name)| name).collect();
         metrics.watches(sources.iter().map(|name| (name.as_str(), &SourceState::Read)));
         metrics.karpenter(Some("1.14.1".to_owned()));
+        for pool in pools {
+            metrics.pool(pool);
+        }
         metrics.open(open.iter());
         metrics
     }
@@ -453,7 +486,7 @@ mod tests {
         let metrics = busy();
         assert!(!metrics.encode().unwrap().contains("general-1"));
         let (by_pool, others) = series(&metrics);
-        assert_eq!(by_pool, 3 * rules::ALL.len() + 3);
+        assert_eq!(by_pool, 3 * rules::ALL.len() + 3 + 2 * 3);
         assert!(others < 320, "{others}");
     }
 
@@ -473,6 +506,9 @@ mod tests {
     fn no_series_outlives_its_reason() {
         let metrics = busy();
         metrics.open(std::iter::empty());
+        for pool in ["general", "gpu", "spot"] {
+            metrics.pool_gone(pool);
+        }
         assert_eq!(series(&metrics).0, 0);
     }
 }

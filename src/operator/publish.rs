@@ -6,6 +6,7 @@
 
 mod event;
 mod fence;
+pub mod node_condition;
 mod queue;
 pub mod remedy;
 mod status;
@@ -55,6 +56,14 @@ pub enum Work {
 }
 
 impl Work {
+    fn speaks_for_many(&self) -> bool {
+        match self {
+            Self::Write(write) => write.diagnosis.speaks_for_machines(),
+            Self::Delete(_) => false,
+            Self::Summarize(_) => true,
+        }
+    }
+
     /// The newest of a key wins. No name of an object begins with a slash.
     fn key(&self) -> String {
         match self {
@@ -168,7 +177,7 @@ impl Publisher {
         self.follow_the_lease();
         if Some(task.term) == self.term {
             // One that speaks for many does not wait behind them.
-            let not_before = if matches!(task.work, Work::Summarize(_)) { self.started } else { Instant::now() };
+            let not_before = if task.work.speaks_for_many() { self.started } else { Instant::now() };
             self.queue.put(task, not_before);
             self.metrics.queue(self.queue.len());
         }

@@ -124,5 +124,5 @@ fn page(clusters: &[OneCluster]) -> String {
         })
         .collect();
     let unread = clusters.iter().filter_map(|one| Some(judged::unread(&one.name, one.seen.as_ref().err()?)));
-    html::render(&parts, &unread.collect::<Vec<_>>())
+    html::render(&parts, &unread.collect::<Vec<_>>(), None)
 }

@@ -13,7 +13,7 @@ pub type Diagnosed<'d> = (&'d NodeDiagnosis, &'d NodeDiagnosisStatus);
 /// How many suspects are told; JSON has all.
 pub const SUSPECTS: usize = 3;
 
-/// Machines with the same cause, stage, pool, class and blame, in the order of their first.
+/// Machines with the same cause, stage, outcome, NodePool and node class, in the order of their first.
 pub fn groups(diagnoses: &[NodeDiagnosis]) -> Vec<Vec<Diagnosed<'_>>> {
     let mut groups: Vec<Vec<Diagnosed>> = Vec::new();
     for diagnosis in diagnoses {

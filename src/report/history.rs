@@ -1,12 +1,21 @@
 //! What was written of machines that were stuck, the newest first.
 
-use super::Error;
-use chrono::{DateTime, Utc};
-use engine::api::NodeDiagnosis;
+use super::{Error, columns};
+use chrono::{DateTime, TimeDelta, Utc};
+use engine::api::pool_machines::PoolMachines;
+use engine::api::{Confidence, EarlierVerdict, NodeDiagnosis, NodeDiagnosisStatus, Outcome, Stage};
 use engine::case::{duration, timestamp};
 use serde_json::{Value, json};
 
 const HEAD: [&str; 8] = ["SINCE", "MACHINE", "NODEPOOL", "STAGE", "CAUSE", "CONFIDENCE", "OUTCOME", "WAITED"];
+
+/// One verdict, and what else is told of it in full.
+struct Entry {
+    /// When it moved last.
+    at: DateTime<Utc>,
+    cells: [String; HEAD.len()],
+    details: Vec<String>,
+}
 
 /// Those with a verdict, of this machine, NodePool or node class where one is named: what moved last stands first.
 pub fn of(diagnoses: Vec<NodeDiagnosis>, name: Option<&str>) -> Vec<NodeDiagnosis> {
@@ -32,49 +41,76 @@ pub fn text(diagnoses: &[NodeDiagnosis], in_full: bool, now: DateTime<Utc>) -> S
         return "No NodeDiagnosis is there: nothing was stuck, or the operator (nodewhy run) does not run here.\n"
             .into();
     }
-    let mut rows = vec![HEAD.map(str::to_owned)];
-    rows.extend(diagnoses.iter().filter_map(|d| row(d, now)));
-    let mut widths = [0; HEAD.len()];
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let line = |row: &[String; HEAD.len()]| {
-        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        cells.join("   ").trim_end().to_owned() + "\n"
-    };
-    let mut rows = rows.iter();
-    let mut out: String = rows.next().map(line).unwrap_or_default();
-    for (diagnosis, row) in diagnoses.iter().zip(rows) {
-        out += &line(row);
-        if let Some(status) = diagnosis.status.as_ref().filter(|_| in_full) {
-            let said = ["    ", &status.summary, "\n"];
-            out.extend(said);
-            let ended = status.conditions.iter().find(|c| c.type_ == "Ended");
-            out.extend(ended.into_iter().flat_map(|ended| ["    ", &ended.message, ".\n"]));
+    let mut entries: Vec<Entry> = diagnoses.iter().flat_map(|d| entries(d, now)).collect();
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.at));
+    let mut lines = columns::lines(&HEAD, entries.iter().map(|entry| &entry.cells[..])).into_iter();
+    let mut out = lines.next().unwrap_or_default();
+    for (entry, line) in entries.iter().zip(lines) {
+        out += &line;
+        for detail in entry.details.iter().filter(|_| in_full) {
+            out.extend(["    ", detail, "\n"]);
         }
     }
     out
 }
 
-fn row(diagnosis: &NodeDiagnosis, now: DateTime<Utc>) -> Option<[String; HEAD.len()]> {
-    let status = diagnosis.status.as_ref()?;
+/// The verdict that stands, and those that stood under its name before.
+fn entries(diagnosis: &NodeDiagnosis, now: DateTime<Utc>) -> Vec<Entry> {
+    let Some(status) = &diagnosis.status else { return Vec::new() };
     let subject = &diagnosis.spec.subject;
     let machine = match subject.kind.as_str() {
         "NodeClaim" | "Node" => subject.name.clone(),
         kind => format!("{kind}/{}", subject.name),
     };
-    Some([
-        timestamp(status.first_observed_at).to_string(),
-        machine,
-        diagnosis.spec.node_pool.as_ref().map_or_else(|| "<none>".to_owned(), |pool| pool.name.clone()),
-        format!("{:?}", status.stage),
-        status.cause.to_string(),
-        format!("{:?}", status.confidence),
-        status.outcome.map_or_else(|| "stuck".to_owned(), |outcome| format!("{outcome:?}")),
-        duration(status.ended_at.unwrap_or(now) - status.first_observed_at),
-    ])
+    let pool = diagnosis.spec.node_pool.as_ref().map_or_else(|| "<none>".to_owned(), |pool| pool.name.clone());
+    let cells =
+        |stage: Stage, cause: &str, confidence: Confidence, since, ended_at: Option<_>, outcome: Option<Outcome>| {
+            [
+                timestamp(since).to_string(),
+                machine.clone(),
+                pool.clone(),
+                format!("{stage:?}"),
+                cause.to_string(),
+                format!("{confidence:?}"),
+                outcome.map_or_else(|| "stuck".to_owned(), |outcome| format!("{outcome:?}")),
+                duration(ended_at.unwrap_or(now) - since),
+            ]
+        };
+    let ended = status.conditions.iter().find(|c| c.type_ == "Ended").map(|ended| format!("{}.", ended.message));
+    let counted = status.machines.as_deref().map(counted);
+    let NodeDiagnosisStatus { stage, cause, confidence, summary, first_observed_at: since, ended_at, outcome, .. } =
+        status;
+    let standing = Entry {
+        at: ended_at.unwrap_or(*since),
+        cells: cells(*stage, cause, *confidence, *since, *ended_at, *outcome),
+        details: [Some(summary.clone()), counted, ended].into_iter().flatten().collect(),
+    };
+    let earlier = status.earlier.iter().map(|earlier| {
+        let EarlierVerdict { uid: _, stage, cause, confidence, summary, first_observed_at: since, ended_at, outcome } =
+            earlier;
+        Entry {
+            at: *ended_at,
+            cells: cells(*stage, cause, *confidence, *since, Some(*ended_at), Some(*outcome)),
+            details: vec![summary.clone()],
+        }
+    });
+    std::iter::once(standing).chain(earlier).collect()
+}
+
+/// What a NodePool says of its machines.
+fn counted(machines: &PoolMachines) -> String {
+    let causes: Vec<_> =
+        machines.causes.iter().map(|of| format!("{} {} stuck of {} so far", of.cause, of.stuck, of.so_far)).collect();
+    let mut said = causes.join(", ");
+    if machines.launched_in_vain > 0 {
+        let ran = TimeDelta::try_seconds(i64::try_from(machines.seconds_in_vain).unwrap_or(i64::MAX));
+        let ran = ran.map_or_else(String::new, |ran| format!(", for {} of instances", duration(ran)));
+        said.extend(["; ", &machines.launched_in_vain.to_string(), " launched in vain", &ran]);
+    }
+    match &machines.last_joined {
+        Some(last) => format!("{said}; {} joined last, at {}.", last.name, timestamp(last.at)),
+        None => format!("{said}; none that is still there has joined."),
+    }
 }
 
 /// A list as kubectl prints it.

@@ -39,8 +39,9 @@ impl Section<'_> {
     }
 }
 
-/// The page of these clusters, and of others that could not be read, a sentence each.
-pub fn render(parts: &[Section], unread_clusters: &[String]) -> String {
+/// The page of these clusters, and of others that could not be read, a sentence each. One that is served asks whether
+/// there is another revision.
+pub fn render(parts: &[Section], unread_clusters: &[String], revision: Option<u64>) -> String {
     let groups: Vec<_> = parts
         .iter()
         .flat_map(|part| grouping::groups(&part.survey.diagnoses).into_iter().map(move |group| (part, group)))
@@ -54,7 +55,7 @@ pub fn render(parts: &[Section], unread_clusters: &[String]) -> String {
         html lang="en" {
             head {
                 meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(policy());
+                meta http-equiv="Content-Security-Policy" content=(policy(revision.is_some()));
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
@@ -62,7 +63,7 @@ pub fn render(parts: &[Section], unread_clusters: &[String]) -> String {
                 title { (title) " · nodewhy" }
                 style { (PreEscaped(STYLE)) }
             }
-            body data-judged=(clock(oldest)) {
+            body data-judged=(clock(oldest)) data-revision=[revision] {
                 a.skip href="#incidents" { "Skip to the incidents" }
                 (header(parts, unread_clusters, &title, &incidents))
                 main {
@@ -191,13 +192,15 @@ fn time(at: DateTime<Utc>) -> Markup {
     html! { time datetime=(clock(at)) { (clock(at)) } }
 }
 
-/// Nothing is loaded, and nothing runs but the style and the script that nodewhy was built with.
-fn policy() -> String {
+/// Nothing is loaded, but for the page itself where it is served, and nothing runs but the style and the script that
+/// nodewhy was built with.
+fn policy(is_served: bool) -> String {
     let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
     format!(
-        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'{}",
         hash(STYLE),
-        hash(SCRIPT)
+        hash(SCRIPT),
+        if is_served { "; connect-src 'self'" } else { "" }
     )
 }
 

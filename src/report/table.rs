@@ -1,7 +1,7 @@
 //! One line a machine, in columns like kubectl's.
 
 use crate::report::clusters::{JudgedCluster, OneCluster};
-use crate::report::judged;
+use crate::report::{columns, judged};
 use chrono::{DateTime, Utc};
 use engine::api::NodeDiagnosis;
 use engine::case::duration;
@@ -10,8 +10,8 @@ use engine::diagnose::survey::Survey;
 const HEAD: [&str; 9] = ["NAME", "CAUSE", "STAGE", "CONFIDENCE", "NODEPOOL", "NODE", "TERMINATES", "BLAME", "SUMMARY"];
 
 pub fn render(survey: &Survey, now: DateTime<Utc>) -> String {
-    let rows = survey.diagnoses.iter().filter_map(|diagnosis| row(diagnosis, now)).collect();
-    table(&HEAD, rows, &judged::sentences(&survey.judged))
+    let rows: Vec<_> = survey.diagnoses.iter().filter_map(|diagnosis| row(diagnosis, now)).collect();
+    table(&HEAD, &rows, &judged::sentences(&survey.judged))
 }
 
 /// The same with the cluster in the first column.
@@ -27,26 +27,15 @@ pub fn of_clusters(clusters: &[OneCluster]) -> String {
             Err(why) => said.push(judged::unread(name, why)),
         }
     }
-    table(&[&["CLUSTER"], &HEAD[..]].concat(), rows, &said)
+    table(&[&["CLUSTER"], &HEAD[..]].concat(), &rows, &said)
 }
 
-fn table(head: &[&str], rows: Vec<Vec<String>>, said: &[String]) -> String {
+fn table(head: &[&str], rows: &[Vec<String>], said: &[String]) -> String {
     let said = said.join("\n") + "\n";
     if rows.is_empty() {
         return said;
     }
-    let head = head.iter().map(|name| (*name).to_owned()).collect();
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    let columns = rows.first().map_or(0, Vec::len);
-    let widths: Vec<usize> =
-        (0..columns).map(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0)).collect();
-    let mut out = String::new();
-    for row in rows {
-        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        out.push_str(cells.join("   ").trim_end());
-        out.push('\n');
-    }
-    out + "\n" + &said
+    columns::lines(head, rows.iter().map(Vec::as_slice)).concat() + "\n" + &said
 }
 
 fn row(diagnosis: &NodeDiagnosis, now: DateTime<Utc>) -> Option<Vec<String>> {

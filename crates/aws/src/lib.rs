@@ -7,6 +7,7 @@ mod console;
 mod ec2;
 mod eks;
 mod iam;
+mod kms;
 mod network;
 pub mod questions;
 mod transport;
@@ -71,6 +72,7 @@ fn good_for(answer: &Answer) -> Duration {
         Answer::Cluster(_)
         | Answer::AccessEntry(_)
         | Answer::InstanceProfile(_)
+        | Answer::Key(_)
         | Answer::Vpc(_)
         | Answer::Dns(_)
         | Answer::DhcpOptions(_)
@@ -178,6 +180,7 @@ impl Client {
             Question::Cluster(name) => eks::cluster(transport, name).await.map_err(of_call),
             Question::AccessEntry { cluster, role } => eks::access_entry(transport, cluster, role).await,
             Question::InstanceProfile(name) => iam::instance_profile(transport, name).await.map_err(of_call),
+            Question::Key(id) => kms::key(transport, id).await.map_err(of_call),
             Question::Console(id) => ec2::console(transport, id).await.map_err(of_call),
             Question::OfVpc(call, vpc) => network::of_vpc(transport, *call, vpc).await.map_err(of_call),
             Question::DhcpOptions(id) => network::dhcp_options(transport, id).await.map_err(of_call),
@@ -237,8 +240,9 @@ impl Client {
                 return None;
             }
             CallFailure::Denied(_) => {
-                // A denial of one thing only, as the console's of a machine without the tag, says nothing of the next.
-                if call != Call::GetConsoleOutput {
+                // A denial of one thing only, as the console's of a machine without the tag, or a key's by its own
+                // policy, says nothing of the next.
+                if !matches!(call, Call::GetConsoleOutput | Call::DescribeKey) {
                     self.denied.insert(call, (Instant::now() + Duration::from_mins(15), why.clone()));
                 }
             }

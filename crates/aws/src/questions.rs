@@ -30,10 +30,11 @@ pub enum Call {
     ListAccessEntries,
     DescribeAccessEntry,
     GetInstanceProfile,
+    DescribeKey,
 }
 
 impl Call {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::DescribeImages,
         Self::DescribeInstances,
         Self::DescribeInstanceStatus,
@@ -51,6 +52,7 @@ impl Call {
         Self::ListAccessEntries,
         Self::DescribeAccessEntry,
         Self::GetInstanceProfile,
+        Self::DescribeKey,
     ];
 
     /// As IAM calls it.
@@ -73,22 +75,24 @@ impl Call {
             Self::ListAccessEntries => "eks:ListAccessEntries",
             Self::DescribeAccessEntry => aws::ENTRY,
             Self::GetInstanceProfile => aws::PROFILE,
+            Self::DescribeKey => aws::KEY,
         }
     }
 
-    /// `ec2`, `eks` or `iam`.
+    /// `ec2`, `eks`, `iam` or `kms`.
     pub fn service(self) -> &'static str {
         self.action().split(':').next().unwrap_or_default()
     }
 
     /// The resource that the policy permits it on. IAM knows none narrower for the calls that list.
-    /// Source: AWS service authorization reference of EC2, EKS and IAM.
+    /// Source: AWS service authorization reference of EC2, EKS, IAM and KMS.
     const fn resource(self) -> &'static str {
         match self {
             Self::GetConsoleOutput => "arn:aws:ec2:*:*:instance/*",
             Self::DescribeCluster | Self::ListAccessEntries => "arn:aws:eks:*:*:cluster/CLUSTER",
             Self::DescribeAccessEntry => "arn:aws:eks:*:*:access-entry/CLUSTER/*",
             Self::GetInstanceProfile => "arn:aws:iam::*:instance-profile/*",
+            Self::DescribeKey => "arn:aws:kms:*:*:key/*",
             _ => "*",
         }
     }
@@ -119,6 +123,7 @@ pub fn policy() -> Value {
 pub enum Question {
     Cluster(String),
     InstanceProfile(String),
+    Key(String),
     AccessEntry {
         cluster: String,
         role: String,
@@ -139,6 +144,7 @@ impl Question {
         match self {
             Self::Cluster(about)
             | Self::InstanceProfile(about)
+            | Self::Key(about)
             | Self::Instance(about)
             | Self::Image(about)
             | Self::OfVpc(_, about)
@@ -155,6 +161,7 @@ impl Question {
         match self {
             Self::Cluster(_) => Call::DescribeCluster,
             Self::InstanceProfile(_) => Call::GetInstanceProfile,
+            Self::Key(_) => Call::DescribeKey,
             Self::AccessEntry { .. } => Call::DescribeAccessEntry,
             Self::Instance(_) => Call::DescribeInstances,
             Self::Image(_) => Call::DescribeImages,
@@ -181,6 +188,7 @@ pub fn of(case: &Case, verdict: &NodeDiagnosisStatus) -> BTreeSet<Question> {
         Stage::Launch => images(case, &mut questions),
         Stage::Join => {
             instance(case, &mut questions);
+            questions.extend(rules::volume_key_in_question(case).map(|key| Question::Key(key.to_owned())));
             role(case, &mut questions);
             network(case, &mut questions);
         }

@@ -45,6 +45,7 @@ pub enum Service {
     Ec2,
     Eks,
     Iam,
+    Kms,
 }
 
 impl Service {
@@ -53,6 +54,7 @@ impl Service {
             Self::Ec2 => "ec2",
             Self::Eks => "eks",
             Self::Iam => "iam",
+            Self::Kms => "kms",
         }
     }
 
@@ -65,7 +67,7 @@ impl Service {
             Self::Iam if china => ("cn-north-1", format!("https://iam.cn-north-1.{suffix}")),
             Self::Iam if region.starts_with("us-gov-") => ("us-gov-west-1", format!("https://iam.us-gov.{suffix}")),
             Self::Iam => ("us-east-1", format!("https://iam.{suffix}")),
-            Self::Ec2 | Self::Eks => (region, format!("https://{}.{region}.{suffix}", self.name())),
+            Self::Ec2 | Self::Eks | Self::Kms => (region, format!("https://{}.{region}.{suffix}", self.name())),
         }
     }
 }
@@ -123,6 +125,7 @@ pub struct Unsigned {
     pub method: Method,
     /// Path and query, encoded once.
     pub path: String,
+    /// The body: a form, or the JSON of KMS.
     pub form: String,
 }
 
@@ -173,7 +176,12 @@ impl Transport {
         let mut request = Request::builder().method(unsigned.method.clone()).uri(format!("{base}{}", unsigned.path));
         // The signer signs this header as the hash of the body.
         request = request.header("x-amz-content-sha256", reqsign_core::hash::hex_sha256(unsigned.form.as_bytes()));
-        if unsigned.method == Method::POST {
+        if unsigned.service == Service::Kms {
+            // botocore data/kms/2014-11-01/service-2.json: targetPrefix, jsonVersion.
+            let action = unsigned.call.action().rsplit(':').next().unwrap_or_default();
+            request = request.header("x-amz-target", format!("TrentService.{action}"));
+            request = request.header(header::CONTENT_TYPE, "application/x-amz-json-1.1");
+        } else if unsigned.method == Method::POST {
             request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded; charset=utf-8");
         }
         let request = request.body(Full::new(Bytes::from(unsigned.form.clone()))).map_err(|e| bad(&e))?;
@@ -215,7 +223,7 @@ async fn fetch(http: &Http, request: Request<Full<Bytes>>) -> Result<Response<By
 
 /// What an answer that is no success means.
 ///
-/// EC2 and IAM write `<Code>` and `<Message>`, EKS a header and `message`.
+/// EC2 and IAM write `<Code>` and `<Message>`, EKS a header and `message`, KMS `__type` and `message`.
 fn refusal(response: &Response<Bytes>) -> CallFailure {
     let body = String::from_utf8_lossy(response.body());
     let element = |name: &str| {
@@ -239,7 +247,7 @@ fn refusal(response: &Response<Bytes>) -> CallFailure {
     };
     match code.as_str() {
         "UnauthorizedOperation" | "AccessDenied" | "AccessDeniedException" => CallFailure::Denied(said),
-        "ResourceNotFoundException" | "NoSuchEntity" => CallFailure::Absent(said),
+        "ResourceNotFoundException" | "NoSuchEntity" | "NotFoundException" => CallFailure::Absent(said),
         code if code.ends_with(".NotFound") => CallFailure::Absent(said),
         "AuthFailure"
         | "ExpiredToken"

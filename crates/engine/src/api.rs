@@ -5,11 +5,13 @@
 
 pub mod crd;
 pub mod judged;
+pub mod pool_machines;
 pub mod schema_limits;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use judged::Judged;
 use kube_derive::{CustomResource, KubeSchema};
+use pool_machines::PoolMachines;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -27,6 +29,9 @@ pub const PAUSE_ANNOTATION: &str = "nodewhy.dev/pause-remediation";
 /// The annotation of a Node from which nodewhy has removed a taint, written by the very patch that removes it. Its value
 /// is the time.
 pub const REMOVED_ANNOTATION: &str = "nodewhy.dev/taint-removed";
+
+/// The type of the condition of a Node that carries its verdict, where that is asked for.
+pub const NODE_CONDITION: &str = "NodewhyDiagnosed";
 
 /// The label that carries the cause, so that `kubectl get ndx -l nodewhy.dev/cause=…` works.
 pub const CAUSE_LABEL: &str = "nodewhy.dev/cause";
@@ -54,6 +59,12 @@ pub const OUTCOME_LABEL: &str = "nodewhy.dev/outcome";
         type_ = "string",
         json_path = ".status.stage",
         description = "The stage the machine waits at"
+    ),
+    printcolumn(
+        name = "Machines",
+        type_ = "integer",
+        json_path = ".status.machines.stuck",
+        description = "How many machines of the NodePool are stuck; empty where it is about one machine"
     ),
     printcolumn(name = "NodePool", type_ = "string", json_path = ".spec.nodePool.name"),
     printcolumn(name = "Node", type_ = "string", json_path = ".spec.node.name"),
@@ -123,6 +134,18 @@ impl NodeDiagnosis {
 
     pub fn recurrences(&self) -> u32 {
         self.status.as_ref().map_or(0, |s| s.recurrences)
+    }
+
+    /// Of a NodePool, with the verdict of one of its machines.
+    pub fn speaks_for_machines(&self) -> bool {
+        self.status.as_ref().and_then(|s| s.machines.as_ref()).is_some_and(|machines| machines.example.is_some())
+    }
+
+    /// For how long at least an instance ran that was deleted without having joined; `None` where there was none, or it
+    /// had joined.
+    pub fn ran_in_vain(&self) -> Option<TimeDelta> {
+        let status = self.status.as_ref().filter(|s| matches!(s.stage, Stage::Join | Stage::Register))?;
+        self.is_final().then_some(status.ended_at? - status.first_observed_at)
     }
 }
 
@@ -223,6 +246,15 @@ pub struct NodeDiagnosisStatus {
     /// How it ended; absent while the machine is stuck.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
+    /// Of a NodePool: how many of its machines are stuck by which cause. The verdict is then that of one of them,
+    /// unless the NodePool has one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machines: Option<Box<PoolMachines>>,
+    /// What was said under this name before, the last first: of another machine that was called so, of this one before
+    /// it fell ill again, of an earlier incident of the NodePool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = schema_limits::EARLIER))]
+    pub earlier: Vec<EarlierVerdict>,
     /// Earlier machines of the same NodePool and node class with the same cause.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(with = "i32", range(min = 0))]
@@ -275,7 +307,7 @@ pub enum Outcome {
     Recovered,
     /// Karpenter's registration or launch timeout deleted it.
     Terminated,
-    /// It was deleted for another reason.
+    /// It was deleted for another reason; of a NodePool, its machines were.
     Deleted,
 }
 
@@ -515,6 +547,30 @@ pub enum Risk {
     Mutating,
     /// Deletes or replaces machines.
     Destructive,
+}
+
+/// What was said before, in short.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EarlierVerdict {
+    /// UID of the object that it was about.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// The stage that it was stuck at.
+    pub stage: Stage,
+    /// The cause.
+    pub cause: Text,
+    /// How sure that was.
+    pub confidence: Confidence,
+    /// What was wrong.
+    #[schemars(length(max = schema_limits::SENTENCE))]
+    pub summary: String,
+    /// Since when it had been waiting.
+    pub first_observed_at: DateTime<Utc>,
+    /// When it ended, or was seen to be over.
+    pub ended_at: DateTime<Utc>,
+    /// How it ended.
+    pub outcome: Outcome,
 }
 
 /// A condition after the Kubernetes API conventions.

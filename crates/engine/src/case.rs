@@ -15,9 +15,10 @@ use crate::cluster_state::logged::{Beside, OfMachine};
 use crate::cluster_state::{ClassFacts, ClusterState, Subject, diagnosis_name};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Meta, Node, NodeClaim, NodeClass, NodePool, Pod};
-use crate::upstream::karpenter::{CLASS_HASH, Karpenter, Provider, is_karpenter_image};
+use crate::upstream::karpenter::{CLASS_HASH, Karpenter, Provider, Version, is_karpenter};
 use crate::upstream::unplaced::PlacementObstacle;
 use chrono::{DateTime, SubsecRound, Utc};
+use logs::fact::Phase;
 use readers::userdata::UserData;
 
 /// One machine at one instant: its objects, the stage it waits at, and the cluster around it.
@@ -75,7 +76,11 @@ impl<'w> Case<'w> {
                 let wait = stage::pool_wait(pool, class.map(|c| &c.class), events, claims, unplaced, now, thresholds)
                     .or_else(|| unserved_wait(cluster, pool, class, thresholds))
                     .or_else(|| stage::inert_wait(pool, is_inert(cluster, pool, class)?, thresholds))
-                    .or_else(|| karpenter_line::wait(cluster, pool, now, thresholds))?;
+                    .or_else(|| karpenter_line::wait(cluster, pool, now, thresholds))
+                    .or_else(|| {
+                        let oldest = ignored_in(cluster, pool).min_by_key(|pod| pod.metadata.creation_timestamp)?;
+                        stage::ignored_wait(oldest, thresholds)
+                    })?;
                 let subject = About { api_version: "karpenter.sh/v1", kind: "NodePool", meta: &pool.metadata };
                 Some(Self { now, cluster, claim: None, node: None, pool: Some(pool), class, wait, subject })
             }
@@ -110,7 +115,7 @@ impl<'w> Case<'w> {
     }
 
     fn of_node(cluster: &'w ClusterState, node: &'w Node, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
-        let refused = || stage::refused_pods_wait(node, cluster.pod_events_on(node.name()), now, thresholds);
+        let refused = || refused_pods_wait(cluster, node, now, thresholds);
         let wait = stage::node_wait(node, thresholds).or_else(refused)?;
         if cluster.claim_of_node(node).is_some() {
             return None;
@@ -139,7 +144,7 @@ impl<'w> Case<'w> {
             let node = nodes
                 .first()
                 .filter(|_| claim.is_true("Initialized") && claim.metadata.deletion_timestamp.is_none())?;
-            stage::refused_pods_wait(node, cluster.pod_events_on(node.name()), now, thresholds)
+            refused_pods_wait(cluster, node, now, thresholds)
         };
         let vanished = || {
             let gone = nodes.is_empty() && cluster.missing(Input::Nodes).is_none();
@@ -224,6 +229,13 @@ impl<'w> Case<'w> {
         self.pool().into_iter().flat_map(move |pool| unplaced_in(cluster, pool, class)).filter(move |u| u.waits(now))
     }
 
+    /// Pods that Karpenter leaves alone for a label that they ask for, and that would else have a machine of the
+    /// NodePool.
+    pub fn ignored(&self) -> impl Iterator<Item = &'w Pod> + use<'w> {
+        let cluster = self.cluster;
+        self.pool().into_iter().flat_map(move |pool| ignored_in(cluster, pool))
+    }
+
     /// Pods for which no machine of the NodePool is large enough, though not for their own size, and what it lacks.
     pub fn lacking(&self) -> impl Iterator<Item = (Unplaced<'w>, Lack<'w>)> + use<'w> {
         let (cluster, class, now) = (self.cluster, self.class(), self.now);
@@ -246,7 +258,7 @@ impl<'w> Case<'w> {
     /// A field of the node class, where it is known by name at least: whatever a machine is made of refers to it.
     pub fn class_field(&self, field: &str) -> Option<Blame> {
         if let Some(class) = self.class() {
-            return Some(Blame::object(&class.api_version, &class.kind, class.name()).field(field));
+            return Some(Blame::class(class).field(field));
         }
         let of_claim = self.claim.map(|claim| &claim.spec.node_class_ref);
         let of_pool = || self.pool().map(|pool| &pool.spec.template.spec.node_class_ref);
@@ -399,10 +411,20 @@ impl<'w> Case<'w> {
         }
     }
 
-    /// What was logged of machines of which the same is expected, where no log is its own.
-    pub fn logs_beside(&self) -> Vec<Beside<'w>> {
-        let has_own = self.logs().iter().any(|of_machine| !of_machine.log.journey.identity.is_no_machine());
-        self.claim.filter(|_| !has_own).map_or_else(Vec::new, |claim| self.cluster.logs_beside(claim))
+    /// What was logged of machines of which the same is expected, where its own log, if there is one, complains of
+    /// nothing: it may not have come so far. With it, what that log says it has passed.
+    pub fn logs_beside(&self) -> (Option<Phase>, Vec<Beside<'w>>) {
+        let Some(claim) = self.claim else { return Default::default() };
+        let own = self.logs();
+        let complains = |of_machine: &OfMachine<'_>| {
+            let journey = &of_machine.log.journey;
+            !journey.identity.is_no_machine() && journey.complains()
+        };
+        if own.iter().any(complains) {
+            return Default::default();
+        }
+        let passed = own.iter().filter_map(|own| Some(own.log.journey.came_to()?.0)).max();
+        (passed, self.cluster.logs_beside(claim))
     }
 
     /// Whether it has waited for longer than is normal: before that, what still fails may only be starting.
@@ -444,7 +466,23 @@ fn unplaced_in<'w>(
     let named = cluster.unplaced_in(pool.name());
     let passed_over = cluster.unplaced().map(|(event, pod)| (event, PlacementObstacle::PassedOver, Some(pod)));
     let all = named.chain(passed_over).map(|(event, refusal, pod)| Unplaced { event, refusal, pod });
-    all.filter(move |unplaced| unplaced.shows_fault(pool, class) && unplaced.is_for(pool))
+    all.filter(move |unplaced| {
+        unplaced.unoffered_label(cluster).is_some() || unplaced.shows_fault(pool, class) && unplaced.is_for(pool)
+    })
+}
+
+/// Pods that Karpenter leaves alone for a label that they ask for, and that would else have a machine of the NodePool.
+fn ignored_in<'w>(cluster: &'w ClusterState, pool: &'w NodePool) -> impl Iterator<Item = &'w Pod> {
+    // Up to 0.32 the label of a Provisioner counted.
+    let ignores = cluster.karpenter().is_some_and(|karpenter| karpenter.version >= Version(0, 33, 0));
+    let ignored = waiting_pods(cluster).filter(move |pod| ignores && unplaced::restricted_label(pod).is_some());
+    ignored.filter(move |pod| unplaced::meant_by(cluster, pod).is_some_and(|meant| meant.name() == pool.name()))
+}
+
+/// Pods that wait for a Node; Karpenter's own wait for another's.
+fn waiting_pods(cluster: &ClusterState) -> impl Iterator<Item = &Pod> {
+    let waits = |pod: &&Pod| pod.unscheduled().is_some() && pod.metadata.deletion_timestamp.is_none();
+    cluster.pods_without_node().filter(waits).filter(|pod| !is_karpenter(pod))
 }
 
 /// Pods for which no machine of the NodePool is large enough, though not for their own size.
@@ -455,6 +493,16 @@ fn lacking_in<'w>(
 ) -> impl Iterator<Item = (Unplaced<'w>, Lack<'w>)> {
     let named = cluster.unplaced_in(pool.name()).map(|(event, refusal, pod)| Unplaced { event, refusal, pod });
     named.filter_map(move |unplaced| Some((unplaced, unplaced.lacks(cluster, pool, class)?)))
+}
+
+fn refused_pods_wait(cluster: &ClusterState, node: &Node, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Wait> {
+    let starts_elsewhere = |pod: &Pod| {
+        let mut alike = cluster.pods_in(pod.metadata.namespace.as_deref().unwrap_or_default());
+        let starts = |other: &Pod| other.node() != node.name() && (other.has_started() || other.is_ready());
+        alike.any(|other| starts(other) && other.workload() == pod.workload())
+    };
+    let (events, pods) = (cluster.pod_events_on(node.name()), cluster.pods_on(node.name()));
+    stage::refused_pods_wait(node, events, pods, starts_elsewhere, now, thresholds)
 }
 
 fn unserved_wait(
@@ -470,10 +518,12 @@ fn unserved_wait(
     if told || class.is_some_and(|c| stage::class_wait(&c.class, thresholds).is_some()) {
         return None;
     }
-    // Karpenter's own pods wait for another's Node.
-    let own = |pod: &Pod| pod.spec.containers.iter().any(|c| is_karpenter_image(&c.image));
-    let waits = |pod: &&Pod| pod.unscheduled().is_some() && pod.metadata.deletion_timestamp.is_none() && !own(pod);
-    let waiting = cluster.pods_without_node().filter(waits).filter(|pod| unplaced::admits(pool, pod));
+    // Where Karpenter's own pods wait for Nodes that are not Ready, the Nodes have the diagnosis.
+    let waits_itself = cluster.pods_without_node().any(|pod| is_karpenter(pod) && pod.unscheduled().is_some());
+    if waits_itself && cluster.nodes().all(|node| !node.is_ready()) {
+        return None;
+    }
+    let waiting = waiting_pods(cluster).filter(|pod| unplaced::admits(pool, pod));
     stage::unserved_wait(stopped, waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?, thresholds)
 }
 
@@ -495,6 +545,11 @@ fn is_inert(cluster: &ClusterState, pool: &NodePool, class: Option<&ClassFacts>)
     let (alike, others): (Vec<&NodePool>, Vec<&NodePool>) =
         cluster.pools().partition(|other| group(other) == group(pool));
     let others_are_served = others.into_iter().any(touched) && !alike.into_iter().any(touched);
+    // Nothing but a pod that waits shows that this dump has what controllers write.
+    let auto_mode = group(pool) == *"eks.amazonaws.com" && !cluster.pools().any(touched);
+    if auto_mode && cluster.pods_without_node().any(|pod| pod.unscheduled().is_some() && unplaced::admits(pool, pod)) {
+        return Some(Inert::AutoModeOff);
+    }
     // Its own Karpenter may only not run.
     let own = ec2 && (cluster.karpenter().is_some() || cluster.missing(Input::Deployments).is_some());
     (others_are_served && !own).then_some(Inert::ClassNotServed)

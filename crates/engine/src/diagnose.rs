@@ -216,6 +216,8 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
             .and_then(|c| stage::terminates_at(c, case.karpenter())),
         ended_at: None,
         outcome: None,
+        machines: None,
+        earlier: Vec::new(),
         recurrences: finding.recurrences,
         conditions,
     }

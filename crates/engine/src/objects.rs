@@ -33,6 +33,7 @@ pub(crate) mod quantity;
 mod quote;
 pub mod sink;
 mod volatile;
+mod volume_attachment;
 mod webhook;
 mod workload;
 
@@ -44,6 +45,7 @@ pub use auth::{
 };
 pub use aws::{
     AccessEntry, Answer, AwsObservation, AwsRefusal, Checks, Console, EksCluster, Image, Instance, InstanceProfile,
+    KmsKey,
 };
 pub use aws_network::{
     AclEntry, DhcpOptions, DnsAttributes, GroupRule, GroupRules, NatGateway, NetworkAcl, RouteTable, Vpc, VpcEndpoint,
@@ -66,6 +68,9 @@ pub use node_pool::{NodePool, NodePoolSpec, NodePoolStatus, Template, TemplateSp
 pub use pairs::Pairs;
 pub(crate) use quote::steady;
 pub use volatile::Volatile;
+pub use volume_attachment::{
+    VolumeAttachment, VolumeAttachmentSpec, VolumeAttachmentStatus, VolumeError, VolumeSource,
+};
 pub use webhook::{Webhook, WebhookClientConfig, WebhookConfiguration, WebhookService};
 pub use workload::{
     Container, ContainerState, ContainerStatus, DaemonSet, DaemonSetStatus, Deployment, EnvVar, OUT_OF_MEMORY, Pod,

@@ -264,7 +264,8 @@ impl Remediation {
                 continue;
             }
             let Some((opt_in, mode)) = self.limits.asked(diagnosis).filter(|_| is_open(diagnosis)) else { continue };
-            if !is_due {
+            // Somebody else was faster, and the verdict is about to end: there is no taint that stays.
+            if !is_due || node.taint(UNINITIALIZED_TAINT).is_none() {
                 continue;
             }
             let tally = tally.get_or_insert_with(|| {
@@ -420,12 +421,18 @@ fn refused(name: &str, node: &Node, refusal: &Refusal) -> Remark {
     }
 }
 
+/// It names the version that was judged. Were it the same after a conflict as before, the API server would have nothing
+/// to store and its watch nothing to show, and what waits for that would wait for ever.
 fn announced(name: &str, node: &Node) -> Remark {
+    let version = node.metadata.resource_version.as_deref().unwrap_or_default();
     Remark {
         diagnosis: name.to_owned(),
         result: RemovalOutcome::Announced,
         reason: REMOVING,
-        message: format!("{UNINITIALIZED_TAINT} is about to be removed from Node {}.", node.name()),
+        message: format!(
+            "{UNINITIALIZED_TAINT} is about to be removed from Node {} (resourceVersion {version}).",
+            node.name()
+        ),
     }
 }
 

@@ -64,6 +64,7 @@ pub const ALL: &[&Rule] = &[
     &instance::ami_family_mismatch::RULE,
     &instance::nvidia_image_without_gpu::RULE,
     &userdata::instance_store_set_up_twice::RULE,
+    &userdata::bottlerocket_too_old::RULE,
     &userdata::user_data_stops_kubelet::RULE,
     &userdata::wrong_cluster::RULE,
     &userdata::custom_family_without_user_data::RULE,
@@ -125,6 +126,8 @@ pub const ALL: &[&Rule] = &[
     &network::eni_config_missing::RULE,
     &network::cni_not_ready::RULE,
     &network::pods_get_no_address::RULE,
+    &network::network_unavailable::RULE,
+    &node::pod_sandbox_fails::RULE,
     &node::node_deleted_by_cloud_controller::RULE,
     &node::node_object_deleted::RULE,
     &node::kubelet_not_ready::RULE,
@@ -148,8 +151,10 @@ pub const ALL: &[&Rule] = &[
     &launch::security_groups_of_two_vpcs::RULE,
     &launch::no_subnet_in_zone::RULE,
     &launch::node_pool_at_its_limit::RULE,
+    &launch::spread_needs_another_zone::RULE,
     &launch::no_instance_type_left::RULE,
     &launch::no_instance_type_has_room::RULE,
+    &launch::label_not_offered::RULE,
     &launch::static_capacity_off::RULE,
     &launch::node_pool_is_static::RULE,
     &launch::node_class_not_served::RULE,
@@ -159,6 +164,8 @@ pub const ALL: &[&Rule] = &[
     &launch::launch_failed::RULE,
     &launch::node_class_not_ready::RULE,
     &launch::node_pool_not_ready::RULE,
+    &launch::volume_ties_pod_to_zone::RULE,
+    &launch::dra_requests_refused::RULE,
 ];
 
 /// The rules that know a stage, and all that they read.
@@ -214,6 +221,11 @@ pub fn identity_in_doubt(case: &Case) -> Option<Identity> {
 /// The name of the role that a machine has, as far as it can be told.
 pub fn role_of_machines<'w>(case: &Case<'w>) -> Option<&'w str> {
     shared::node_role::name(case)
+}
+
+/// The key of the machine's volumes, where EC2 may have ended the machine for it.
+pub fn volume_key_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
+    shared::instance_state::key_in_question(case)
 }
 
 /// What is to be known of the machine's way to the API server and to AWS, as far as it can be named yet.

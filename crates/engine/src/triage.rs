@@ -8,11 +8,15 @@
 //! A replica that does not lead decides the same, and keeps its orders until the cluster shows that the leader carried
 //! them out. When it takes over, what is left of them is what the leader did not come to.
 
+mod advice;
 pub mod change;
 mod history;
 mod incidents;
 mod last_words;
+mod node_verdicts;
 mod outbox;
+mod pool_incidents;
+mod pool_verdict;
 mod questions;
 mod record;
 mod repaired;
@@ -35,8 +39,10 @@ use history::History;
 pub use history::Keep;
 pub use incidents::IncidentSummary;
 use incidents::Incidents;
+pub use node_verdicts::NodeVerdict;
 pub use outbox::{Delete, Order, Write};
 use outbox::{GoneMeans, Outbox};
+use pool_incidents::PoolIncidents;
 use questions::{Knowledge, Questions};
 use readers::aws_auth::identity::Identity;
 use record::Saying;
@@ -58,6 +64,7 @@ pub struct Triage {
     /// As in the cluster or on the way there. Ended ones too.
     diagnoses: History,
     incidents: Incidents,
+    pools: PoolIncidents,
     outbox: Outbox,
 }
 
@@ -72,6 +79,7 @@ impl Triage {
             repaired: Repaired::default(),
             diagnoses: History::new(keep),
             incidents: Incidents::default(),
+            pools: PoolIncidents::default(),
             outbox: Outbox::default(),
         }
     }
@@ -80,9 +88,9 @@ impl Triage {
         &self.cluster
     }
 
-    /// The diagnoses of machines that are stuck now.
+    /// The diagnoses of machines that are stuck now, and of what they are made from; none twice.
     pub fn open(&self) -> impl Iterator<Item = &NodeDiagnosis> {
-        self.diagnoses.open()
+        self.diagnoses.open().filter(|diagnosis| !diagnosis.speaks_for_machines())
     }
 
     /// Differs whenever something else was said: what is counted over all diagnoses need not be counted again before.
@@ -101,10 +109,16 @@ impl Triage {
         now: DateTime<Utc>,
         wanted: impl Fn(&NodeDiagnosisStatus) -> bool,
     ) -> impl Iterator<Item = (Case<'_>, &NodeDiagnosisStatus)> {
-        self.diagnoses.open().filter_map(move |diagnosis| {
+        self.open().filter_map(move |diagnosis| {
             let verdict = diagnosis.status.as_ref().filter(|verdict| wanted(verdict))?;
             Some((Case::of(&self.cluster, &Subject::of(&diagnosis.spec.subject)?, now, &self.thresholds)?, verdict))
         })
+    }
+
+    /// The Nodes whose own condition does not say what is to be said, or says what holds no longer. Where none is to be
+    /// said, all that stand.
+    pub fn node_verdicts(&self, are_wanted: bool, now: DateTime<Utc>) -> Vec<NodeVerdict> {
+        node_verdicts::changes(self.open().filter(|_| are_wanted), &self.cluster, now)
     }
 
     /// NodeClaims that are gone, never registered, and have no diagnosis: nodewhy was not there.
@@ -127,13 +141,14 @@ impl Triage {
             announces: false,
             first: false,
             ends: None,
+            in_vain: None,
         });
         Some(diagnosis)
     }
 
     /// When to look again, even if nothing changes.
     pub fn next_look(&self) -> Option<DateTime<Utc>> {
-        self.schedule.next_due().into_iter().chain(self.diagnoses.next_end()).min()
+        [self.schedule.next_due(), self.diagnoses.next_end(), self.pools.next_due()].into_iter().flatten().min()
     }
 
     /// The first lists are complete: from now on verdicts are given. Half a cluster would give false ones.
@@ -196,6 +211,9 @@ impl Triage {
             for name in self.diagnoses.forget(now).into_iter().filter_map(|d| d.metadata.name.clone()) {
                 self.outbox.delete(name);
             }
+            for saying in self.pools.look(&self.diagnoses, &self.cluster, now) {
+                self.say(saying);
+            }
             self.outbox.summarize(self.incidents.summaries(&self.diagnoses, &self.cluster));
         }
         self.outbox.take_orders()
@@ -206,6 +224,7 @@ impl Triage {
             Object::NodeClass(class) => {
                 self.schedule.touch([Subject::Class(class.kind.clone(), class.metadata.name.to_string())]);
             }
+            Object::NodeClaim(claim) => self.pools.touch_lingering(claim),
             Object::AwsAuth(_) => self.questions.forget_access(&mut self.cluster),
             // Our own Events are no evidence.
             Object::Event(event) if event.reporter() == crate::api::FIELD_MANAGER => return,
@@ -255,6 +274,7 @@ impl Triage {
         let here = || self.cluster.uid_of(&Subject::of(&ours?.spec.subject)?);
         if self.outbox.show(&name, &shown, ours, here) {
             self.schedule.touch(Subject::of(&shown.spec.subject).filter(|_| shown.is_open()));
+            self.pools.touch(&shown);
             self.diagnoses.insert(Arc::new(shown));
         }
     }
@@ -265,7 +285,7 @@ impl Triage {
         match (self.outbox.miss(name, ours), ours.cloned()) {
             (GoneMeans::Open, Some(ours)) => {
                 self.schedule.touch(Subject::of(&ours.spec.subject));
-                self.say(record::changed(ours));
+                self.say(record::unannounced(ours, false));
             }
             (GoneMeans::Ended, _) => drop(self.diagnoses.remove(name)),
             _ => {}
@@ -278,7 +298,7 @@ impl Triage {
         let missing = |d: &&NodeDiagnosis| d.metadata.name.as_ref().is_some_and(|name| !names.contains(name));
         let missing: Vec<_> = self.diagnoses.open().filter(missing).cloned().collect();
         for diagnosis in missing {
-            self.say(record::changed(diagnosis));
+            self.say(record::unannounced(diagnosis, false));
         }
     }
 
@@ -318,6 +338,9 @@ impl Triage {
                     .filter(|d| d.is_open() && Subject::of(&d.spec.subject).as_ref() == Some(subject));
                 let Some(open) = open else { return };
                 let is_this = self.cluster.uid_of(subject).is_some_and(|uid| open.spec.subject.stands_for(uid));
+                if is_this && self.pools.speaks_on(open, &self.diagnoses) {
+                    return;
+                }
                 let (outcome, at) = if is_this {
                     record::leaving(&self.cluster, subject).unwrap_or((Outcome::Recovered, now))
                 } else {
@@ -410,6 +433,7 @@ impl Triage {
 
     /// Records it as said, and orders it to be written.
     fn hand_over(&mut self, write: Write) {
+        self.pools.note(&write);
         self.diagnoses.insert(Arc::clone(&write.diagnosis));
         self.outbox.write(write);
     }

@@ -5,6 +5,7 @@ pub mod annotations;
 pub mod cloud_controller;
 pub mod credentials;
 pub mod eks;
+pub mod image_releases;
 pub mod instance_types;
 pub mod karpenter;
 pub mod startup_taint;

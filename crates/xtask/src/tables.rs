@@ -27,14 +27,15 @@ pub fn write(root: &Path) -> Result<&'static str, String> {
     Ok(TABLE)
 }
 
-/// One row an instance type: its network interfaces on the card that the VPC CNI uses, and the IPv4 addresses of each.
+/// One row an instance type: its network interfaces on the card that the VPC CNI uses, the IPv4 addresses of each, and
+/// how many branches a trunk interface has, none where the type can have no trunk.
 /// `None` where the source is no longer shaped so.
 pub fn instance_types(source: &str) -> Option<String> {
     let date = source.lines().find_map(|line| line.split_once("generated at ")?.1.get(..10))?;
     let mut rows: Vec<String> = source.split("\n\t\"").skip(1).map(row).collect::<Option<_>>()?;
     rows.sort();
     let rows = (!rows.is_empty()).then(|| rows.concat())?;
-    Some(format!("# {MODULE} {FILE}, as of {date}\n# type\tinterfaces\taddresses of each\n{rows}"))
+    Some(format!("# {MODULE} {FILE}, as of {date}\n# type\tinterfaces\taddresses of each\tbranches of a trunk\n{rows}"))
 }
 
 fn row(entry: &str) -> Option<String> {
@@ -46,5 +47,7 @@ fn row(entry: &str) -> Option<String> {
     let card = *numbers("DefaultNetworkCardIndex").first()?;
     let interfaces = *numbers("MaximumNetworkInterfaces").get(card)?;
     let addresses = *numbers("IPv4PerInterface").first()?;
-    Some(format!("{name}\t{interfaces}\t{addresses}\n"))
+    let trunks = body.lines().find_map(|line| line.trim().strip_prefix("IsTrunkingCompatible:")).map(str::trim)?;
+    let branches = if trunks == "true," { *numbers("BranchInterface").first()? } else { 0 };
+    Some(format!("{name}\t{interfaces}\t{addresses}\t{branches}\n"))
 }

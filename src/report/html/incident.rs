@@ -6,7 +6,7 @@ use crate::report::clusters::use_context;
 use crate::report::grouping::{self, Diagnosed, Next};
 use crate::report::judged::counted_as;
 use chrono::{DateTime, Utc};
-use engine::api::{Confidence, Fix, NodeDiagnosisStatus, Risk, Suspect};
+use engine::api::{Confidence, Fix, Named, NodeDiagnosisStatus, Risk, Suspect};
 use engine::case::duration;
 use maud::{Markup, html};
 
@@ -30,6 +30,18 @@ impl<'d> Chapter<'d> {
 
     pub fn id(&self) -> String {
         format!("incident-{}", self.number)
+    }
+
+    /// The same of the same incident on another page, where its number and its machines may differ.
+    fn key(&self) -> String {
+        let (spec, status) = (&self.first.0.spec, self.first.1);
+        let name = |of: &Option<Named>| of.as_ref().map_or_else(String::new, |of| of.name.clone());
+        let cluster = self.cluster.unwrap_or_default();
+        let (pool, class) = (name(&spec.node_pool), name(&spec.node_class));
+        format!(
+            "{cluster}/{}/{:?}/{:?}/{}/{pool}/{class}",
+            status.cause, status.stage, status.outcome, spec.subject.kind
+        )
     }
 
     pub fn cause(&self) -> &'d str {
@@ -61,7 +73,7 @@ impl<'d> Chapter<'d> {
         let waited = duration(status.ended_at.unwrap_or(self.now) - status.first_observed_at);
         let is_suspected = matches!(grouping::next(status), Some(Next::Suspect(..)));
         html! {
-            article.card id=(self.id()) aria-labelledby={ (self.id()) "-cause" } {
+            article.card id=(self.id()) data-incident=(self.key()) aria-labelledby={ (self.id()) "-cause" } {
                 header {
                     p.kicker {
                         span.stage { "Stuck at " (format!("{:?}", status.stage)) " for " (waited) }

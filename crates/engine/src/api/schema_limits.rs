@@ -18,6 +18,9 @@ pub const UNKNOWNS: usize = 32;
 pub const ALTERNATIVES: usize = 16;
 pub const STEPS: usize = 16;
 pub const SUSPECTS: usize = 5;
+/// Causes of a NodePool's machines.
+pub const CAUSES: usize = 10;
+pub const EARLIER: usize = 10;
 /// For or against one suspect.
 pub const OBSERVATIONS: usize = 8;
 
@@ -60,6 +63,13 @@ impl NodeDiagnosisStatus {
                 Arc::make_mut(grounds).cut();
             }
             cut_text(command, SENTENCE);
+        }
+        if let Some(machines) = &mut self.machines {
+            machines.causes.truncate(CAUSES);
+        }
+        self.earlier.truncate(EARLIER);
+        for earlier in &mut self.earlier {
+            cut(&mut earlier.summary, SENTENCE);
         }
         if let Some(fix) = &mut self.fix {
             cut_text(&mut fix.summary, SENTENCE);

@@ -2,6 +2,7 @@
 
 use crate::api::{Blame, Confidence, Evidence, FixStep, Link, Risk, Text, Unknown, Witness};
 use crate::case::sighting::Sighting;
+use crate::objects::NodeClass;
 use chrono::{DateTime, Utc};
 use readers::source_text::{self, Span};
 
@@ -85,9 +86,10 @@ impl Finding {
         self
     }
 
+    /// Names the object to change, where there is one.
     #[must_use]
-    pub fn blaming(mut self, blame: Blame) -> Self {
-        self.blame = Some(Box::new(blame));
+    pub fn blaming(mut self, blame: impl Into<Option<Blame>>) -> Self {
+        self.blame = blame.into().map(Box::new).or(self.blame);
         self
     }
 
@@ -133,6 +135,11 @@ impl Blame {
             caret: None,
             excerpt: None,
         }
+    }
+
+    /// A node class as a whole.
+    pub fn class(class: &NodeClass) -> Self {
+        Self::object(&class.api_version, &class.kind, class.name())
     }
 
     #[must_use]

@@ -7,11 +7,11 @@ use crate::api::{Evidence, Outcome, Stage};
 use crate::case::unplaced::Unplaced;
 use crate::objects::{Condition, Event, MachineLog, Node, NodeClaim, NodeClass, NodePool, Pod, Taint};
 use crate::upstream::cloud_controller;
-use crate::upstream::karpenter::{self, UNINITIALIZED_TAINT, UNREGISTERED_TAINT};
+use crate::upstream::karpenter::{self, DISRUPTED_TAINTS, UNINITIALIZED_TAINT, UNREGISTERED_TAINT};
 use crate::upstream::startup_taint;
 use crate::upstream::termination_handler;
 use chrono::{DateTime, TimeDelta, Utc};
-use logs::fact::{LogLine, Phase};
+use logs::fact::{LogLine, Phase, Trouble};
 
 /// How long a machine may wait at a stage before it counts as stuck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,12 +77,16 @@ pub enum Symptom {
     NodeGone,
     /// The kubelet cannot start the pods that are scheduled there.
     PodsRefused,
+    /// The network plugin calls the network of the Node unavailable.
+    NetworkUnavailable,
     /// The accelerator is called broken.
     HardwareBroken,
     /// A termination handler has cordoned it.
     Cordoned,
     /// Pods wait for a machine, and Karpenter does not run to make one.
     NobodyLaunches,
+    /// Pods wait for a machine, and Karpenter leaves them alone.
+    PodsIgnored,
     /// Karpenter leaves the NodePool alone.
     Inert(Inert),
     /// Many machines of the NodePool wait for Karpenter, which takes on one after the other.
@@ -96,6 +100,8 @@ pub enum Inert {
     StaticCapacityOff,
     /// Its node class is of another Karpenter than the one that runs here.
     ClassNotServed,
+    /// It is for EKS Auto Mode, and nobody works on anything of Auto Mode's.
+    AutoModeOff,
 }
 
 impl Wait {
@@ -161,7 +167,10 @@ pub fn claim_wait(
     let launched = claim.true_since("Launched").unwrap_or(created);
     if !claim.is_true("Registered") {
         let registered = claim.condition("Registered");
-        if let Some(refused) = registered.filter(|c| c.is_false()) {
+        // Before 1.0 what has not come yet is False, and not Unknown.
+        // Source: core pkg/controllers/nodeclaim/lifecycle/registration.go (v0.35.0).
+        let is_refused = |c: &&Condition| c.is_false() && !matches!(c.reason.as_str(), "NodeNotFound" | "NotLaunched");
+        if let Some(refused) = registered.filter(is_refused) {
             let since = refused.last_transition_time.unwrap_or(launched);
             let evidence = Evidence::new(
                 name(),
@@ -214,6 +223,7 @@ pub fn claim_wait(
         .find_map(|node| ready_wait(node, t))
         .or_else(|| taints_wait(claim, nodes.first()?, t))
         .or_else(|| agent_taint_wait(nodes.first()?, &claim.spec.taints, initialized, t))
+        .or_else(|| network_wait(nodes.first()?, t))
         .or_else(|| pressure_wait(nodes.first()?, t))
         .or_else(|| hardware_wait(nodes.first()?, t))
         .or_else(|| cordon_wait(nodes.first()?, t.ready * 3))
@@ -266,6 +276,24 @@ fn pressure_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     Some(Wait { proven: wait.patience, ..wait })
 }
 
+/// A Ready Node whose network plugin calls its network unavailable: the control plane taints it for that.
+///
+/// A plugin that restarts says so for a moment.
+/// Source: kubernetes v1.36.3 pkg/controller/nodelifecycle `nodeConditionToTaintKeyStatusMap`; calico v3.30
+/// node/pkg/lifecycle/utils/utils.go `SetNodeNetworkUnavailableCondition`.
+fn network_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
+    if is_out_of_service(node) {
+        return None;
+    }
+    let condition = node.condition("NetworkUnavailable").filter(|c| c.is_true())?;
+    let field = r#"status.conditions[?(@.type=="NetworkUnavailable")]"#;
+    let because =
+        "the Node is Ready, and nothing that does not tolerate the taint of this condition is scheduled there";
+    let evidence = Evidence::new(format!("Node/{}", node.name()), field, condition.shown(), because);
+    let wait = Wait::new(Stage::Ready, condition.last_transition_time?, t.ready, t, evidence);
+    Some(Wait { symptom: Symptom::NetworkUnavailable, ..wait })
+}
+
 /// A Ready Node that cannot start the pods it is given, for long and still.
 ///
 /// The kubelet tries again every few seconds and says so every time, or every five minutes once its events are
@@ -274,6 +302,8 @@ fn pressure_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
 pub fn refused_pods_wait<'e>(
     node: &Node,
     pod_events: impl Iterator<Item = &'e Event>,
+    pods: impl Iterator<Item = &'e Pod>,
+    starts_elsewhere: impl Fn(&Pod) -> bool,
     now: DateTime<Utc>,
     t: &Thresholds,
 ) -> Option<Wait> {
@@ -285,17 +315,49 @@ pub fn refused_pods_wait<'e>(
         .iter()
         .filter(|e| e.last_seen().is_some_and(|at| now - at <= STILL_REFUSED))
         .max_by_key(|e| e.last_seen())?;
-    let first = refusals.iter().filter_map(|e| e.first_timestamp.or(e.last_seen())).min()?;
-    // A network may be refused to one pod for reasons of its own, and of all others nothing is heard here.
-    let of_node = refusals.iter().any(|e| refused_sandbox(e) != Some(Sandbox::Network));
-    if !of_node && !node.is_windows() {
-        return None;
-    }
+    let of_node = refusals.iter().any(|e| matches!(refused_sandbox(e), Some(Sandbox::Address | Sandbox::Image)));
+    let (newest, first) = if of_node || node.is_windows() {
+        (*newest, refusals.iter().filter_map(|e| e.first_timestamp.or(e.last_seen())).min()?)
+    } else {
+        refused_together(&refusals, pods, starts_elsewhere, now)?
+    };
     let because = "the Node is Ready, and its kubelet cannot start the pods that are scheduled there";
     let object = format!("Event Pod/{}", newest.involved_object.name);
     let wait = Wait::new(Stage::Ready, first, t.ready * 2, t, Evidence::new(object, "message", newest.said(), because));
     let wait = Wait { proven: wait.patience, symptom: Symptom::PodsRefused, ..wait };
-    Some(if of_node { wait } else { wait.only_with_proof() })
+    Some(if of_node || !node.is_windows() { wait } else { wait.only_with_proof() })
+}
+
+/// A network or a sandbox may be refused to one pod for reasons of its own. It is the Node's affair where none that came
+/// with it or later has started, and pods of two owners wait, or one of whose owner others run elsewhere.
+fn refused_together<'e>(
+    refusals: &[&'e Event],
+    pods: impl Iterator<Item = &'e Pod>,
+    starts_elsewhere: impl Fn(&Pod) -> bool,
+    now: DateTime<Utc>,
+) -> Option<(&'e Event, DateTime<Utc>)> {
+    // One in the network of the host needs no plugin.
+    let of_network = refusals.iter().all(|e| refused_sandbox(e) == Some(Sandbox::Network));
+    let (started, waiting): (Vec<&Pod>, Vec<&Pod>) = pods
+        .filter(|pod| pod.metadata.deletion_timestamp.is_none() && !(of_network && pod.spec.host_network))
+        .partition(|pod| pod.has_started() || pod.is_ready());
+    let of_pod = |pod: &Pod| {
+        let own = refusals.iter().copied().filter(|e| e.names(&pod.metadata));
+        own.filter(|e| e.last_seen().is_some_and(|at| now - at <= STILL_REFUSED)).max_by_key(|e| e.last_seen())
+    };
+    let waiting: Vec<(&Pod, &Event)> = waiting.into_iter().filter_map(|pod| Some((pod, of_pod(pod)?))).collect();
+    let came = waiting.iter().filter_map(|(pod, _)| pod.metadata.creation_timestamp).min()?;
+    if started.iter().any(|pod| pod.metadata.creation_timestamp >= Some(came)) {
+        return None;
+    }
+    let (first, _) = waiting.first()?;
+    let of_many = waiting.iter().any(|(pod, _)| pod.workload() != first.workload());
+    if !of_many && !waiting.iter().any(|(pod, _)| starts_elsewhere(pod)) {
+        return None;
+    }
+    let since = waiting.iter().filter_map(|(_, event)| event.first_timestamp.or(event.last_seen())).min()?;
+    let (_, newest) = waiting.into_iter().max_by_key(|(_, event)| event.last_seen())?;
+    Some((newest, since))
 }
 
 /// A registered machine that has no Node any more, though its NodeClaim lives on.
@@ -377,6 +439,8 @@ pub enum Sandbox {
     Image,
     /// Whatever else the network plugin needs.
     Network,
+    /// Whatever else the container runtime says.
+    Runtime,
 }
 
 /// The image is there, and what lays out its layers fails.
@@ -384,20 +448,10 @@ pub const UNPACKING_FAILS: &str = "error unpacking image";
 
 /// Why the sandbox of a pod could not be made, where it is the Node's affair.
 pub fn refused_sandbox(event: &Event) -> Option<Sandbox> {
-    // amazon-vpc-cni-k8s v1.20.4 cmd/routed-eni-cni-plugin/cni.go `add`; cilium v1.17 pkg/ipam (`ErrFull`, and of the
-    // instance's own addresses `No more IPs available`); containernetworking/plugins v1.7 host-local
-    // backend/allocator/allocator.go; calico v3.30 libcalico-go lib/ipam/ipam_types.go `PartialFulfillmentError`.
-    const NO_ADDRESS: [&str; 5] = [
-        "failed to assign an IP address to container",
-        "postIpamFailure range is full",
-        "postIpamFailure No more IPs available",
-        "no IP addresses available in range set",
-        "Assigned 0 out of 1 requested IPv4 addresses",
-    ];
     if event.reason != "FailedCreatePodSandBox" {
         return None;
     }
-    if NO_ADDRESS.iter().any(|text| event.message.contains(text)) {
+    if lacks_addresses(&event.message) {
         return Some(Sandbox::Address);
     }
     // containerd v2.1 internal/cri/server/podsandbox/sandbox_run.go
@@ -409,7 +463,29 @@ pub fn refused_sandbox(event: &Event) -> Option<Sandbox> {
         return Some(Sandbox::Image);
     }
     // containerd v2.1 internal/cri/server/sandbox_run.go
-    event.message.contains("failed to setup network for sandbox").then_some(Sandbox::Network)
+    if event.message.contains("failed to setup network for sandbox") {
+        return Some(Sandbox::Network);
+    }
+    // A RuntimeClass is the choice of a pod.
+    (!event.message.contains("no runtime for")).then_some(Sandbox::Runtime)
+}
+
+/// Whether a network plugin says that it has no address for a pod.
+pub fn lacks_addresses(said: &str) -> bool {
+    // amazon-vpc-cni-k8s v1.20.4 cmd/routed-eni-cni-plugin/cni.go `add`; cilium v1.17 pkg/ipam (`ErrFull`, of the
+    // instance's own addresses `No more IPs available`, later `no IPs currently available on the node`, of several pools `cidrPool.allocateNext`);
+    // containernetworking/plugins v1.7 host-local backend/allocator/allocator.go; calico v3.30 libcalico-go
+    // lib/ipam/ipam_types.go `PartialFulfillmentError`.
+    const NO_ADDRESS: [&str; 7] = [
+        "failed to assign an IP address to container",
+        "postIpamFailure range is full",
+        "postIpamFailure No more IPs available",
+        "no IPs currently available on the node",
+        "all CIDR ranges are exhausted",
+        "no IP addresses available in range set",
+        "Assigned 0 out of 1 requested IPv4 addresses",
+    ];
+    NO_ADDRESS.iter().any(|text| said.contains(text))
 }
 
 /// Hardware that the EKS node monitoring agent calls broken on a Node in service.
@@ -538,6 +614,7 @@ pub fn node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     ready_wait(node, t)
         .or_else(uninitialized)
         .or_else(|| agent_taint_wait(node, &[], created, t))
+        .or_else(|| network_wait(node, t))
         .or_else(|| pressure_wait(node, t))
         .or_else(|| hardware_wait(node, t))
 }
@@ -583,18 +660,16 @@ fn is_out_of_service(node: &Node) -> bool {
 }
 
 fn is_leaving(node: &Node) -> bool {
-    const LEAVING_TAINTS: [&str; 3] = [
+    const LEAVING_TAINTS: [&str; 2] = [
         // Stopped instances. k8s.io/cloud-provider v0.36.3 api/well_known_taints.go.
         "node.cloudprovider.kubernetes.io/shutdown",
-        // core pkg/apis/v1/taints.go (v1.14.3).
-        "karpenter.sh/disrupted",
         // cluster-autoscaler utils/taints/taints.go, which does not cordon by default.
         "ToBeDeletedByClusterAutoscaler",
     ];
     // Graceful shutdown. kubernetes v1.36.3 pkg/kubelet/nodeshutdown.
     let shutting_down = |c: &Condition| c.is_false() && c.message.contains("node is shutting down");
     node.metadata.deletion_timestamp.is_some()
-        || LEAVING_TAINTS.iter().any(|key| node.taint(key).is_some())
+        || LEAVING_TAINTS.iter().chain(&DISRUPTED_TAINTS).any(|key| node.taint(key).is_some())
         || node.condition("Ready").is_some_and(shutting_down)
 }
 
@@ -747,16 +822,28 @@ fn unplaced_wait<'a>(
 
 /// A NodePool that a pod could have a machine of, while Karpenter does not run.
 pub fn unserved_wait(stopped: &karpenter::Stopped, pod: &Pod, t: &Thresholds) -> Option<Wait> {
-    let said = pod.unscheduled()?;
     let since = stopped.since.max(pod.metadata.creation_timestamp)?;
+    let because = "no Node has room for the pod, and only Karpenter makes another";
+    let wait = pod_wait(pod, since, because, t)?;
+    Some(Wait { symptom: Symptom::NobodyLaunches, ..wait })
+}
+
+/// A NodePool that a pod could have a machine of, did it not ask for a label that Karpenter leaves it alone for.
+pub fn ignored_wait(pod: &Pod, t: &Thresholds) -> Option<Wait> {
+    let because = "no Node has room for the pod, and Karpenter makes none for it";
+    let wait = pod_wait(pod, pod.metadata.creation_timestamp?, because, t)?;
+    Some(Wait { symptom: Symptom::PodsIgnored, ..wait })
+}
+
+/// A pod that waits for a machine, and that none is made for.
+fn pod_wait(pod: &Pod, since: DateTime<Utc>, because: &'static str, t: &Thresholds) -> Option<Wait> {
+    let said = pod.unscheduled()?;
     let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
     let object = format!("Pod/{namespace}/{}", pod.metadata.name);
-    let because = "no Node has room for the pod, and only Karpenter makes another";
     let evidence =
         Evidence::new(object, r#"status.conditions[?(@.type=="PodScheduled")]"#, "False Unschedulable", because)
             .figures(said);
-    let wait = Wait::new(Stage::Launch, since, t.launch, t, evidence);
-    Some(Wait { symptom: Symptom::NobodyLaunches, ..wait.only_with_proof() })
+    Some(Wait::new(Stage::Launch, since, t.launch, t, evidence).only_with_proof())
 }
 
 /// A NodePool that is Karpenter's by kind, and that it leaves alone.
@@ -767,7 +854,7 @@ pub fn inert_wait(pool: &NodePool, why: Inert, t: &Thresholds) -> Option<Wait> {
             let replicas = pool.spec.replicas.unwrap_or_default().to_string();
             Evidence::new(object, "spec.replicas", replicas, "and there is no NodeClaim of it")
         }
-        Inert::ClassNotServed => {
+        Inert::ClassNotServed | Inert::AutoModeOff => {
             Evidence::new(object, "status.conditions", "none", "nobody has looked at it since it was made")
         }
     };
@@ -858,12 +945,16 @@ pub fn logged_wait(log: &MachineLog, now: DateTime<Utc>, t: &Thresholds) -> Opti
     let since = journey.begins.unwrap_or(now);
     let until = journey.ends.unwrap_or(now);
     let came_to = journey.came_to();
-    let stage = match came_to {
-        Some((Phase::Gone, _)) => return None,
-        Some((Phase::Registered | Phase::Ready, _)) => Stage::Ready,
+    let root = journey.open().first().copied();
+    let stage = match (came_to, root.map(|fact| fact.trouble)) {
+        (Some((Phase::Gone, _)), _) => return None,
+        // It speaks of nothing but Nodes.
+        (_, Some(Trouble::CloudControllerFails)) => Stage::Initialize,
+        (Some((Phase::Registered | Phase::Ready, _)), _) => Stage::Ready,
         _ => Stage::Join,
     };
-    let is_stopped = !journey.open().is_empty();
+    // Of a Node that is there a complaint or two may be of a pod that only just came.
+    let is_stopped = root.is_some_and(|fact| stage != Stage::Ready || fact.ends || fact.lasts());
     let is_late = stage == Stage::Join && until.signed_duration_since(since) >= t.join;
     let evidence = match came_to {
         Some((phase, milestone)) => {

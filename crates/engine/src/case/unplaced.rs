@@ -3,10 +3,14 @@
 use crate::cluster_state::ClusterState;
 use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
+use crate::objects::intern::Interned;
 use crate::objects::{Container, Event, Node, NodeClass, NodePool, Pod, Requirement, Taint, quantity};
 use crate::upstream::karpenter::Karpenter;
 use crate::upstream::startup_taint;
-use crate::upstream::unplaced::{self, PlacementObstacle, Shortfall, UnmetRequirement, shortfall, unmet};
+use crate::upstream::unplaced::{
+    self, Bound, PlacementObstacle, Shortfall, UnmetRequirement, bound, shortfall, unknown_label, unmet, unoffered,
+    unspread,
+};
 use chrono::{DateTime, Utc};
 use readers::userdata::Family;
 use std::collections::BTreeMap;
@@ -34,6 +38,8 @@ pub struct Lack<'w> {
 pub enum Why<'w> {
     /// Karpenter knows it of no instance type; what DaemonSets ask of it.
     Unknown { of_daemons: Option<&'w str> },
+    /// None of the instance types that the NodePool allows has it.
+    NoDevice,
     /// It counts a volume of this many GiB, and not the instance's own disks.
     SmallVolume { gib: u64 },
     /// DaemonSets take so much that the pod does not fit, which would fit alone on a machine like this one.
@@ -104,7 +110,11 @@ impl<'w> Unplaced<'w> {
     pub fn shows_fault(&self, pool: &NodePool, class: Option<&NodeClass>) -> bool {
         self.refusal == PlacementObstacle::Limits
             || self.unmet_by_itself(pool)
+            || self.unoffered_by_itself(pool)
+            || self.spread_elsewhere(pool).is_some()
+            || self.bound_by_volumes(pool).is_some()
             || self.passed_over_as_static(pool)
+            || self.refused_for_claims(pool)
             || self.refused_by_startup_taint(pool).is_some()
             || class.and_then(|class| pool.zones_without_subnet(class)).is_some_and(|zones| zones.all)
     }
@@ -112,6 +122,42 @@ impl<'w> Unplaced<'w> {
     /// Whether no instance type meets the NodePool's own requirements: what the pod adds to them is nothing that an
     /// instance type decides.
     pub fn unmet_by_itself(&self, pool: &NodePool) -> bool {
+        self.refusal == PlacementObstacle::NoInstanceType
+            && unmet(self.event, pool.name()).is_some_and(|asked| self.is_all_of(pool, asked))
+    }
+
+    /// Whether what meets the NodePool's own requirements is offered nowhere that they allow: the pod adds to them
+    /// nothing that an instance type decides.
+    pub fn unoffered_by_itself(&self, pool: &NodePool) -> bool {
+        self.refusal == PlacementObstacle::NoInstanceType
+            && unoffered(self.event, pool.name()).is_some_and(|asked| self.is_all_of(pool, asked))
+    }
+
+    /// The zones of which one would have to be the pod's next, and those that the NodePool allows, which the pod asks
+    /// for by its name or a label of its own.
+    pub fn spread_elsewhere(&self, pool: &NodePool) -> Option<(Vec<&'w str>, Vec<&'w str>)> {
+        unspread(self.event, pool.name()).filter(|_| self.refusal == PlacementObstacle::Zone && self.names(pool))
+    }
+
+    /// The zones that the pod's volumes bind it to, where these keep it from the NodePool, and nothing else from others.
+    /// Where the pod asks for a zone by itself too, that is not told apart, but for two that exclude each other.
+    pub fn bound_by_volumes(&self, pool: &NodePool) -> Option<Bound<'w>> {
+        let of_zone = matches!(self.refusal, PlacementObstacle::Zone | PlacementObstacle::NoInstanceType);
+        let pod = self.pod.filter(|pod| of_zone && !pod.spec.volumes.is_empty())?;
+        let by_itself = asks_for(pod).any(|key| key == "topology.kubernetes.io/zone");
+        // Another NodePool may allow the zone, and be full.
+        let everywhere = || unplaced::refusals(self.event).all(|(name, _)| bound(self.event, name).is_some());
+        bound(self.event, pool.name()).filter(|bound| (!by_itself || *bound == Bound::Apart) && everywhere())
+    }
+
+    /// Whether the pod asks for the machines of this NodePool: by its name, or by a label that it gives them.
+    fn names(&self, pool: &NodePool) -> bool {
+        let is_its = |key: &str| key == "karpenter.sh/nodepool" || pool.spec.template.metadata.label(key).is_some();
+        self.pod.is_some_and(|pod| asks_for(pod).any(is_its) && selects(pool, pod))
+    }
+
+    /// Whether what is asked for together is the NodePool's alone.
+    fn is_all_of(&self, pool: &NodePool, asked_for: Vec<UnmetRequirement>) -> bool {
         let own = &pool.spec.template.spec.requirements;
         let asked = |key: &str| self.pod.is_some_and(|pod| asks_for(pod).any(|asked| asked == key));
         let is_own = |(key, values): UnmetRequirement| match values {
@@ -122,8 +168,7 @@ impl<'w> Unplaced<'w> {
             }),
             None => own.iter().any(|r| r.key == key) && !asked(key),
         };
-        self.refusal == PlacementObstacle::NoInstanceType
-            && unmet(self.event, pool.name()).is_some_and(|entries| entries.into_iter().all(is_own))
+        asked_for.into_iter().all(is_own)
     }
 
     /// Whether the pod asks for the machines of a NodePool that makes none for pods: by its name, or by a label that the
@@ -131,10 +176,29 @@ impl<'w> Unplaced<'w> {
     /// Source: core pkg/controllers/provisioning/provisioner.go `NewScheduler`, pkg/utils/nodepool/nodepool.go `IsStatic`
     /// (v1.14.1).
     pub fn passed_over_as_static(&self, pool: &NodePool) -> bool {
-        let names = |key: &str| key == "karpenter.sh/nodepool" || pool.spec.template.metadata.label(key).is_some();
+        self.refusal == PlacementObstacle::PassedOver && pool.spec.replicas.is_some() && self.names(pool)
+    }
+
+    /// The label that the pod asks for, and that no NodePool gives its machines.
+    pub fn unoffered_label(&self, cluster: &ClusterState) -> Option<&'w str> {
+        if self.refusal != PlacementObstacle::Label {
+            return None;
+        }
+        let (_, key) = unknown_label(self.event)?;
+        let asks = |pod: &Pod| asks_for(pod).any(|asked| asked == key);
+        (self.pod.is_none_or(asks) && !cluster.pools().any(|pool| own_label(pool, key))).then_some(key)
+    }
+
+    /// Whether Karpenter makes no machine for the pod because it asks for devices by a ResourceClaim, and this NodePool's
+    /// machines are meant for it: it asks for them, or tolerates what keeps others from them.
+    pub fn refused_for_claims(&self, pool: &NodePool) -> bool {
+        let is_meant = |pod: &Pod| {
+            let taints = &pool.spec.template.spec.taints;
+            self.names(pool) || taints.iter().any(|t| t.effect != "PreferNoSchedule") && admits(pool, pod)
+        };
         self.refusal == PlacementObstacle::PassedOver
-            && pool.spec.replicas.is_some()
-            && self.pod.is_some_and(|pod| asks_for(pod).any(names))
+            && unplaced::refuses_claims(self.event)
+            && self.pod.is_some_and(is_meant)
     }
 
     /// The startup taint among the NodePool's lasting ones for which it is refused: no pod tolerates it, so no machine is
@@ -158,6 +222,17 @@ impl<'w> Unplaced<'w> {
         self.unknown_resource(cluster, pool, class, &short)
             .or_else(|| small_volume(class?, &short))
             .or_else(|| self.crowded_out(cluster, pool, &short))
+            .or_else(|| self.without_device(cluster, pool, &short))
+    }
+
+    /// Devices for which pods ask for the NodePool by name, while none of its instance types has them beside the rest.
+    /// Where one of its machines has some, a pod may want too many.
+    fn without_device(&self, cluster: &ClusterState, pool: &NodePool, short: &Shortfall<'w>) -> Option<Lack<'w>> {
+        let is_device = |name: &str| name.contains('/') && OF_INSTANCE_TYPES.contains(&name);
+        let wanted = |(name, asked): &(&str, &str)| is_device(name) && quantity::parse(asked) != Some(0.0);
+        let (resource, total) = short.total.iter().copied().find(wanted)?;
+        let has_some = largest_of(cluster, pool.name()).get(resource).is_some_and(|(most, _)| *most > 0.0);
+        (!has_some && self.names(pool)).then_some(Lack { resource, total, why: Why::NoDevice })
     }
 
     /// A resource that Karpenter gives no instance type, so that no machine is made for whoever asks for it.
@@ -206,6 +281,11 @@ impl<'w> Unplaced<'w> {
         })
     }
 
+    /// What the pod and the DaemonSets ask for of one machine of the NodePool, where that is too much.
+    pub fn total(&self, pool: &NodePool) -> Vec<(&'w str, &'w str)> {
+        shortfall(self.event, pool.name()).map_or_else(Vec::new, |short| short.total)
+    }
+
     /// Whether it still waits, as far as its event and the pod itself tell.
     pub fn waits(&self, now: DateTime<Utc>) -> bool {
         let repeated = unplaced::is_repeated(self.event, now);
@@ -231,16 +311,51 @@ impl<'w> Unplaced<'w> {
     }
 }
 
+/// The label for which Karpenter leaves a pod alone, whatever else the pod would take: those of its own domain that are
+/// not for pods.
+/// Sources: core pkg/controllers/provisioning/provisioner.go `Validate`, pkg/apis/v1/labels.go `IsRestrictedLabel`
+/// (v1.0.5, v1.14.1).
+pub fn restricted_label(pod: &Pod) -> Option<&str> {
+    asks_for(pod).find(|key| {
+        let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+        let own = domain == "karpenter.sh" || domain.ends_with(".karpenter.sh");
+        own && !is_of_instance(key)
+    })
+}
+
+/// The NodePool that a pod with such a label would have a machine of: the one that it names, else the first.
+pub fn meant_by<'c>(cluster: &'c ClusterState, pod: &Pod) -> Option<&'c NodePool> {
+    let is_open = |key: &str| Some(key) != restricted_label(pod);
+    let meant = |pool: &&NodePool| tolerated(pool, pod, |_| true) && selects_by(pool, pod, is_open);
+    let named = |pool: &&NodePool| values(pod).any(|value| value == pool.name());
+    cluster.pools().filter(meant).find(named).or_else(|| cluster.pools().find(meant))
+}
+
+/// What a pod asks for of a label, for sentences: `team=blue`, `team` where it is not one value.
+pub fn asked<'p>(pod: &'p Pod, key: &'p str) -> String {
+    let mut wanted = expressions(pod).filter(|r| r.key == key).flat_map(|r| &r.values).map(Interned::as_str);
+    let value = pod.spec.node_selector.get(key).map(String::as_str).or_else(|| wanted.next());
+    value.filter(|_| wanted.next().is_none()).map_or_else(|| key.to_owned(), |value| format!("{key}={value}"))
+}
+
 /// What Karpenter adds to the requirements of each machine.
 /// Source: core pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go `NewNodeClaimTemplate` (v1.14.1).
 const OF_THE_POOL: [&str; 2] = ["karpenter.sh/nodepool", "karpenter.k8s.aws/ec2nodeclass"];
 
 /// The labels that a pod asks for.
 fn asks_for(pod: &Pod) -> impl Iterator<Item = &str> {
-    let terms =
-        &pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms;
-    let of_terms = terms.iter().flat_map(|term| &term.match_expressions).map(|r| r.key.as_str());
-    pod.spec.node_selector.keys().map(String::as_str).chain(of_terms)
+    pod.spec.node_selector.keys().map(String::as_str).chain(expressions(pod).map(|r| r.key.as_str()))
+}
+
+/// The values that it takes of any label.
+fn values(pod: &Pod) -> impl Iterator<Item = &str> {
+    let of_terms = expressions(pod).flat_map(|r| &r.values).map(Interned::as_str);
+    pod.spec.node_selector.values().map(String::as_str).chain(of_terms)
+}
+
+fn expressions(pod: &Pod) -> impl Iterator<Item = &Requirement> {
+    let required = &pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution;
+    required.node_selector_terms.iter().flat_map(|term| &term.match_expressions)
 }
 
 /// Whether the NodePool may have machines for the pod, as far as labels and taints tell.
@@ -256,10 +371,17 @@ fn tolerated(pool: &NodePool, pod: &Pod, counts: impl Fn(&Taint) -> bool) -> boo
 
 /// Whether the pod may run on machines with the NodePool's labels.
 fn selects(pool: &NodePool, pod: &Pod) -> bool {
+    selects_by(pool, pod, |_| true)
+}
+
+/// The same as far as these labels go.
+fn selects_by(pool: &NodePool, pod: &Pod, counts: impl Fn(&str) -> bool) -> bool {
     let terms =
         &pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms;
-    pod.spec.node_selector.iter().all(|(key, value)| may_have(pool, key, Some(value)))
-        && (terms.is_empty() || terms.iter().any(|term| term.match_expressions.iter().all(|r| meets(pool, r))))
+    let met = |r: &Requirement| !counts(&r.key) || meets(pool, r);
+    let has = |(key, value): (&String, &String)| !counts(key) || may_have(pool, key, Some(value));
+    pod.spec.node_selector.iter().all(has)
+        && (terms.is_empty() || terms.iter().any(|term| term.match_expressions.iter().all(met)))
 }
 
 fn meets(pool: &NodePool, wanted: &Requirement) -> bool {

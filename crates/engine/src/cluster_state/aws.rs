@@ -2,7 +2,8 @@
 
 use crate::objects::{
     AccessEntry, Answer, AwsObservation, AwsRefusal, Checks, Console, DhcpOptions, DnsAttributes, EksCluster,
-    GroupRules, Image, Instance, InstanceProfile, NatGateway, NetworkAcl, RouteTable, Vpc, VpcEndpoint, VpcSubnet,
+    GroupRules, Image, Instance, InstanceProfile, KmsKey, NatGateway, NetworkAcl, NodeClass, RouteTable, Vpc,
+    VpcEndpoint, VpcSubnet,
 };
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ pub const CONSOLE: &str = "ec2:GetConsoleOutput";
 pub const CLUSTER: &str = "eks:DescribeCluster";
 pub const ENTRY: &str = "eks:DescribeAccessEntry";
 pub const PROFILE: &str = "iam:GetInstanceProfile";
+pub const KEY: &str = "kms:DescribeKey";
 pub const VPC: &str = "ec2:DescribeVpcs";
 pub const DNS: &str = "ec2:DescribeVpcAttribute";
 pub const DHCP_OPTIONS: &str = "ec2:DescribeDhcpOptions";
@@ -135,6 +137,16 @@ impl Aws {
 
     pub fn instance_profile(&self, name: &str) -> Told<'_, InstanceProfile> {
         self.told(PROFILE, name, |a| if let Answer::InstanceProfile(profile) = a { Some(profile) } else { None })
+    }
+
+    pub fn key(&self, id: &str) -> Told<'_, KmsKey> {
+        self.told(KEY, id, |a| if let Answer::Key(key) = a { Some(key) } else { None })
+    }
+
+    /// The name of the role that the machines of a class have: as the class says, else as IAM says of its profile.
+    pub fn role_of<'w>(&'w self, class: &'w NodeClass) -> Option<&'w str> {
+        let of_profile = || self.instance_profile(class.instance_profile()?).known()?.0.role_arn.as_deref();
+        class.spec.role.as_deref().or_else(of_profile)?.rsplit('/').next()
     }
 
     pub fn vpc(&self, id: &str) -> Told<'_, Vpc> {

@@ -1,7 +1,8 @@
 //! Events by what they are about, kind and name: looked up for every machine at every judgement, so without an
 //! allocation.
 
-use super::{Key, key_of};
+use super::Key;
+use super::intake::key_of;
 use crate::objects::{Event, Meta};
 use crate::upstream::unplaced::{PlacementObstacle, refusals};
 use chrono::TimeDelta;

@@ -93,6 +93,8 @@ impl ClusterState {
                 let node = claim.and_then(|claim| self.nodes_of(claim).first().copied());
                 let mut own = self.identity(claim, node);
                 own.claims.insert(name.clone());
+                // Others have its role, too.
+                own.roles.clear();
                 own
             }
             Subject::Node(name) => self.identity(None, self.nodes.get(name.as_str()).map(AsRef::as_ref)),
@@ -121,7 +123,7 @@ impl ClusterState {
     /// in it belongs to somebody else.
     pub fn instances(&self) -> impl Iterator<Item = Subject> + '_ {
         let alone = self.claims.is_empty() && self.nodes.is_empty();
-        let is_machine = |log: &MachineLog| log.journey.identity.classes.is_empty();
+        let is_machine = |log: &MachineLog| log.journey.identity.is_no_group();
         let names = self.logs.iter().filter(move |(_, log)| alone && is_machine(log));
         names.map(|(name, _)| Subject::Instance(name.to_string()))
     }
@@ -132,7 +134,9 @@ impl ClusterState {
         let waiting = self.waiting();
         let foreign =
             move |name: &Interned| is_known && !waiting.owned.contains(name) && !waiting.strays.contains(name);
-        self.logs.iter().filter(move |(name, _)| foreign(name)).map(|(_, log)| log)
+        // Who else may have a role, people among them, nobody asks.
+        let is_machine = |log: &MachineLog| log.journey.identity.roles.is_empty();
+        self.logs.iter().filter(move |(name, log)| foreign(name) && is_machine(log)).map(|(_, log)| log)
     }
 
     fn logs_by_name(&self) -> Arc<LogsByName> {
@@ -214,6 +218,9 @@ impl ClusterState {
                 .extend(node.status.addresses.iter().filter(|a| is_name(&a.type_)).map(|a| a.address.to_string()));
             identity.pods.extend(self.pods_on(node.name()).map(|pod| pod.metadata.name.to_string()));
         }
+        let class = claim.map(|claim| &claim.spec.node_class_ref);
+        let class = class.and_then(|of| self.classes.get(&*of.kind)?.get(&*of.name));
+        identity.roles.extend(class.and_then(|known| self.aws.role_of(&known.class)).map(str::to_owned));
         let told = instance.and_then(|id| self.aws.instance(id).known());
         identity.hosts.extend(told.and_then(|(told, _)| told.private_dns_name.clone()));
         identity
@@ -273,7 +280,7 @@ type LogsByName = HashMap<String, BTreeSet<Interned>>;
 
 fn keys(names: &MachineNames) -> impl Iterator<Item = &str> {
     let hosts = names.hosts.iter().map(|host| host.split_once('.').map_or(host.as_str(), |(label, _)| label));
-    let others = [&names.instances, &names.claims, &names.pods, &names.classes].into_iter().flatten();
+    let others = [&names.instances, &names.claims, &names.pods, &names.classes, &names.roles].into_iter().flatten();
     hosts.chain(others.map(String::as_str))
 }
 
@@ -282,7 +289,7 @@ fn may_be(log: &MachineNames, machine: &MachineNames) -> bool {
     let other = |ours: bool, theirs: bool| !ours && !theirs;
     log.claims.is_empty()
         && log.pods.is_empty()
-        && log.classes.is_empty()
+        && log.is_no_group()
         && !machine.is_empty()
         && !other(log.instances.is_empty(), machine.instances.is_empty())
         && !other(log.hosts.is_empty(), machine.hosts.is_empty())

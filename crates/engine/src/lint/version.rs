@@ -4,16 +4,13 @@ use super::{Level, Mistake};
 use crate::api::Blame;
 use crate::cluster_state::ClassFacts;
 use crate::objects::NodeClass;
-use readers::userdata::{Family, image_name};
-
-/// No alias of Amazon Linux 2 from this minor version on.
-// karpenter-provider-aws v1.14.1 pkg/providers/amifamily/ami.go DescribeImageQueries
-const WITHOUT_AL2: u32 = 33;
+use crate::upstream::image_releases;
+use readers::userdata::image_name;
 
 /// What is wrong with a class on Kubernetes 1.`cluster`, the version of the control plane where that is known.
 pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
     let class = &facts.class;
-    let blame = |field: &str| Blame::object(&class.api_version, &class.kind, class.name()).field(field);
+    let blame = |field: &str| Blame::class(class).field(field);
     let mistake = |cause: &str, message, fix: &str, blame, grave| Mistake {
         level: Level::Error,
         cause: cause.to_owned(),
@@ -23,23 +20,20 @@ pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
         grave,
     };
     let mut mistakes = Vec::new();
-    let mut aliases =
-        class.spec.ami_selector_terms.iter().enumerate().filter_map(|(at, term)| Some((at, term.alias.as_deref()?)));
-    let al2 = aliases.find(|(_, alias)| Family::from_alias(alias) == Some(Family::Al2));
-    if let (Some((at, alias)), Some(minor @ WITHOUT_AL2..)) = (al2, cluster) {
+    let terms = class.spec.ami_selector_terms.iter().enumerate();
+    let unpublished = terms.filter_map(|(at, term)| {
+        let alias = term.alias.as_deref()?;
+        let not_begun = || image_releases::not_begun(alias, cluster?);
+        Some((at, alias, image_releases::ended(alias, cluster).or_else(not_begun)?))
+    });
+    mistakes.extend(unpublished.map(|(at, alias, why)| {
         let message = format!(
-            "EC2NodeClass {} has the alias {alias}, and there are no Amazon Linux 2 images for Kubernetes 1.{minor}: Karpenter launches nothing.",
+            "EC2NodeClass {} has the alias {alias}, for which there are no images: {why}. Karpenter launches nothing.",
             class.name()
         );
         let blame = blame(&format!("spec.amiSelectorTerms.{at}.alias"));
-        mistakes.push(mistake(
-            "NodeClassNotReady",
-            message,
-            "Move to al2023 or bottlerocket before the upgrade.",
-            blame,
-            false,
-        ));
-    }
+        mistake("NodeClassNotReady", message, "Move to an alias that is published for this version.", blame, false)
+    }));
     let (Some(minor), Some(data), Some(text)) = (kubelet(class, cluster), &facts.user_data, &class.spec.user_data)
     else {
         return mistakes;

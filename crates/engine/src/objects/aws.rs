@@ -20,7 +20,7 @@ pub struct AwsObservation {
     /// The call as IAM names it: `ec2:DescribeImages`.
     #[serde(deserialize_with = "nullable")]
     pub call: String,
-    /// What was asked about: an image, an instance, a cluster, `CLUSTER/ROLE`, an instance profile, a VPC.
+    /// What was asked about: an image, an instance, a cluster, `CLUSTER/ROLE`, an instance profile, a key, a VPC.
     #[serde(deserialize_with = "nullable")]
     pub about: String,
     pub at: Option<DateTime<Utc>>,
@@ -37,6 +37,7 @@ pub enum Answer {
     Cluster(EksCluster),
     AccessEntry(AccessEntry),
     InstanceProfile(InstanceProfile),
+    Key(KmsKey),
     Vpc(Vpc),
     Dns(DnsAttributes),
     DhcpOptions(DhcpOptions),
@@ -170,6 +171,16 @@ pub struct AccessEntry {
 pub struct InstanceProfile {
     pub role_arn: Option<String>,
     pub role_created: Option<DateTime<Utc>>,
+}
+
+/// A key, as `kms:DescribeKey` has it.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KmsKey {
+    /// `Enabled`, `Disabled`, `PendingDeletion`, `PendingImport`, `Unavailable`, ….
+    pub state: String,
+    /// When it will be deleted.
+    pub deletion: Option<DateTime<Utc>>,
 }
 
 /// Why there is no answer.

@@ -86,6 +86,11 @@ impl Event {
         self.series.count.or(self.count).unwrap_or(1).max(1)
     }
 
+    /// Whether it names this object of a namespace. One of another kind, or an earlier one, may be called so too.
+    pub fn names(&self, object: &Meta) -> bool {
+        self.involved_object.name == *object.name && self.metadata.namespace == object.namespace
+    }
+
     /// Who reported it.
     pub fn reporter(&self) -> &str {
         if self.source.component.is_empty() { &self.reporting_component } else { &self.source.component }

@@ -4,7 +4,7 @@ use crate::objects::json_fields::fields;
 use crate::objects::{
     AwsObservation, CertificateSigningRequest, ConfigMap, DaemonSet, Deployment, EniConfig, Event, MachineLog, Meta,
     Node, NodeClaim, NodeClass, NodeOverlay, NodePool, Pod, PodDisruptionBudget, ServiceAccount, SubjectAccessReview,
-    WebhookConfiguration,
+    VolumeAttachment, WebhookConfiguration,
 };
 use serde::{Deserialize, Deserializer, Serialize};
 use std::ops::ControlFlow;
@@ -177,6 +177,11 @@ kinds! {
         Spec::new("PodDisruptionBudgets", "kubectl get poddisruptionbudgets -A -o yaml").optional() => [
         ApiSource::new("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
     ];
+    // What a Node that goes is waited for, and which driver has not let go of it.
+    VolumeAttachments: VolumeAttachment(VolumeAttachment) =
+        Spec::new("VolumeAttachments", "kubectl get volumeattachments -o yaml").optional() => [
+        ApiSource::new("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments"),
+    ];
     // The API server answers, and keeps nothing. Who is asked about stands in aws-auth.
     AccessReviews: AccessReview(SubjectAccessReview) =
         Spec::new("SubjectAccessReviews", "kubectl create -f subjectaccessreview.yaml -o yaml") => [
@@ -337,14 +342,15 @@ impl TypeMeta {
     pub fn reading(&self) -> Reading {
         let (group, version) = self.api_version.rsplit_once('/').unwrap_or(("", &self.api_version));
         match (group, self.kind.as_str()) {
-            ("karpenter.sh", "NodeClaim" | "NodePool") if version != "v1" => {
+            // v1beta1 (Karpenter 0.32 and later) says the same in the same fields but for the reference to the class.
+            ("karpenter.sh", "NodeClaim" | "NodePool") if !matches!(version, "v1" | "v1beta1") => {
                 Reading::Outdated { served: "karpenter.sh/v1 (Karpenter 1.0 and later)" }
             }
-            ("karpenter.k8s.aws", "EC2NodeClass") if version != "v1" => {
+            ("karpenter.k8s.aws", "EC2NodeClass") if !matches!(version, "v1" | "v1beta1") => {
                 Reading::Outdated { served: "karpenter.k8s.aws/v1 (Karpenter 1.0 and later)" }
             }
             ("karpenter.sh", "Provisioner" | "Machine") | ("karpenter.k8s.aws", "AWSNodeTemplate") => {
-                Reading::Outdated { served: "karpenter.sh/v1 (Karpenter 1.0 and later)" }
+                Reading::Outdated { served: "karpenter.sh/v1beta1 or v1 (Karpenter 0.32 and later)" }
             }
             ("karpenter.sh", "NodeClaim") => Reading::As(Input::NodeClaims),
             ("karpenter.sh", "NodePool") => Reading::As(Input::NodePools),
@@ -366,6 +372,7 @@ impl TypeMeta {
                 Reading::As(Input::ValidatingWebhooks)
             }
             ("policy", "PodDisruptionBudget") => Reading::As(Input::DisruptionBudgets),
+            ("storage.k8s.io", "VolumeAttachment") => Reading::As(Input::VolumeAttachments),
             ("authorization.k8s.io", "SubjectAccessReview") => Reading::As(Input::AccessReviews),
             ("nodewhy.dev", "AwsObservation") => Reading::As(Input::AwsObservations),
             ("nodewhy.dev", "MachineLog") => Reading::As(Input::Logs),

@@ -20,7 +20,7 @@ impl MachineLog {
     pub fn new(journey: Journey) -> Self {
         let identity = &journey.identity;
         let names = identity.instances.iter().chain(&identity.hosts).chain(&identity.claims).chain(&identity.pods);
-        let names = names.chain(&identity.classes);
+        let names = names.chain(&identity.classes).chain(&identity.roles);
         let name = names.chain(journey.files.keys()).next().map_or("", String::as_str);
         Self::named(name.to_owned(), journey)
     }

@@ -1,7 +1,9 @@
 //! core/v1 Node.
 
 use super::{Condition, Meta, Pairs, Taint, conditions, nullable};
+use crate::api::NODE_CONDITION;
 use crate::objects::intern::Interned;
+use crate::objects::volatile::Volatile;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -13,6 +15,10 @@ pub struct Node {
     pub spec: NodeSpec,
     #[serde(deserialize_with = "nullable")]
     pub status: NodeStatus,
+    /// What nodewhy itself says on the Node, taken out of the conditions: no rule sees it, and it is no news, or
+    /// nodewhy would judge by its own verdict.
+    #[serde(skip)]
+    pub own_condition: Volatile<Option<Box<Condition>>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
@@ -62,6 +68,16 @@ pub struct NodeInfo {
 impl Node {
     pub fn name(&self) -> &str {
         &self.metadata.name
+    }
+
+    /// Sets apart what nodewhy itself has written.
+    pub fn set_own_condition_apart(&mut self) {
+        if self.condition(NODE_CONDITION).is_some() {
+            let all = std::mem::take(&mut self.status.conditions).into_vec();
+            let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|c| c.type_ == NODE_CONDITION);
+            self.status.conditions = others.into();
+            self.own_condition = own.into_iter().next().map(Box::new).into();
+        }
     }
 
     /// The EC2 instance id at the end of an AWS providerID (`aws:///eu-west-1a/i-0123`).

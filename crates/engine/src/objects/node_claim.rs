@@ -33,14 +33,40 @@ pub struct NodeClaimSpec {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", from = "WrittenClassRef")]
 pub struct NodeClassRef {
-    #[serde(deserialize_with = "nullable")]
     pub group: Interned,
-    #[serde(deserialize_with = "nullable")]
     pub kind: Interned,
-    #[serde(deserialize_with = "nullable")]
     pub name: Interned,
+}
+
+/// As v1 and v1beta1 write it: the latter has an apiVersion in the group's place, and may leave out all but the name.
+/// Source: core pkg/apis/v1beta1/nodeclaim.go `NodeClassReference` (v0.37.0), conversion in
+/// pkg/apis/v1beta1/nodeclaim_conversion.go (v1.0.0).
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WrittenClassRef {
+    #[serde(deserialize_with = "nullable")]
+    group: Interned,
+    #[serde(deserialize_with = "nullable")]
+    api_version: String,
+    #[serde(deserialize_with = "nullable")]
+    kind: Interned,
+    #[serde(deserialize_with = "nullable")]
+    name: Interned,
+}
+
+impl From<WrittenClassRef> for NodeClassRef {
+    fn from(written: WrittenClassRef) -> Self {
+        let WrittenClassRef { group, api_version, kind, name } = written;
+        if group.is_empty() && kind.is_empty() && !name.is_empty() {
+            return Self { group: "karpenter.k8s.aws".into(), kind: "EC2NodeClass".into(), name };
+        }
+        match api_version.split_once('/').filter(|_| group.is_empty()) {
+            Some((of_version, _)) => Self { group: of_version.into(), kind, name },
+            None => Self { group, kind, name },
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]

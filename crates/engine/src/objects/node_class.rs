@@ -170,6 +170,15 @@ impl NodeClass {
         }
     }
 
+    /// What `spec.amiFamily` would be called where the alias alone says it: `windows2022` is `Windows2022`.
+    pub fn family_by_alias(&self) -> Option<String> {
+        let unsaid = self.spec.ami_family.is_none();
+        let alias = self.spec.ami_selector_terms.iter().filter(|_| unsaid).find_map(|t| t.alias.as_deref())?;
+        let family = Family::from_alias(alias)?;
+        let version: String = alias.split('@').next()?.chars().filter(char::is_ascii_digit).collect();
+        Some(if family == Family::Windows { format!("{family}{version}") } else { family.to_string() })
+    }
+
     /// The family as the user wrote it, for sentences.
     pub fn family_name(&self) -> &str {
         self.spec

@@ -12,6 +12,11 @@ const ID: usize = 64;
 /// Sources: kubernetes v1.36.3 pkg/kubelet/pleg/generic.go `Healthy` ("pleg was last seen active 3m15s ago"),
 /// pkg/kubelet/kuberuntime/kuberuntime_manager.go `doBackOff` ("back-off 5m0s restarting failed container").
 pub(crate) fn steady(said: &str) -> Cow<'_, str> {
+    // The pod behind it is the one that it is said of.
+    let said = match said.split_once(" pod=") {
+        Some((told, _)) if told.contains("restarting failed container=") => told,
+        _ => said,
+    };
     let mut moving = Vec::new();
     let (mut at, mut before) = (0, "");
     for word in said.split_inclusive(' ') {
@@ -65,6 +70,10 @@ mod tests {
             ),
             ("[container runtime is down, seen 4m ago]", "[container runtime is down, seen … ago]"),
             ("back-off 2m40s restarting failed container=aws-node", "back-off … restarting failed container=aws-node"),
+            (
+                "back-off 40s restarting failed container=a pod=aws-node-x_kube-system(f72b2bd2-6e18)",
+                "back-off … restarting failed container=a",
+            ),
             ("0/3 nodes are available after 5m", "0/3 nodes are available after 5m"),
             ("some time ago", "some time ago"),
             ("", ""),

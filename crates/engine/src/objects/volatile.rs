@@ -9,6 +9,12 @@ use std::ops::Deref;
 #[serde(transparent)]
 pub struct Volatile<T>(T);
 
+impl<T> From<T> for Volatile<T> {
+    fn from(value: T) -> Self {
+        Self(value)
+    }
+}
+
 impl<T> PartialEq for Volatile<T> {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -35,6 +35,33 @@ pub struct PodSpec {
     pub service_account_name: String,
     #[serde(deserialize_with = "nullable")]
     pub host_network: bool,
+    #[serde(deserialize_with = "nullable")]
+    pub dns_policy: String,
+    /// Those that a PersistentVolumeClaim gives.
+    #[serde(deserialize_with = "claimed")]
+    pub volumes: Vec<Volume>,
+}
+
+/// A volume of a pod.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Volume {
+    #[serde(deserialize_with = "nullable")]
+    pub persistent_volume_claim: ClaimSource,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClaimSource {
+    #[serde(deserialize_with = "nullable")]
+    pub claim_name: String,
+}
+
+/// A zone is what no other volume has: they are not kept.
+fn claimed<'de, D: serde::Deserializer<'de>>(volumes: D) -> Result<Vec<Volume>, D::Error> {
+    let mut volumes: Vec<Volume> = nullable(volumes)?;
+    volumes.retain(|volume| !volume.persistent_volume_claim.claim_name.is_empty());
+    Ok(volumes)
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]

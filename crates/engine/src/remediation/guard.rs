@@ -5,7 +5,7 @@ use super::{Limits, OptIn, REMOVING, exact_taint, remediated, stamp};
 use crate::api::{Confidence, NodeDiagnosis, PAUSE_ANNOTATION};
 use crate::objects::{Condition, Node, NodeClaim, NodePool};
 use crate::upstream::cloud_controller;
-use crate::upstream::karpenter::UNINITIALIZED_TAINT;
+use crate::upstream::karpenter::{DISRUPTED_TAINTS, UNINITIALIZED_TAINT};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use std::net::IpAddr;
 
@@ -21,11 +21,8 @@ const LABELS: [&str; 3] =
 /// k8s.io/cloud-provider v0.36.3 api/well_known_taints.go.
 const SHUT_DOWN_TAINT: &str = "node.cloudprovider.kubernetes.io/shutdown";
 
-/// Keys, or prefixes where they end in `/`, of those who empty a Node before they remove it.
-const DISRUPTED_TAINTS: [&str; 4] = [
-    // core pkg/apis/v1/taints.go (v1.14.3) and, before 1.0, pkg/apis/v1beta1/taints.go.
-    "karpenter.sh/disrupted",
-    "karpenter.sh/disruption",
+/// Keys, or prefixes where they end in `/`, of those who empty a Node before they remove it, beside Karpenter.
+const REMOVED_TAINTS: [&str; 2] = [
     // cluster-autoscaler utils/taints/taints.go.
     "ToBeDeletedByClusterAutoscaler",
     // aws-node-termination-handler pkg/node/node.go.
@@ -296,7 +293,8 @@ fn not_shut_down(scene: &Scene) -> Result<(), String> {
 
 fn not_disrupted(scene: &Scene) -> Result<(), String> {
     let of = |key: &str| {
-        DISRUPTED_TAINTS.iter().any(|known| if known.ends_with('/') { key.starts_with(known) } else { key == *known })
+        let mut known = DISRUPTED_TAINTS.iter().chain(&REMOVED_TAINTS);
+        known.any(|known| if known.ends_with('/') { key.starts_with(known) } else { key == *known })
     };
     scene
         .node

@@ -249,7 +249,6 @@ const BROKEN: &[(&str, Break)] = &[
     ("Fingerprint", |c, _| {
         c.node["status"]["addresses"].as_array_mut().unwrap().push(json!({ "type": "InternalDNS", "address": NODE }));
     }),
-    ("UnexpectedTaint", |c, _| c.node["spec"]["taints"] = json!([])),
     ("UnexpectedTaint", |c, _| c.node["spec"]["taints"][1]["value"] = json!("by-hand")),
     ("UnexpectedTaint", |c, _| c.node["spec"]["taints"][1]["effect"] = json!("NoExecute")),
     ("UnexpectedTaint", |c, _| {
@@ -449,6 +448,18 @@ fn nothing_is_done_or_said_where_it_is_off_or_the_cause_is_another() {
     assert_eq!(good().look(&[ended, other, elsewhere]), []);
 }
 
+/// The cloud controller, whose labels a guard would refuse, or somebody by hand.
+#[test]
+fn nothing_is_said_of_a_taint_that_somebody_else_has_removed() {
+    for cluster in BOTH {
+        let mut cluster = cluster();
+        let open = [cluster.diagnosis()];
+        cluster.node = untainted(cluster.node);
+        cluster.node["metadata"]["labels"][FINGERPRINT] = json!("m6i.large");
+        assert_eq!(cluster.look(&open), [], "{:?}", cluster.opt_in);
+    }
+}
+
 #[test]
 fn the_budget_is_the_smaller_of_number_and_share_but_never_less_than_one_in_a_small_cluster() {
     let limits = Limits::default();
@@ -531,6 +542,21 @@ fn a_conflict_is_judged_again_from_the_new_node_and_not_before() {
     let again = run.remove(1);
     assert_eq!(again.version, "101");
     assert_eq!(serde_json::to_value(&again.patch).unwrap()[2]["path"], "/spec/taints/0");
+}
+
+#[test]
+fn what_is_announced_again_after_a_conflict_is_news_to_the_api_server() {
+    let announced = |steps: Vec<Step>| match steps.as_slice() {
+        [Step::Say(remark)] if remark.reason == REMOVING => remark.message.clone(),
+        other => panic!("{other:?}"),
+    };
+    let mut run = Loop::start(good());
+    let first = announced(run.look(0));
+    let removal = run.remove(0);
+    run.done(&removal, PatchAnswer::Conflict, 0);
+    run.diagnosis = run.cluster.diagnosis();
+    run.cluster.node["metadata"]["resourceVersion"] = json!("101");
+    assert_ne!(announced(run.look(0)), first);
 }
 
 #[test]

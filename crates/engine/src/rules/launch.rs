@@ -1,10 +1,12 @@
 //! Machines that are never launched: node class, NodePool, image, capacity, Karpenter itself.
 
 pub mod arn_instead_of_name;
+pub mod dra_requests_refused;
 pub mod image_not_available;
 pub mod insufficient_capacity;
 pub mod karpenter_is_behind;
 pub mod karpenter_not_running;
+pub mod label_not_offered;
 pub mod launch_failed;
 pub mod no_image_for_architecture;
 pub mod no_instance_type_has_room;
@@ -17,5 +19,7 @@ pub mod node_pool_at_its_limit;
 pub mod node_pool_is_static;
 pub mod node_pool_not_ready;
 pub mod security_groups_of_two_vpcs;
+pub mod spread_needs_another_zone;
 pub mod startup_taint_among_taints;
 pub mod static_capacity_off;
+pub mod volume_ties_pod_to_zone;

@@ -6,6 +6,7 @@ pub mod endpoint_access_refuses;
 pub mod eni_config_missing;
 pub mod ip_family_differs;
 pub mod kube_proxy_not_running;
+pub mod network_unavailable;
 pub mod no_route_out;
 pub mod pod_identity_agent_missing;
 pub mod pods_get_no_address;

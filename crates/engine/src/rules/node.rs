@@ -10,6 +10,7 @@ pub mod node_deleted_by_cloud_controller;
 pub mod node_object_deleted;
 pub mod node_under_pressure;
 pub mod node_without_provider_id;
+pub mod pod_sandbox_fails;
 pub mod reservations_exceed_machine;
 pub mod stale_node_taken_over;
 pub mod termination_stuck;

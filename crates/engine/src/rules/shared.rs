@@ -38,4 +38,6 @@ pub mod startup_taints;
 pub mod taint_writer;
 pub mod told_by_aws;
 pub mod untainted;
+pub(crate) mod volume_attachments;
 pub(crate) mod volume_refusal;
+pub(crate) mod workload;

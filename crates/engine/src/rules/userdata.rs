@@ -1,6 +1,7 @@
 //! Mistakes in the user data of a node class, or in what Karpenter makes of it.
 
 pub mod bootstrap_argument_ignored;
+pub mod bottlerocket_too_old;
 pub mod custom_bootstrap_without_taint;
 pub mod custom_family_without_user_data;
 pub mod custom_user_data_joins_nothing;

@@ -28,6 +28,8 @@ pub(super) struct Incident {
     pub(super) cause: String,
     pub(super) node_pool: Option<String>,
     pub(super) node_class: Option<String>,
+    /// Of machines, and not of what they are made from.
+    pub(super) of_machines: bool,
 }
 
 impl Incident {
@@ -36,6 +38,7 @@ impl Incident {
             cause: diagnosis.cause().unwrap_or_default().to_owned(),
             node_pool: diagnosis.spec.node_pool.as_ref().map(|p| p.name.clone()),
             node_class: diagnosis.spec.node_class.as_ref().map(|c| c.name.clone()),
+            of_machines: matches!(diagnosis.spec.subject.kind.as_str(), "NodeClaim" | "Node" | "Instance"),
         }
     }
 }
@@ -76,6 +79,11 @@ impl History {
         }
     }
 
+    /// How long what has ended is kept.
+    pub(super) const fn retention(&self) -> TimeDelta {
+        self.keep.retention
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&NodeDiagnosis> {
         self.by_name.get(name).map(Arc::as_ref)
     }
@@ -102,6 +110,19 @@ impl History {
     /// Incidents with open diagnoses.
     pub(super) fn incidents(&self) -> impl Iterator<Item = (&Incident, usize)> {
         self.incidents.iter().map(|(incident, members)| (incident, members.open.len())).filter(|(_, open)| *open > 0)
+    }
+
+    /// Incidents of the machines of a NodePool, each with those that are stuck now and all so far.
+    pub(super) fn of_pool(&self, pool: &str) -> impl Iterator<Item = (&Incident, usize, u32)> {
+        let of_pool = move |incident: &Incident| incident.of_machines && incident.node_pool.as_deref() == Some(pool);
+        let incidents = self.incidents.iter().filter(move |(incident, _)| of_pool(incident));
+        incidents.map(|(incident, members)| (incident, members.open.len(), members.machines))
+    }
+
+    /// The machines of a NodePool that are stuck now.
+    pub(super) fn open_of_pool(&self, pool: &str) -> impl Iterator<Item = &NodeDiagnosis> {
+        let all = self.of_pool(pool).flat_map(|(incident, ..)| self.of(incident));
+        all.filter(|diagnosis| diagnosis.is_open())
     }
 
     /// All diagnoses of an incident, ended ones too.

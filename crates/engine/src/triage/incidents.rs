@@ -57,6 +57,14 @@ impl Incidents {
     }
 }
 
+/// How many machines of a NodePool are stuck, in words.
+pub(super) fn machines_of(pool: &str, machines: usize) -> String {
+    match machines {
+        1 => format!("1 machine of NodePool {pool} is stuck"),
+        _ => format!("{machines} machines of NodePool {pool} are stuck"),
+    }
+}
+
 fn summary(
     cluster: &ClusterState,
     incident: &Incident,
@@ -79,9 +87,7 @@ fn summary(
     let regarding = [reference("karpenter.sh/v1", "NodePool", &pool.metadata)]
         .into_iter()
         .chain(class.map(|class| reference(&class.api_version, &class.kind, &class.metadata)));
-    let of = format!("of NodePool {}", pool.name());
-    let stuck =
-        if machines == 1 { format!("1 machine {of} is stuck") } else { format!("{machines} machines {of} are stuck") };
+    let stuck = machines_of(pool.name(), machines);
     let summary = example.status.as_ref().map(|s| s.summary.as_str()).unwrap_or_default();
     Some(IncidentSummary {
         cause: incident.cause.clone(),

@@ -4,6 +4,7 @@
 use super::incidents::IncidentSummary;
 use super::same::same;
 use crate::api::{NodeDiagnosis, ObjectRef, Outcome};
+use chrono::TimeDelta;
 use readers::aws_auth::identity::Identity;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,6 +40,8 @@ pub struct Write {
     pub first: bool,
     /// The machine's story ends with this write.
     pub ends: Option<Outcome>,
+    /// For how long its instance ran, where the machine ends with this write without having joined.
+    pub in_vain: Option<TimeDelta>,
 }
 
 impl Write {
@@ -155,8 +158,11 @@ impl Outbox {
         }
     }
 
+    /// What is said of many comes first.
     pub(super) fn take_orders(&mut self) -> Vec<Order> {
-        std::mem::take(&mut self.orders)
+        let mut orders = std::mem::take(&mut self.orders);
+        orders.sort_by_key(|order| !matches!(order, Order::Write(write) if write.diagnosis.speaks_for_machines()));
+        orders
     }
 
     /// Takes in what the cluster shows: our own write as it comes back, that of the replica that leads, or of an

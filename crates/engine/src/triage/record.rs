@@ -4,7 +4,8 @@
 use super::history::{History, Incident};
 use super::outbox::Write;
 use super::{last_words, same};
-use crate::api::{Condition, Confidence, NodeDiagnosis, Outcome, Stage};
+use crate::api::schema_limits::EARLIER;
+use crate::api::{Condition, Confidence, EarlierVerdict, NodeDiagnosis, Outcome, Stage};
 use crate::case::{deletion_reason, stage};
 use crate::cluster_state::{ClusterState, Subject};
 use crate::diagnose;
@@ -41,9 +42,13 @@ impl Said {
             last_words::keep(&mut self.diagnosis, cluster);
         }
         let before = self.diagnosis.metadata.name.as_deref().and_then(|name| history.get(name));
+        // What is said for machines, each of them has said.
+        let ends = self.diagnosis.outcome().filter(|_| !self.diagnosis.speaks_for_machines());
+        let joined = || cluster.claim(&self.diagnosis.spec.subject.name).is_some_and(|c| c.is_true("Registered"));
         Write {
             first: self.announces && before.is_none_or(|before| !before.is_open()),
-            ends: self.diagnosis.outcome(),
+            in_vain: ends.and_then(|_| self.diagnosis.ran_in_vain()).filter(|_| !joined()),
+            ends,
             diagnosis: Arc::new(self.diagnosis),
             replaces: self.replaces,
             announces: self.announces,
@@ -56,9 +61,26 @@ fn opened(diagnosis: NodeDiagnosis, replaces: bool) -> Saying {
     Saying::Said(Box::new(Said { diagnosis, replaces, announces: true }))
 }
 
-/// The same cause, in other words or once more.
-pub(super) fn changed(diagnosis: NodeDiagnosis) -> Saying {
-    Saying::Said(Box::new(Said { diagnosis, replaces: false, announces: false }))
+/// What is no news: the same cause in other words or once more, or a NodePool that says what its machines have said.
+pub(super) fn unannounced(diagnosis: NodeDiagnosis, replaces: bool) -> Saying {
+    Saying::Said(Box::new(Said { diagnosis, replaces, announces: false }))
+}
+
+/// Notes in a new diagnosis what it takes the place of: a name may come back, and its past is not lost.
+pub(super) fn note_earlier(history: &History, new: &mut NodeDiagnosis, known: &NodeDiagnosis, now: DateTime<Utc>) {
+    let (Some(new), Some(before)) = (&mut new.status, &known.status) else { return };
+    let replaced = EarlierVerdict {
+        uid: known.spec.subject.uid.clone(),
+        stage: before.stage,
+        cause: before.cause.clone(),
+        confidence: before.confidence,
+        summary: before.summary.clone(),
+        first_observed_at: before.first_observed_at,
+        ended_at: before.ended_at.unwrap_or(now),
+        outcome: before.outcome.unwrap_or(Outcome::Deleted),
+    };
+    let is_kept = |earlier: &EarlierVerdict| now - earlier.ended_at < history.retention();
+    new.earlier = std::iter::once(replaced).chain(before.earlier.clone()).filter(is_kept).take(EARLIER).collect();
 }
 
 /// What a verdict says that was not said.
@@ -73,20 +95,25 @@ pub(super) fn judged(history: &History, cluster: &ClusterState, mut new: NodeDia
     };
     if !known.spec.subject.stands_for(&new.spec.subject.uid) || known.spec.subject.kind != new.spec.subject.kind {
         // A Node's diagnosis never takes the place of what is left of a NodeClaim of the same name.
-        if known.spec.subject.kind != new.spec.subject.kind {
+        if new.spec.subject.kind == "Node" && known.spec.subject.kind != "Node" {
             return Saying::Nothing;
         }
         number(history, &mut new);
+        note_earlier(history, &mut new, known, now);
         return opened(new, true);
     }
     same::keep_remediation(&mut new, known);
     match known.outcome() {
         // An earlier verdict ended with the deletion; that the machine hangs in it is news.
-        Some(Outcome::Deleted) if new.is_open() => return opened(new, false),
+        Some(Outcome::Deleted) if new.is_open() => {
+            note_earlier(history, &mut new, known, now);
+            return opened(new, false);
+        }
         Some(Outcome::Terminated | Outcome::Deleted) => return Saying::Nothing,
         Some(Outcome::Recovered) => {
             // The same machine fell ill again: that makes one more.
             number(history, &mut new);
+            note_earlier(history, &mut new, known, now);
             return opened(new, false);
         }
         None => {}
@@ -104,7 +131,7 @@ pub(super) fn judged(history: &History, cluster: &ClusterState, mut new: NodeDia
         return Saying::Nothing;
     }
     if known.cause() == new.cause() {
-        return changed(new);
+        return unannounced(new, false);
     }
     number(history, &mut new);
     opened(new, false)
@@ -124,7 +151,7 @@ pub(super) fn closed(
     }
     let why = cluster.claim(&diagnosis.spec.subject.name).and_then(|claim| deletion_reason::reason(cluster, claim, at));
     diagnose::close(&mut diagnosis, outcome, at, why.as_deref());
-    changed(diagnosis)
+    unannounced(diagnosis, false)
 }
 
 /// Notes in a diagnosis what remediation did or refused; `None` where it says so already.

@@ -1,5 +1,6 @@
 //! When two verdicts say the same, so that nothing is written because time went by.
 
+use crate::api::pool_machines::PoolMachines;
 use crate::api::{Condition, Evidence, NodeDiagnosis, NodeDiagnosisStatus};
 use crate::remediation::{PUT_BACK, REMOVING, remediated};
 
@@ -38,11 +39,14 @@ fn same_verdict(old: &NodeDiagnosisStatus, new: &NodeDiagnosisStatus) -> bool {
         terminates_at,
         ended_at: _,
         outcome,
+        machines,
+        earlier,
         recurrences: _,
         conditions,
     } = new;
     (stage, cause, confidence, summary, blame) == (&old.stage, &old.cause, &old.confidence, &old.summary, &old.blame)
         && (chain, terminates_at, outcome) == (&old.chain, &old.terminates_at, &old.outcome)
+        && (machines, earlier) == (&old.machines, &old.earlier)
         && (ruled_out, unknowns, alternatives, fix) == (&old.ruled_out, &old.unknowns, &old.alternatives, &old.fix)
         && suspects.first().map(|s| &s.grounds.cause) == old.suspects.first().map(|s| &s.grounds.cause)
         && all_same(&old.evidence, evidence, same_evidence)
@@ -68,10 +72,14 @@ fn doubled(old: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
     new.recurrences() > old.recurrences() && new.recurrences() >= old.recurrences().saturating_mul(2)
 }
 
-/// Takes over what a verdict about the same wait already has: its times, and how many failed before.
+/// Takes over what a verdict about the same wait already has: its times, how many failed before, and what was said
+/// before. What was said for its machines, a NodePool that has a verdict of its own now only counts.
 pub(super) fn keep(new: &mut NodeDiagnosis, old: &NodeDiagnosis) {
+    let spoke_for_machines = old.speaks_for_machines();
     let (Some(new), Some(old)) = (&mut new.status, &old.status) else { return };
-    if new.stage == old.stage {
+    new.earlier.clone_from(&old.earlier);
+    new.machines = old.machines.clone().map(|machines| Box::new(PoolMachines { example: None, ..*machines }));
+    if new.stage == old.stage && !spoke_for_machines {
         new.first_observed_at = new.first_observed_at.min(old.first_observed_at);
     }
     if new.cause == old.cause {

@@ -318,6 +318,21 @@ fn another_machine_of_the_same_name_takes_the_place_of_the_one_that_ended() {
     assert!(writes(triage.look(at(21, 0)))[0].replaces);
 }
 
+#[test]
+fn a_node_that_is_seen_before_its_claim_of_the_same_name_gives_way_to_it() {
+    let (mut triage, mut node) = (started(Vec::new()), node("False"));
+    node["metadata"]["name"] = json!("general-a");
+    let kinds = |orders| writes(orders).into_iter().map(|w| (w.diagnosis.spec.subject.kind.clone(), w.replaces));
+    triage.take(applied(Input::Nodes, node), at(40, 0));
+    triage.look(at(40, 0));
+    for node in ["general-a", ""] {
+        triage.take(Change::Pods { node: node.to_owned(), pods: Ok(Vec::new()) }, at(40, 0));
+    }
+    assert!(kinds(triage.look(at(40, 0))).eq([("Node".to_owned(), false)]));
+    triage.take(applied(Input::NodeClaims, refused(None)), at(40, 1));
+    assert!(kinds(triage.look(at(40, 1))).eq([("NodeClaim".to_owned(), true)]));
+}
+
 fn uninitialized() -> Triage {
     let mut triage = started(Vec::new());
     let conditions = [
@@ -341,6 +356,28 @@ fn the_pods_of_a_stuck_node_are_read_before_it_is_judged() {
     triage.take(Change::Pods { node: "ip-10-0-0-1".to_owned(), pods: Ok(Vec::new()) }, at(6, 2));
     assert_eq!(writes(triage.look(at(6, 2))).len(), 1);
     assert_eq!(triage.cluster().missing(Input::Pods), None);
+}
+
+#[test]
+fn a_machine_waits_since_its_conditions_tell_however_late_they_are_seen() {
+    let seen_again = |first: &[Value], then: &str| {
+        let mut triage = started(Vec::new());
+        triage.take(applied(Input::Nodes, node("False")), at(40, 0));
+        triage.take(applied(Input::NodeClaims, claim(first, None)), at(40, 0));
+        let conditions = ["Launched", "Registered"].map(|type_| condition(type_, "True", type_));
+        let conditions = [conditions.as_slice(), &[condition("Initialized", "Unknown", then)]].concat();
+        triage.take(applied(Input::NodeClaims, claim(&conditions, None)), at(40, 1));
+        triage.look(at(40, 1))
+    };
+    let pods = Order::ListPods("ip-10-0-0-1".to_owned());
+    assert!(seen_again(&[], "NodeNotReady").contains(&pods), "it is stuck since its creation");
+    let moved = [condition("Initialized", "False", "NodeNotFound")];
+    assert!(seen_again(&moved, "NodeNotReady").contains(&pods), "the status moved then, and so did its time");
+    let before = [condition("Initialized", "Unknown", "NodeNotFound")];
+    assert!(
+        !seen_again(&before, "NodeNotReady").contains(&pods),
+        "only who watches knows since when it is that reason"
+    );
 }
 
 #[test]
@@ -894,6 +931,376 @@ fn a_restart_summarizes_nothing_anew() {
     triage.start();
     triage.lead();
     assert_eq!(triage.look(at(9, 0)), []);
+}
+
+/// What is written of the NodePool.
+fn of_pool(orders: Vec<Order>) -> Vec<NodeDiagnosis> {
+    let of_pool = |write: &Write| write.diagnosis.spec.subject.kind == "NodePool";
+    writes(orders).into_iter().filter(of_pool).map(diagnosis).collect()
+}
+
+fn counted(diagnosis: &NodeDiagnosis) -> (u32, u32, u32) {
+    let machines = diagnosis.status.as_ref().unwrap().machines.as_ref().unwrap();
+    (machines.stuck, machines.causes[0].so_far, machines.launched_in_vain)
+}
+
+fn gone(name: &str, deleted: DateTime<Utc>) -> Change {
+    let last = Box::new(Object::from_value(Input::NodeClaims, other(name, Some(deleted))).unwrap());
+    Change::Removed { input: Input::NodeClaims, namespace: None, name: name.to_owned(), last: Some(last) }
+}
+
+fn joined(name: &str, at: DateTime<Utc>) -> Change {
+    let mut claim = other(name, None);
+    let conditions = ["Launched", "Registered", "Initialized"];
+    claim["status"]["conditions"] = conditions
+        .map(|type_| json!({"type": type_, "status": "True", "reason": type_, "lastTransitionTime": at}))
+        .into();
+    applied(Input::NodeClaims, claim)
+}
+
+#[test]
+fn machines_that_are_stuck_are_counted_on_their_pool_and_that_is_written_first() {
+    let mut triage = started(Vec::new());
+    pool_and_class(&mut triage);
+    triage.take(applied(Input::NodeClaims, other("general-0", None)), at(1, 0));
+    assert_eq!(of_pool(triage.look(at(1, 0))), [], "of one machine its own diagnosis says everything");
+    for machine in 1..300 {
+        triage.take(applied(Input::NodeClaims, other(&format!("general-{machine}"), None)), at(1, 1));
+    }
+    let orders = triage.look(at(1, 1));
+    let Some(Order::Write(first)) = orders.first() else { panic!("{orders:?}") };
+    assert_eq!(first.diagnosis.metadata.name.as_deref(), Some("nodepool-general"));
+    assert!(!first.announces && first.ends.is_none() && first.in_vain.is_none(), "each machine has said it");
+    let status = first.diagnosis.status.clone().unwrap();
+    assert!(status.summary.starts_with("300 machines of NodePool general are stuck: Karpenter"), "{}", status.summary);
+    assert_eq!((counted(&first.diagnosis), &*status.cause), ((300, 300, 0), "UnregisteredTaintMissing"));
+    assert_eq!(triage.open().count(), 300, "no machine is counted twice");
+    assert_eq!(status.first_observed_at, at(0, 0));
+}
+
+#[test]
+fn what_is_counted_on_a_pool_is_written_seldom_and_is_right_in_the_end() {
+    let mut triage = started(Vec::new());
+    pool_and_class(&mut triage);
+    let mut said = Vec::new();
+    for machine in 0..1000 {
+        let now = at(1, machine / 100);
+        triage.take(applied(Input::NodeClaims, other(&format!("general-{machine}"), None)), now);
+        said.extend(of_pool(triage.look(now)));
+    }
+    assert!((8..13).contains(&said.len()), "{} writes", said.len());
+    let due = triage.pools.next_due().unwrap();
+    assert!(due <= at(1, 40), "{due}");
+    said.extend(of_pool(triage.look(due)));
+    assert_eq!(counted(said.last().unwrap()).0, 1000);
+    assert_eq!((triage.pools.next_due(), of_pool(triage.look(at(60, 0)))), (None, vec![]), "time alone writes nothing");
+
+    // Neither does a restart.
+    let known: Vec<_> = triage.diagnoses().cloned().collect();
+    let mut triage = fresh(known);
+    pool_and_class(&mut triage);
+    for machine in 0..1000 {
+        triage.take(applied(Input::NodeClaims, other(&format!("general-{machine}"), None)), at(61, 0));
+    }
+    triage.start();
+    triage.lead();
+    assert_eq!(triage.look(at(61, 0)), []);
+}
+
+/// One machine after the other, each for fifteen minutes.
+fn launched_in_vain(triage: &mut Triage) -> Vec<NodeDiagnosis> {
+    pool_and_class(triage);
+    let mut said = Vec::new();
+    for round in 0..4 {
+        let name = format!("general-{round}");
+        triage.take(applied(Input::NodeClaims, other(&name, None)), at(20 * round, 0));
+        said.extend(of_pool(triage.look(at(20 * round, 0))));
+        triage.take(gone(&name, at(20 * round + 15, 0)), at(20 * round + 15, 0));
+        said.extend(of_pool(triage.look(at(20 * round + 15, 0))));
+    }
+    said
+}
+
+#[test]
+fn an_incident_goes_on_from_machine_to_machine_until_one_joins() {
+    let mut triage = started(Vec::new());
+    let said = launched_in_vain(&mut triage);
+    // The claims of this test are all as old as its first minute.
+    let seconds = |d: &NodeDiagnosis| d.status.as_ref().unwrap().machines.as_ref().unwrap().seconds_in_vain;
+    assert_eq!(
+        said.iter().map(counted).collect::<Vec<_>>(),
+        [(1, 2, 1), (0, 2, 2), (1, 3, 2), (0, 3, 3), (1, 4, 3), (0, 4, 4)]
+    );
+    assert!(said.iter().all(NodeDiagnosis::is_open));
+    assert_eq!(seconds(said.last().unwrap()), 60 * (15 + 35 + 55 + 75));
+    assert!(said[1].status.as_ref().unwrap().summary.starts_with("No machine of NodePool general is stuck just now"));
+
+    triage.take(joined("general-ok", at(78, 0)), at(78, 0));
+    let ended = of_pool(triage.look(at(78, 0)));
+    let status = ended[0].status.as_ref().unwrap();
+    assert_eq!((status.outcome, status.ended_at), (Some(Outcome::Recovered), Some(at(78, 0))));
+    let end = status.conditions.iter().find(|c| c.type_ == "Ended").unwrap();
+    assert_eq!(end.message, "a machine of the NodePool became usable, after 1h 18m");
+    // A later incident does not make it forgotten.
+    for name in ["general-x", "general-y"] {
+        triage.take(applied(Input::NodeClaims, other(name, None)), at(90, 0));
+    }
+    let again = of_pool(triage.look(at(90, 0)));
+    assert_eq!(counted(&again[0]).2, 0, "what was in vain before is of the incident before");
+    let earlier = &again[0].status.as_ref().unwrap().earlier;
+    assert_eq!((earlier.len(), earlier[0].outcome, earlier[0].ended_at), (1, Outcome::Recovered, at(78, 0)));
+}
+
+#[test]
+fn an_incident_that_nobody_follows_ends_when_it_was_quiet_for_long() {
+    let mut triage = started(Vec::new());
+    launched_in_vain(&mut triage);
+    assert_eq!(triage.pools.next_due(), Some(at(105, 0)));
+    assert_eq!(of_pool(triage.look(at(104, 59))), []);
+    let ended = of_pool(triage.look(at(105, 0)));
+    let status = ended[0].status.as_ref().unwrap();
+    assert_eq!((status.outcome, status.ended_at), (Some(Outcome::Deleted), Some(at(75, 0))));
+    assert_eq!(triage.pools.next_due(), None);
+    assert!(deletes(&triage.look(at(75, 0) + Keep::default().retention)).contains(&"nodepool-general"));
+}
+
+#[test]
+fn what_was_changed_before_the_first_failure_is_told_though_all_that_had_joined_are_gone() {
+    let mut triage = started(Vec::new());
+    pool_and_class(&mut triage);
+    let class = json!({
+        "apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass",
+        "metadata": {
+            "name": "default", "uid": "c",
+            "managedFields": [{
+                "manager": "argocd", "operation": "Apply", "time": "2026-11-21T09:55:00Z", "fieldsV1": { "f:spec": {} },
+            }],
+        },
+    });
+    triage.take(applied(Input::NodeClasses, class), at(0, 0));
+    triage.take(joined("general-old", at(-10, 0)), at(0, 0));
+    for name in ["general-0", "general-1"] {
+        triage.take(applied(Input::NodeClaims, other(name, None)), at(1, 0));
+    }
+    let mut said = of_pool(triage.look(at(1, 0)));
+    for name in ["general-old", "general-0", "general-1"] {
+        triage.take(gone(name, at(15, 0)), at(15, 0));
+    }
+    triage.look(at(15, 0));
+    triage.take(applied(Input::NodeClaims, other("general-2", None)), at(16, 0));
+    said.extend(of_pool(triage.look(at(16, 0))));
+    let changes = |diagnosis: &NodeDiagnosis| {
+        let evidence = &diagnosis.status.as_ref().unwrap().evidence;
+        evidence.iter().filter(|e| e.observed == "2026-11-21 09:55:00Z by argocd").count()
+    };
+    let example = |diagnosis: &NodeDiagnosis| diagnosis.status.as_ref()?.machines.as_ref()?.example.clone();
+    assert_eq!(said.iter().map(changes).collect::<Vec<_>>(), vec![1; said.len()]);
+    assert_eq!(said.last().and_then(example).as_deref(), Some("general-2"));
+}
+
+fn commands(diagnosis: &NodeDiagnosis) -> Vec<&str> {
+    let fix = diagnosis.status.as_ref().unwrap().fix.as_ref().unwrap();
+    let of_groups = |command: &&str| command.contains("patch nodepool") || command.contains("patch ec2nodeclass");
+    fix.steps.iter().filter_map(|step| step.command.as_deref()).filter(of_groups).collect()
+}
+
+#[test]
+fn what_stops_launches_in_vain_is_recommended_once_two_were_and_none_has_joined() {
+    let mut triage = started(Vec::new());
+    let said = launched_in_vain(&mut triage);
+    assert_eq!(commands(&said[0]), [""; 0], "one machine is no row");
+    let stop = r#"kubectl patch nodepool general --type=merge -p '{"spec":{"limits":{"cpu":"0"}}}'"#;
+    let back = r#"kubectl patch nodepool general --type=merge -p '{"spec":{"limits":{"cpu":null}}}'"#;
+    assert_eq!(commands(&said[1]), [stop, back]);
+    assert_eq!(commands(said.last().unwrap()), [stop, back]);
+    // Once it is done, the way back stays.
+    let limited = json!({
+        "metadata": { "name": "general", "uid": "p" },
+        "spec": { "limits": { "cpu": "0" }, "template": { "spec": { "nodeClassRef": {
+            "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default",
+        } } } },
+    });
+    triage.take(applied(Input::NodePools, limited), at(76, 0));
+    triage.take(applied(Input::NodeClaims, other("general-last", None)), at(76, 0));
+    let after = of_pool(triage.look(at(76, 0)));
+    assert_eq!(commands(after.last().unwrap()), [back]);
+    // Where others of the NodePool join meanwhile, it is left to launch.
+    triage.take(joined("general-ok", at(79, 0)), at(79, 0));
+    for name in ["general-x", "general-y"] {
+        triage.take(applied(Input::NodeClaims, other(name, None)), at(79, 1));
+    }
+    let later = of_pool(triage.look(at(79, 30)));
+    assert_eq!(commands(later.last().unwrap()), [""; 0]);
+}
+
+#[test]
+fn the_images_that_worked_are_pinned_only_where_new_machines_get_another_one() {
+    let with_image = |name: &str, image: &str| {
+        let mut claim = other(name, None);
+        claim["status"]["imageID"] = json!(image);
+        let passed =
+            |type_: &str| json!({"type": type_, "status": "True", "reason": type_, "lastTransitionTime": at(-60, 0)});
+        claim["status"]["conditions"] = ["Launched", "Registered", "Initialized"].map(passed).into();
+        applied(Input::NodeClaims, claim)
+    };
+    let pins = |resolved: &[&str], spec: Value| {
+        let mut triage = started(Vec::new());
+        pool_and_class(&mut triage);
+        let amis: Vec<_> = resolved.iter().map(|id| json!({"id": id})).collect();
+        let class = json!({
+            "apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": { "name": "default", "uid": "c" },
+            "spec": spec, "status": { "amis": amis },
+        });
+        triage.take(applied(Input::NodeClasses, class), at(0, 0));
+        triage.take(with_image("general-old-0", "ami-old"), at(0, 0));
+        triage.take(with_image("general-old-1", "ami-old"), at(0, 0));
+        triage.take(with_image("general-arm", "ami-arm"), at(0, 0));
+        for name in ["general-0", "general-1", "general-2"] {
+            triage.take(applied(Input::NodeClaims, other(name, None)), at(1, 0));
+        }
+        let mut said = of_pool(triage.look(at(1, 0)));
+        for name in ["general-0", "general-1"] {
+            triage.take(gone(name, at(15, 0)), at(15, 0));
+        }
+        said.extend(of_pool(triage.look(at(16, 0))));
+        let last = said.pop().unwrap();
+        commands(&last).iter().filter(|c| c.contains("ec2nodeclass")).map(|c| (*c).to_owned()).collect::<Vec<_>>()
+    };
+    let alias = json!({"amiSelectorTerms": [{"alias": "windows2022@latest"}]});
+    assert_eq!(
+        pins(&["ami-new", "ami-arm"], alias),
+        [
+            r#"kubectl patch ec2nodeclass default --type=merge -p '{"spec":{"amiFamily":"Windows2022","amiSelectorTerms":[{"id":"ami-old"},{"id":"ami-arm"}]}}'"#
+        ]
+    );
+    let named = json!({"amiFamily": "AL2023", "amiSelectorTerms": [{"tags": {"team": "a"}}]});
+    assert_eq!(
+        pins(&["ami-new"], named.clone()),
+        [
+            r#"kubectl patch ec2nodeclass default --type=merge -p '{"spec":{"amiSelectorTerms":[{"id":"ami-old"},{"id":"ami-arm"}]}}'"#
+        ]
+    );
+    assert_eq!(pins(&["ami-old", "ami-arm"], named), [""; 0], "the image has not changed");
+}
+
+#[test]
+fn a_pool_that_cannot_launch_says_so_itself_and_counts_beside_it() {
+    let mut triage = started(Vec::new());
+    pool_and_class(&mut triage);
+    for name in ["general-0", "general-1"] {
+        triage.take(applied(Input::NodeClaims, other(name, None)), at(1, 0));
+    }
+    triage.look(at(1, 0));
+    let pool = |ready: &str| {
+        let condition = json!({"type": "ValidationSucceeded", "status": ready, "reason": "NodePoolValidationFailed", "message": "x", "lastTransitionTime": at(2, 0)});
+        applied(
+            Input::NodePools,
+            json!({
+                "metadata": { "name": "general", "uid": "p" },
+                "spec": { "template": { "spec": { "nodeClassRef": { "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default" } } } },
+                "status": { "conditions": [condition] },
+            }),
+        )
+    };
+    triage.take(pool("False"), at(2, 0));
+    triage.look(at(2, 0));
+    let own = of_pool(triage.look(at(9, 0)));
+    let own = own.last().unwrap_or_else(|| panic!("no verdict of its own"));
+    assert!(!own.speaks_for_machines(), "{own:#?}");
+    assert_eq!(own.status.as_ref().unwrap().machines.as_ref().unwrap().stuck, 2);
+    assert_eq!(triage.open().count(), 3);
+    triage.take(pool("True"), at(10, 0));
+    let back = of_pool(triage.look(at(10, 0)));
+    assert!(back[0].speaks_for_machines() && back[0].cause() == Some("UnregisteredTaintMissing"), "{back:#?}");
+    assert_eq!(of_pool(triage.look(at(11, 0))), []);
+}
+
+#[test]
+fn another_machine_of_the_same_name_leaves_what_was_said_of_the_first() {
+    let (mut triage, first) = sick();
+    triage.take(removed(Some(refused(None))), at(15, 2));
+    triage.look(at(15, 2));
+    let mut another = refused(None);
+    another["metadata"]["uid"] = json!("9");
+    triage.take(applied(Input::NodeClaims, another), at(20, 0));
+    let written = writes(triage.look(at(20, 0)));
+    let earlier = &written[0].diagnosis.status.as_ref().unwrap().earlier;
+    assert!(written[0].replaces);
+    assert_eq!((earlier.len(), earlier[0].uid.as_str(), earlier[0].outcome), (1, "1", Outcome::Terminated));
+    assert_eq!(earlier[0].summary, first.status.unwrap().summary);
+    // It is not said anew.
+    triage.schedule.take(Touched::Everything);
+    assert_eq!(writes(triage.look(at(21, 0))), []);
+}
+
+/// A Node that Karpenter refuses, with a condition of nodewhy's own.
+fn node_saying(own: Option<&crate::api::Condition>) -> Value {
+    let mut node = node("True");
+    if let Some(own) = own {
+        node["metadata"]["resourceVersion"] = json!("another");
+        node["status"]["conditions"].as_array_mut().unwrap().push(serde_json::to_value(own).unwrap());
+    }
+    node
+}
+
+#[test]
+fn a_node_carries_its_verdict_while_it_stands_and_nodewhy_neither_judges_by_it_nor_wakes_for_it() {
+    let mut triage = started(Vec::new());
+    triage.take(applied(Input::Nodes, node_saying(None)), at(1, 0));
+    triage.take(applied(Input::NodeClaims, refused(None)), at(1, 0));
+    triage.look(at(1, 0));
+    no_pods(&mut triage, at(1, 0));
+    let written = writes(triage.look(at(1, 0)));
+    let wanted = triage.node_verdicts(true, at(1, 0));
+    let condition = wanted[0].condition.clone().unwrap();
+    assert_eq!((wanted.len(), wanted[0].node.uid.as_str(), &*condition.reason), (1, "2", "UnregisteredTaintMissing"));
+    assert_eq!(condition.message, written[0].diagnosis.status.as_ref().unwrap().summary);
+
+    // As the watch shows it.
+    triage.look(at(1, 1));
+    triage.take(applied(Input::Nodes, node_saying(Some(&condition))), at(1, 1));
+    assert_eq!(triage.schedule.touched(), 0, "it wakes nobody");
+    assert_eq!(triage.node_verdicts(true, at(1, 2)), []);
+    assert!(triage.cluster.node("ip-10-0-0-1").unwrap().condition(crate::api::NODE_CONDITION).is_none());
+    triage.schedule.take(Touched::Everything);
+    assert_eq!(writes(triage.look(at(1, 3))), [], "nobody judges by it");
+    // Somebody writes another one over it.
+    let mut other = condition.clone();
+    other.reason = "Other".into();
+    triage.take(applied(Input::Nodes, node_saying(Some(&other))), at(1, 4));
+    assert_eq!(triage.node_verdicts(true, at(1, 5))[0].condition.as_ref().unwrap().reason, "UnregisteredTaintMissing");
+    // One that is switched off takes it away.
+    assert_eq!(triage.node_verdicts(false, at(1, 5))[0].condition, None);
+
+    // It joins.
+    triage.take(applied(Input::Nodes, node_saying(Some(&condition))), at(2, 0));
+    let conditions = ["Launched", "Registered", "Initialized"].map(condition_true);
+    triage.take(applied(Input::NodeClaims, claim(&conditions, None)), at(2, 0));
+    triage.look(at(2, 0));
+    let cleared = triage.node_verdicts(true, at(2, 0));
+    assert!(cleared.len() == 1 && cleared[0].condition.is_none(), "{cleared:#?}");
+}
+
+fn condition_true(type_: &str) -> Value {
+    condition(type_, "True", type_)
+}
+
+#[test]
+fn a_node_carries_what_names_a_cause_and_is_likely_and_is_of_this_very_node() {
+    let (_, mut known) = sick();
+    known.spec.node = Some(crate::api::NamedUid { name: "ip-10-0-0-1".to_owned(), uid: "2".to_owned() });
+    let carried = |change: fn(&mut NodeDiagnosis)| {
+        let mut diagnosis = known.clone();
+        change(&mut diagnosis);
+        let mut triage = fresh(vec![diagnosis]);
+        triage.take(applied(Input::Nodes, node("True")), at(1, 0));
+        triage.node_verdicts(true, at(1, 0)).len()
+    };
+    assert_eq!(carried(|_| ()), 1);
+    assert_eq!(carried(|d| d.status.as_mut().unwrap().cause = "Unknown".into()), 0);
+    assert_eq!(carried(|d| d.status.as_mut().unwrap().confidence = Confidence::Possible), 0);
+    assert_eq!(carried(|d| d.status.as_mut().unwrap().outcome = Some(Outcome::Recovered)), 0);
+    assert_eq!(carried(|d| d.spec.node.as_mut().unwrap().uid = "earlier".to_owned()), 0);
 }
 
 /// Somebody made it by hand, or a release that knew other subjects.

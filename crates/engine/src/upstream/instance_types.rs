@@ -1,4 +1,4 @@
-//! How many addresses the VPC CNI has for pods on an instance type.
+//! How many interfaces and addresses the VPC CNI has for pods on an instance type.
 //!
 //! AWS brings out types faster than nodewhy: of one that is not in the table nothing is said. `cargo xtask tables`
 //! makes it anew, and `tests/upstream` holds it against the module that it names.
@@ -12,13 +12,16 @@ pub struct InstanceNetwork {
     pub interfaces: u64,
     /// IPv4 addresses of each, its own among them.
     pub addresses: u64,
+    /// Branches of a trunk interface, one for each pod with security groups of its own; 0 where there can be no trunk.
+    pub branches: u64,
 }
 
 /// The type's network; `None` where the table is older than the type.
 pub fn network(type_: &str) -> Option<InstanceNetwork> {
     let row = TABLE.lines().find_map(|line| line.strip_prefix(type_)?.strip_prefix('\t'))?;
-    let (interfaces, addresses) = row.split_once('\t')?;
-    Some(InstanceNetwork { interfaces: interfaces.parse().ok()?, addresses: addresses.parse().ok()? })
+    let mut numbers = row.split('\t').map(|number| number.parse().ok());
+    let mut next = || numbers.next().flatten();
+    Some(InstanceNetwork { interfaces: next()?, addresses: next()?, branches: next()? })
 }
 
 /// The day up to which the table knows types.
@@ -50,6 +53,8 @@ mod tests {
             assert_eq!(pods(type_), Some(expected), "{type_}");
         }
         assert_eq!(network("m5.large").map(|network| network.pods(1)), Some(20));
+        assert_eq!(network("m5.large").map(|network| network.branches), Some(9));
+        assert_eq!(network("t3.large").map(|network| network.branches), Some(0));
         assert_eq!(network("m5"), None);
         assert_eq!(network("m99.large"), None);
     }

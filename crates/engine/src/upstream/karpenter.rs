@@ -3,7 +3,7 @@
 //! "core" is sigs.k8s.io/karpenter, "aws" is github.com/aws/karpenter-provider-aws. Their patch numbers differ, and the
 //! Deployment's image carries the provider's.
 
-use crate::objects::{Deployment, Written};
+use crate::objects::{Deployment, Pod, Written};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::fmt;
 
@@ -13,6 +13,12 @@ pub const UNREGISTERED_TAINT: &str = "karpenter.sh/unregistered";
 pub const DO_NOT_SYNC_TAINTS_LABEL: &str = "karpenter.sh/do-not-sync-taints";
 /// core pkg/scheduling/taints.go `KnownEphemeralTaints` (v1.14.3); set by the kubelet, removed by the cloud controller.
 pub const UNINITIALIZED_TAINT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+
+/// Of a Node that Karpenter empties before it ends the instance, since 1.0 and before: core pkg/apis/v1/taints.go
+/// (v1.14.3), pkg/apis/v1beta1/taints.go (v0.37.0).
+pub const DISRUPTED_TAINTS: [&str; 2] = ["karpenter.sh/disrupted", "karpenter.sh/disruption"];
+/// core pkg/apis/v1/labels.go `TerminationFinalizer` (v1.14.3).
+pub const TERMINATION_FINALIZER: &str = "karpenter.sh/termination";
 
 /// What the class said when the NodeClaim was made. karpenter-provider-aws pkg/apis/v1/labels.go (v1.14.1).
 pub const CLASS_HASH: &str = "karpenter.k8s.aws/ec2nodeclass-hash";
@@ -172,11 +178,16 @@ pub enum Provider {
 }
 
 /// Whether a container of this image is Karpenter: by its repository, for charts are renamed.
-pub fn is_karpenter_image(image: &str) -> bool {
+fn is_karpenter_image(image: &str) -> bool {
     let repository = image.split('@').next().unwrap_or(image);
     repository.contains("karpenter/controller")
         || repository.contains("karpenter/kwok")
         || repository.rsplit('/').next().is_some_and(|last| last.starts_with("karpenter"))
+}
+
+/// Whether it is one of Karpenter's own pods.
+pub fn is_karpenter(pod: &Pod) -> bool {
+    pod.spec.containers.iter().any(|c| is_karpenter_image(&c.image))
 }
 
 /// The tag of `registry:5000/repo/name:tag@sha256:…`.

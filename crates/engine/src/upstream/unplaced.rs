@@ -12,8 +12,12 @@ pub enum PlacementObstacle {
     Limits,
     /// The pod may go there, and no instance type is left.
     NoInstanceType,
+    /// The pod may go there, but for the zone that it has to be in.
+    Zone,
     /// The pod does not tolerate a taint that an agent would take from the Node once it runs.
     StartupTaint,
+    /// The pod asks for a label that the NodePool gives no machine, and no NodePool has anything else against it.
+    Label,
     /// Nothing is said of it: a NodePool whose own requirements leave no instance type is passed over, whatever the pod.
     /// Source: core pkg/controllers/provisioning/scheduling/scheduler.go `NewScheduler` (v1.14.1).
     PassedOver,
@@ -36,21 +40,42 @@ pub fn is_refusal(event: &Event) -> bool {
     said(event).is_some()
 }
 
+/// Whether it makes none because the pod asks for devices by a ResourceClaim, whatever NodePools there are.
+/// Source: core pkg/controllers/provisioning/scheduling/scheduler.go `add` (v1.14.1; since v1.7.0).
+pub fn refuses_claims(event: &Event) -> bool {
+    said(event).is_some_and(|said| said.contains("pod has Dynamic Resource Allocation requirements"))
+}
+
 /// The NodePools that an event of Karpenter's refuses, each with the reason. A pod that the NodePool is not for is
-/// refused for its labels or taints, which is left out here but for taints that are nobody's to tolerate.
+/// refused for its labels or taints, which is left out here but for taints that are nobody's to tolerate, and a label
+/// where nothing else is said: there the first NodePool stands for all.
 /// Sources: core pkg/controllers/provisioning/scheduling/{events,scheduler,nodeclaim}.go (v1.0.5, v1.4.0, v1.14.1).
 pub fn refusals(event: &Event) -> impl Iterator<Item = (&str, PlacementObstacle)> {
-    said(event).into_iter().flat_map(|message| message.split("; ")).filter_map(|part| {
+    let told = said(event).into_iter().flat_map(|message| message.split("; ")).filter_map(|part| {
         let limits = part.contains("exceed limits for nodepool") || part.contains("node limits have been exhausted");
         let refusal = match limits {
             true => PlacementObstacle::Limits,
             false if part.contains("no instance type") => PlacementObstacle::NoInstanceType,
+            false if part.contains(UNSPREAD) || part.contains(OF_NO_ZONE) => PlacementObstacle::Zone,
             false if part.contains("did not tolerate") && startup_taint::is_named_in(part) => {
                 PlacementObstacle::StartupTaint
             }
             false => return None,
         };
         Some((pool(part)?, refusal))
+    });
+    let mut told = told.peekable();
+    let label = if told.peek().is_none() { unknown_label(event) } else { None };
+    told.chain(label.map(|(pool, _)| (pool, PlacementObstacle::Label)))
+}
+
+/// The first NodePool that is refused for a label of which it knows no value, and the label.
+/// Source: core pkg/scheduling/requirements.go `Compatible` (v1.0.5, v1.14.1).
+pub fn unknown_label(event: &Event) -> Option<(&str, &str)> {
+    said(event)?.split("; ").find_map(|part| {
+        let (before, _) = part.split_once("\" does not have known values")?;
+        let (_, key) = before.rsplit_once("label \"")?;
+        Some((pool(part)?, key))
     })
 }
 
@@ -63,8 +88,20 @@ fn pool(part: &str) -> Option<&str> {
     })
 }
 
+/// The parts of the message that are about this NodePool.
+fn of_pool<'e>(event: &'e Event, named: &str) -> impl Iterator<Item = &'e str> {
+    said(event).into_iter().flat_map(|message| message.split("; ")).filter(move |part| pool(part) == Some(named))
+}
+
 /// The key of a requirement, and its values where it lists them all.
 pub type UnmetRequirement<'e> = (&'e str, Option<Vec<&'e str>>);
+
+/// What Karpenter says where no instance type meets what is asked for, whatever is free.
+const UNMET: [&str; 1] = ["no instance type met all requirements"];
+/// And where those that do, and are large enough, are offered in no zone and capacity type that is asked for, or have
+/// no price.
+const UNOFFERED: [&str; 2] =
+    ["no instance type has the required offering", "had enough resources, had a required offering"];
 
 /// What a NodePool and a pod ask for together, where no instance type meets that, whatever is free. `None` where
 /// something else is said of the NodePool.
@@ -73,8 +110,18 @@ pub type UnmetRequirement<'e> = (&'e str, Option<Vec<&'e str>>);
 /// Sources: core pkg/controllers/provisioning/scheduling/nodeclaim.go `InstanceTypeFilterError`,
 /// pkg/scheduling/requirement.go `String` (v1.0.5, v1.4.0, v1.14.1).
 pub fn unmet<'e>(event: &'e Event, named: &str) -> Option<Vec<UnmetRequirement<'e>>> {
-    let mut parts = said(event)?.split("; ").filter(|part| pool(part) == Some(named));
-    let part = parts.find(|part| part.contains("no instance type met all requirements"))?;
+    asked(event, named, &UNMET)
+}
+
+/// The same where the instance types that meet it are not offered.
+pub fn unoffered<'e>(event: &'e Event, named: &str) -> Option<Vec<UnmetRequirement<'e>>> {
+    asked(event, named, &UNOFFERED)
+}
+
+fn asked<'e>(event: &'e Event, named: &str, reasons: &[&str]) -> Option<Vec<UnmetRequirement<'e>>> {
+    let mut parts = of_pool(event, named);
+    let is_so = |part: &&str| reasons.iter().any(|reason| part.contains(reason)) && !part.contains(NO_ZONE_LEFT);
+    let part = parts.find(is_so)?;
     let (_, rest) = part.split_once("requirements=").or_else(|| part.split_once("and requirements "))?;
     let list = rest.split(", resources=").next()?.split(" (").next()?;
     let entry = |entry: &'e str| {
@@ -108,12 +155,85 @@ const TOO_SMALL: [&str; 4] = [
 
 /// What is asked for of a machine of the NodePool, where resources are what no instance type has enough of.
 pub fn shortfall<'e>(event: &'e Event, named: &str) -> Option<Shortfall<'e>> {
-    let mut parts = said(event)?.split("; ").filter(|part| pool(part) == Some(named));
+    let mut parts = of_pool(event, named);
     let part = parts.find(|part| TOO_SMALL.iter().any(|reason| part.contains(reason)))?;
     let total = ["resources={", "resources=min={", "satisfied resources {"]
         .into_iter()
         .find_map(|before| listed(part, before))?;
     Some(Shortfall { total, overhead: listed(part, "daemonset overhead={") })
+}
+
+/// What Karpenter says of a pod that its topologySpreadConstraints keep from a NodePool's zones.
+/// Source: core pkg/controllers/provisioning/scheduling/topology.go `topologyError` (v1.0.5, v1.14.1).
+const UNSPREAD: &str = "unsatisfiable topology constraint for topology spread, key=topology.kubernetes.io/zone ";
+
+/// The zones that the spread of a pod wants next, for they have the fewest, and those that a NodePool allows, where it
+/// allows none of the former.
+pub fn unspread<'e>(event: &'e Event, named: &str) -> Option<(Vec<&'e str>, Vec<&'e str>)> {
+    let mut parts = of_pool(event, named);
+    let (_, spread) = parts.find_map(|part| part.split_once(UNSPREAD))?;
+    let (_, allowed) = spread.split_once("nodeDomains = topology.kubernetes.io/zone ")?;
+    let (allowed, wanted) = (values(allowed)?, fewest(spread)?);
+    let is_apart = wanted.iter().all(|zone| !allowed.contains(zone)) && bound(event, named).is_none();
+    is_apart.then_some((wanted, allowed))
+}
+
+/// What Karpenter says of a pod that has to be in a zone which the NodePool does not allow.
+/// Source: core pkg/scheduling/requirements.go `badKeyError` (v1.0.5, v1.14.1).
+const OF_NO_ZONE: &str = "key topology.kubernetes.io/zone, topology.kubernetes.io/zone ";
+/// How it writes that nothing is left of the zones: demands for several exclude each other.
+/// Source: core pkg/scheduling/requirement.go `String` (v1.0.5, v1.14.1).
+const NO_ZONE_LEFT: &str = "topology.kubernetes.io/zone DoesNotExist";
+
+/// The zones that a pod is bound to, where these are what keeps it from a NodePool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bound<'e> {
+    /// To several at once.
+    Apart,
+    /// To these, and the NodePool allows those.
+    Outside { zones: Vec<&'e str>, allowed: Vec<&'e str> },
+    /// To these, and its topology spread wants one of those next.
+    Unspread { zones: Vec<&'e str>, wanted: Vec<&'e str> },
+}
+
+/// Where a pod has to be, by its own words or by its volumes, which Karpenter adds to them.
+/// Source: core pkg/controllers/provisioning/scheduling/volumetopology.go `Inject` (v1.0.5, v1.14.1).
+pub fn bound<'e>(event: &'e Event, named: &str) -> Option<Bound<'e>> {
+    let mut parts = of_pool(event, named);
+    parts.find_map(|part| {
+        if part.contains(NO_ZONE_LEFT) {
+            return Some(Bound::Apart);
+        }
+        if let Some((_, rest)) = part.split_once(OF_NO_ZONE) {
+            let (zones, allowed) = rest.split_once(" not in topology.kubernetes.io/zone ")?;
+            return Some(Bound::Outside { zones: values(zones)?, allowed: values(allowed)? });
+        }
+        let (_, spread) = part.split_once(UNSPREAD)?;
+        let zones = values(spread.split_once("podDomains = topology.kubernetes.io/zone ")?.1)?;
+        let wanted = fewest(spread)?;
+        let is_apart = wanted.iter().all(|zone| !zones.contains(zone));
+        is_apart.then_some(Bound::Unspread { zones, wanted })
+    })
+}
+
+/// `In [a b]`; of more than five the rest are only counted.
+fn values(text: &str) -> Option<Vec<&str>> {
+    let values: Vec<&str> = text.strip_prefix("In [")?.split(']').next()?.split(' ').collect();
+    (!values.contains(&"and")).then_some(values)
+}
+
+/// The zones of a spread that have the fewest pods.
+fn fewest<'e>(spread: &'e str) -> Option<Vec<&'e str>> {
+    let counts = spread.strip_prefix("(counts = ")?.split(", podDomains").next()?;
+    // Of more than 25 zones the rest are only counted.
+    let count = |entry: &'e str| {
+        let (zone, count) = entry.split_once(": ")?;
+        Some((zone, count.parse::<u32>().ok()?))
+    };
+    let entries = counts.split(", ").flat_map(|entry| entry.split(" and "));
+    let counts: Vec<(&str, u32)> = entries.map(count).collect::<Option<_>>()?;
+    let fewest = counts.iter().map(|(_, count)| *count).min()?;
+    Some(counts.iter().filter(|(_, count)| *count == fewest).map(|(zone, _)| *zone).collect())
 }
 
 /// `"cpu":"100m","pods":"4"` up to the brace that ends it.
@@ -156,6 +276,10 @@ mod tests {
             ),
             (r#"Failed to schedule pod, incompatible with nodepool "batch", did not tolerate taint"#, &vec![]),
             (r#"all available instance types exceed limits for nodepool: "batch""#, &vec![]),
+            (
+                r#"Failed to schedule pod, incompatible with nodepool "gpu", did not tolerate nvidia.com/gpu=:NoSchedule; incompatible with nodepool "batch", daemonset overhead={"pods":"3"}, incompatible requirements, label "team" does not have known values (typo of "team-name"?)"#,
+                &vec![("batch".to_owned(), PlacementObstacle::Label)],
+            ),
             (
                 r#"Failed to schedule pod, incompatible with nodepool "batch", did not tolerate fsx.csi.aws.com/agent-not-ready=:NoExecute"#,
                 &vec![("batch".to_owned(), PlacementObstacle::StartupTaint)],

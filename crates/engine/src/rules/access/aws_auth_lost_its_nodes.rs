@@ -78,7 +78,7 @@ impl Kubelets {
 }
 
 fn last_joined(cluster: &ClusterState, role: &str) -> Option<(DateTime<Utc>, String)> {
-    let classes = cluster.classes().filter(|c| node_role::of_class(cluster, &c.class) == Some(role));
+    let classes = cluster.classes().filter(|c| cluster.aws().role_of(&c.class) == Some(role));
     let members = classes.filter_map(|c| cluster.class_members(&c.class.kind, c.class.name()));
     members.filter_map(|members| members.last_joined().map(|(at, name)| (*at, name.to_string()))).max()
 }

@@ -3,6 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::objects::Webhook;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::kubelet_without_node::{Whose, of_this_machine};
@@ -19,6 +20,8 @@ pub static RULE: Rule = Rule {
         Input::AwsAuth,
         Input::Events,
         Input::CertificateSigningRequests,
+        Input::MutatingWebhooks,
+        Input::ValidatingWebhooks,
     ],
     lint: false,
     versions: "all",
@@ -32,14 +35,24 @@ fn check(case: &Case) -> Opinion {
     let Some((name, event, whose)) = of_this_machine(case, launched) else {
         return Opinion::Silent;
     };
+    let head =
+        format!("The kubelet of NodeClaim {} runs and is let in, but may not create its Node {name}", claim.name());
+    let asked = case.cluster.all_webhooks().find(|(.., webhook)| is_asked(webhook));
     // Where requests for certificates were not read, the Node may have existed.
     let requests_read = case.cluster.missing(Input::CertificateSigningRequests).is_none();
     // Never Certain: who refuses the Node stands in the kubelet's log only.
-    let confidence = if requests_read && whose != Whose::Somebodys { Confidence::Likely } else { Confidence::Possible };
-    let summary = format!(
-        "The kubelet of NodeClaim {} runs and is let in, but may not create its Node {name}: most likely its own name and the one it is authenticated as differ.",
-        claim.name()
-    );
+    let confidence = if requests_read && whose != Whose::Somebodys && asked.is_none() {
+        Confidence::Likely
+    } else {
+        Confidence::Possible
+    };
+    let summary = match asked {
+        Some((kind, config, _)) => format!(
+            "{head}: {kind} {} is asked about each new Node, and may refuse it or add what the API server lets no kubelet set (a node-role label); or its own name and the one it is authenticated as differ.",
+            config.metadata.name
+        ),
+        None => format!("{head}: most likely its own name and the one it is authenticated as differ."),
+    };
     let finding = Finding::new(
         confidence,
         summary,
@@ -62,7 +75,20 @@ fn check(case: &Case) -> Opinion {
         "Does an admission webhook or policy refuse the Node? That leaves the same trace.",
         "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies -o yaml",
     );
-    finding.blaming(blame(case).unwrap_or_else(|| Blame::object("karpenter.sh/v1", "NodeClaim", claim.name()))).into()
+    let of_webhook = asked.map(|(kind, config, _)| {
+        Blame::object("admissionregistration.k8s.io/v1", kind, &config.metadata.name).field("webhooks")
+    });
+    let blamed = of_webhook.or_else(|| blame(case));
+    finding.blaming(blamed.unwrap_or_else(|| Blame::object("karpenter.sh/v1", "NodeClaim", claim.name()))).into()
+}
+
+/// Whether a webhook is asked when a Node is made, as one that is meant for Nodes.
+fn is_asked(webhook: &Webhook) -> bool {
+    let any = |items: &[String], wanted: &[&str]| items.iter().any(|item| wanted.contains(&item.as_str()));
+    webhook
+        .rules
+        .iter()
+        .any(|rule| any(&rule.operations, &["CREATE", "*"]) && any(&rule.resources, &["nodes", "nodes/*"]))
 }
 
 /// What gives the kubelet its name: the user's own override, an entry of aws-auth that expects the instance's id, or

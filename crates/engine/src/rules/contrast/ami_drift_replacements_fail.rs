@@ -72,10 +72,10 @@ fn check(case: &Case) -> Opinion {
     )
     .with(Evidence::new(&object, "status.amis", named, "the first entry that fits is what new machines get"))
     .with(Evidence::new(case.subject(), r#"status.conditions[?(@.type=="Launched")]"#, launched.shown(), "the replacement's fate"))
-    .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms"))
+    .blaming(Blame::class(class).field("spec.amiSelectorTerms"))
     .fix(format!("Select the image {} that works by its id until the new one is proven.", old.status.image_id))
     .step(Risk::Inspect, "See the state of the new image", Some(format!("aws ec2 describe-images --image-ids {new} --include-deprecated --query 'Images[].[ImageId,State,StateReason.Message,DeprecationTime]'")))
-    .step(Risk::Mutating, "Pin the old image", Some(commands::pin(class, &old.status.image_id)));
+    .step(Risk::Mutating, "Pin the old image", Some(commands::pin(class, &[&old.status.image_id])));
     finding = or_ask(
         finding,
         case.cluster.aws().image(new),

@@ -49,8 +49,8 @@ fn check(case: &Case) -> Opinion {
             named(split.value),
             "the first entry that fits is what new machines get",
         ))
-        .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms"))
+        .blaming(Blame::class(class).field("spec.amiSelectorTerms"))
         .fix(format!("Pin the image {} that works until the new one does.", split.elsewhere))
-        .step(Risk::Mutating, "Pin the old image", Some(commands::pin(class, split.elsewhere)))
+        .step(Risk::Mutating, "Pin the old image", Some(commands::pin(class, &[split.elsewhere])))
         .into()
 }

@@ -31,7 +31,7 @@ fn check(case: &Case) -> Opinion {
         class.name()
     );
     let mut finding = contrast::finding(case, &split, confidence, summary)
-        .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.subnetSelectorTerms"))
+        .blaming(Blame::class(class).field("spec.subnetSelectorTerms"))
         .fix("Give the subnet the route that the others have: a NAT gateway or the VPC endpoints for a private one, auto-assigned public IPs for a public one, and the same network ACL; or select only the subnets that work.");
     if !subnets.is_empty() {
         finding = finding.with(Evidence::new(

@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
-use crate::objects::{DaemonSet, Node, NodeClaim, Pod, Requirement, Taint};
+use crate::objects::{Container, DaemonSet, Node, NodeClaim, Pod, Requirement, Taint};
 use crate::rules::Rule;
 use crate::rules::shared::agent_chain::{Obstacle, of_pod, without_pod};
 use crate::rules::shared::commands;
@@ -44,6 +44,8 @@ struct Advertiser {
     who: &'static str,
     /// Parts of DaemonSet names, as charts and manifests call them.
     daemon_sets: &'static [&'static str],
+    /// The end of its image's repository, whatever the DaemonSet is called; empty where it has none of its own.
+    image: &'static str,
     /// DaemonSets that load the driver first, in the same way: the device plugin waits for them.
     drivers: &'static [&'static str],
     fix: &'static str,
@@ -54,6 +56,7 @@ const ADVERTISERS: &[Advertiser] = &[
         resource: "nvidia.com/gpu",
         who: "the NVIDIA device plugin",
         daemon_sets: &["nvidia-device-plugin", "nvidia-gpu-device-plugin"],
+        image: "nvidia/k8s-device-plugin",
         // gpu-operator assets/state-driver, assets/state-container-toolkit
         drivers: &["nvidia-driver-daemonset", "nvidia-container-toolkit-daemonset"],
         fix: "Install the NVIDIA device plugin, by its chart or the GPU operator, let it tolerate the NodePool's taints, and use an image with the NVIDIA driver.",
@@ -62,6 +65,7 @@ const ADVERTISERS: &[Advertiser] = &[
         resource: "aws.amazon.com/neuron",
         who: "the Neuron device plugin",
         daemon_sets: &["neuron-device-plugin"],
+        image: "neuron/neuron-device-plugin",
         drivers: &[],
         fix: "Install the Neuron device plugin and let it tolerate the NodePool's taints.",
     },
@@ -69,6 +73,7 @@ const ADVERTISERS: &[Advertiser] = &[
         resource: "aws.amazon.com/neuroncore",
         who: "the Neuron device plugin",
         daemon_sets: &["neuron-device-plugin"],
+        image: "neuron/neuron-device-plugin",
         drivers: &[],
         fix: "Install the Neuron device plugin and let it tolerate the NodePool's taints.",
     },
@@ -76,6 +81,7 @@ const ADVERTISERS: &[Advertiser] = &[
         resource: "aws.amazon.com/neurondevice",
         who: "the Neuron device plugin",
         daemon_sets: &["neuron-device-plugin"],
+        image: "neuron/neuron-device-plugin",
         drivers: &[],
         fix: "Install the Neuron device plugin and let it tolerate the NodePool's taints.",
     },
@@ -83,6 +89,7 @@ const ADVERTISERS: &[Advertiser] = &[
         resource: "amd.com/gpu",
         who: "the AMD GPU device plugin",
         daemon_sets: &["amdgpu-device-plugin"],
+        image: "rocm/k8s-device-plugin",
         drivers: &[],
         fix: "Install the AMD GPU device plugin and let it tolerate the NodePool's taints.",
     },
@@ -90,6 +97,7 @@ const ADVERTISERS: &[Advertiser] = &[
         resource: "habana.ai/gaudi",
         who: "the Habana device plugin",
         daemon_sets: &["habanalabs-device-plugin"],
+        image: "",
         drivers: &[],
         fix: "Install the Habana device plugin and let it tolerate the NodePool's taints.",
     },
@@ -97,6 +105,7 @@ const ADVERTISERS: &[Advertiser] = &[
         resource: "vpc.amazonaws.com/efa",
         who: "the EFA device plugin",
         daemon_sets: &["efa-k8s-device-plugin", "efa-device-plugin"],
+        image: "aws-efa-k8s-device-plugin",
         drivers: &[],
         fix: "Install the EFA device plugin and let it tolerate the NodePool's taints.",
     },
@@ -104,6 +113,7 @@ const ADVERTISERS: &[Advertiser] = &[
         resource: "vpc.amazonaws.com/pod-eni",
         who: "the VPC resource controller",
         daemon_sets: &[],
+        image: "",
         drivers: &[],
         fix: "Set ENABLE_POD_ENI=true on the VPC CNI, use instance types with trunk ENIs, and give the cluster role AmazonEKSVPCResourceController.",
     },
@@ -112,6 +122,7 @@ const ADVERTISERS: &[Advertiser] = &[
         resource: "vpc.amazonaws.com/PrivateIPv4Address",
         who: "the VPC resource controller",
         daemon_sets: &[],
+        image: "",
         drivers: &[],
         fix: "Set enable-windows-ipam: \"true\" in the ConfigMap kube-system/amazon-vpc-cni, and give the cluster role AmazonEKSVPCResourceController.",
     },
@@ -119,6 +130,7 @@ const ADVERTISERS: &[Advertiser] = &[
         resource: "aws.ec2.nitro/nitro_enclaves",
         who: "the Nitro Enclaves device plugin",
         daemon_sets: &["nitro-enclaves"],
+        image: "aws-nitro-enclaves-k8s-device-plugin",
         drivers: &[],
         fix: "Install the Nitro Enclaves device plugin, and launch the instances with enclaves enabled.",
     },
@@ -126,6 +138,7 @@ const ADVERTISERS: &[Advertiser] = &[
         resource: "hugepages-2Mi",
         who: "the kernel, told at boot",
         daemon_sets: &[],
+        image: "",
         drivers: &[],
         fix: "Reserve the huge pages in the image or in user data before the kubelet starts.",
     },
@@ -133,6 +146,7 @@ const ADVERTISERS: &[Advertiser] = &[
         resource: "hugepages-1Gi",
         who: "the kernel, told at boot",
         daemon_sets: &[],
+        image: "",
         drivers: &[],
         fix: "Reserve the huge pages in the image or in user data before the kubelet starts.",
     },
@@ -434,7 +448,7 @@ fn finds_no_device(case: &Case, node: &Node, resource: &str, advertiser: &Advert
     let offers = |which: &dyn Fn(&Kind) -> bool| {
         kinds.iter().filter(|(kind, _)| which(kind)).find_map(|(kind, alike)| Some((kind, alike.offers.as_ref()?)))
     };
-    let blame = Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms");
+    let blame = Blame::class(class).field("spec.amiSelectorTerms");
     let fix = format!(
         "Select an image whose driver supports the devices of {family}, or exclude the family in the NodePool until there is one."
     );
@@ -498,13 +512,15 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         return Explained::new(Confidence::Likely, format!("{} has not provided it", advertiser.who), node_blame());
     }
     // The chart of the device plugin names its feature discovery after itself.
-    let is_advertiser = |name: &str| {
-        advertiser.daemon_sets.iter().any(|part| name.contains(part)) && !name.contains("feature-discovery")
+    let is_advertiser = |name: &str, containers: &[Container]| {
+        let by_name = advertiser.daemon_sets.iter().any(|part| name.contains(part));
+        let by_image = !advertiser.image.is_empty() && containers.iter().any(|c| c.image.contains(advertiser.image));
+        (by_name || by_image) && !name.contains("feature-discovery")
     };
     if let Some(found) = failing_driver(case, advertiser) {
         return found;
     }
-    if let Some(pod) = case.pods().find(|p| p.daemon_set().is_some_and(is_advertiser)) {
+    if let Some(pod) = case.pods().find(|p| p.daemon_set().is_some_and(|d| is_advertiser(d, &p.spec.containers))) {
         let starts = pod.trouble().is_none_or(|(_, why)| pull::explain(&why).is_none());
         if let Some(found) = image_without_driver(case, advertiser).filter(|_| starts) {
             return found;
@@ -515,7 +531,8 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         }
         return Explained::by(case, who, of_pod(case, node, pod));
     }
-    let sets: Vec<&DaemonSet> = case.cluster.daemon_sets().filter(|d| is_advertiser(&d.metadata.name)).collect();
+    let is_its = |d: &&DaemonSet| is_advertiser(&d.metadata.name, &d.spec.template.spec.containers);
+    let sets: Vec<&DaemonSet> = case.cluster.daemon_sets().filter(is_its).collect();
     let Some(set) = sets.first() else { return without_daemon_set(case, node, resource, advertiser) };
     let name = &set.metadata.name;
     let blame =
@@ -656,7 +673,7 @@ fn image_without_driver(case: &Case, advertiser: &Advertiser) -> Option<Explaine
     if !lacks || case.cluster.missing(Input::DaemonSets).is_some() || case.cluster.daemon_sets().any(installs) {
         return None;
     }
-    let blame = Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms");
+    let blame = Blame::class(class).field("spec.amiSelectorTerms");
     let why = format!(
         "the image {name} has no {} driver, and nothing in the cluster installs one",
         if needed == "nvidia" { "NVIDIA" } else { "Neuron" }
@@ -699,6 +716,6 @@ fn renaming_setting(case: &Case) -> Option<Blame> {
     let line = ["rename-by-default", "device-sharing-strategy"].into_iter().find_map(setting)?;
     let start = text.find(line)?;
     let class = case.class()?;
-    let blame = Blame::object(&class.api_version, &class.kind, class.name()).field("spec.userData");
+    let blame = Blame::class(class).field("spec.userData");
     Some(blame.at(text, Span::new(start, start + line.len())))
 }

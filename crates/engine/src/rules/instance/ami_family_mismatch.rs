@@ -91,7 +91,7 @@ fn check(case: &Case) -> Opinion {
         format!("by its name this is one of {os}, which expects {}", reads(built_for)),
     ))
     .with(Evidence::new(case.subject(), "status.imageID", &claim.status.image_id, "the machine runs this image"))
-    .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiFamily"))
+    .blaming(Blame::class(class).field("spec.amiFamily"))
     .fix(if ubuntu {
         "Set amiFamily to AL2, whose user data Ubuntu's images for EKS read (or Custom with user data of your own), or select an image of the family.".to_owned()
     } else {

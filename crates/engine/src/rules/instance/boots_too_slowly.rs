@@ -78,8 +78,8 @@ fn like_its_siblings(case: &Case) -> Opinion {
         "a machine of the same class that did join",
     );
     let field = if class.spec.user_data.is_some() { "spec.userData" } else { "spec.amiSelectorTerms" };
-    let finding = advise(case, Finding::new(Confidence::Likely, summary, evidence))
-        .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field(field));
+    let finding =
+        advise(case, Finding::new(Confidence::Likely, summary, evidence)).blaming(Blame::class(class).field(field));
     ask_the_instance(case, finding).into()
 }
 

@@ -11,7 +11,7 @@ use logs::fact::Trouble;
 pub static RULE: Rule = Rule {
     cause: "BootstrapFailed",
     summary: "nodeadm, bootstrap.sh, a script or another step of the boot says that it failed, so no kubelet starts",
-    stages: &[Stage::Join],
+    stages: &[Stage::Join, Stage::Ready],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
     lint: false,
     versions: "all; seen only in logs, also of the console that EC2 shows (--aws)",
@@ -26,8 +26,5 @@ fn check(case: &Case) -> Opinion {
         .finding(case)
         .fix("Correct what the line names: the script of the user data, the image, or a disk of the machine.")
         .step(Risk::Inspect, "Read the whole console", logged::command(case));
-    match root.user_data(case) {
-        Some(blame) => finding.blaming(blame).into(),
-        None => finding.into(),
-    }
+    finding.blaming(root.user_data(case)).into()
 }

@@ -79,7 +79,7 @@ fn check(case: &Case) -> Opinion {
                 "encrypted",
                 "an instance whose volume cannot be decrypted ends at once",
             ))
-            .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.blockDeviceMappings"))
+            .blaming(Blame::class(class).field("spec.blockDeviceMappings"))
             .into(),
         None => finding.into(),
     }

@@ -60,7 +60,7 @@ fn check(case: &Case) -> Opinion {
     )
     .with(Evidence::new(&object, "status.amis", named.clone(), "the first entry that fits is what new machines get"))
     .blaming(
-        Blame::object(&class.api_version, &class.kind, class.name())
+        Blame::class(class)
             .field(term.map_or("spec.amiSelectorTerms".to_owned(), |(n, _)| format!("spec.amiSelectorTerms[{n}]"))),
     )
     .fix(fix(image));
@@ -95,7 +95,7 @@ fn check(case: &Case) -> Opinion {
         .map(|claim| claim.status.image_id.as_str())
         .find(|image| !image.is_empty() && *image != id);
     let (pin_text, pin) = match works {
-        Some(image) => ("Pin the image that the running machines have", commands::pin(class, image)),
+        Some(image) => ("Pin the image that the running machines have", commands::pin(class, &[image])),
         None => ("Select another image", commands::edit(class)),
     };
     finding

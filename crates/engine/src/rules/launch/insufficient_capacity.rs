@@ -171,7 +171,7 @@ fn narrowest(case: &Case) -> Option<Narrow> {
     let is_one_zone = !first.zone.is_empty() && rest.iter().all(|subnet| subnet.zone == first.zone);
     is_one_zone.then(|| Narrow {
         why: format!("and all subnets of {} {} are in the zone {}", class.kind, class.name(), first.zone),
-        blame: Blame::object(&class.api_version, &class.kind, class.name()).field("spec.subnetSelectorTerms"),
+        blame: Blame::class(class).field("spec.subnetSelectorTerms"),
     })
 }
 

@@ -4,17 +4,19 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::Symptom;
 use crate::case::{Case, karpenter_line, timestamp};
+use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
-use crate::objects::{Condition, Pod};
+use crate::objects::{Condition, Node, NodeClaim, Pod};
 use crate::rules::Rule;
 use crate::upstream::credentials::Credentials;
-use crate::upstream::karpenter::{Stopped, is_karpenter_image};
+use crate::upstream::karpenter::{DISRUPTED_TAINTS, Stopped, TERMINATION_FINALIZER, is_karpenter};
+use chrono::{DateTime, Utc};
 
 pub static RULE: Rule = Rule {
     cause: "KarpenterNotRunning",
     summary: "No replica of Karpenter is available, so nothing is launched, registered or called usable",
-    stages: &[Stage::Launch, Stage::Register, Stage::Initialize],
-    reads: &[Input::NodeClasses, Input::Deployments, Input::ServiceAccounts, Input::Pods],
+    stages: &[Stage::Launch, Stage::Register, Stage::Initialize, Stage::Terminate],
+    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::ServiceAccounts, Input::Pods],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/KarpenterNotRunning.md"),
@@ -22,7 +24,7 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
-    let Some(karpenter) = case.karpenter() else { return Opinion::Silent };
+    let Some(karpenter) = case.karpenter() else { return uninstalled(case) };
     let Some(stopped) = &karpenter.stopped else { return Opinion::Silent };
     // A rollout of a single replica takes it away for a moment.
     let settled = stopped.since.and_then(|at| at.checked_add_signed(case.wait.proven));
@@ -56,25 +58,93 @@ fn check(case: &Case) -> Opinion {
             .step(Risk::Mutating, "Scale it up", Some(command))
             .into();
     }
-    let finding = match without_credentials(case, namespace) {
-        Some(poor) => {
-            return poor
-                .onto(finding, namespace)
-                .step(
-                    Risk::Inspect,
-                    "See why the last container ended",
-                    Some(format!("kubectl logs -n {namespace} deployment/{name} --previous --tail=50")),
-                )
-                .into();
-        }
-        None => finding,
+    let finding = if let Some(poor) = without_credentials(case, namespace) {
+        poor.onto(finding, namespace)
+    } else if let Some(waits) = waits_for_dns(case, namespace) {
+        waits.onto(finding, namespace, name)
+    } else {
+        unexplained(finding, namespace)
     };
+    finding
+        .step(
+            Risk::Inspect,
+            "See why the last container ended",
+            Some(format!("kubectl logs -n {namespace} deployment/{name} --previous --tail=50")),
+        )
+        .into()
+}
+
+/// Nothing but its log may tell why it does not run.
+fn unexplained(finding: Finding, namespace: &str) -> Finding {
     finding
         .fix("Bring Karpenter back. Its last log says why it ends: no AWS credentials (IRSA, Pod Identity), CRDs of another version, a cluster name or endpoint that is wrong, memory; or its pods are Pending, because it was left to run on Nodes of its own.")
         .step(Risk::Inspect, "See its pods", Some(format!("kubectl get pods -n {namespace} -l app.kubernetes.io/name=karpenter -o wide")))
-        .step(Risk::Inspect, "See why the last container ended", Some(format!("kubectl logs -n {namespace} deployment/{name} --previous --tail=50")))
         .unknown("Why do its pods not run?", format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=karpenter"))
-        .into()
+}
+
+/// A deletion that nobody has begun to work on, where no Karpenter is left that could: only it takes its finalizer off.
+fn uninstalled(case: &Case) -> Opinion {
+    let Some(claim) = case.claim.filter(|claim| case.stage() == Stage::Terminate && is_untouched(claim, case.node))
+    else {
+        return Opinion::Silent;
+    };
+    // EKS runs Auto Mode's Karpenter out of sight, and others may run theirs elsewhere.
+    let of_aws = claim.spec.node_class_ref.group == *"karpenter.k8s.aws";
+    if !of_aws || case.cluster.missing(Input::Deployments).is_some() || case.cluster.pods().any(is_karpenter) {
+        return Opinion::Silent;
+    }
+    // One under another name would have changed some NodeClaim since.
+    let newest = |claim: &NodeClaim| claim.status.conditions.iter().filter_map(|c| c.last_transition_time).max();
+    let alive = case.cluster.once(&NEWEST, "", || case.cluster.claims().filter_map(newest).max());
+    if *alive > claim.metadata.deletion_timestamp {
+        return Opinion::Silent;
+    }
+    let name = claim.name();
+    let deleted = claim.metadata.deletion_timestamp.map_or_else(String::new, |at| format!(" at {}", timestamp(at)));
+    let also = case.node.map_or_else(String::new, |node| format!(" and Node {}", node.name()));
+    Finding::new(
+        Confidence::Certain,
+        format!(
+            "NodeClaim {name} was deleted{deleted}, and no Karpenter is left that takes its finalizer {TERMINATION_FINALIZER} off it{also}: no Deployment of it is here, as after it was uninstalled."
+        ),
+        Evidence::new(
+            format!("NodeClaim/{name}"),
+            "metadata.finalizers",
+            TERMINATION_FINALIZER,
+            "Karpenter drains the Node, has the instance terminated, and removes it; nothing of that was begun",
+        ),
+    )
+    .blaming(Blame::object("apps/v1", "Deployment", "karpenter"))
+    .fix("Install Karpenter again until they are gone; it also terminates the instances. Else terminate the instances yourself, and then remove the finalizer from NodeClaims and Nodes.")
+    .step(
+        Risk::Inspect,
+        "See that no Karpenter runs under another name",
+        Some("kubectl get deployments -A -o wide".to_owned()),
+    )
+    .step(
+        Risk::Destructive,
+        "Remove the finalizer once the instance is gone",
+        Some(format!("kubectl patch nodeclaim {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'")),
+    )
+    .ask_aws(
+        "Is the instance gone?",
+        format!(
+            "aws ec2 describe-instances --instance-ids {} --query 'Reservations[].Instances[].State'",
+            claim.instance_id().unwrap_or("INSTANCE")
+        ),
+    )
+    .into()
+}
+
+/// When a condition of a NodeClaim changed last: only Karpenter writes them.
+static NEWEST: Memo<Option<DateTime<Utc>>> = Memo::new("when a condition of a NodeClaim changed last");
+
+/// Whether Karpenter has done nothing for the deletion: its first steps are a taint on the Node, and a condition.
+/// Source: core pkg/controllers/node/termination/controller.go `finalize` (v1.14.3).
+fn is_untouched(claim: &NodeClaim, node: Option<&Node>) -> bool {
+    const STEPS: [&str; 3] = ["Drained", "VolumesDetached", "InstanceTerminating"];
+    let tainted = |node: &Node| DISRUPTED_TAINTS.iter().any(|key| node.taint(key).is_some());
+    STEPS.iter().all(|step| claim.condition(step).is_none()) && !node.is_some_and(tainted)
 }
 
 /// A pod of Karpenter's on Fargate that was given no role.
@@ -88,9 +158,8 @@ struct WithoutCredentials<'w> {
 /// could use, and no agent of EKS Pod Identity. Elsewhere the role of the Node may do.
 /// Source: Amazon EKS user guide, "Learn how EKS Pod Identity grants pods access to AWS services", considerations.
 fn without_credentials<'w>(case: &Case<'w>, namespace: &str) -> Option<WithoutCredentials<'w>> {
-    let of_karpenter = |pod: &&Pod| pod.spec.containers.iter().any(|c| is_karpenter_image(&c.image));
     let on_fargate = |pod: &&Pod| pod.metadata.label(FARGATE_PROFILE).is_some() && pod.trouble().is_some();
-    let pod = case.cluster.pods_in(namespace).filter(of_karpenter).find(on_fargate)?;
+    let pod = case.cluster.pods_in(namespace).filter(|pod| is_karpenter(pod)).find(on_fargate)?;
     let account = pod.spec.service_account_name.as_str();
     let annotated = case.cluster.service_accounts().any(|own| {
         own.metadata.name == *account
@@ -137,6 +206,56 @@ impl WithoutCredentials<'_> {
     }
 }
 
+/// Karpenter's pod asks the cluster's DNS, which waits for a Node that Karpenter would have made.
+struct WaitsForDns<'w> {
+    pod: &'w Pod,
+    dns: &'w Pod,
+    said: &'w str,
+}
+
+/// Source: karpenter.sh docs/troubleshooting, "Failed Resolving STS Credentials with I/O Timeout"; kubernetes v1.36.3
+/// pkg/kubelet/network/dns/dns.go `getPodDNSType` (a pod on the host's network asks as the host does).
+fn waits_for_dns<'w>(case: &Case<'w>, namespace: &str) -> Option<WaitsForDns<'w>> {
+    let asks_cluster = |pod: &&Pod| match pod.spec.dns_policy.as_str() {
+        "" | "ClusterFirst" => !pod.spec.host_network,
+        policy => policy == "ClusterFirstWithHostNet",
+    };
+    let mut own = case.cluster.pods_in(namespace).filter(|pod| is_karpenter(pod)).filter(asks_cluster);
+    let pod = own.find(|pod| pod.trouble().is_some())?;
+    let of_dns = || case.cluster.pods_in("kube-system").filter(|pod| pod.metadata.label("k8s-app") == Some("kube-dns"));
+    if of_dns().any(Pod::is_ready) {
+        return None;
+    }
+    let (dns, said) = of_dns().find_map(|dns| Some((dns, dns.unscheduled()?)))?;
+    Some(WaitsForDns { pod, dns, said })
+}
+
+impl WaitsForDns<'_> {
+    fn onto(self, mut finding: Finding, namespace: &str, name: &str) -> Finding {
+        let Self { pod, dns, said } = self;
+        let (pod, dns) = (&pod.metadata.name, &dns.metadata.name);
+        let summary = finding.summary.trim_end_matches('.').to_owned();
+        finding.summary = format!(
+            "{summary}. Its pod {pod} resolves names by the cluster's DNS (dnsPolicy ClusterFirst), of which no pod runs: {dns} waits for a Node, so both wait for each other."
+        );
+        let policy = r#"{"spec":{"template":{"spec":{"dnsPolicy":"Default"}}}}"#;
+        finding
+            .with(Evidence::new(
+                format!("Pod/kube-system/{dns}"),
+                "status.conditions",
+                said,
+                "no pod of the cluster's DNS is Ready, and Karpenter finds the addresses of AWS by it",
+            ))
+            .blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace).field("spec.template.spec.dnsPolicy"))
+            .fix("Let Karpenter resolve names as its Node does (Helm: dnsPolicy=Default), so that it can make Nodes for CoreDNS too; or let CoreDNS tolerate the taints of the Nodes that there are.")
+            .step(
+                Risk::Mutating,
+                "Let it resolve names as its Node does",
+                Some(format!("kubectl patch deployment -n {namespace} {name} -p '{policy}'")),
+            )
+    }
+}
+
 /// What only Karpenter could do for this subject; `None` where the next step is another's.
 fn waits_for_karpenter(case: &Case) -> Option<String> {
     let untouched = |c: &Condition| c.status == "Unknown" && matches!(c.reason.as_str(), "AwaitingReconciliation" | "");
@@ -157,6 +276,12 @@ fn waits_for_karpenter(case: &Case) -> Option<String> {
                 && conditions.iter().all(|c| !c.is_false());
             unread.then(|| format!("nobody looks at {} {}", class.kind, class.name()))
         }
+        (Stage::Terminate, Some(claim), node) => is_untouched(claim, node).then(|| {
+            format!(
+                "nobody takes the finalizer {TERMINATION_FINALIZER} off NodeClaim {}, which was deleted",
+                claim.name()
+            )
+        }),
         (Stage::Register | Stage::Initialize, Some(claim), Some(node)) => match karpenter_line::turn(claim, node)?.0 {
             Stage::Register => Some(format!("nobody registers Node {} of NodeClaim {}", node.name(), claim.name())),
             _ => Some(format!("nobody calls the Ready Node {} initialized", node.name())),

@@ -9,6 +9,8 @@ use crate::rules::Rule;
 use crate::rules::shared::commands;
 use crate::rules::shared::launch_blame;
 use crate::rules::shared::launch_error::{self, FaultIn, LaunchError};
+use crate::rules::shared::logged::{self, Root};
+use logs::fact::Trouble;
 use readers::source_text;
 use readers::userdata::{Consequence, Defect};
 
@@ -16,7 +18,7 @@ pub static RULE: Rule = Rule {
     cause: "LaunchFailed",
     summary: "The cloud refuses to launch the instance, for the reason in the Launched condition",
     stages: &[Stage::Launch],
-    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments],
+    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::Logs],
     lint: false,
     versions: "all; reasons other than LaunchFailed since AWS provider 1.2.0, before that the message is read",
     page: include_str!("../../../pages/LaunchFailed.md"),
@@ -30,14 +32,9 @@ fn check(case: &Case) -> Opinion {
     if matches!(launched.reason.as_str(), "AwaitingReconciliation" | "" | "Launched" | "NodeClassReadinessUnknown") {
         return Opinion::Silent;
     }
-    // A reason of Karpenter's own is surer than words in a message, but "Unauthorized" has variants that only the
-    // message tells apart.
-    let by_reason = launch_error::named(&launched.reason);
-    let by_message = launch_error::named(&launched.message);
-    let known = match launched.reason.as_str() {
-        "LaunchFailed" | "Unauthorized" => by_message.or(by_reason),
-        _ => by_reason.or(by_message),
-    };
+    // What it has no reason for, Karpenter since 1.2 says in its log alone.
+    let logged = logged::root(case, &[Trouble::RequestRefused]);
+    let known = known(launched, logged.as_ref());
     // A user data that Karpenter cannot render is one such error, and its own place can be shown.
     let unreadable =
         unreadable_user_data(case).filter(|_| known.is_none_or(|e| e.fault == FaultIn::Class("spec.userData")));
@@ -66,6 +63,7 @@ fn check(case: &Case) -> Opinion {
         }
         (None, None) => format!("The cloud refuses to launch NodeClaim {name}: {said}."),
     };
+    let summary = summary + &logged.as_ref().map_or_else(String::new, Root::refusal);
     let evidence = Evidence::new(
         case.subject(),
         r#"status.conditions[?(@.type=="Launched")]"#,
@@ -73,6 +71,7 @@ fn check(case: &Case) -> Opinion {
         "Karpenter tries again until its launch timeout",
     );
     let finding = Finding::new(confidence, summary, evidence)
+        .with_all(logged.as_ref().map(Root::evidence))
         .fix(of_role(known.map_or("Change what the message names: it is AWS's own.", |e| e.fix)));
     let finding = if case.class().is_some_and(NodeClass::is_auto_mode) {
         finding.step(Risk::Inspect, "See the whole error", Some(format!("kubectl describe nodeclaim {name}")))
@@ -100,8 +99,7 @@ fn check(case: &Case) -> Opinion {
         None => finding,
     };
     if let Some((class, text, defect)) = unreadable {
-        let blame =
-            Blame::object(&class.api_version, &class.kind, class.name()).field("spec.userData").at(text, defect.span);
+        let blame = Blame::class(class).field("spec.userData").at(text, defect.span);
         let place = source_text::position(text, defect.span.start);
         return finding
             .fix(format!("Correct line {} of userData in {} {}.", place.line, class.kind, class.name()))
@@ -119,7 +117,7 @@ fn check(case: &Case) -> Opinion {
                 format!("Change {field} of {} {}", class.kind, class.name()),
                 Some(commands::edit(class)),
             )
-            .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field(field))
+            .blaming(Blame::class(class).field(field))
             .into(),
         (Some(FaultIn::Class(field)), None, _) => match case.class_field(field) {
             Some(blame) => finding.blaming(blame).into(),
@@ -131,8 +129,27 @@ fn check(case: &Case) -> Opinion {
             .into(),
         _ => match refused_role(&launched.message) {
             Some(role) => finding.blaming(Blame::object("", "IAMRole", role)).into(),
-            None => finding.into(),
+            // What the launch is made of stands there.
+            None => match case.class() {
+                Some(class) => finding.blaming(Blame::class(class)).into(),
+                None => finding.into(),
+            },
         },
+    }
+}
+
+/// A reason of Karpenter's own is surer than words in a message, but "Unauthorized" has variants that only the message
+/// tells apart.
+fn known(launched: &Condition, logged: Option<&Root>) -> Option<&'static LaunchError> {
+    let by_reason = launch_error::named(&launched.reason);
+    let by_message = launch_error::named(&launched.message);
+    match launched.reason.as_str() {
+        "LaunchFailed" => {
+            let by_log = || launch_error::named(&logged?.fact.last.text);
+            by_message.or_else(by_log).or(by_reason)
+        }
+        "Unauthorized" => by_message.or(by_reason),
+        _ => by_reason.or(by_message),
     }
 }
 
@@ -166,7 +183,7 @@ fn of_tags(finding: Finding, class: &NodeClass) -> Finding {
             class.name()
         ))
         .step(Risk::Mutating, "Take the tags out", Some(commands::edit(class)))
-        .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.tags"))
+        .blaming(Blame::class(class).field("spec.tags"))
 }
 
 /// The first mistake in userData over which Karpenter cannot make a launch template.

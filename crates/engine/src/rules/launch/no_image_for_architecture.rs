@@ -45,7 +45,7 @@ fn check(case: &Case) -> Opinion {
         Evidence::new(object, "status.amis", images, format!("requirements: kubernetes.io/arch {have}")),
     )
     .with(Evidence::new(format!("NodePool/{name}"), "spec.template.spec.requirements", format!("kubernetes.io/arch In {wanted}"), "no image of the class runs on it"))
-    .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms"))
+    .blaming(Blame::class(class).field("spec.amiSelectorTerms"))
     .fix(format!("Add an image for {wanted} to amiSelectorTerms (an alias selects one for each architecture), or set kubernetes.io/arch of the NodePool to {have}."))
     .step(Risk::Mutating, "Select an image for it", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())))
     .into()

@@ -6,9 +6,10 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::unplaced::{Lack, Unplaced, Why, requested};
 use crate::objects::input::Input;
-use crate::objects::{DaemonSet, NodePool, Pod};
+use crate::objects::{DaemonSet, NodePool, Requirement};
 use crate::rules::Rule;
 use crate::rules::shared::commands;
+use crate::rules::shared::workload::Workload;
 
 pub static RULE: Rule = Rule {
     cause: "NoInstanceTypeHasRoom",
@@ -44,6 +45,7 @@ fn check(case: &Case) -> Opinion {
     );
     match lack.why {
         Why::Unknown { of_daemons } => unknown(case, pool, &told, &lack, of_daemons, &of_pod, event),
+        Why::NoDevice => no_device(pool, &told, &lack, &of_pod, event),
         Why::SmallVolume { gib } => small_volume(case, pool, &lack, gib, &of_pod, event),
         Why::Crowded { of_daemons, machine } => crowded(case, pool, &lack, of_daemons, machine.name(), &of_pod, event),
     }
@@ -92,16 +94,15 @@ fn unknown(
             command,
         )
     } else {
-        let (kind, workload) = told.pod.map_or(("Pod", &*told.event.involved_object.name), Pod::workload);
-        let namespace = told.event.involved_object.namespace.as_deref().unwrap_or("default");
-        let api_version = if kind == "Pod" { "v1" } else { "apps/v1" };
+        let about = &told.event.involved_object;
+        let workload = Workload::of(told.pod, about.namespace.as_deref().unwrap_or("default"), &about.name);
         (
             format!(
                 "{head}: it asks for {resource} ({total}), which Karpenter knows of no instance type, whatever the machine has once it runs."
             ),
-            Blame::object(api_version, kind, workload).namespace(namespace),
+            workload.blame(),
             "Do without the request, or run these pods on a managed node group; from Karpenter 1.7 on a NodeOverlay (feature gate NodeOverlay) can give instance types the resource.",
-            format!("kubectl edit {} -n {namespace} {workload}", kind.to_ascii_lowercase()),
+            workload.edit(),
         )
     };
     let because =
@@ -111,6 +112,38 @@ fn unknown(
         .blaming(blame)
         .fix(fix)
         .step(Risk::Mutating, "Change who asks for it", Some(step))
+}
+
+/// What says which instance types a NodePool allows.
+const TYPES: [&str; 3] =
+    ["node.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family", "karpenter.k8s.aws/instance-category"];
+
+/// Source: docs "Troubleshooting", "Pods requesting nvidia.com/gpu are not scheduled on g6f fractional GPU instances"
+/// (karpenter-provider-aws website/content/en/docs/troubleshooting.md).
+fn no_device(pool: &NodePool, told: &Unplaced, lack: &Lack, of_pod: &str, event: Evidence) -> Finding {
+    let (name, resource) = (pool.name(), lack.resource);
+    let total = told.total(pool).into_iter().map(|(resource, asked)| format!("{resource} {asked}"));
+    let total = total.collect::<Vec<_>>().join(", ");
+    let of_types = |r: &&Requirement| TYPES.contains(&r.key.as_str());
+    let allowed: Vec<String> =
+        pool.spec.template.spec.requirements.iter().filter(of_types).map(Requirement::shown).collect();
+    let allowed = allowed.join(", ");
+    Finding::new(
+        Confidence::Certain,
+        format!(
+            "NodePool {name} launches nothing for {of_pod}, which asks for it by name: none of the instance types that it allows ({allowed}) has enough resources for it and the DaemonSets, as Karpenter counts: {total}."
+        ),
+        event,
+    )
+    .with(Evidence::new(
+        format!("NodePool/{name}"),
+        "spec.template.spec.requirements",
+        allowed,
+        format!("no machine of this NodePool has had {resource} either"),
+    ))
+    .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
+    .fix("Allow larger instance types, or such as have the device. Of memory Karpenter counts 7.5 % less than EC2 (vmMemoryOverheadPercent); EC2 counts the fractional GPUs of g6f and gr6f as none: a NodeOverlay (feature gate NodeOverlay) can tell Karpenter of them.")
+    .step(Risk::Mutating, "Change what the NodePool allows", Some(format!("kubectl edit nodepool {name}")))
 }
 
 fn small_volume(case: &Case, pool: &NodePool, lack: &Lack, gib: u64, of_pod: &str, event: Evidence) -> Finding {

@@ -4,14 +4,15 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
-use crate::objects::{NodeClass, Requirement};
+use crate::objects::{NodeClass, NodePool, Requirement};
 use crate::rules::Rule;
+use chrono::TimeDelta;
 
 pub static RULE: Rule = Rule {
     cause: "NoInstanceTypeLeft",
     summary: "No instance type meets the NodePool's requirements, and pods wait for it",
     stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods],
+    reads: &[Input::NodePools, Input::NodeClasses, Input::NodeClaims, Input::Events, Input::Pods],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/NoInstanceTypeLeft.md"),
@@ -21,9 +22,54 @@ pub static RULE: Rule = Rule {
 /// Source: AWS, "Create a node pool for EKS Auto Mode": more than one CPU, and none of these sizes.
 const NOT_IN_AUTO_MODE: [&str; 3] = ["nano", "micro", "small"];
 
+/// What EC2 had no capacity for is offered again after three minutes.
+/// Source: karpenter-provider-aws v1.14.1 pkg/cache/cache.go `UnavailableOfferingsTTL`.
+const NOT_FOR_CAPACITY: TimeDelta = TimeDelta::minutes(15);
+
+/// Instance types meet the requirements, and none is offered where they may be.
+fn unoffered(case: &Case, pool: &NodePool) -> Opinion {
+    let Some(told) = case.unplaced().find(|u| u.unoffered_by_itself(pool)) else { return Opinion::Silent };
+    let name = pool.name();
+    if case.cluster.claim_events_of_pool(name).any(|e| e.reason == "InsufficientCapacityError") {
+        return Opinion::Silent;
+    }
+    let settled = case.wait.since.checked_add_signed(NOT_FOR_CAPACITY);
+    if let Some(at) = settled.filter(|at| case.now < *at) {
+        return Opinion::LookAgain(at);
+    }
+    let asked: Vec<String> = pool.spec.template.spec.requirements.iter().map(Requirement::shown).collect();
+    let asked = asked.join(", ");
+    Finding::new(
+        Confidence::Certain,
+        format!(
+            "NodePool {name} launches nothing: Karpenter knows no offering (zone, capacity type, price) of the instance types that meet its requirements ({asked})."
+        ),
+        Evidence::new(
+            format!("Event Pod/{}", told.event.involved_object.name),
+            "message",
+            told.event.said(),
+            "the pod itself asks for no zone and no type, and EC2 was not asked for capacity",
+        ),
+    )
+    .with(Evidence::new(
+        format!("NodePool/{name}"),
+        "spec.template.spec.requirements",
+        asked,
+        "an offering is a type in a zone where the class has a subnet, with a capacity type and a known price",
+    ))
+    .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
+    .fix("Allow a zone (with a subnet of the node class), a capacity type or instance types that the region has together. Without a way to the price list, as in an isolated VPC, Karpenter knows only the prices that it was built with: newer instance types need a newer Karpenter, or an endpoint for the pricing API.")
+    .ask_aws(
+        "Which zones offer these instance types?",
+        "aws ec2 describe-instance-type-offerings --location-type availability-zone --query 'InstanceTypeOfferings[].[InstanceType,Location]'".to_owned(),
+    )
+    .step(Risk::Mutating, "Change the requirements", Some(format!("kubectl edit nodepool {name}")))
+    .into()
+}
+
 fn check(case: &Case) -> Opinion {
     let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
-    let Some(told) = case.unplaced().find(|u| u.unmet_by_itself(pool)) else { return Opinion::Silent };
+    let Some(told) = case.unplaced().find(|u| u.unmet_by_itself(pool)) else { return unoffered(case, pool) };
     let name = pool.name();
     // What every instance type of a Linux cluster meets excludes none.
     let excludes = |r: &&Requirement| !matches!(r.key.as_str(), "kubernetes.io/os" | "karpenter.sh/capacity-type");

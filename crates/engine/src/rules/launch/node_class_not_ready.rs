@@ -6,15 +6,18 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{AmiTerm, Condition, NodeClass, SelectorTerm};
 use crate::rules::Rule;
+use crate::rules::shared::logged::{self, Root};
 use crate::rules::shared::volume_refusal::volume_refusal;
-use crate::rules::shared::{commands, launch_blame, launch_error};
+use crate::rules::shared::{commands, kubelet_version, launch_blame, launch_error};
+use crate::upstream::image_releases;
+use logs::fact::Trouble;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub static RULE: Rule = Rule {
     cause: "NodeClassNotReady",
     summary: "The node class is not Ready, so nothing can be launched from it",
     stages: &[Stage::Launch],
-    reads: &[Input::NodeClasses, Input::Deployments, Input::ServiceAccounts],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::ServiceAccounts, Input::Logs],
     lint: true,
     versions: "all",
     page: include_str!("../../../pages/NodeClassNotReady.md"),
@@ -37,16 +40,31 @@ fn check(case: &Case) -> Opinion {
         .filter(|c| c.type_ != "Ready" && !c.is_true() && c.reason != "DependenciesNotReady")
         .collect();
     failing.sort_by_key(|c| !c.is_false());
+    // Early versions of 1 say some things of Ready alone.
+    // Source: karpenter-provider-aws v1.0.8 pkg/controllers/nodeclass/status/readiness.go.
+    if failing.is_empty() && !ready.message.is_empty() {
+        failing.push(ready);
+    }
     let name = class.name();
     let object = format!("{}/{name}", class.kind);
     let mut said: Vec<String> =
         if failing.is_empty() { vec![ready.shown()] } else { failing.iter().map(|c| plain(class, c)).collect() };
     let volume = refused_volume(class, &failing);
     said.extend(volume.as_ref().map(|volume| format!("EC2 refuses the volume {}", volume.what)));
-    let certain = failing.iter().any(|c| c.is_false());
+    let ended = ended_alias(case, class, &failing);
+    said.extend(ended.clone());
+    // What its rights do not forbid, Karpenter tells to its log only.
+    let logged = logged::root(case, &[Trouble::RequestRefused]);
+    let certain = failing.iter().any(|c| c.is_false()) || logged.is_some() || ended.is_some();
     let confidence = if certain { Confidence::Certain } else { Confidence::Likely };
-    let summary =
-        format!("{} {name} is not Ready, so nothing can be launched from it: {}.", class.kind, said.join("; "));
+    let refusal = logged.as_ref().map_or_else(String::new, Root::refusal);
+    let slip = slip(case, class, &failing);
+    let misspelled = slip.as_ref().map_or_else(String::new, |slip| format!("; the cluster is called {}", slip.cluster));
+    let summary = format!(
+        "{} {name} is not Ready, so nothing can be launched from it: {}{misspelled}.{refusal}",
+        class.kind,
+        said.join("; ")
+    );
     let evidence = |c: &Condition| {
         Evidence::new(
             &object,
@@ -55,55 +73,35 @@ fn check(case: &Case) -> Opinion {
             "Karpenter launches nothing until this is True",
         )
     };
-    let mut finding = Finding::new(confidence, summary, evidence(ready)).with_all(failing.iter().map(|c| evidence(c)));
-    finding.blame = match &volume {
-        Some(volume) => {
-            finding = finding.with(Evidence::new(
-                &object,
-                volume.field.clone(),
-                volume.what.clone(),
-                "the dry run of a launch fails on it, and Karpenter tells a refusal other than of its rights to its log only",
-            ));
-            Some(Box::new(Blame::object(&class.api_version, &class.kind, name).field(volume.field.clone())))
-        }
-        None => blame(class, &failing).or_else(|| tried_in_vain(case, class, &failing)).map(Box::new),
+    let mut finding = Finding::new(confidence, summary, evidence(ready))
+        .with_all(failing.iter().map(|c| evidence(c)))
+        .with_all(logged.as_ref().map(Root::evidence));
+    finding.blame = if let Some(volume) = &volume {
+        finding = finding.with(Evidence::new(
+            &object,
+            volume.field.clone(),
+            volume.what.clone(),
+            "the dry run of a launch fails on it, and Karpenter tells a refusal other than of its rights to its log only",
+        ));
+        Some(Box::new(Blame::object(&class.api_version, &class.kind, name).field(volume.field.clone())))
+    } else if let Some(slip) = &slip {
+        finding = finding.with(slip.told_by.clone());
+        Some(Box::new(Blame::class(class).field(slip.field)))
+    } else {
+        let of_field = blame(class, &failing).or_else(|| tried_in_vain(case, class, &failing));
+        Some(Box::new(of_field.unwrap_or_else(|| Blame::object(&class.api_version, &class.kind, name))))
     };
-    finding = finding.fix(volume.map_or_else(|| remedy(case, class, &failing), |volume| volume.fix));
-    let selects = |type_: &str| class.is_of_aws() && failing.iter().any(|c| c.type_ == type_ && c.is_false());
-    if selects("SubnetsReady") || selects("SecurityGroupsReady") {
-        finding = finding
-            .step(
-                Risk::Inspect,
-                "See which subnets carry the tag",
-                tag_command("describe-subnets", &class.spec.subnet_selector_terms),
-            )
-            .step(
-                Risk::Inspect,
-                "See which security groups carry the tag",
-                tag_command("describe-security-groups", &class.spec.security_group_selector_terms),
-            )
-            .step(Risk::Mutating, "Tag them, or change the selector terms", Some(commands::edit(class)));
-    } else if finding.blame.is_some() {
-        if let Some(role) = refused_role(class, &failing) {
-            let (cluster, arn) = (case.cluster_name().unwrap_or("CLUSTER"), commands::role_arn(role, None));
-            finding = finding
-                .step(
-                    Risk::Mutating,
-                    "Let the role's machines in",
-                    Some(format!(
-                        "aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type EC2"
-                    )),
-                )
-                .step(
-                    Risk::Mutating,
-                    "Give them Auto Mode's rights",
-                    Some(format!(
-                        "aws eks associate-access-policy --cluster-name {cluster} --principal-arn {arn} --access-scope type=cluster --policy-arn arn:aws:eks::aws:cluster-access-policy/AmazonEKSAutoNodePolicy"
-                    )),
-                );
-        }
-        finding = finding.step(Risk::Mutating, "Change the node class", Some(commands::edit(class)));
-    }
+    finding = finding.fix(match (volume, &logged) {
+        _ if ended.is_some() => ANOTHER_ALIAS.to_owned(),
+        (Some(volume), _) => volume.fix,
+        (None, None) if let Some(slip) = &slip => format!(
+            "Correct {} in the selector terms to {}, if that is what the subnets and security groups are tagged with; else put the tags on them.",
+            slip.value, slip.cluster
+        ),
+        (None, Some(_)) => "Change what AWS refuses. Where nothing in the class asks for it, this version of Karpenter does: move to a later one.".to_owned(),
+        (None, None) => remedy(case, class, &failing),
+    });
+    finding = change(case, finding, class, &failing);
     // What a dry run was refused for stands in the message, from 1.13.0 on.
     let refused =
         failing.first().filter(|_| class.is_of_aws()).and_then(|c| Some((c, launch_error::named(&c.message)?)));
@@ -128,6 +126,60 @@ fn check(case: &Case) -> Opinion {
             Some(format!("kubectl describe {} {name}", class.kind.to_ascii_lowercase())),
         )
         .into()
+}
+
+/// How to see and change what fails of the class.
+fn change(case: &Case, mut finding: Finding, class: &NodeClass, failing: &[&Condition]) -> Finding {
+    let selects = |type_: &str| class.is_of_aws() && failing.iter().any(|c| c.type_ == type_ && c.is_false());
+    if selects("SubnetsReady") || selects("SecurityGroupsReady") {
+        finding = finding
+            .step(
+                Risk::Inspect,
+                "See which subnets carry the tag",
+                tag_command("describe-subnets", &class.spec.subnet_selector_terms),
+            )
+            .step(
+                Risk::Inspect,
+                "See which security groups carry the tag",
+                tag_command("describe-security-groups", &class.spec.security_group_selector_terms),
+            )
+            .step(Risk::Mutating, "Tag them, or change the selector terms", Some(commands::edit(class)));
+    } else if finding.blame.is_some() {
+        if let Some(role) = refused_role(class, failing) {
+            finding = let_in(case, finding, role);
+        }
+        finding = finding.step(Risk::Mutating, "Change the node class", Some(commands::edit(class)));
+    }
+    finding
+}
+
+const ANOTHER_ALIAS: &str = "Move to an alias that is still published, such as al2023@VERSION; check user data, which AL2023 reads as a NodeConfig.";
+
+/// Why an alias for which Karpenter has found no image never will have one. Versions before 1.9 do not say so.
+fn ended_alias(case: &Case, class: &NodeClass, failing: &[&Condition]) -> Option<String> {
+    failing.iter().find(|c| c.type_ == "AMIsReady").filter(|_| class.is_ec2())?;
+    let minor = kubelet_version::of_cluster(case);
+    class.spec.ami_selector_terms.iter().find_map(|term| image_releases::ended(term.alias.as_deref()?, minor))
+}
+
+/// EKS makes an access entry of this type for the role of its own NodePools only.
+fn let_in(case: &Case, finding: Finding, role: &str) -> Finding {
+    let (cluster, arn) = (case.cluster_name().unwrap_or("CLUSTER"), commands::role_arn(role, None));
+    finding
+        .step(
+            Risk::Mutating,
+            "Let the role's machines in",
+            Some(format!(
+                "aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type EC2"
+            )),
+        )
+        .step(
+            Risk::Mutating,
+            "Give them Auto Mode's rights",
+            Some(format!(
+                "aws eks associate-access-policy --cluster-name {cluster} --principal-arn {arn} --access-scope type=cluster --policy-arn arn:aws:eks::aws:cluster-access-policy/AmazonEKSAutoNodePolicy"
+            )),
+        )
 }
 
 /// What helps against what fails first.
@@ -196,14 +248,13 @@ fn advice(class: &NodeClass, condition: &Condition) -> Option<Advice> {
         return None;
     }
     let known = condition.is_false();
+    let is_without_cidr = condition.reason == "ClusterCIDRResolutionFailed"
+        || condition.message.starts_with("Failed to detect the cluster CIDR");
     let (fix, role) = match (condition.type_.as_str(), condition.reason.as_str()) {
         ("SubnetsReady" | "SecurityGroupsReady", _) if known => {
             ("Put the tags on the subnets and security groups, or select them by id.", false)
         }
-        (_, "UnsupportedAlias") => (
-            "Move to an alias that is still published, such as al2023@VERSION; check user data, which AL2023 reads as a NodeConfig.",
-            false,
-        ),
+        (_, "UnsupportedAlias") => (ANOTHER_ALIAS, false),
         ("AMIsReady", _) if known => (
             "Select an image that exists in this region, is shared with this account and is for this Kubernetes version; terms by name look among images of self and amazon only.",
             false,
@@ -243,7 +294,7 @@ fn advice(class: &NodeClass, condition: &Condition) -> Option<Advice> {
         (_, "TagValidationFailed") => {
             ("Take the tag out of spec.tags: Karpenter sets its own tags and those of the cluster itself.", false)
         }
-        (_, "ClusterCIDRResolutionFailed") => (
+        _ if is_without_cidr => (
             "Let Karpenter's role call eks:DescribeCluster, and let Karpenter reach the EKS endpoint: AL2023 needs the cluster's service CIDR.",
             true,
         ),
@@ -277,7 +328,7 @@ fn plain(class: &NodeClass, condition: &Condition) -> String {
         "AMINotFound" => {
             let wanted: Vec<String> = class.spec.ami_selector_terms.iter().map(image_term).collect();
             return format!(
-                "no image (AMI) fits {}",
+                "no image (AMI) matches {}",
                 if wanted.is_empty() { "amiSelectorTerms".to_owned() } else { wanted.join(" or ") }
             );
         }
@@ -285,7 +336,11 @@ fn plain(class: &NodeClass, condition: &Condition) -> String {
         _ => return or_shown(condition),
     };
     let wanted: Vec<String> = terms.iter().map(shown).collect();
-    if wanted.is_empty() { format!("no {what} is selected") } else { format!("no {what} has {}", wanted.join(" or ")) }
+    if wanted.is_empty() {
+        format!("no {what} is selected")
+    } else {
+        format!("no {what} matches {}", wanted.join(" or "))
+    }
 }
 
 /// Its message, which names what is wrong.
@@ -327,12 +382,67 @@ fn shown(term: &SelectorTerm) -> String {
     tags.chain(id).chain(name).collect::<Vec<_>>().join(" and ")
 }
 
+/// A selector asks for what is a letter off the cluster's name.
+struct Slip<'w> {
+    field: &'static str,
+    value: &'w str,
+    cluster: &'w str,
+    told_by: Evidence,
+}
+
+fn slip<'w>(case: &Case<'w>, class: &'w NodeClass, failing: &[&Condition]) -> Option<Slip<'w>> {
+    let selects = |type_: &str| class.is_of_aws() && failing.iter().any(|c| c.type_ == type_ && c.is_false());
+    let fields = [
+        ("SubnetsReady", "spec.subnetSelectorTerms", &class.spec.subnet_selector_terms),
+        ("SecurityGroupsReady", "spec.securityGroupSelectorTerms", &class.spec.security_group_selector_terms),
+    ];
+    let (cluster, told_by) = cluster_of(case, class)?;
+    let fields = fields.into_iter().filter(|(type_, ..)| selects(type_));
+    fields.flat_map(|(_, field, terms)| terms.iter().map(move |term| (field, term))).find_map(|(field, term)| {
+        let value = term.tags.values().find(|value| is_slip(value, cluster))?;
+        Some(Slip { field, value, cluster, told_by: told_by.clone() })
+    })
+}
+
+/// The cluster's name, by Karpenter's settings or by the instance profile that it made: `CLUSTER_HASH`.
+/// Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass.go `InstanceProfileName`.
+fn cluster_of<'w>(case: &Case<'w>, class: &'w NodeClass) -> Option<(&'w str, Evidence)> {
+    let because = "the selectors ask for a tag that is a letter off the cluster's name";
+    if let (Some(cluster), Some(karpenter)) = (case.cluster_name(), case.karpenter()) {
+        let object = format!("Deployment/{}", karpenter.deployment);
+        let said = format!("CLUSTER_NAME={cluster}");
+        return Some((cluster, Evidence::new(object, "spec.template.spec.containers[0].env", said, because)));
+    }
+    let profile = class.status.instance_profile.as_deref().filter(|_| class.spec.instance_profile.is_none())?;
+    let (cluster, hash) = profile.rsplit_once('_')?;
+    let is_made = hash.len() > 8 && hash.bytes().all(|b| b.is_ascii_digit());
+    let object = format!("{}/{}", class.kind, class.name());
+    is_made.then(|| (cluster, Evidence::new(object, "status.instanceProfile", profile, because)))
+}
+
+/// One letter is missing, too many, another or of the other case, or two have changed places.
+fn is_slip(value: &str, name: &str) -> bool {
+    const SHORTEST: usize = 4;
+    if value == name || value.len().min(name.len()) < SHORTEST {
+        return false;
+    }
+    let (a, b) = (value.as_bytes(), name.as_bytes());
+    let head = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let (a, b) = (&a[head..], &b[head..]);
+    let tail = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+    match (&a[..a.len() - tail], &b[..b.len() - tail]) {
+        ([] | [_], [] | [_]) => true,
+        ([first, second], [other, last]) => first == last && second == other,
+        _ => value.eq_ignore_ascii_case(name),
+    }
+}
+
 /// Where several selectors fail by one tag, the tags in AWS are what is missing; else the class is what to change.
-/// Nothing in the cluster is where a permission is missing.
+/// Where a permission is missing it is no field of it.
 fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
     let known: Vec<&Condition> = failing.iter().copied().filter(|c| c.is_false()).collect();
     if !class.is_of_aws() {
-        return Some(Blame::object(&class.api_version, &class.kind, class.name()));
+        return Some(Blame::class(class));
     }
     let field = |type_: &str| match type_ {
         "SubnetsReady" => Some(("spec.subnetSelectorTerms", &class.spec.subnet_selector_terms)),
@@ -346,7 +456,7 @@ fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
     if let (Some(key), true) = (one_tag, selectors.len() == known.len() && selectors.len() > 1) {
         return Some(Blame::object("", "EC2Tags", key));
     }
-    let blame = Blame::object(&class.api_version, &class.kind, class.name());
+    let blame = Blame::class(class);
     let field = selectors.first().map(|(field, _)| *field).or_else(|| {
         let first = failing.first()?;
         match (first.type_.as_str(), first.reason.as_str()) {
@@ -372,7 +482,7 @@ fn tried_in_vain(case: &Case, class: &NodeClass, failing: &[&Condition]) -> Opti
     let role = controller_role(case).and_then(|arn| arn.rsplit('/').next());
     Some(match role {
         Some(role) => Blame::object("", "IAMRole", role),
-        None => Blame::object(&class.api_version, &class.kind, class.name()),
+        None => Blame::class(class),
     })
 }
 
@@ -381,4 +491,27 @@ fn tag_command(verb: &str, terms: &[SelectorTerm]) -> Option<String> {
     let filter =
         if value == "*" { format!("Name=tag-key,Values={key}") } else { format!("Name=tag:{key},Values={value}") };
     Some(format!("aws ec2 {verb} --filters {filter}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_a_letter_and_no_other_name() {
+        for (value, name, slip) in [
+            ("mstar-prd-ek", "mstar-prd-eks", true),
+            ("mstar-prd-eks-", "mstar-prd-eks", true),
+            ("mstar-prod-eks", "mstar-prd-eks", true),
+            ("mstar-pdr-eks", "mstar-prd-eks", true),
+            ("Mstar-PRD-eks", "mstar-prd-eks", true),
+            ("mstar-prd-eks", "mstar-prd-eks", false),
+            ("mstar-prd", "mstar-prd-eks", false),
+            ("mstar-dev-eks", "mstar-prd-eks", false),
+            ("*", "eks", false),
+            ("owned", "eks", false),
+        ] {
+            assert_eq!(is_slip(value, name), slip, "{value} {name}");
+        }
+    }
 }

@@ -1,17 +1,20 @@
-//! A NodePool whose node class is of another Karpenter than the one that runs here: nobody looks at it.
+//! A NodePool whose node class is of another Karpenter than the one that runs here, or of an Auto Mode that is off:
+//! nobody looks at it.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::{Inert, Symptom};
+use crate::objects::NodePool;
 use crate::objects::input::Input;
 use crate::rules::Rule;
+use chrono::TimeDelta;
 
 pub static RULE: Rule = Rule {
     cause: "NodeClassNotServed",
-    summary: "The NodePool refers to a node class of another Karpenter than the one that runs here",
+    summary: "The NodePool refers to a node class of another Karpenter than the one that runs here, or of an Auto Mode that is off",
     stages: &[Stage::Launch],
-    reads: &[Input::NodePools],
+    reads: &[Input::NodePools, Input::Deployments],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/NodeClassNotServed.md"),
@@ -20,10 +23,51 @@ pub static RULE: Rule = Rule {
 
 const AUTO_MODE: &str = "eks.amazonaws.com";
 
+/// Auto Mode writes conditions within seconds.
+const LOOKED_AT_WITHIN: TimeDelta = TimeDelta::minutes(10);
+
 fn check(case: &Case) -> Opinion {
-    let (Symptom::Inert(Inert::ClassNotServed), Some(pool)) = (case.wait.symptom, case.pool()) else {
-        return Opinion::Silent;
-    };
+    match (case.wait.symptom, case.pool()) {
+        (Symptom::Inert(Inert::ClassNotServed), Some(pool)) => of_another(case, pool),
+        (Symptom::Inert(Inert::AutoModeOff), Some(pool)) => auto_mode_off(case, pool),
+        _ => Opinion::Silent,
+    }
+}
+
+fn auto_mode_off(case: &Case, pool: &NodePool) -> Opinion {
+    let made = pool.metadata.creation_timestamp;
+    let Some(due) = made.and_then(|made| made.checked_add_signed(LOOKED_AT_WITHIN)) else { return Opinion::Silent };
+    if due > case.now {
+        return Opinion::LookAgain(due);
+    }
+    let (name, reference) = (pool.name(), &pool.spec.template.spec.node_class_ref);
+    Finding::new(
+        Confidence::Certain,
+        format!(
+            "NodePool {name} launches nothing: it refers to {} {} of {AUTO_MODE}, which only EKS Auto Mode works on, and nobody has looked at it since it was made: Auto Mode is switched off, and its custom resources alone do nothing.",
+            reference.kind, reference.name
+        ),
+        Evidence::new(
+            format!("NodePool/{name}"),
+            "status.conditions",
+            "none",
+            "Auto Mode's Karpenter writes some within seconds, whatever they say; no NodePool here has any",
+        ),
+    )
+    .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.nodeClassRef"))
+    .fix("Switch EKS Auto Mode on for the cluster (Terraform: compute_config with enabled = true; left out, an apply switches it off), or install Karpenter and refer to an EC2NodeClass.")
+    .step(Risk::Inspect, "See which NodePools there are, and whose", Some(format!("kubectl get nodepool {name} -o yaml")))
+    .ask_aws(
+        "Is Auto Mode on?",
+        format!(
+            "aws eks describe-cluster --name {} --query cluster.computeConfig",
+            case.cluster_name().unwrap_or("CLUSTER")
+        ),
+    )
+    .into()
+}
+
+fn of_another(case: &Case, pool: &NodePool) -> Opinion {
     let (name, reference) = (pool.name(), &pool.spec.template.spec.node_class_ref);
     let served = case.cluster.pools().find(|other| !other.status.conditions.is_empty());
     let Some(served) = served else { return Opinion::Silent };

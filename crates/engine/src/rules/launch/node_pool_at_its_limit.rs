@@ -4,14 +4,16 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
+use crate::objects::{Node, NodeClaim, NodePool, Taint};
 use crate::rules::Rule;
+use crate::upstream::startup_taint;
 use crate::upstream::unplaced::PlacementObstacle;
 
 pub static RULE: Rule = Rule {
     cause: "NodePoolAtItsLimit",
     summary: "The NodePool's limits leave no room for another machine, and pods wait for it",
     stages: &[Stage::Launch],
-    reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods],
+    reads: &[Input::Nodes, Input::NodeClaims, Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/NodePoolAtItsLimit.md"),
@@ -27,6 +29,9 @@ fn check(case: &Case) -> Opinion {
     else {
         return Opinion::Silent;
     };
+    if kept_empty(case, pool) {
+        return Opinion::Silent;
+    }
     let (name, limits) = (pool.name(), limits.join(", "));
     Finding::new(
         Confidence::Certain,
@@ -55,4 +60,17 @@ fn check(case: &Case) -> Opinion {
     )
     .step(Risk::Mutating, "Raise the limits", Some(format!("kubectl edit nodepool {name}")))
     .into()
+}
+
+/// Whether a machine of the NodePool takes no pods yet, for which there would be room: what keeps it empty is what they
+/// wait for.
+fn kept_empty(case: &Case, pool: &NodePool) -> bool {
+    let is_open = |claim: &NodeClaim| {
+        let of_agent = |taint: &Taint| {
+            startup_taint::owner(taint).is_some() && !claim.spec.taints.iter().any(|own| own.matches(taint))
+        };
+        let held = |node: &&Node| node.spec.taints.iter().any(of_agent);
+        !claim.is_true("Initialized") || case.cluster.nodes_of(claim).iter().any(held)
+    };
+    case.cluster.claims_of_pool(pool.name()).any(is_open)
 }

@@ -14,7 +14,7 @@ pub static RULE: Rule = Rule {
     cause: "ApiServerUnreachable",
     summary: "The kubelet logged that it does not reach the API server: the name, the route or a firewall",
     stages: &[Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes, Input::Deployments, Input::Pods, Input::Logs],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::Pods, Input::Logs],
     lint: false,
     versions: "all; seen only in logs",
     page: include_str!("../../../pages/ApiServerUnreachable.md"),
@@ -49,10 +49,8 @@ fn check(case: &Case) -> Opinion {
     // The name and its zone are the cluster's.
     let zone = || Some(Blame::object("", "Route53HostedZone", endpoint(&root.fact.last.text)?));
     let cluster = case.cluster_name().map(|cluster| Blame::object("", "Cluster", cluster)).or_else(zone);
-    match cluster.filter(|_| is_name) {
-        Some(blame) => finding.blaming(blame).into(),
-        None => finding.into(),
-    }
+    // Of the way there it has only the choice of subnet and groups.
+    finding.blaming(cluster.filter(|_| is_name).or_else(|| case.class_field("spec.subnetSelectorTerms"))).into()
 }
 
 /// The endpoint of EKS whose name was looked up; its private hosted zone is called so too.

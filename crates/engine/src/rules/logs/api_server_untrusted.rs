@@ -29,8 +29,5 @@ fn check(case: &Case) -> Opinion {
         "Give the machine the certificate authority of this cluster: take an old one out of the user data or the image, and let no proxy break TLS to the endpoint."
     };
     let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
-    match root.user_data(case) {
-        Some(blame) => finding.blaming(blame).into(),
-        None => finding.into(),
-    }
+    finding.blaming(root.user_data(case)).into()
 }

@@ -41,10 +41,28 @@ fn check(case: &Case) -> Opinion {
             .blaming(Blame::object("", "ServiceControlPolicy", "organization"))
             .into();
     }
+    if let Some(account) = refused_account(case, &root.fact.program, text) {
+        return finding
+            .fix("Correct the trust policy of the role that the ServiceAccount names: the cluster's OIDC provider, and this namespace and name as its subject.")
+            .blaming(account)
+            .into();
+    }
     let named = root.fact.names.get("role").map(String::as_str);
     let own = case.class().and_then(|class| class.spec.role.as_deref()).filter(|_| !of_karpenter);
     match named.or(own) {
         Some(role) => finding.blaming(Blame::object("", "IAMRole", role)).into(),
         None => finding.into(),
     }
+}
+
+/// The ServiceAccount whose role AWS does not give its pods: that role trusts somebody else.
+/// Source: <https://docs.aws.amazon.com/eks/latest/userguide/iam-roles-for-service-accounts.html>.
+fn refused_account(case: &Case, program: &str, text: &str) -> Option<Blame> {
+    if !text.contains("AssumeRoleWithWebIdentity") {
+        return None;
+    }
+    let pod = logged::speaker(case, program)?;
+    let account = Some(&*pod.spec.service_account_name).filter(|name| !name.is_empty())?;
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    Some(Blame::object("v1", "ServiceAccount", account).namespace(namespace).field("metadata.annotations"))
 }

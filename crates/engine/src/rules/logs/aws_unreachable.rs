@@ -29,9 +29,10 @@ fn check(case: &Case) -> Opinion {
         "Give the machine's subnet a way to AWS: a route to a NAT gateway, or VPC endpoints whose security groups admit the machine."
     };
     let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
-    // The way to AWS is no object of the cluster.
-    match root.user_data(case).filter(|_| root.fact.trouble == Trouble::NoMetadata) {
-        Some(blame) => finding.blaming(blame).into(),
-        None => finding.into(),
-    }
+    let blame = match root.fact.trouble {
+        Trouble::NoMetadata => root.user_data(case),
+        // Of the way to AWS the cluster has only the choice of the subnet.
+        _ => case.class_field("spec.subnetSelectorTerms"),
+    };
+    finding.blaming(blame).into()
 }

@@ -25,8 +25,5 @@ fn check(case: &Case) -> Opinion {
         .finding(case)
         .fix("Correct the bootstrap container's source or what it does, or set essential = false for it if machines may do without.")
         .step(Risk::Inspect, "Read the whole console", logged::command(case));
-    match root.user_data(case) {
-        Some(blame) => finding.blaming(blame).into(),
-        None => finding.into(),
-    }
+    finding.blaming(root.user_data(case)).into()
 }

@@ -25,8 +25,5 @@ fn check(case: &Case) -> Opinion {
         .finding(case)
         .fix("Use an image that has a driver for this accelerator, or a newer release of it; where it has one and other machines of it work, let the machine be replaced.")
         .step(Risk::Inspect, "Read the whole console", logged::command(case));
-    match root.user_data(case) {
-        Some(blame) => finding.blaming(blame).into(),
-        None => finding.into(),
-    }
+    finding.blaming(root.user_data(case)).into()
 }

@@ -1,4 +1,4 @@
-//! kube-proxy's log says why it ends.
+//! kube-proxy's log says why it ends, or why it cannot write its rules.
 
 use crate::api::{Blame, Risk, Stage};
 use crate::case::Case;
@@ -10,7 +10,7 @@ use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
     cause: "KubeProxyFails",
-    summary: "kube-proxy logged why it ends: the kernel lacks a module, or its configuration is refused",
+    summary: "kube-proxy logged why it ends, or that it cannot write its rules: the kernel lacks a module, nft or iptables fails, its configuration is refused",
     stages: &[Stage::Initialize, Stage::Ready],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
     lint: false,
@@ -22,7 +22,16 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::KubeProxyFails]) else { return Opinion::Silent };
     let says = |name: &str| root.fact.names.contains_key(name);
-    let (blame, fix) = if says("configuration") {
+    if says("rules") && !root.fact.lasts() {
+        return Opinion::Silent;
+    }
+    let (blame, fix) = if says("rules") {
+        let set = Blame::object("apps/v1", "DaemonSet", "kube-proxy").namespace("kube-system");
+        (
+            Some(set),
+            "Upgrade kube-proxy: its image holds the nft or iptables that fails. Until then take away from the machine what that one cannot read, such as tables that a newer nft of another pod or of user data has made, or let kube-proxy work in another mode.",
+        )
+    } else if says("configuration") {
         // The add-on of EKS keeps it in a ConfigMap of this name; its kubeconfig stands in `kube-proxy`.
         let config =
             Blame::object("v1", "ConfigMap", "kube-proxy-config").namespace("kube-system").field("data.config");
@@ -44,8 +53,5 @@ fn check(case: &Case) -> Opinion {
             format!("kubectl get pods -n kube-system -o wide --field-selector spec.nodeName={}", node.name())
         }),
     );
-    match blame {
-        Some(blame) => finding.blaming(blame).into(),
-        None => finding.into(),
-    }
+    finding.blaming(blame).into()
 }

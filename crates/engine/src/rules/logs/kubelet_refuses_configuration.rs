@@ -25,8 +25,5 @@ fn check(case: &Case) -> Opinion {
         .finding(case)
         .fix("Take out or correct what the line names, in the user data or in the image's own configuration of the kubelet.")
         .step(Risk::Inspect, "Read the whole console", logged::command(case));
-    match root.user_data(case) {
-        Some(blame) => finding.blaming(blame).into(),
-        None => finding.into(),
-    }
+    finding.blaming(root.user_data(case)).into()
 }

@@ -11,7 +11,7 @@ use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
     cause: "KubeletTurnedAway",
-    summary: "The kubelet or Karpenter logged that the API server refuses it: not authenticated, not authorized, or refused by a webhook",
+    summary: "The kubelet, Karpenter or the authenticator logged that the API server refuses it: not authenticated, not authorized, or refused by a webhook",
     stages: &[Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready],
     reads: &[
         Input::Nodes,
@@ -41,10 +41,80 @@ fn check(case: &Case) -> Opinion {
                 "See which webhooks and policies there are",
                 "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies -o yaml".to_owned(),
             )
+    } else if root.fact.names.contains_key("instance") {
+        root.finding(case)
+            .fix("Let the cluster's role call ec2:DescribeInstances, as AmazonEKSClusterPolicy does: of the instance's private DNS name the authenticator makes the name of the Node. An instance that is gone is none to it.")
+    } else if let Some((known, own)) = two_names(&root.fact.last.text) {
+        other_name(case, &root, known, own)
     } else {
         let_in(case, &root)
     };
     finding.step(Risk::Inspect, "Read the whole console", logged::command(case)).into()
+}
+
+/// The name by which the API server knows the kubelet, and the one that it has for its Node, where both are names of
+/// machines.
+/// Source: kubernetes v1.36.3 plugin/pkg/admission/noderestriction/admission.go `admitNode`.
+fn two_names(text: &str) -> Option<(&str, &str)> {
+    let (before, after) = text.split_once(" is not allowed to modify node ")?;
+    let quoted = |text: &str| matches!(text, "\\" | "");
+    let mut before = before.rsplit('"');
+    let (end, known) = (before.next()?, before.next()?);
+    let mut after = after.split('"');
+    let (begin, own) = (after.next()?, after.next()?);
+    let (known, own) = (known.trim_end_matches('\\'), own.trim_end_matches('\\'));
+    // A username of aws-auth that is no name of a machine has no domain.
+    (quoted(end) && quoted(begin) && known != own && known.contains('.') && !own.is_empty()).then_some((known, own))
+}
+
+/// EC2 calls the instance, and so the authenticator its kubelet, otherwise than the machine calls itself.
+/// Source: EC2 user guide, "Amazon EC2 instance hostnames and domains".
+fn other_name(case: &Case, root: &Root<'_>, known: &str, own: &str) -> Finding {
+    let machine = case.instance_id().unwrap_or("the machine");
+    let of_id = |name: &str| case.instance_id().is_some_and(|id| name.split('.').next() == Some(id));
+    let by_id = of_id(known) && !of_id(own);
+    let why = if by_id { ": its subnet names instances after their id (resource-based names)" } else { "" };
+    let finding = Finding::new(
+        root.confidence(),
+        format!(
+            "On {machine} the kubelet calls its Node {own}, and EC2 calls the instance {known}{why}. The two differ, so the API server takes it for another Node's kubelet, and does not let it in."
+        ),
+        root.evidence(),
+    );
+    let look = case.instance_id().map(|id| {
+        format!(
+            "aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].[PrivateDnsName,PrivateDnsNameOptions,SubnetId]'"
+        )
+    });
+    let finding = if by_id {
+        finding
+            .fix("Have the node class select subnets whose instances are named by their address (private-dns-hostname-type-on-launch ip-name), or use an image that takes EC2's private DNS name for that of its Node.")
+            .blaming(case.class_field("spec.subnetSelectorTerms"))
+    } else {
+        finding.fix("Have the machine take EC2's private DNS name for that of its Node: look for a host name that user data or the image sets, and for a domain-name in the VPC's DHCP options.")
+    };
+    finding.step(Risk::Inspect, "See what EC2 calls the instance, and why", look)
+}
+
+const OUTLIVED: &str =
+    "An entry that is older than the role is of an earlier one of its name: delete it and make it anew.";
+
+/// EKS keeps the id of the role in its access entry: one that was deleted and made anew under its name has another, and
+/// is turned away though an entry names it.
+fn made_anew(finding: Finding, is_forbidden: bool, cluster: &str, role: &str) -> Finding {
+    if is_forbidden {
+        return finding;
+    }
+    let entry = format!(
+        "aws eks describe-access-entry --cluster-name {cluster} --principal-arn {}",
+        commands::role_arn(role, None)
+    );
+    let made = format!("aws iam get-role --role-name {role} --query Role.CreateDate");
+    finding.blaming(Blame::object("", "EKSAccessEntry", role)).step(
+        Risk::Inspect,
+        "See whether the role has an entry, and whether that is older than the role",
+        Some(format!("{entry}; {made}")),
+    )
 }
 
 /// Who lets the node role in: aws-auth, access entries, or both. The log does not tell, and to correct what is not read
@@ -72,12 +142,16 @@ fn let_in(case: &Case, root: &Root<'_>) -> Finding {
             ),
         )
     };
+    let with_role = |finding: Finding| match node_role::name(case) {
+        Some(role) => made_anew(finding, is_forbidden, cluster, role),
+        None => finding,
+    };
     match (is_read, mapped) {
-        (Some(false), _) => finding
-            .fix(format!("Give the node role {or_entry}: aws-auth does not count here."))
+        (Some(false), _) => with_role(finding)
+            .fix(format!("Give the node role {or_entry}: aws-auth does not count here. {OUTLIVED}"))
             .step(Risk::Inspect, "See which roles have one", format!("aws eks list-access-entries --cluster-name {cluster} --output text")),
-        (_, Some(role)) => ask(finding
-            .fix(format!("aws-auth makes a node of {role} by now: see whether an access entry of {role} says otherwise, and whether the machine has that role."))
+        (_, Some(role)) => ask(made_anew(finding, is_forbidden, cluster, role)
+            .fix(format!("aws-auth makes a node of {role} by now: see whether an access entry of {role} says otherwise or is older than the role, which takes a new one, and whether the machine has that role."))
             .step(Risk::Inspect, "See who the machine is to AWS", case.instance_id().map(|id| format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].IamInstanceProfile.Arn' --output text")))),
         (Some(true), None) => {
             let (risk, text, command) = correct;
@@ -86,10 +160,35 @@ fn let_in(case: &Case, root: &Root<'_>) -> Finding {
                 .step(risk, text, command)
                 .blaming(Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles"))
         }
+        (None, None) if aws_auth_role::by_entries(case) => ask(with_role(finding).fix(format!(
+            "Other Nodes come in by an access entry: give the node role {or_entry}. {OUTLIVED}"
+        ))),
         (None, None) => {
             let (risk, text, command) = correct;
             ask(finding.fix(format!("{entry}, where the cluster goes by it; else make {or_entry} for the role.")))
                 .step(risk, format!("{text}, where the cluster goes by it"), command)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::two_names;
+
+    #[test]
+    fn two_names_are_read_where_both_are_of_machines() {
+        let line = |known: &str, own: &str| {
+            format!(
+                r#"err="nodes \"{own}\" is forbidden: node \"{known}\" is not allowed to modify node \"{own}\"" node="{own}""#
+            )
+        };
+        let (id, ip) = ("i-0f04c923e115123af.us-west-2.compute.internal", "ip-10-0-12-163.us-west-2.compute.internal");
+        assert_eq!(two_names(&line(id, ip)), Some((id, ip)));
+        let plain = format!(r#"node "{id}" is not allowed to modify node "{ip}""#);
+        assert_eq!(two_names(&plain), Some((id, ip)));
+        assert_eq!(two_names(&line(ip, ip)), None);
+        // The session of a role.
+        assert_eq!(two_names(&line("i-0f04c923e115123af", ip)), None);
+        assert_eq!(two_names("is not allowed to modify node"), None);
     }
 }

@@ -25,8 +25,5 @@ fn check(case: &Case) -> Opinion {
         .finding(case)
         .fix("Correct the image that the line names, or let the machine reach and read its registry: endpoints for ecr.api, ecr.dkr and s3, and the policy AmazonEC2ContainerRegistryPullOnly.")
         .step(Risk::Inspect, "Read the whole console", logged::command(case));
-    match root.user_data(case) {
-        Some(blame) => finding.blaming(blame).into(),
-        None => finding.into(),
-    }
+    finding.blaming(root.user_data(case)).into()
 }

@@ -7,13 +7,12 @@ use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::logged;
 use logs::fact::{Fact, Reason, Trouble};
-use logs::table::program_of;
 
 pub static RULE: Rule = Rule {
     cause: "NetworkPluginFails",
     summary: "The network plugin logged why it does not come up, or gets no addresses",
     stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::EniConfigs, Input::Logs],
     lint: false,
     versions: "all; seen only in logs",
     page: include_str!("../../../pages/NetworkPluginFails.md"),
@@ -26,22 +25,31 @@ fn check(case: &Case) -> Opinion {
     let (blame, fix) = if typha {
         let admits = "Let the security groups of the Nodes admit Typha's port (TCP 5473) from each other: calico-node reads the API server through Typha.";
         (case.class_field("spec.securityGroupSelectorTerms"), admits)
+    } else if logged::speaker(case, &root.fact.program).is_some_and(|pod| pod.daemon_set().is_none()) {
+        let names = "Correct what the line names: the rights, the settings or the version of the operator, which gives the addresses of all machines; or restart it (kubectl rollout restart), where it started before what it does not know was there.";
+        (program(case, root.fact), names)
     } else if root.fact.ends {
         let names = "Correct what the line names: a setting or the version of the program that logged it, or what the image of the Node or the type of instance lacks.";
         (program(case, root.fact), names)
     } else {
-        let names = "Correct what the line names: free addresses of the subnet, the ENIConfig, the version of aws-node, or the subnets' tags.";
-        (None, names)
+        let names = "Correct what the line names: free addresses of the subnet (with prefix delegation whole prefixes of 16, which a subnet reservation keeps free), the ENIConfig, the version of aws-node, or the subnets' tags.";
+        (root.fact.names.get("subnet").and_then(|subnet| of_subnet(case, subnet)), names)
     };
     let finding = root.finding(case).fix(fix).step(
         Risk::Inspect,
         "See the pods on the Node",
         case.node.map(|node| format!("kubectl get pods -A -o wide --field-selector spec.nodeName={}", node.name())),
     );
-    match blame {
-        Some(blame) => finding.blaming(blame).into(),
-        None => finding.into(),
-    }
+    finding.blaming(blame).into()
+}
+
+/// What gives the machine the subnet that the line names.
+fn of_subnet(case: &Case, subnet: &str) -> Option<Blame> {
+    let config = case.cluster.eni_configs().find(|config| config.spec.subnet == subnet).map(|config| {
+        Blame::object("crd.k8s.amazonaws.com/v1alpha1", "ENIConfig", &config.metadata.name).field("spec.subnet")
+    });
+    let of_class = || case.class()?.status.subnets.iter().find(|own| *own.id == *subnet);
+    config.or_else(|| of_class().and_then(|_| case.class_field("spec.subnetSelectorTerms")))
 }
 
 /// Typha gives no answer on another Node: what drops the packets stands between them.
@@ -51,14 +59,11 @@ fn out_of_reach(fact: &Fact) -> bool {
 
 /// The workload that gave up by itself: its text says with which version and settings.
 fn program(case: &Case, fact: &Fact) -> Option<Blame> {
-    let is_its = |name: &str| program_of(name) == Some(&*fact.program);
-    let set = case.pods().filter_map(|pod| Some((pod.daemon_set()?, pod.metadata.namespace.as_deref()?)));
-    if let Some((set, namespace)) = set.filter(|(set, _)| is_its(set)).min() {
-        return Some(Blame::object("apps/v1", "DaemonSet", set).namespace(namespace));
-    }
-    // A Deployment's pod ends with a hash of its ReplicaSet and one of its own.
-    let pod = case.cluster.pods().find(|pod| pod.daemon_set().is_none() && is_its(&pod.metadata.name))?;
-    let deployment = pod.metadata.name.rsplitn(3, '-').last()?;
-    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    Some(Blame::object("apps/v1", "Deployment", deployment).namespace(namespace))
+    let pod = logged::speaker(case, &fact.program)?;
+    let blame = match pod.daemon_set() {
+        Some(set) => Blame::object("apps/v1", "DaemonSet", set),
+        // A Deployment's pod ends with a hash of its ReplicaSet and one of its own.
+        None => Blame::object("apps/v1", "Deployment", pod.metadata.name.rsplitn(3, '-').last()?),
+    };
+    Some(blame.namespace(pod.metadata.namespace.as_deref().unwrap_or_default()))
 }

@@ -25,8 +25,5 @@ fn check(case: &Case) -> Opinion {
         .finding(case)
         .fix("Correct containerd's configuration where it refuses it; where it is only slow, use an image whose nodeadm waits for it, and let the machine be replaced.")
         .step(Risk::Inspect, "Read the whole console", logged::command(case));
-    match root.user_data(case) {
-        Some(blame) => finding.blaming(blame).into(),
-        None => finding.into(),
-    }
+    finding.blaming(root.user_data(case)).into()
 }

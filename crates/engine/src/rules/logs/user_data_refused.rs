@@ -25,8 +25,5 @@ fn check(case: &Case) -> Opinion {
         .finding(case)
         .fix("Correct in the user data what the line names; new machines take it, this one will not.")
         .step(Risk::Inspect, "Read the whole console", logged::command(case));
-    match root.user_data(case) {
-        Some(blame) => finding.blaming(blame).into(),
-        None => finding.into(),
-    }
+    finding.blaming(root.user_data(case)).into()
 }

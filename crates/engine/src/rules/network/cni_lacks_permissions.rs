@@ -93,16 +93,17 @@ fn owner(case: &Case, pod: &Pod) -> (String, Blame, String) {
             let class =
                 case.class().and_then(|c| Some((c, c.spec.role.as_deref().or(c.spec.instance_profile.as_deref())?)));
             match class {
-                Some((class, role)) => {
-                    (
-                        format!("the node role {role}"),
-                        Blame::object(&class.api_version, &class.kind, class.name())
-                            .field(if class.spec.role.is_some() { "spec.role" } else { "spec.instanceProfile" }),
-                        format!(
-                            "Attach {POLICY} to {role}, or give the ServiceAccount kube-system/aws-node a role of its own that has it."
-                        ),
-                    )
-                }
+                Some((class, role)) => (
+                    format!("the node role {role}"),
+                    Blame::class(class).field(if class.spec.role.is_some() {
+                        "spec.role"
+                    } else {
+                        "spec.instanceProfile"
+                    }),
+                    format!(
+                        "Attach {POLICY} to {role}, or give the ServiceAccount kube-system/aws-node a role of its own that has it."
+                    ),
+                ),
                 None => (
                     "the node role".to_owned(),
                     case.class_field("spec.role").unwrap_or_else(account),

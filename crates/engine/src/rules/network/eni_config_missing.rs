@@ -4,7 +4,7 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
-use crate::objects::{DaemonSet, Node};
+use crate::objects::{DaemonSet, Node, Pod};
 use crate::rules::Rule;
 use crate::rules::shared::custom_networking::{CUSTOM_NETWORKING, custom_networking};
 use crate::upstream::vpc_cni;
@@ -14,7 +14,7 @@ pub static RULE: Rule = Rule {
     summary: "The VPC CNI's custom networking is on, and there is no ENIConfig of the name that it looks for on this Node",
     stages: &[Stage::Initialize, Stage::Ready],
     // The ENIConfigs themselves matter only where custom networking is on: then the finding asks for them.
-    reads: &[Input::DaemonSets, Input::EniConfigs],
+    reads: &[Input::Pods, Input::DaemonSets, Input::EniConfigs],
     lint: false,
     versions: "all, with AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG=true on the VPC CNI",
     page: include_str!("../../../pages/EniConfigMissing.md"),
@@ -36,6 +36,11 @@ fn wanted<'n>(set: &'n DaemonSet, node: &'n Node) -> (&'n str, Option<String>) {
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node.filter(|n| vpc_cni::not_ready(n).is_some()) else { return Opinion::Silent };
     let Some(set) = custom_networking(case) else { return Opinion::Silent };
+    // One that does not run yet looks for none.
+    let waits = |pod: &Pod| pod.daemon_set() == Some(vpc_cni::AWS_NODE) && pod.unscheduled().is_some();
+    if case.pods().any(waits) {
+        return Opinion::Silent;
+    }
     let (name, from) = wanted(set, node);
     if let Some(config) = case.cluster.eni_config(name) {
         let because = format!("ENIConfig {name}, which the VPC CNI takes for Node {}, exists", node.name());

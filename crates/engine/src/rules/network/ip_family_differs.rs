@@ -123,11 +123,11 @@ fn blamed(case: &Case, finding: Finding, wrong: IpFamily, right: IpFamily) -> Fi
     let text = case.user_data().and_then(|(data, text)| Some((data.ip_family().filter(|f| f.value == wrong)?, text)));
     match (case.class(), text) {
         (Some(class), Some((found, text))) => finding
-            .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.userData").at(text, found.span))
+            .blaming(Blame::class(class).field("spec.userData").at(text, found.span))
             .fix(format!("Let userData name the {right} service range of this cluster: --ip-family and --service-ipv6-cidr of bootstrap.sh, spec.cluster.cidr of a NodeConfig."))
             .step(Risk::Mutating, "Correct userData; new machines are then right", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name()))),
         (Some(class), None) if by_dns(case) == Some(wrong) => finding
-            .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.kubelet.clusterDNS"))
+            .blaming(Blame::class(class).field("spec.kubelet.clusterDNS"))
             .fix(format!("Give clusterDNS the {right} address of this cluster's DNS service: its family is what the machine registers with."))
             .step(Risk::Inspect, "See that address", Some("kubectl get service -n kube-system kube-dns -o jsonpath='{.spec.clusterIPs}'".to_owned()))
             .step(Risk::Mutating, "Correct clusterDNS", Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name()))),

@@ -6,8 +6,8 @@ use crate::case::finding::Opinion;
 use crate::objects::input::Input;
 use crate::objects::{Condition, Node, Pod};
 use crate::rules::Rule;
-use crate::rules::shared::agent_chain::{Obstacle, Proof, of_pod, without_pod};
-use crate::rules::shared::network_plugin::{KUBE_PROXY, symptom};
+use crate::rules::shared::agent_chain::{Obstacle, Proof, cannot_be_set_up, of_pod, without_pod};
+use crate::rules::shared::network_plugin::{KUBE_PROXY, rank, symptom};
 use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {
@@ -28,10 +28,16 @@ fn check(case: &Case) -> Opinion {
     if pod.is_ready() {
         return Opinion::ruled_out(pod, format!("kube-proxy runs on Node {}", node.name()));
     }
-    if pod.trouble().is_none() && pod.unscheduled().is_none() {
+    if pod.trouble().is_none() && pod.unscheduled().is_none() && !hangs_alone(case, node, pod) {
         return Opinion::Silent;
     }
     found(case, node, ready, of_pod(case, node, pod))
+}
+
+/// What keeps kube-proxy's containers from starting is its own: the network plugin's have started, and miss it.
+fn hangs_alone(case: &Case, node: &Node, pod: &Pod) -> bool {
+    let starts = |p: &Pod| p.daemon_set().and_then(rank).is_some() && !cannot_be_set_up(case, node, p);
+    cannot_be_set_up(case, node, pod) && case.pods().any(starts)
 }
 
 /// No pod there: only what keeps it away tells, since a plugin can replace kube-proxy.

@@ -6,15 +6,17 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::agent_chain::{of_pod, without_pod};
+use crate::rules::shared::logged::{self, Root};
 use crate::rules::shared::network_plugin::symptom;
 use crate::upstream::credentials::{Credentials, POD_IDENTITY_AGENT as AGENT};
 use crate::upstream::vpc_cni;
+use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
     cause: "PodIdentityAgentMissing",
     summary: "The VPC CNI gets its permissions by Pod Identity, and the Pod Identity agent does not run on the Node",
     stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets, Input::Logs],
     lint: false,
     versions: "VPC CNI 1.15.5 and later, with EKS Pod Identity",
     page: include_str!("../../../pages/PodIdentityAgentMissing.md"),
@@ -22,17 +24,22 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node else { return Opinion::Silent };
-    let Some(ready) = vpc_cni::not_ready(node) else { return Opinion::Silent };
-    let Some(pod) = case.pods().find(|p| p.daemon_set() == Some(vpc_cni::AWS_NODE) && !p.is_ready()) else {
-        return Opinion::Silent;
+    let logged = logged::root(case, &[Trouble::IdentityAgentFails]);
+    let (Some(node), Some(pod)) =
+        (case.node, case.pods().find(|p| p.daemon_set() == Some(vpc_cni::AWS_NODE) && !p.is_ready()))
+    else {
+        return logged.map_or(Opinion::Silent, |logged| silent(case, &logged));
     };
-    if Credentials::of(pod) != Credentials::PodIdentity {
+    let Some(ready) = vpc_cni::not_ready(node) else { return Opinion::Silent };
+    if logged.is_none() && Credentials::of(pod) != Credentials::PodIdentity {
         return Opinion::Silent;
     }
     let agent = case.pods().find(|p| p.daemon_set() == Some(AGENT));
     if let Some(agent) = agent.filter(|agent| agent.is_ready()) {
-        return Opinion::ruled_out(agent, format!("the Pod Identity agent runs on Node {}", node.name()));
+        return match logged {
+            Some(logged) => silent(case, &logged),
+            None => Opinion::ruled_out(agent, format!("the Pod Identity agent runs on Node {}", node.name())),
+        };
     }
     let installed = case.cluster.daemon_sets().any(|d| d.metadata.name == *AGENT);
     let head = format!(
@@ -40,12 +47,15 @@ fn check(case: &Case) -> Opinion {
         node.name(),
         case.since()
     );
-    let evidence = Evidence::new(
-        format!("Pod/{}", pod.metadata.name),
-        "spec.containers[0].env",
-        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-        "its credentials come from the agent on the same Node, and from nowhere else",
-    );
+    let of_env = || {
+        Evidence::new(
+            format!("Pod/{}", pod.metadata.name),
+            "spec.containers[0].env",
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+            "its credentials come from the agent on the same Node, and from nowhere else",
+        )
+    };
+    let evidence = logged.as_ref().map_or_else(of_env, Root::evidence);
     let see = format!("kubectl get daemonset,pods -n kube-system -o wide -l app.kubernetes.io/name={AGENT}");
     if agent.is_none() && !installed {
         if case.cluster.missing(Input::DaemonSets).is_some() {
@@ -59,9 +69,29 @@ fn check(case: &Case) -> Opinion {
             .into();
     }
     let obstacle = agent.map_or_else(|| without_pod(case, node, AGENT), |agent| of_pod(case, node, agent));
-    let summary = format!("{head} {}.", obstacle.why.trim_end_matches('.'));
-    let finding = Finding::new(obstacle.confidence(case), summary, evidence);
+    let why = obstacle.why.trim_end_matches('.');
+    let summary = match &logged {
+        Some(logged) => format!("{head} {why}. {}", logged.quote()),
+        None => format!("{head} {why}."),
+    };
+    let proven = logged.as_ref().filter(|logged| logged.fact.ends).map(Root::confidence);
+    let confidence = proven.unwrap_or(Confidence::Possible).max(obstacle.confidence(case));
+    let finding = Finding::new(confidence, summary, evidence);
     let symptom = symptom(node, ready);
     let waits = Link::new(format!("Pod/{}", pod.metadata.name), "it gets its credentials from the Pod Identity agent");
     obstacle.after(waits).explain(finding, symptom).step(Risk::Inspect, "See the agent", Some(see)).into()
+}
+
+/// The logs tell of an agent that gives no credentials, and no pod of it does.
+fn silent(case: &Case, logged: &Root) -> Opinion {
+    logged
+        .finding(case)
+        .blaming(Blame::object("apps/v1", "DaemonSet", AGENT).namespace("kube-system"))
+        .fix("See what the agent says on this Node, and whether a network policy or a proxy keeps its pods from 169.254.170.23.")
+        .step(
+            Risk::Inspect,
+            "Read the agent's log",
+            Some(format!("kubectl logs -n kube-system -l app.kubernetes.io/name={AGENT} --tail=50")),
+        )
+        .into()
 }

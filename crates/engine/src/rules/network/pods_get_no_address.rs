@@ -143,7 +143,7 @@ fn explain(case: &Case, node: &Node, pods: &str, room: Option<&Room>) -> (String
                 class.kind,
                 class.name()
             ),
-            Blame::object(&class.api_version, &class.kind, class.name()).field("spec.podSubnetSelectorTerms"),
+            Blame::class(class).field("spec.podSubnetSelectorTerms"),
             "Select a pod subnet in every zone in which subnetSelectorTerms has one: a network interface is in the zone of its machine.",
         );
     }
@@ -164,7 +164,7 @@ fn explain(case: &Case, node: &Node, pods: &str, room: Option<&Room>) -> (String
         };
         return (
             format!("{} {} sets maxPods to {own}, {has}", class.kind, class.name()),
-            Blame::object(&class.api_version, &class.kind, class.name()).field("spec.kubelet.maxPods"),
+            Blame::class(class).field("spec.kubelet.maxPods"),
             "Leave out maxPods, so that Karpenter computes it for each instance type, or turn on prefix delegation (ENABLE_PREFIX_DELEGATION=true).",
         );
     }

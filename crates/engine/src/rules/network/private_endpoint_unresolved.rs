@@ -3,7 +3,7 @@
 use crate::api::Stage;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::network_path::{opinion, walk};
+use crate::rules::shared::network_path::{hop, opinion};
 
 pub static RULE: Rule = Rule {
     cause: "PrivateEndpointUnresolved",
@@ -13,5 +13,5 @@ pub static RULE: Rule = Rule {
     lint: false,
     versions: "all; seen only where nodewhy may ask EC2 and EKS (--aws)",
     page: include_str!("../../../pages/PrivateEndpointUnresolved.md"),
-    check: |case| opinion(case, walk::NAME_UNRESOLVED),
+    check: |case| opinion(case, hop::NAME_UNRESOLVED),
 };

@@ -82,8 +82,11 @@ fn waits(case: &Case, node: &Node) -> Option<Evidence> {
         let field = format!("spec.resources.requests['{ADDRESSES}']");
         return Some(Evidence::new(case.subject(), field, wanted, "Karpenter waits for this resource without end"));
     }
-    // amazon-vpc-cni-plugins plugins/vpc-bridge/config/config.go, as in aws/amazon-vpc-resource-controller-k8s#86.
-    let is_of_address = |said: &str| said.contains(&format!("pod does not have label {ADDRESSES}"));
+    // amazon-vpc-cni-plugins plugins/vpc-bridge/config/config.go, as in aws/amazon-vpc-resource-controller-k8s#86: it
+    // asks a connector, whose words may be missing.
+    let is_of_address = |said: &str| {
+        said.contains(&format!("does not have label {ADDRESSES}")) || said.contains("failed to get pod IP address")
+    };
     let refusals = case.cluster.pod_events_on(node.name()).filter(|e| refused_sandbox(e) == Some(Sandbox::Network));
     let newest = refusals.filter(|e| is_of_address(&e.message)).max_by_key(|e| e.last_seen());
     let event = newest.filter(|_| case.wait.symptom == Symptom::PodsRefused)?;

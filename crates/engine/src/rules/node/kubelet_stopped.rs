@@ -190,7 +190,7 @@ fn of_image(case: &Case, image: &str, finding: Finding) -> Finding {
             image,
             "most machines of the class with this image have fallen silent, and none with another",
         ))
-        .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms"))
+        .blaming(Blame::class(class).field("spec.amiSelectorTerms"))
         .fix("Pin the image that the other machines of the class have, and replace those that have fallen silent.")
         .step(Risk::Mutating, "Pin the other image", Some(commands::edit(class)))
 }

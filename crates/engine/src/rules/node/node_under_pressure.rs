@@ -87,5 +87,5 @@ fn check(case: &Case) -> Opinion {
         || "spec.blockDeviceMappings".to_owned(),
         |(at, ..)| format!("spec.blockDeviceMappings.{at}.deviceName"),
     );
-    finding.blaming(Blame::object(&class.api_version, &class.kind, class.name()).field(field)).into()
+    finding.blaming(Blame::class(class).field(field)).into()
 }

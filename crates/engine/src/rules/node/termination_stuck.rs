@@ -4,33 +4,43 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, timestamp};
 use crate::objects::input::Input;
-use crate::objects::{Condition, DaemonSet, Event, Node, NodeClaim, Pod, PodDisruptionBudget};
+use crate::objects::{Condition, DaemonSet, Event, Node, NodeClaim, Pod, PodDisruptionBudget, Taint, VolumeAttachment};
 use crate::rules::Rule;
-use crate::rules::shared::{commands, placement};
-use crate::upstream::karpenter;
+use crate::rules::shared::{commands, network_plugin, placement, volume_attachments};
+use crate::upstream::karpenter::{DISRUPTED_TAINTS, DO_NOT_DISRUPT, TERMINATION_FINALIZER};
 use chrono::TimeDelta;
 
 pub static RULE: Rule = Rule {
     cause: "TerminationStuck",
     summary: "The NodeClaim was deleted, and a step of its deletion has hung for longer than its owner allowed",
     stages: &[Stage::Terminate],
-    reads: &[Input::Nodes, Input::Events, Input::Pods, Input::Deployments, Input::DaemonSets, Input::DisruptionBudgets],
+    reads: &[
+        Input::Nodes,
+        Input::NodeClasses,
+        Input::Events,
+        Input::Pods,
+        Input::Deployments,
+        Input::DaemonSets,
+        Input::DisruptionBudgets,
+        Input::VolumeAttachments,
+    ],
     lint: false,
     versions: "all; Karpenter 1.6 and later say Drained and VolumesDetached",
     page: include_str!("../../../pages/TerminationStuck.md"),
     check,
 };
 
-/// core pkg/apis/v1/labels.go (v1.14.3).
-const DISRUPTED: &str = "karpenter.sh/disrupted";
-const FINALIZER: &str = "karpenter.sh/termination";
 /// Far longer than any grace period that pods commonly have.
 const PODS_GO_WITHIN: TimeDelta = TimeDelta::minutes(30);
 
 fn check(case: &Case) -> Opinion {
     let Some(claim) = case.claim else { return Opinion::Silent };
     let condition = |type_: &str| claim.condition(type_);
-    let endless = |node| never_unmounted(case, claim, node).or_else(|| two_budgets(case, claim, node));
+    let endless = |node| {
+        never_unmounted(case, claim, node)
+            .or_else(|| agent_gone(case, claim, node))
+            .or_else(|| two_budgets(case, claim, node))
+    };
     if let Some(found) = case.node.filter(|_| !claim.is_true("InstanceTerminating")).and_then(endless) {
         return found.into();
     }
@@ -54,6 +64,7 @@ fn check(case: &Case) -> Opinion {
                     instance(case, claim, "the Node is drained, and Karpenter has not got the instance terminated")
                 })
             })
+            .or_else(|| shut_budget(case, claim, node))
             .or_else(|| disruption_budget(case, claim, node))
             .or_else(|| nothing_to_drain(case, claim, node)),
         // A claim that still says "Draining" has a Node that was not given.
@@ -62,7 +73,15 @@ fn check(case: &Case) -> Opinion {
         }
         None => None,
     };
-    found.map_or(Opinion::Silent, Into::into)
+    let going = || volume_attachments::goes_until(case, volume_attachments::of(case, case.node?, None)?);
+    match found {
+        Some(found) => found.into(),
+        None => going().map_or(Opinion::Silent, Opinion::LookAgain),
+    }
+}
+
+fn drain_taint(node: &Node) -> Option<&Taint> {
+    DISRUPTED_TAINTS.iter().find_map(|key| node.taint(key))
 }
 
 fn head(claim: &NodeClaim) -> String {
@@ -146,7 +165,7 @@ fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Findi
     if says_how_far || claim.spec.termination_grace_period.is_some() || case.cluster.missing(Input::Pods).is_some() {
         return None;
     }
-    let taint = node.spec.taints.iter().find(|t| t.key == DISRUPTED)?;
+    let taint = drain_taint(node)?;
     let drained_away = |pod: &Pod| {
         !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed")
             && !pod.metadata.owner_references.iter().any(|owner| owner.kind == "Node")
@@ -160,6 +179,29 @@ fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Findi
         return None;
     }
     let name = node.name();
+    let own_pod =
+        |pod: &Pod| pod.daemon_set().is_none() && !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed");
+    match volume_attachments::of(case, node, None) {
+        Some(attachment) if volume_attachments::goes_until(case, attachment).is_some() => return None,
+        // A volume of a pod that stays is not waited for.
+        Some(attachment) if !case.pods().any(own_pod) => {
+            let evidence = Evidence::new(
+                format!("VolumeAttachment/{}", attachment.metadata.name),
+                "spec.nodeName",
+                name,
+                "every pod that is left there tolerates Karpenter's taint, and Karpenter does not say that it drains",
+            );
+            return Some(still_attached(case, claim, node, attachment, evidence));
+        }
+        None if case.cluster.missing(Input::VolumeAttachments).is_none() => {
+            return Some(instance(
+                case,
+                claim,
+                "no pod is left to drain on its Node and no volume is attached, and Karpenter has not got the instance terminated",
+            ));
+        }
+        _ => {}
+    }
     Some(
         Finding::new(
             Confidence::Certain,
@@ -189,7 +231,7 @@ fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Findi
 fn foreign_finalizer(claim: &NodeClaim, node: &Node) -> Option<Finding> {
     node.metadata.deletion_timestamp?;
     let held = &node.metadata.finalizers;
-    let other = held.first().filter(|_| !held.iter().any(|f| f == FINALIZER))?;
+    let other = held.first().filter(|_| !held.iter().any(|f| f == TERMINATION_FINALIZER))?;
     Some(
         Finding::new(
             Confidence::Certain,
@@ -223,11 +265,14 @@ struct Attached<'c> {
     evidence: Evidence,
     /// What Karpenter says of it, in brackets.
     said: String,
+    /// By its name, which Karpenter's event tells too.
     attachment: Option<&'c str>,
+    /// Where it was read.
+    object: Option<&'c VolumeAttachment>,
 }
 
 /// Whether that is the step, for as long as `wait`. Before 1.6 only the event tells, which repeats while it lasts.
-fn attached<'c>(case: &Case<'c>, claim: &NodeClaim, wait: TimeDelta) -> Option<Attached<'c>> {
+fn attached<'c>(case: &Case<'c>, claim: &NodeClaim, node: &Node, wait: TimeDelta) -> Option<Attached<'c>> {
     const BECAUSE: &str =
         "Karpenter waits until the attach-detach controller has deleted the VolumeAttachments of the Node";
     let event = case.event("AwaitingVolumeDetachment");
@@ -247,32 +292,29 @@ fn attached<'c>(case: &Case<'c>, claim: &NodeClaim, wait: TimeDelta) -> Option<A
         }
         _ => return None,
     };
+    let named = event.and_then(|e| first_attachment(&e.message));
+    let object = volume_attachments::of(case, node, named);
     Some(Attached {
         evidence,
         said: event.map_or_else(String::new, |e| format!(" ({})", e.said().trim_end_matches('.'))),
-        attachment: event.and_then(|e| first_attachment(&e.message)),
+        attachment: object.map(|object| &*object.metadata.name).or(named),
+        object,
     })
 }
 
 /// The driver's pod on the Node was drained with the others, so nobody is left to unmount.
 fn never_unmounted(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
-    let attached = attached(case, claim, case.wait.proven)?;
+    let attached = attached(case, claim, node, case.wait.proven)?;
     if case.cluster.missing(Input::Pods).is_some() {
         return None;
     }
-    let taint = node.spec.taints.iter().find(|t| t.key == DISRUPTED)?;
-    // A dump may hold the pods of some namespaces only.
-    let seen = |set: &&DaemonSet| case.pods().any(|p| p.metadata.namespace == set.metadata.namespace);
-    let gone = |set: &&DaemonSet| !case.pods().any(|p| p.daemon_set() == Some(&set.metadata.name));
-    let mut before = node.clone();
-    before.spec.taints.retain(|t| !t.matches(taint));
-    let drained = |set: &&DaemonSet| !set.tolerates(taint) && placement::refusal(set, &before).is_none();
-    let mut drivers = case.cluster.daemon_sets().filter(|set| attaches(set)).filter(gone).filter(drained).filter(seen);
+    let taint = drain_taint(node)?;
+    let mut drivers =
+        case.cluster.daemon_sets().filter(|set| attaches(set)).filter(|set| lost_its_pod(case, set, node, taint));
     // Of several it is open whose volume it is.
     let (set, None) = (drivers.next()?, drivers.next()) else { return None };
     let name = &set.metadata.name;
-    let namespace = set.metadata.namespace.as_deref().unwrap_or("kube-system");
-    let Attached { evidence, said, attachment } = attached;
+    let Attached { evidence, said, attachment, .. } = attached;
     let finding = Finding::new(
         Confidence::Certain,
         format!(
@@ -281,22 +323,9 @@ fn never_unmounted(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Findin
             node.name()
         ),
         evidence,
-    )
-    .with(Evidence::new(
-        format!("DaemonSet/{name}"),
-        "spec.template.spec.tolerations",
-        format!("none for {taint}"),
-        format!("it has no pod on Node {}, and gets none while the taint is there", node.name()),
-    ))
-    .blaming(
-        Blame::object("apps/v1", "DaemonSet", name).namespace(namespace).field("spec.template.spec.tolerations"),
-    )
-    .fix(format!("Let DaemonSet {name} tolerate {DISRUPTED} (charts: tolerateAllTaints), so that it outlives a drain. What is attached now stays until its VolumeAttachment is deleted."))
-    .step(
-        Risk::Mutating,
-        format!("Add the toleration to DaemonSet {name}; a chart or an operator that owns it would undo this"),
-        Some(format!("kubectl edit daemonset -n {namespace} {name}")),
     );
+    let finding = let_tolerate(finding, node, set, taint)
+        .fix(format!("Let DaemonSet {name} tolerate {} (charts: tolerateAllTaints), so that it outlives a drain. What is attached now stays until its VolumeAttachment is deleted.", taint.key));
     Some(match attachment {
         Some(attachment) => finding.step(
             Risk::Destructive,
@@ -307,18 +336,103 @@ fn never_unmounted(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Findin
     })
 }
 
-/// Whether it is the node part of a CSI driver whose volumes are attached: each has this sidecar beside it, and those
-/// for network file systems say `attachRequired: false` in their CSIDriver.
-/// Source: kubernetes-csi/node-driver-registrar README.md; deploy/kubernetes/base/csidriver.yaml of aws-efs-csi-driver,
-/// aws-fsx-csi-driver, aws-mountpoint-s3-csi-driver, aws-fsx-openzfs-csi-driver.
+/// Whether the DaemonSet would have a pod on the Node, and has none for the taint of the drain: it was drained with the
+/// others, or a rollout took it.
+fn lost_its_pod(case: &Case, set: &DaemonSet, node: &Node, taint: &Taint) -> bool {
+    // A dump may hold the pods of some namespaces only.
+    let seen = case.pods().any(|p| p.metadata.namespace == set.metadata.namespace);
+    let gone = !case.pods().any(|p| p.daemon_set() == Some(&set.metadata.name));
+    let mut before = node.clone();
+    before.spec.taints.retain(|t| !t.matches(taint));
+    seen && gone && !set.tolerates(taint) && placement::refusal(set, &before).is_none()
+}
+
+/// What brings it back.
+fn let_tolerate(finding: Finding, node: &Node, set: &DaemonSet, taint: &Taint) -> Finding {
+    let (namespace, name) = (set.metadata.namespace.as_deref().unwrap_or("kube-system"), &set.metadata.name);
+    finding
+        .with(Evidence::new(
+            format!("DaemonSet/{name}"),
+            "spec.template.spec.tolerations",
+            format!("none for {taint}"),
+            format!("it has no pod on Node {}, and gets none while the taint is there", node.name()),
+        ))
+        .blaming(
+            Blame::object("apps/v1", "DaemonSet", name).namespace(namespace).field("spec.template.spec.tolerations"),
+        )
+        .step(
+            Risk::Mutating,
+            format!("Add the toleration to DaemonSet {name}; a chart or an operator that owns it would undo this"),
+            Some(commands::tolerate(set, taint)),
+        )
+}
+
+/// The agent that takes down the network of a pod is gone from the Node, so the pods there never end.
+fn agent_gone(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
+    if case.cluster.missing(Input::Pods).is_some() {
+        return None;
+    }
+    let taint = drain_taint(node)?;
+    let deleted = |p: &&Pod| p.metadata.deletion_timestamp.is_some_and(|at| case.now - at > PODS_GO_WITHIN);
+    let mut ending = case.pods().filter(|p| p.daemon_set().is_none()).filter(deleted);
+    let recent = |e: &&Event| e.last_seen().is_some_and(|at| case.now - at <= STILL_REFUSED);
+    let (pod, event, set) = ending.find_map(|pod| {
+        let events = case.cluster.pod_events_on(node.name()).filter(recent);
+        let mut own = events.filter(|e| e.reason == "FailedKillPod" && e.involved_object.name == pod.metadata.name);
+        own.find_map(|event| {
+            let name = network_plugin::of_plugin(undone_by(&event.message)?);
+            let set = case.cluster.daemon_sets().find(|set| set.metadata.name == name)?;
+            lost_its_pod(case, set, node, taint).then_some((pod, event, set))
+        })
+    })?;
+    let name = &set.metadata.name;
+    let of_pod = format!("{}/{}", pod.metadata.namespace.as_deref().unwrap_or("default"), pod.metadata.name);
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!(
+            "{}: pod {of_pod} on its Node {} cannot end, for DaemonSet {name}, which takes down its network, has no pod there any more: it does not tolerate {taint}, and a drained or rolled out pod does not come back.",
+            head(claim),
+            node.name()
+        ),
+        Evidence::new(
+            format!("Event/{}", event.metadata.name),
+            "message",
+            event.said(),
+            "the kubelet tries again, and Karpenter waits for the pod",
+        )
+        .figures(format!("{} times", event.times())),
+    );
+    Some(let_tolerate(finding, node, set, taint).fix(format!(
+        "Let DaemonSet {name} tolerate {} (best all taints, operator Exists): its pod comes back, and the drain goes on.",
+        taint.key
+    )))
+}
+
+/// The network plugin that failed to take down what it had set up.
+/// Source: containernetworking/cni libcni/api.go v1.3.0 (`plugin type=%q failed (delete)`).
+fn undone_by(message: &str) -> Option<&str> {
+    let (before, _) = message.split_once(" failed (delete)")?;
+    // Quoted once more where the runtime's words are.
+    before.rsplit_once("plugin type=").map(|(_, plugin)| plugin.trim_matches(['\\', '"']))
+}
+
+/// Whether it is the node part of a CSI driver whose volumes are attached: those for network file systems say
+/// `attachRequired: false` in their CSIDriver.
+/// Source: deploy/kubernetes/base/csidriver.yaml of aws-efs-csi-driver, aws-fsx-csi-driver,
+/// aws-mountpoint-s3-csi-driver, aws-fsx-openzfs-csi-driver.
 fn attaches(set: &DaemonSet) -> bool {
     const NEVER_ATTACHED: [&str; 4] = ["efs-csi-node", "fsx-csi-node", "fsx-openzfs-csi-node", "s3-csi-node"];
-    let mut containers = set.spec.template.spec.containers.iter();
-    containers.any(|c| c.image.contains("node-driver-registrar")) && !NEVER_ATTACHED.contains(&&*set.metadata.name)
+    volume_attachments::is_registrar(set) && !NEVER_ATTACHED.contains(&&*set.metadata.name)
 }
 
 fn volumes(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
-    let Attached { evidence, said, attachment } = attached(case, claim, case.wait.proven * 2)?;
+    let Attached { evidence, said, attachment, object } = attached(case, claim, node, case.wait.proven * 2)?;
+    if let Some(object) = object {
+        if volume_attachments::goes_until(case, object).is_some() {
+            return None;
+        }
+        return Some(still_attached(case, claim, node, object, evidence));
+    }
     let (blame, look) = match attachment {
         Some(name) => (
             Blame::object("storage.k8s.io/v1", "VolumeAttachment", name),
@@ -339,6 +453,43 @@ fn volumes(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
         .fix("See why the VolumeAttachment stays: the CSI driver's controller is down or denied ec2:DetachVolume, the kubelet no longer unmounts, or it was left behind by a pod that is gone. A terminationGracePeriod on the NodePool bounds the wait.")
         .step(Risk::Inspect, "See what holds the attachment: its deletionTimestamp and status.detachError", Some(look)),
     )
+}
+
+/// The same where the VolumeAttachment was read, which tells who has to let go of the volume.
+fn still_attached(
+    case: &Case,
+    claim: &NodeClaim,
+    node: &Node,
+    attachment: &VolumeAttachment,
+    evidence: Evidence,
+) -> Finding {
+    let name = &*attachment.metadata.name;
+    let held = volume_attachments::why(case, node, attachment);
+    let volume = attachment.spec.source.persistent_volume_name.as_deref().unwrap_or("unknown");
+    let why = match &held {
+        Some(held) => format!(": {}", held.why),
+        None => ", and nobody has asked for its deletion".to_owned(),
+    };
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!(
+            "{}: its Node {} is drained, and volume {volume} is still attached there by VolumeAttachment {name}{why}.",
+            head(claim),
+            node.name()
+        ),
+        evidence,
+    )
+    .step(
+        Risk::Inspect,
+        "See its deletionTimestamp and status.detachError, and whether the volume is Released",
+        Some(format!("kubectl get volumeattachment {name} -o yaml; kubectl get persistentvolumes {volume}")),
+    );
+    match held {
+        Some(held) => held.explain(finding, attachment),
+        None => finding
+            .blaming(volume_attachments::blame(attachment))
+            .fix("See why the volume counts as in use there: the kubelet does not unmount it, or its pod or claim was deleted by force and the volume is Released. Delete the VolumeAttachment once no process uses the volume. A terminationGracePeriod on the NodePool bounds the wait."),
+    }
 }
 
 /// The first name of `Awaiting deletion of bound volumeattachments (csi-1, csi-2 and 3 other(s))`.
@@ -399,6 +550,70 @@ fn disruption_budget(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Find
     )
 }
 
+/// A budget that has allowed nothing for as long as any step may take, over a pod that is to be evicted. Karpenter's
+/// event often only counts the pods that it waits for.
+/// Sources: kubernetes v1.36.3 pkg/controller/disruption/disruption.go `updatePdbStatus`, `failSafe`,
+/// component-helpers/apps/poddisruptionbudget/helpers.go `UpdateDisruptionAllowedCondition`.
+fn shut_budget(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
+    if claim.is_true("Drained") || claim.spec.termination_grace_period.is_some() {
+        return None;
+    }
+    let taint = drain_taint(node)?;
+    let long = |c: &&Condition| c.last_transition_time.is_some_and(|at| case.now - at >= case.wait.proven * 2);
+    let (pod, budget, allowed) = evicted(case, taint).find_map(|pod| {
+        let [budget] = budgets(case, pod)[..] else { return None };
+        let allowed = budget.allows_nothing().filter(long).filter(|_| !budget.lets_go_unready(pod))?;
+        Some((pod, budget, allowed))
+    })?;
+    let (namespace, name) = (pod.metadata.namespace.as_deref().unwrap_or("default"), &pod.metadata.name);
+    let (why, because) = if allowed.reason == "SyncFailed" || budget.status.expected_pods == 0 {
+        (
+            "for nobody can tell how many pods it should have",
+            "its pods have no controller that says how many there are to be",
+        )
+    } else if budget.never_allows() {
+        ("even while all of its pods are healthy", "it asks for as many healthy pods as there are to be")
+    } else {
+        ("while so few of its pods are healthy", "it allows one once more of its pods are Ready")
+    };
+    let of = &budget.metadata.name;
+    let bound = budget.bound().map_or_else(String::new, |bound| format!(" ({bound})"));
+    Some(
+        Finding::new(
+            Confidence::Certain,
+            format!(
+                "{}: PodDisruptionBudget {of}{bound} allows no disruption {why}, so pod {namespace}/{name} on its Node {} is never evicted.",
+                head(claim),
+                node.name()
+            ),
+            Evidence::new(
+                format!("PodDisruptionBudget/{of}"),
+                r#"status.conditions[?(@.type=="DisruptionAllowed")]"#,
+                allowed.shown(),
+                because,
+            ),
+        )
+        .with(Evidence::new(
+            format!("Pod/{name}"),
+            "metadata.labels",
+            format!("selected by PodDisruptionBudget {of}"),
+            "Karpenter waits for its eviction, without end where there is no terminationGracePeriod",
+        ))
+        .blaming(blame_budget(budget))
+        .fix(format!("Have PodDisruptionBudget {of} allow one disruption: maxUnavailable 1, or a minAvailable below the number of replicas; where its pods are not Ready, mend them. A terminationGracePeriod on the NodePool bounds the wait for the next machines."))
+        .step(
+            Risk::Inspect,
+            "See what the budget asks for, and how many of its pods are healthy",
+            Some(format!("kubectl describe poddisruptionbudgets -n {namespace} {of}")),
+        )
+        .step(
+            Risk::Mutating,
+            "Have it allow one disruption; the drain then goes on by itself",
+            Some(format!("kubectl edit poddisruptionbudgets -n {namespace} {of}")),
+        ),
+    )
+}
+
 /// A pod that more than one budget selects: the API server evicts none such, whatever the budgets allow, and Karpenter's
 /// event only counts it among those that wait.
 /// Source: kubernetes v1.36.3 pkg/registry/core/pod/storage/eviction.go `Create`.
@@ -406,19 +621,9 @@ fn two_budgets(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
     if claim.is_true("Drained") || claim.spec.termination_grace_period.is_some() {
         return None;
     }
-    let taint = node.spec.taints.iter().find(|t| t.key == DISRUPTED)?;
-    // The API server evicts without a look at budgets what does not run; Karpenter evicts no pod that tolerates its
-    // taint or that the kubelet made, and waits for what must not be disrupted.
-    // Source: core pkg/utils/pod/scheduling.go `IsEvictable`, `IsDrainable` (v1.14.3).
-    let evicted = |pod: &&Pod| {
-        pod.metadata.deletion_timestamp.is_none()
-            && pod.status.phase == "Running"
-            && pod.metadata.annotation(karpenter::DO_NOT_DISRUPT) != Some("true")
-            && !pod.metadata.owner_references.iter().any(|owner| owner.kind == "Node")
-            && !pod.spec.tolerations.iter().any(|t| t.tolerates(taint))
-    };
+    let taint = drain_taint(node)?;
     let (pod, mut budgets) =
-        case.pods().filter(evicted).map(|pod| (pod, budgets(case, pod))).find(|(_, budgets)| budgets.len() > 1)?;
+        evicted(case, taint).map(|pod| (pod, budgets(case, pod))).find(|(_, budgets)| budgets.len() > 1)?;
     // The newest was added to what worked.
     budgets.sort_by_key(|budget| std::cmp::Reverse(budget.metadata.creation_timestamp));
     let newest = budgets.first()?;
@@ -459,6 +664,21 @@ fn two_budgets(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
     )
 }
 
+/// The pods that an eviction of Karpenter's asks the budgets for.
+///
+/// The API server evicts without a look at budgets what does not run; Karpenter evicts no pod that tolerates its taint
+/// or that the kubelet made, and waits for what must not be disrupted.
+/// Source: core pkg/utils/pod/scheduling.go `IsEvictable`, `IsDrainable` (v1.14.3).
+fn evicted<'c>(case: &Case<'c>, taint: &Taint) -> impl Iterator<Item = &'c Pod> {
+    case.pods().filter(move |pod| {
+        pod.metadata.deletion_timestamp.is_none()
+            && pod.status.phase == "Running"
+            && pod.metadata.annotation(DO_NOT_DISRUPT) != Some("true")
+            && !pod.metadata.owner_references.iter().any(|owner| owner.kind == "Node")
+            && !pod.spec.tolerations.iter().any(|t| t.tolerates(taint))
+    })
+}
+
 fn budgets<'c>(case: &Case<'c>, pod: &Pod) -> Vec<&'c PodDisruptionBudget> {
     case.cluster.disruption_budgets().filter(|budget| budget.selects(pod)).collect()
 }
@@ -496,7 +716,7 @@ fn refused_pod(message: &str) -> Option<(&str, &str)> {
 fn dead_kubelet(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
     let ready = node.condition("Ready").filter(|c| c.status == "Unknown")?;
     let deleted = |p: &&Pod| p.metadata.deletion_timestamp.is_some_and(|at| case.now - at > PODS_GO_WITHIN);
-    let meant = |p: &&Pod| p.metadata.annotation(karpenter::DO_NOT_DISRUPT) != Some("true");
+    let meant = |p: &&Pod| p.metadata.annotation(DO_NOT_DISRUPT) != Some("true");
     let pods: Vec<&Pod> = case.pods().filter(|p| p.daemon_set().is_none()).filter(deleted).filter(meant).collect();
     let first = pods.first()?;
     let others = match pods.len() {
@@ -528,7 +748,16 @@ fn dead_kubelet(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> 
 
 #[cfg(test)]
 mod tests {
-    use super::{first_attachment, refused_pod};
+    use super::{first_attachment, refused_pod, undone_by};
+
+    #[test]
+    fn the_plugin_that_cannot_undo_the_network_is_read() {
+        let quoted =
+            r#"desc = failed to destroy network for sandbox \"5e\": plugin type=\"cilium-cni\" failed (delete): gone"#;
+        assert_eq!(undone_by(quoted), Some("cilium-cni"));
+        assert_eq!(undone_by(r#"plugin type="aws-cni" failed (delete): gone"#), Some("aws-cni"));
+        assert_eq!(undone_by(r#"plugin type="aws-cni" failed (add): gone"#), None);
+    }
 
     #[test]
     fn only_a_name_is_taken_from_the_event() {

@@ -3,12 +3,13 @@
 //!
 //! A symptom is no cause: where no link proves what is behind it, the last one is an open question.
 
+mod across_images;
 mod behind;
 mod pod;
 mod refusal;
 mod words;
 
-pub(crate) use pod::of_pod;
+pub(crate) use pod::{cannot_be_set_up, of_pod};
 pub(crate) use refusal::refused;
 
 use crate::api::{Blame, Confidence, Evidence, FixStep, Link, Risk, Text, Unknown, Witness};

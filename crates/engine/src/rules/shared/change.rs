@@ -6,6 +6,10 @@ use crate::api::{Evidence, Stage};
 use crate::case::{Case, timestamp};
 use crate::objects::Written;
 
+/// Why it matters; by this it is known as one.
+pub(crate) const BECAUSE: &str =
+    "changed after the last machine of the class registered, before the oldest that still waits was launched";
+
 /// The changes of what all machines of the class share, made after the last success and before the first failure.
 pub fn evidence(case: &Case) -> Vec<Evidence> {
     let (Some(class_members), Stage::Join | Stage::Register) = (case.class_members(), case.stage()) else {
@@ -23,9 +27,7 @@ pub fn evidence(case: &Case) -> Vec<Evidence> {
     let between = |(_, written): &(String, Written)| joined < written.at && written.at <= failed;
     let shown = |(object, written): (String, Written)| {
         let observed = format!("{} by {}", timestamp(written.at), written.by);
-        let because =
-            "changed after the last machine of the class registered, before the oldest that still waits was launched";
-        Evidence::new(object, "metadata.managedFields", observed, because).figures(format!(
+        Evidence::new(object, "metadata.managedFields", observed, BECAUSE).figures(format!(
             "registered at {}, launched at {}",
             joined.format("%H:%M:%SZ"),
             failed.format("%H:%M:%SZ")

@@ -17,9 +17,16 @@ pub(crate) fn tolerate(set: &DaemonSet, taint: &Taint) -> String {
     format!("kubectl patch daemonset -n {namespace} {} --type=json -p '{patch}'", set.metadata.name)
 }
 
-/// Has new machines of the class start with this image, and with no other.
-pub(crate) fn pin(class: &NodeClass, image: &str) -> String {
-    let patch = json!({"spec": {"amiSelectorTerms": [{"id": image}]}});
+/// Has new machines of the class start with these images, and with no other. Without an alias the class must name its
+/// family.
+/// Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass.go, "must specify amiFamily if amiSelectorTerms does
+/// not contain an alias".
+pub(crate) fn pin(class: &NodeClass, images: &[&str]) -> String {
+    let terms: Vec<_> = images.iter().map(|image| json!({"id": image})).collect();
+    let mut patch = json!({"spec": {"amiSelectorTerms": terms}});
+    if let Some(family) = class.family_by_alias() {
+        patch["spec"]["amiFamily"] = family.into();
+    }
     format!("kubectl patch {} {} --type=merge -p '{patch}'", class.kind.to_ascii_lowercase(), class.name())
 }
 

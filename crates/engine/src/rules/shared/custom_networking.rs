@@ -2,6 +2,7 @@
 
 use crate::case::Case;
 use crate::objects::DaemonSet;
+use crate::upstream::instance_types::{self, InstanceNetwork};
 use crate::upstream::vpc_cni;
 
 /// Source: amazon-vpc-cni-k8s v1.20.4 README.md.
@@ -14,9 +15,10 @@ pub(crate) fn custom_networking<'c>(case: &Case<'c>) -> Option<&'c DaemonSet> {
 }
 
 /// Whether pods of this type of instance get no network interface at all: of two the first is the Node's alone, and the
-/// other is kept for security groups for pods.
+/// other is kept as a trunk for security groups for pods.
 /// Source: amazon-vpc-cni-k8s#2792; v1.20.4 README.md `ENABLE_POD_ENI`.
 pub(crate) fn leaves_no_interface(case: &Case, instance_type: &str) -> bool {
     let keeps_one = |set: &DaemonSet| set.env("ENABLE_POD_ENI").is_some_and(|v| v.eq_ignore_ascii_case("true"));
-    vpc_cni::has_two_interfaces(instance_type) && custom_networking(case).is_some_and(keeps_one)
+    let two = |network: InstanceNetwork| network.interfaces == 2 && network.branches > 0;
+    instance_types::network(instance_type).is_some_and(two) && custom_networking(case).is_some_and(keeps_one)
 }

@@ -44,6 +44,13 @@ pub(crate) fn encryption<'w>(case: &Case<'w>) -> Option<&'w str> {
     (key.is_some() || ebs.clone().any(|e| e.encrypted == Some(true))).then_some(key.unwrap_or_default())
 }
 
+/// The key that the node class names, where the instance ended for its volumes.
+pub(crate) fn key_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
+    let code = ended(case)?.code;
+    let for_volumes = code.starts_with("Client.InvalidKMSKey") || code == "Client.InternalError";
+    encryption(case).filter(|key| for_volumes && !key.is_empty())
+}
+
 /// An instance of which EC2 no longer knows.
 pub(crate) struct Gone {
     pub seen: Option<DateTime<Utc>>,

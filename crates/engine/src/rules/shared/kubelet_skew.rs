@@ -79,7 +79,7 @@ impl KubeletSkew {
     pub(crate) fn blame_and_fix(&self, case: &Case, node: &Node) -> (Blame, String) {
         match case.class() {
             Some(class) => (
-                Blame::object(&class.api_version, &class.kind, class.name()).field("spec.amiSelectorTerms"),
+                Blame::class(class).field("spec.amiSelectorTerms"),
                 format!(
                     "Select images of the control plane's version, 1.{}, in {} {} (by alias, which follows it), or upgrade the control plane to 1.{} first; then replace the Node.",
                     self.server,

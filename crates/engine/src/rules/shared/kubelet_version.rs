@@ -26,9 +26,14 @@ pub(crate) fn of(case: &Case) -> Option<KubeletVersion> {
         let why = format!("the image {} is for Kubernetes 1.{minor}", ami.name);
         return Some(KubeletVersion { minor, by_image: true, why });
     }
-    let newest = || case.cluster.nodes().filter(|n| n.is_ready()).filter_map(minor_of).max();
-    let minor = (*case.cluster.once(&NEWEST, "", newest))?;
+    let minor = newest(case)?;
     Some(KubeletVersion { minor, by_image: false, why: format!("the other Nodes run Kubernetes 1.{minor}") })
+}
+
+/// The version that the control plane has at least: its own word, else that of the newest kubelet that works.
+pub(crate) fn of_cluster(case: &Case) -> Option<Minor> {
+    let said = case.cluster.api_server().version.as_deref().and_then(kubelet_skew::minor);
+    said.or_else(|| newest(case))
 }
 
 /// A machine that joined with the same text and a kubelet of this version or a newer one. One that joined before an
@@ -44,6 +49,10 @@ pub(crate) fn joined_since<'w>(case: &Case<'w>, class: &NodeClass, since: Minor)
         case.same_spec_siblings_joined().find(|s| is_witness(s)).map(|s| s.name().to_owned())
     });
     joined.as_deref().and_then(|name| case.cluster.claim(name))
+}
+
+fn newest(case: &Case) -> Option<Minor> {
+    *case.cluster.once(&NEWEST, "", || case.cluster.nodes().filter(|n| n.is_ready()).filter_map(minor_of).max())
 }
 
 fn minor_of(node: &Node) -> Option<Minor> {

@@ -1,9 +1,10 @@
-//! The thing in AWS that a refused launch lies with, where the error proves which one it is.
+//! What a refused launch lies with, where the error proves which thing that is: the object that asks for what AWS does
+//! not give, else the thing in AWS.
 
 use crate::api::{Blame, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
-use crate::objects::{Condition, NodeClass};
+use crate::objects::{Condition, NodeClaim, NodeClass, NodePool};
 use crate::rules::shared::launch_error::{FaultIn, LaunchError};
 
 /// What to change, why that, and the command that does it.
@@ -17,23 +18,25 @@ pub(crate) struct InAws {
 pub(crate) fn in_aws(case: &Case, error: &LaunchError, said: &str) -> Option<InAws> {
     match error.fault {
         FaultIn::Aws(kind, name) => Some(InAws { blame: Blame::object("", kind, name), fix: None, step: None }),
-        FaultIn::VcpuQuota { spot } => Some(match bucket(case, spot) {
-            Some(Bucket { code, name }) => InAws {
-                blame: Blame::object("", "ServiceQuota", name),
-                fix: Some(format!("Raise the quota \"{name}\" ({code}, in vCPUs), or lower the demand.")),
-                step: Some((
-                    Risk::Mutating,
-                    format!("Ask for more of \"{name}\""),
-                    format!(
+        FaultIn::VcpuQuota { spot } => {
+            let bucket = bucket(case, spot);
+            let quota = || Blame::object("", "ServiceQuota", bucket.map_or("ec2-vcpu", |bucket| bucket.name));
+            Some(InAws {
+                blame: of_pool(case).unwrap_or_else(quota),
+                fix: bucket.map(|Bucket { code, name }| {
+                    format!("Raise the quota \"{name}\" ({code}, in vCPUs), or lower the demand.")
+                }),
+                step: bucket.map(|Bucket { code, name }| {
+                    let command = format!(
                         "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code {code} --desired-value VCPUS"
-                    ),
-                )),
-            },
-            None => InAws { blame: Blame::object("", "ServiceQuota", "ec2-vcpu"), fix: None, step: None },
-        }),
+                    );
+                    (Risk::Mutating, format!("Ask for more of \"{name}\""), command)
+                }),
+            })
+        }
         FaultIn::ServiceControlPolicy => Some(if let Some((class, tags, other)) = demanded_tags(case) {
             InAws {
-                blame: Blame::object(&class.api_version, &class.kind, class.name()).field("spec.tags"),
+                blame: Blame::class(class).field("spec.tags"),
                 fix: Some(format!(
                     "Set the tag{} {} in spec.tags of {kind} {}, as {kind} {other} does, which is Ready; else have the service control policy admit the call.",
                     if tags.len() == 1 { "" } else { "s" },
@@ -44,8 +47,9 @@ pub(crate) fn in_aws(case: &Case, error: &LaunchError, said: &str) -> Option<InA
                 step: None,
             }
         } else {
-            let policy = policy_id(said).unwrap_or("organization");
-            InAws { blame: Blame::object("", "ServiceControlPolicy", policy), fix: None, step: None }
+            let policy = || Blame::object("", "ServiceControlPolicy", policy_id(said).unwrap_or("organization"));
+            let class = case.class().map(Blame::class);
+            InAws { blame: class.unwrap_or_else(policy), fix: None, step: None }
         }),
         _ => None,
     }
@@ -63,6 +67,12 @@ impl InAws {
         };
         finding.blaming(self.blame)
     }
+}
+
+/// What the NodePool allows is what the quota is used up for: another type, or the other capacity type, has its own.
+fn of_pool(case: &Case) -> Option<Blame> {
+    let pool = case.claim.and_then(NodeClaim::node_pool).or_else(|| case.pool().map(NodePool::name))?;
+    Some(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"))
 }
 
 /// What shares one vCPU quota.

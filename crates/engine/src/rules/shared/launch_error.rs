@@ -100,6 +100,41 @@ const ERRORS: &[LaunchError] = &[
         "Karpenter's role may not pass the node role to EC2 (iam:PassRole)",
         "Allow iam:PassRole on the node role (spec.role of the node class) in the policy of Karpenter's role.",
     ),
+    // Source: karpenter-provider-aws v1.14.1 pkg/providers/amifamily/resolver.go `Resolve`.
+    LaunchError::new(
+        &["no instance types satisfy requirements of amis"],
+        AMIS,
+        "none of the images (AMIs) that the node class selects is for the architecture (amd64, arm64) and the accelerator of the instance types that it may have",
+        "Select an image for these instance types, or allow instance types that the selected images are for.",
+    ),
+    // Source: aws/karpenter-provider-aws#5785; the request has an entry for each subnet, image and instance type.
+    LaunchError::new(
+        &["payload for the body of the request is too large"],
+        FaultIn::Class("spec.subnetSelectorTerms"),
+        "the request for a fleet is too large: it has an entry for each subnet, image and instance type that is allowed",
+        "Select fewer subnets (one in each zone) in the node class, or allow fewer instance types in the NodePool; later versions of Karpenter send fewer.",
+    ),
+    LaunchError::new(
+        &["MaxTemplateLimitExceeded"],
+        FaultIn::Aws("ServiceQuota", "Launch templates"),
+        "the account has reached its number of launch templates in the region",
+        "Delete launch templates that nobody uses, as those of clusters that are gone, or have the limit raised.",
+    )
+    .see("aws ec2 describe-launch-templates --query 'LaunchTemplates[].[LaunchTemplateName,CreateTime]'"),
+    // Source: karpenter-provider-aws v1.14.1 pkg/errors/errors.go `IsSpreadPlacementGroupLimitError`.
+    LaunchError::new(
+        &["limit of instances in this spread placement group"],
+        FaultIn::Class("spec.placementGroupSelector"),
+        "the spread placement group of the node class holds as many instances in the zone as it may (seven)",
+        "Allow more zones in the NodePool (and subnets in them), or select a partition or cluster placement group, or none, in the node class.",
+    )
+    .see("aws ec2 describe-placement-groups"),
+    LaunchError::new(
+        &["no amis exist given constraints"],
+        AMIS,
+        "the node class selects no image (AMI)",
+        "Select an image that exists in this region, for this account and this Kubernetes version.",
+    ),
     // Source: <https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html>.
     LaunchError::new(
         &["explicit deny in a service control policy"],

@@ -4,8 +4,10 @@ use crate::api::{Blame, Confidence, Evidence, Stage};
 use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::cluster_state::aws;
+use crate::objects::{Node, Pod};
 use logs::fact::{Fact, LogLine, Phase, Reason, Trouble};
 use logs::journey::Journey;
+use logs::table::{is_about_others, program_of};
 use readers::source_text::Span;
 
 /// What stops the machine, before all else that its log complains of.
@@ -33,9 +35,28 @@ pub(crate) fn root<'w>(case: &Case<'w>, troubles: &[Trouble]) -> Option<Root<'w>
         let whose = if of_machine.is_named { Whose::Own } else { Whose::Taken };
         (&of_machine.log.journey, whose)
     });
-    let first = own.filter_map(|(journey, whose)| first(case, journey, whose)).min_by_key(|root| root.fact.rank());
-    let first = first.or_else(|| beside(case))?;
+    let own = own.filter_map(|(journey, whose)| first(case, journey, whose)).min_by_key(|root| root.fact.rank());
+    // An agent that waits, and its operator's log, which is no machine's: that says why.
+    let says_more = |own: &Root<'_>, other: &Root<'_>| {
+        other.whose == Whose::Beside(None)
+            && other.fact.trouble == own.fact.trouble
+            && other.fact.rank() < own.fact.rank()
+    };
+    let first = match (own, beside(case)) {
+        (Some(own), Some(other)) if !says_more(&own, &other) => own,
+        (Some(own), None) => own,
+        (_, other) => other?,
+    };
     troubles.contains(&first.fact.trouble).then_some(first)
+}
+
+/// Trouble of this kind in the machine's own logs, whatever else stops it.
+pub(crate) fn of_kind<'w>(case: &Case<'w>, trouble: Trouble) -> Option<Root<'w>> {
+    case.logs().into_iter().filter(|of_machine| of_machine.is_named).find_map(|of_machine| {
+        let journey = &of_machine.log.journey;
+        let fact = journey.open().into_iter().find(|fact| fact.trouble == trouble)?;
+        Some(Root { fact, journey, whose: Whose::Own })
+    })
 }
 
 /// The root of the trouble of one log.
@@ -44,13 +65,27 @@ fn first<'w>(case: &Case<'w>, journey: &'w Journey, whose: Whose<'w>) -> Option<
     Some(Root { fact, journey, whose })
 }
 
-/// What the machines have in common of which the same is expected, where their logs agree.
+/// What the machines have in common of which the same is expected, where they agree.
 fn beside<'w>(case: &Case<'w>) -> Option<Root<'w>> {
-    let logs = case.logs_beside();
-    let roots = logs.iter().filter_map(|other| first(case, &other.log.journey, Whose::Beside(other.of)));
+    let (passed, logs) = case.logs_beside();
+    if logs.is_empty() {
+        return None;
+    }
     // A device that fails, and a full disk, are the machine's own.
     let is_shared = |fact: &Fact| !matches!(fact.trouble, Trouble::DeviceFails | Trouble::DiskFails);
-    let mut roots = roots.filter(|root| (root.fact.ends || root.fact.lasts()) && is_shared(root.fact));
+    let is_ahead = |fact: &Fact| passed.is_none_or(|passed| passed < fact.blocks);
+    let is_sure =
+        |root: &Root<'_>| (root.fact.ends || root.fact.lasts()) && is_shared(root.fact) && is_ahead(root.fact);
+    let root_of = |machine: Option<&str>| {
+        // What names no machine may be of any.
+        let its = logs.iter().filter(|other| other.of.is_none() || other.of == machine);
+        let roots = its.filter_map(|other| first(case, &other.log.journey, Whose::Beside(other.of)));
+        roots.filter(is_sure).min_by_key(|root| root.fact.rank())
+    };
+    let is_first = |at: usize, of: Option<&str>| logs.iter().take(at).all(|other| other.of != of);
+    let named = logs.iter().enumerate().filter(|(at, other)| other.of.is_some() && is_first(*at, other.of));
+    let nobodys = logs.iter().all(|other| other.of.is_none()).then_some(None);
+    let mut roots = named.map(|(_, other)| other.of).chain(nobodys).filter_map(root_of);
     let root = roots.next()?;
     roots.all(|other| other.fact.means == root.fact.means).then_some(root)
 }
@@ -61,6 +96,14 @@ pub(crate) fn denied_role<'w>(case: &Case<'w>, program: &str) -> Option<&'w str>
     let facts = logs.iter().flat_map(|of_machine| of_machine.log.journey.open());
     let mut denials = facts.filter(|fact| fact.program == program && fact.trouble == Trouble::AwsRefuses);
     denials.find_map(|fact| fact.names.get("role")).map(String::as_str)
+}
+
+/// The pod that logs under this name: that of the machine, else one that serves all.
+pub(crate) fn speaker<'w>(case: &Case<'w>, program: &str) -> Option<&'w Pod> {
+    let is_its = |name: &str| program_of(name) == Some(program);
+    let own = case.pods().filter(|pod| pod.daemon_set().is_some_and(is_its));
+    own.min_by_key(|pod| pod.daemon_set())
+        .or_else(|| case.cluster.pods().find(|pod| pod.daemon_set().is_none() && is_its(&pod.metadata.name)))
 }
 
 /// What the cluster shows of a machine, its log need not say.
@@ -75,10 +118,20 @@ fn explains(case: &Case, fact: &Fact) -> bool {
         // A kubelet that ends has not joined, however far it came by then.
         Stage::Join | Stage::Register => fact.blocks <= Phase::Registered || fact.ends && fact.program == "kubelet",
         Stage::Initialize | Stage::Ready => {
-            fact.blocks == Phase::Ready || fact.blocks == Phase::Registered && !is_of_boot
+            fact.blocks == Phase::Ready
+                || fact.blocks == Phase::Registered && !is_of_boot
+                || fact.ends && booted_again(case, fact)
         }
         Stage::Terminate => fact.blocks == Phase::Gone,
     }
+}
+
+/// Whether it was said after the Node had joined, and its kubelet says nothing any more: what ends the start of a
+/// machine ends its next one too. A script of user data may end after the kubelet has come up.
+fn booted_again(case: &Case, fact: &Fact) -> bool {
+    let is_silent = |node: &&Node| node.condition("Ready").is_some_and(|ready| ready.status == "Unknown");
+    let joined = case.node.filter(is_silent).and_then(|node| node.metadata.creation_timestamp);
+    fact.trouble != Trouble::ScriptFailed && joined.zip(fact.last.time).is_some_and(|(joined, said)| said > joined)
 }
 
 impl Root<'_> {
@@ -86,13 +139,30 @@ impl Root<'_> {
     pub(crate) fn confidence(&self) -> Confidence {
         // A script of user data need not be what starts the kubelet, and an unknown line not be why a program ended.
         let is_known = !self.fact.unknown && self.fact.trouble != Trouble::ScriptFailed;
-        let is_proof = is_known && (self.fact.ends || self.fact.lasts());
+        let is_proof = is_known && !self.fact.vague && (self.fact.ends || self.fact.lasts());
         if is_proof && self.whose == Whose::Own { Confidence::Certain } else { Confidence::Likely }
     }
 
     /// Why a request failed: ", because nothing answers in time".
     fn reason(&self) -> String {
         self.fact.reason.map_or_else(String::new, |reason| format!(", because {}", reason.in_words()))
+    }
+
+    /// Why, as its log says: for a summary.
+    pub(crate) fn quote(&self) -> String {
+        let often = if self.fact.count > 1 { format!(", {} times", self.fact.count) } else { String::new() };
+        format!("Its log says{often}{}: {}", self.reason(), excerpt(&self.fact.last.text))
+    }
+
+    /// The error of AWS that Karpenter logged, as a sentence to follow another.
+    pub(crate) fn refusal(&self) -> String {
+        let named = |name: &str| self.fact.names.get(name).map_or("", |text| text.trim_end_matches('.'));
+        format!(" Karpenter's log says why: {}: {}.", named("code"), named("error"))
+    }
+
+    /// The line, for a finding that proves more.
+    pub(crate) fn evidence(&self) -> Evidence {
+        told(self.fact, &self.fact.means)
     }
 
     pub(crate) fn is_because(&self, reasons: &[Reason]) -> bool {
@@ -104,7 +174,8 @@ impl Root<'_> {
         let fact = self.fact;
         let often = if fact.count > 1 { format!(", told {} times", fact.count) } else { String::new() };
         let (machine, means, reason) = (self.machine(case), &fact.means, self.reason());
-        let summary = format!("On {machine} {means}{often}{reason}: {}", excerpt(&fact.last.text));
+        let told_of = format!("{machine} {means}{often}{reason}: {}", excerpt(&fact.last.text));
+        let summary = if is_about_others(&fact.program) { format!("For {told_of}") } else { format!("On {told_of}") };
         // That a script failed, cloud-init says; why, the script itself has said before.
         let before = self.journey.open().into_iter().find(|other| {
             fact.trouble == Trouble::ScriptFailed && !other.ends && other.program == fact.program && *other != fact
@@ -146,7 +217,7 @@ impl Root<'_> {
     /// The node class, at what its user data says of the thing that the line names.
     pub(crate) fn user_data(&self, case: &Case) -> Option<Blame> {
         let class = case.class()?;
-        let blame = Blame::object(&class.api_version, &class.kind, class.name());
+        let blame = Blame::class(class);
         let Some(text) = class.spec.user_data.as_deref() else { return Some(blame) };
         let blame = blame.field("spec.userData");
         Some(match self.place_in(text) {

@@ -3,7 +3,8 @@
 
 mod address;
 mod filters;
-pub(crate) mod walk;
+pub(crate) mod hop;
+mod walk;
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -12,9 +13,10 @@ use crate::cluster_state::aws::{self, Aws};
 use crate::cluster_state::memo::Memo;
 use crate::objects::{EksCluster, Instance, Node};
 use crate::rules::shared::proxy;
+use hop::RefusingHop;
 use logs::fact::Reason;
 use std::collections::BTreeSet;
-use walk::{Api, Passage, RefusingHop, Way};
+use walk::{Api, Passage, Way};
 
 /// No kubelet joins without these: all images of EKS ask EC2 for the machine's name at boot.
 /// Source: awslabs/amazon-eks-ami v20260213 nodeadm/internal/api/status.go `getPrivateDNSName`; Amazon EKS user guide,

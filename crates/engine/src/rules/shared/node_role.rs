@@ -9,23 +9,16 @@ use readers::aws_auth::BOOTSTRAPPERS_GROUP;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The name of the role that the machines have: as the class names it, else as IAM says of the class's profile.
+/// The name of the role that the machines have.
 pub(crate) fn name<'w>(case: &Case<'w>) -> Option<&'w str> {
-    of_class(case.cluster, case.class()?)
-}
-
-/// The same of any class.
-pub(crate) fn of_class<'w>(cluster: &'w ClusterState, class: &'w NodeClass) -> Option<&'w str> {
-    let of_profile = || profile_of(cluster, class).and_then(|profile| profile.role_arn.as_deref());
-    let role = class.spec.role.as_deref().or_else(of_profile)?;
-    role.rsplit('/').next()
+    case.cluster.aws().role_of(case.class()?)
 }
 
 /// The role of a Node: that of its class, else the one that it asked for its certificate with.
 pub(crate) fn of_node(cluster: &ClusterState, node: &Node) -> Option<String> {
     let of_class = || {
         let reference = &cluster.claim_of_node(node)?.spec.node_class_ref;
-        of_class(cluster, &cluster.class(&reference.kind, &reference.name)?.class).map(str::to_owned)
+        cluster.aws().role_of(&cluster.class(&reference.kind, &reference.name)?.class).map(str::to_owned)
     };
     of_class().or_else(|| by_certificate(cluster).get(node.instance_id()?).cloned())
 }

@@ -156,7 +156,10 @@ fn is_of_s3(text: &str) -> bool {
 /// Source: containerd v2.1.4 core/unpack, client/pull.go.
 pub(crate) fn unwrapped(said: &str) -> String {
     let mut out = said.replace("repository does not exist or may require authorization: ", "");
-    for layer in ["failed to pull and unpack image \"", "failed to resolve reference \""] {
+    // A manifest is asked for by the image's own name; a layer may lie elsewhere.
+    let layers =
+        ["failed to pull and unpack image \"", "failed to resolve reference \"", "failed to do request: Head \""];
+    for layer in layers {
         if let Some(start) = out.find(layer)
             && let Some(end) = out[start + layer.len()..].find("\": ")
         {

@@ -38,10 +38,7 @@ impl Untainted<'_> {
     pub fn outcome(&self, case: &Case) -> String {
         let version = case.karpenter().map_or_else(String::new, |k| format!(" {}", k.version));
         if self.refused {
-            format!(
-                "so the Node registers without {UNREGISTERED_TAINT}, and Karpenter{version} refuses it and deletes {} after 15 minutes",
-                self.claim.name()
-            )
+            format!("so the Node registers without {UNREGISTERED_TAINT}, and Karpenter{version} refuses it")
         } else {
             format!(
                 "so the Node is in service without {}, and workloads that the NodePool keeps off are scheduled there",

@@ -7,9 +7,11 @@ use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::cloud_controller_traces::traces;
+use crate::rules::shared::logged;
 use crate::upstream::karpenter::UNINITIALIZED_TAINT;
 use crate::upstream::{cloud_controller, eks};
 use chrono::{DateTime, TimeDelta, Utc};
+use logs::fact::Trouble;
 
 /// `remediate` makes such a Node usable, where somebody asks for that.
 pub const CAUSE: &str = "CloudControllerNeverInitialized";
@@ -18,7 +20,7 @@ pub static RULE: Rule = Rule {
     cause: CAUSE,
     summary: "The cloud controller has not initialized the Node, so its uninitialized taint stays",
     stages: &[Stage::Initialize],
-    reads: &[Input::Nodes, Input::Events, Input::NodeClasses],
+    reads: &[Input::Nodes, Input::Events, Input::NodeClasses, Input::Pods, Input::Logs],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/CloudControllerNeverInitialized.md"),
@@ -30,6 +32,9 @@ pub static RULE: Rule = Rule {
 /// Source: k8s.io/cloud-provider v0.36.3 controllers/node/node_controller.go; kubelet `nodeStatusReportFrequency`.
 const CERTAIN_AFTER: TimeDelta = TimeDelta::minutes(10);
 
+/// Where its log says what it lacks.
+const FIX: &str = "Correct what the line names: let the role of the cloud controller (on EKS, that of the cluster) call EC2, or let --node-ip be an address of the instance; until then, removing the taint by hand makes the Node usable.";
+
 static INITIALIZATION: Memo<Initialization> = Memo::new("how the cloud controller fares with all Nodes");
 
 /// How the cloud controller fares with all Nodes.
@@ -40,7 +45,8 @@ struct Initialization {
 }
 
 fn check(case: &Case) -> Opinion {
-    let Some(node) = case.node else { return Opinion::Silent };
+    let told = logged::of_kind(case, Trouble::CloudControllerFails);
+    let Some(node) = case.node else { return told.map_or(Opinion::Silent, |root| root.finding(case).fix(FIX).into()) };
     let Some(taint) = node.taint(UNINITIALIZED_TAINT) else {
         return Opinion::ruled_out(node, format!("Node {} does not carry {UNINITIALIZED_TAINT}", node.name()));
     };
@@ -53,8 +59,9 @@ fn check(case: &Case) -> Opinion {
     // A label of the cloud controller's may be its own in spite of all.
     let labelled: Vec<_> = cloud_controller::labels(node).map(|(key, _)| key).collect();
     // And where Events cannot be read, it may have said so in one.
-    let certain =
-        case.now - created >= CERTAIN_AFTER && labelled.is_empty() && case.cluster.missing(Input::Events).is_none();
+    let is_late = case.now - created >= CERTAIN_AFTER && case.cluster.missing(Input::Events).is_none();
+    let is_told = told.is_some_and(|root| root.confidence() == Confidence::Certain);
+    let certain = (is_late || is_told) && labelled.is_empty();
     let confidence = if certain { Confidence::Certain } else { Confidence::Likely };
     let initialization = case.cluster.once(&INITIALIZATION, "", || {
         let (wait, passed): (Vec<_>, Vec<_>) =
@@ -76,8 +83,9 @@ fn check(case: &Case) -> Opinion {
     let on_eks = case.cluster.api_server().version.as_deref().is_some_and(eks::has_built)
         || eks::has_built(&node.status.node_info.kubelet_version);
     let place = if on_eks { " (in the EKS control plane)" } else { "" };
+    let why = told.map_or_else(String::new, |root| format!(" {}", root.quote()));
     let summary = format!(
-        "The cloud controller manager{place} never initialized Node {name}, so {taint} stays and nothing is scheduled there.{scope}"
+        "The cloud controller manager{place} never initialized Node {name}, so {taint} stays and nothing is scheduled there.{scope}{why}"
     );
     let finding = Finding::new(confidence, summary, Evidence::new(&object, "spec.taints", taint.to_string(), "only the cloud controller removes this taint, after it has found the instance")
         .figures(format!("{others} other Nodes have it too")))
@@ -92,9 +100,10 @@ fn check(case: &Case) -> Opinion {
             let because = "the cloud controller would set them in the update that removes the taint, but these come from elsewhere: managedFields name another writer, or NodeClaim or userData bring them";
             Evidence::new(&object, "metadata.labels", labelled.join(", "), because)
         })
+        .with_all(told.map(|root| root.evidence()))
         .with(Evidence::new(&object, "status.addresses", addresses(node), "InternalDNS would be the cloud controller's; the kubelet writes InternalIP and Hostname"))
         .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
-        .fix("Find out why the cloud controller cannot process the instance; until then, removing the taint by hand makes the Node usable.")
+        .fix(if told.is_some() { FIX } else { "Find out why the cloud controller cannot process the instance; until then, removing the taint by hand makes the Node usable." })
         .step(Risk::Inspect, "Read the cloud controller's log; on EKS it is where control plane logging puts it, once that is on", Some(format!("aws logs filter-log-events --log-group-name /aws/eks/CLUSTER/cluster --log-stream-name-prefix cloud-controller-manager --filter-pattern {name:?}")))
         .step(Risk::Mutating, "Workaround: remove the taint once providerID, zone and instance type are on the Node", Some(format!("kubectl taint node {name} {UNINITIALIZED_TAINT}-")))
         .step(Risk::Inspect, "On EKS open a case with AWS: the controller runs in the managed control plane", None)

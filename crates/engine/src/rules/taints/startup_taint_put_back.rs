@@ -3,6 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::startup_taints::{on_every_machine, pod_of, restored_by_karpenter, staying};
@@ -44,7 +45,7 @@ fn check(case: &Case) -> Opinion {
     let old = case.karpenter().filter(|k| !k.knows_do_not_sync_taints());
     let custom = case.class().filter(|c| c.family() == Some(Family::Custom));
     let writer = last_taint_writer(node);
-    let by_karpenter = restored_by_karpenter(case, node);
+    let by_karpenter = restored_by_karpenter(case, node) && !began_after_registration(case, pod);
     let who = match (by_karpenter, old, writer) {
         (true, Some(karpenter), _) => {
             format!("Karpenter {} put it back when it registered the Node", karpenter.version)
@@ -55,7 +56,7 @@ fn check(case: &Case) -> Opinion {
         (false, _, Some(writer)) => {
             format!("somebody put it back; the taint list was last written by {}", writer.manager)
         }
-        (false, _, None) => "somebody put it back".to_owned(),
+        (false, _, None) => "its removal was refused and not tried again, or somebody put it back".to_owned(),
     };
     let finding = Finding::new(
         Confidence::Likely,
@@ -83,7 +84,7 @@ fn check(case: &Case) -> Opinion {
             .fix("Upgrade Karpenter to 1.5.0 or later; until then remove the taint by hand."),
         (true, None, Some(class), _) => finding
             .with(Evidence::new(format!("Node/{name}"), "metadata.labels", format!("no {DO_NOT_SYNC_TAINTS_LABEL}"), "Karpenter gives the kubelet this label with every amiFamily but Custom"))
-            .blaming(Blame::object(&class.api_version, &class.kind, class.name()).field("spec.userData"))
+            .blaming(Blame::class(class).field("spec.userData"))
             .fix(format!("Register the kubelet with all taints of the NodePool and with the label {DO_NOT_SYNC_TAINTS_LABEL}=true; until then remove the taint by hand.")),
         (_, _, _, Some(writer)) => finding
             .with(Evidence::new(format!("Node/{name}"), "metadata.managedFields", format!("f:taints owned by {}", writer.manager), "the newest owner of the list wrote it last, whole, and perhaps from an old copy"))
@@ -91,8 +92,27 @@ fn check(case: &Case) -> Opinion {
             .fix("Remove the taint; keep the drivers up to date, since older ones overwrite each other's removals."),
         _ => finding
             .blaming(Blame::object("v1", "Node", name).field("spec.taints"))
-            .fix("Remove the taint; keep the drivers up to date, since older ones overwrite each other's removals.")
+            .fix(format!("Remove the taint, or restart the driver's pod on the Node, which removes it anew; keep the driver up to date, since older ones of {} try once, and are refused where another writes the taints at that moment.", owner.name))
+            .step(
+                Risk::Inspect,
+                "See whether its removal was refused",
+                Some(format!(
+                    "kubectl logs -n {} {} --all-containers | grep -i taint",
+                    pod.metadata.namespace.as_deref().unwrap_or_default(),
+                    pod.metadata.name
+                )),
+            )
             .unknown("Who wrote the taint list last?", format!("kubectl get node {name} --show-managed-fields -o yaml")),
     };
     finding.into()
+}
+
+/// Karpenter writes the startup taints before it calls the Node registered, and not again: what a pod does that had not
+/// begun by then it does not undo.
+/// Source: core pkg/controllers/nodeclaim/lifecycle/registration.go `Reconcile` (v1.14.3).
+fn began_after_registration(case: &Case, pod: &Pod) -> bool {
+    let registered = case.claim.and_then(|claim| claim.condition("Registered")).filter(|c| c.is_true());
+    let begun = pod.status.conditions.iter().find(|c| c.type_ == "Initialized" && c.is_true());
+    let times = registered.and_then(|c| c.last_transition_time).zip(begun.and_then(|c| c.last_transition_time));
+    times.is_some_and(|(registered, begun)| begun > registered)
 }

@@ -32,6 +32,9 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
+    if let Some(finding) = in_another_region(case) {
+        return finding.into();
+    }
     let (Some(class), Some(karpenter)) = (case.class(), case.karpenter()) else { return Opinion::Silent };
     let name = karpenter.cluster_name.as_deref().filter(|n| !n.is_empty());
     let endpoint = karpenter.cluster_endpoint.as_deref().filter(|e| !e.is_empty());
@@ -62,6 +65,40 @@ fn joined_by_these_settings<'w>(case: &Case<'w>, karpenter: &Karpenter) -> Optio
     let own = case.claim.and_then(|claim| claim.metadata.creation_timestamp);
     let since = karpenter.written.as_ref().map(|written| written.at).or(own)?;
     case.same_spec_siblings_joined().find(|sibling| sibling.metadata.creation_timestamp >= Some(since))
+}
+
+/// Bottlerocket asks the EC2 and the EKS of the region that it is told for its own instance and cluster, before the
+/// kubelet starts.
+/// Source: bottlerocket sources/api/pluto/README.md.
+fn in_another_region(case: &Case) -> Option<Finding> {
+    let (class, (user_data, text)) = (case.class()?, case.user_data()?);
+    let told = user_data.region.as_ref().filter(|region| !region.value.is_empty() && !has_expansion(&region.value))?;
+    let zone = case.claim?.metadata.label("topology.kubernetes.io/zone")?;
+    if zone.starts_with(&*told.value) {
+        return None;
+    }
+    let place = source_text::position(text, told.span.start);
+    let (name, region) = (class.name(), source_text::mask(&told.value));
+    let field = format!("spec.userData:{}:{}", place.line, place.column);
+    Some(
+        Finding::new(
+            Confidence::Certain,
+            format!(
+                "userData of {} {name}, line {}, sets settings.aws.region to {region:?}, and the machine is in {zone}: Bottlerocket looks for its instance and its cluster in the other region, and does not start the kubelet.",
+                class.kind, place.line
+            ),
+            Evidence::new(format!("{}/{name}", class.kind), field, region, "Bottlerocket calls EC2 and EKS of this region"),
+        )
+        .with(Evidence::new(
+            case.subject(),
+            "metadata.labels['topology.kubernetes.io/zone']",
+            zone,
+            "the instance runs here, and no other region knows it",
+        ))
+        .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, told.span))
+        .fix("Take settings.aws.region out: Bottlerocket reads its region from the instance itself.")
+        .step(Risk::Mutating, "Take it out", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase()))),
+    )
 }
 
 fn by_user_data(class: &NodeClass, text: &str, named: &Located<String>, own: &str) -> Finding {

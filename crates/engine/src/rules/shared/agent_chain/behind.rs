@@ -1,13 +1,15 @@
 //! What an agent's pod needs that is no part of it: the network of its Node, and the Deployment that serves it.
 
 use super::pod::{Agent, INSTANCE_TYPE};
-use super::{Obstacle, Proof, of_pod};
+use super::words::last_words;
+use super::{NOT_READY, Obstacle, Proof, of_pod};
 use crate::api::{Blame, Link, Risk};
 use crate::case::Case;
-use crate::objects::{Node, NodeClaim, Pod};
+use crate::case::stage::lacks_addresses;
+use crate::objects::{Node, NodeClaim, Pod, Taint};
 use crate::rules::shared::custom_networking::leaves_no_interface;
 use crate::rules::shared::network_plugin;
-use crate::upstream::vpc_cni;
+use crate::upstream::{startup_taint, vpc_cni};
 
 /// What stands behind an agent whose own words tell nothing.
 pub(super) fn found(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obstacle> {
@@ -22,7 +24,7 @@ pub(super) fn refused_by_plugin(
     node: &Node,
     agent: &Agent,
     says: &str,
-    (plugin, network): (&str, &str),
+    (plugin, network): (&str, Option<&str>),
 ) -> Option<Obstacle> {
     let set = network_plugin::of_plugin(plugin);
     let pod = case.pods().find(|p| p.daemon_set() == Some(set) && set != agent.set)?;
@@ -35,7 +37,7 @@ pub(super) fn refused_by_plugin(
     let owner = Agent::of(pod);
     let log = format!("kubectl logs -n {} {} --all-containers --tail=50", owner.namespace, owner.name);
     // Chained it would stand under the other's name for the network.
-    let is_alone = plugin == network && network_plugin::CHAINED.contains(&plugin);
+    let is_alone = network == Some(plugin) && network_plugin::CHAINED.contains(&plugin);
     if let Some(main) = network_plugin::plugin(case, node).filter(|_| is_alone) {
         let main = &main.metadata.name;
         let alone =
@@ -48,6 +50,17 @@ pub(super) fn refused_by_plugin(
                 .behind(Link::new(format!("Pod/{}", owner.name), alone))
                 .fix(format!("Use a version of DaemonSet {set} that waits for the configuration of {main} and chains itself to it; on this Node remove its own file from /etc/cni/net.d and restart pod {}, or replace the Node.", owner.name))
                 .step(Risk::Inspect, "See what it installed", log),
+        );
+    }
+    if lacks_addresses(says) {
+        let why =
+            format!("{gets_none}: DaemonSet {set}, whose pod {} is Ready, has no free address on the Node", owner.name);
+        return Some(
+            Obstacle::new(Proof::Open, why, owner.blame.clone(), agent.link(says))
+                .behind(Link::new(format!("Pod/{}", owner.name), "it has no free address for pods"))
+                .fix(format!("Give the Node more addresses: a larger range or subnet for DaemonSet {set}, or fewer pods (maxPods). Where it has free ones that {set} does not use, restart pod {} and upgrade.", owner.name))
+                .step(Risk::Inspect, "Read its log", log.clone())
+                .ask(format!("Why has {set} no address: is its range or subnet full, or has it not taken what it was given?"), log),
         );
     }
     let why = format!("{gets_none}: plugin {plugin} is of DaemonSet {set}, whose pod {} is Ready", owner.name);
@@ -95,7 +108,7 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obsta
         return (*deployment == TYPHA).then(|| typha_out_of_reach(case, node, agent, says, &pods)).flatten();
     }
     let (pod, fails) = pods.iter().find_map(|pod| {
-        let trouble = pod.trouble().map(|(container, said)| format!("container {container}: {said}"));
+        let trouble = pod.trouble().map(|(container, said)| format!("container {container}: {}", last_words(&said)));
         Some((pod, trouble.or_else(|| pod.unscheduled().map(str::to_owned))?))
     })?;
     let (name, namespace) = (&pod.metadata.name, agent.namespace);
@@ -104,10 +117,26 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obsta
     let image = image.and_then(|image| image.rsplit('/').next()).filter(|image| !image.is_empty());
     let of_image = image.map_or_else(String::new, |image| format!(" (image {image})"));
     let why = format!(
-        "pod {} fails: {says}; no pod of Deployment {deployment}, {does}, is Ready: pod {name}{of_image} fails: {fails}",
+        "pod {} fails, and no pod of Deployment {deployment}, {does}, is Ready: pod {name}{of_image} fails: {fails}",
         agent.name
     );
     let blame = Blame::object("apps/v1", "Deployment", deployment).namespace(namespace);
+    if let Some(taint) = pod.unscheduled().and_then(|said| taint_of_its_own(case, node, agent, pod, said)) {
+        let why = format!(
+            "pod {} fails, and no pod of Deployment {deployment}, {does}, is Ready: pod {name} does not tolerate {taint}, which all Nodes have and which goes only once {} is Ready, so both wait for each other",
+            agent.name, agent.set
+        );
+        return Some(
+            Obstacle::new(Proof::Lasting, why, blame.field("spec.template.spec.tolerations"), agent.link(says))
+                .behind(Link::new(format!("Deployment/{deployment}"), "none of its pods is Ready"))
+                .behind(Link::new(format!("Pod/{name}"), fails))
+                .fix(format!(
+                    "Let Deployment {deployment} tolerate {}, as what a network plugin needs must.",
+                    taint.key
+                ))
+                .step(Risk::Inspect, "See what it waits for", format!("kubectl describe pod -n {namespace} {name}")),
+        );
+    }
     let log = format!("kubectl logs -n {namespace} {name} --all-containers --previous --tail=50");
     Some(
         Obstacle::new(Proof::Open, why, blame, agent.link(says))
@@ -117,6 +146,20 @@ fn unserved(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obsta
             .step(Risk::Inspect, "Read its log", log.clone())
             .ask(format!("What does pod {name} say before it ends?"), log),
     )
+}
+
+/// The taint that keeps it from every Node, and that goes only once the agent works.
+/// Source: kubernetes v1.36.3 pkg/controller/nodelifecycle/node_lifecycle_controller.go `nodeConditionToTaintKeyStatusMap`.
+fn taint_of_its_own<'c>(case: &Case, node: &'c Node, agent: &Agent, pod: &Pod, said: &str) -> Option<&'c Taint> {
+    const OF_NETWORK: [&str; 2] = [NOT_READY, "node.kubernetes.io/network-unavailable"];
+    let goes_with_it = |taint: &Taint| {
+        OF_NETWORK.contains(&&*taint.key) || startup_taint::owner(taint).is_some_and(|owner| owner.is(agent.set))
+    };
+    let keeps =
+        |taint: &&Taint| taint.effect != "PreferNoSchedule" && !pod.spec.tolerations.iter().any(|t| t.tolerates(taint));
+    let taint = node.spec.taints.iter().filter(keeps).find(|taint| goes_with_it(taint))?;
+    let everywhere = case.cluster.nodes().all(|other| other.taint(&taint.key).is_some());
+    (said.contains("untolerated taint") && everywhere).then_some(taint)
 }
 
 /// calico-node is well only where a Typha runs beside it.
@@ -152,7 +195,7 @@ fn too_few_interfaces(case: &Case, node: &Node, agent: &Agent, says: &str) -> Op
         return None;
     }
     let lacks = format!(
-        "{type_} has 2 network interfaces: custom networking gives pods none of the first, and ENABLE_POD_ENI keeps the other for security groups for pods"
+        "{type_} has 2 network interfaces for the VPC CNI: custom networking gives pods none of the first, and ENABLE_POD_ENI keeps the other for security groups for pods"
     );
     let blame = match case.claim.and_then(NodeClaim::node_pool) {
         Some(pool) => Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"),

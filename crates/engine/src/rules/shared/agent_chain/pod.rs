@@ -1,5 +1,6 @@
 //! Why the pod of an agent does not work on its Node.
 
+use super::across_images;
 use super::behind;
 use super::words::{Meaning, last_words, meaning};
 use super::{Obstacle, Proof, reads, without_pod};
@@ -99,6 +100,11 @@ fn why_not_pulled(case: &Case, node: &Node, pod: &Pod, said: &str) -> Option<Str
     let event = events.filter(tells).max_by_key(|e| (e.last_seen(), &e.message))?;
     let (_, why) = event.message.split_once("\": ")?;
     Some(format!("{}: {why}", said.split(": ").next().unwrap_or_default()))
+}
+
+/// Whether a sandbox or a volume keeps the pod's containers from starting at all.
+pub(crate) fn cannot_be_set_up(case: &Case, node: &Node, pod: &Pod) -> bool {
+    !pod.is_ready() && !pod.has_started() && newest_warning(case, node, pod).is_some()
 }
 
 /// What the kubelet said last of the pod since it was made, and what still may hold: where a container has started, the
@@ -230,10 +236,18 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
                 .behind(Link::new(format!("Node/{}", node.name()), format!("it has no {program}")))
                 .fix(format!("Select an image that has {program} (for nvidia-container-runtime EKS's NVIDIA variants), or do not let user data or an operator name it in containerd's configuration."))
         }
+        Meaning::CgroupDriver => of(Proof::Lasting, fails("; its kubelet uses cgroupfs, and the container runtime of the same image systemd"), of_cgroups(case, node))
+            .behind(Link::new(format!("Node/{}", node.name()), format!("image {}: the cgroup drivers of kubelet and runtime differ", node.status.node_info.os_image)))
+            .fix("Let both use systemd: leave cgroupDriver out of the kubelet's configuration and SystemdCgroup out of containerd's, or pin a release of the image whose kubelet is set up right."),
         Meaning::CniPlugin { plugin, network } => {
             return behind::refused_by_plugin(case, node, agent, says, (plugin, network))
                 .unwrap_or_else(|| unexplained(case, node, agent, says, container));
         }
+        Meaning::HostPath { path, kind } => host_path(node, agent, path, kind, of(
+            Proof::Lasting,
+            fails(""),
+            agent.in_spec("volumes"),
+        )),
         Meaning::Start => of(Proof::Lasting, fails(""), agent.in_spec("containers"))
             .fix(format!("Correct what the message names in DaemonSet {set}: its command, a mount, or a path that the image of the Node does not have.")),
     };
@@ -242,6 +256,25 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
     } else {
         obstacle
     }
+}
+
+/// Who mounts a path that is missing, without a type, has the runtime make a directory of it: a race of two pods.
+/// Source: containerd v2.1.4 internal/cri/opts/spec_linux_opts.go `WithMounts`.
+fn host_path(node: &Node, agent: &Agent, path: &str, kind: &str, obstacle: Obstacle) -> Obstacle {
+    let is_no = format!("{path} on it is no {kind}");
+    let fix = format!(
+        "Let each DaemonSet that mounts {path} ask for the same kind (type: FileOrCreate for a file), for one that names no type makes a directory where it starts first; then remove the path from this Node and restart pod {}, or replace the Node.",
+        agent.name
+    );
+    obstacle
+        .behind(Link::new(format!("Node/{}", node.name()), is_no))
+        .fix(fix)
+        .step(Risk::Inspect, "See what the pod says", agent.describe())
+        .step(
+            Risk::Inspect,
+            "See who mounts the path",
+            format!("kubectl get daemonsets -A -o yaml | grep -A1 'path: {path}$'"),
+        )
 }
 
 /// The kubelet gives a pod the addresses of Services, once it has read them.
@@ -265,6 +298,14 @@ fn without_services(case: &Case, node: &Node, fails: impl Fn(&str) -> String, li
 /// What selects the image of the machine.
 fn of_image(case: &Case, node: &Node) -> Blame {
     case.class_field("spec.amiSelectorTerms").unwrap_or_else(|| Blame::object("v1", "Node", node.name()))
+}
+
+/// User data that configures either program may be at fault; else the image brings both.
+fn of_cgroups(case: &Case, node: &Node) -> Blame {
+    let user_data = case.class().and_then(|class| class.spec.user_data.as_deref()).unwrap_or_default();
+    let sets_it = ["cgroupDriver", "cgroup-driver", "SystemdCgroup", "containerd/config.toml"];
+    let field = case.class_field("spec.userData").filter(|_| sets_it.iter().any(|word| user_data.contains(word)));
+    field.unwrap_or_else(|| of_image(case, node))
 }
 
 pub(super) const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
@@ -320,7 +361,7 @@ fn role(case: &Case, agent: &Agent) -> (String, Blame) {
         (Credentials::Node, Some(class)) => {
             let role = class.spec.role.as_deref().or(class.spec.instance_profile.as_deref()).unwrap_or_default();
             let field = if class.spec.role.is_some() { "spec.role" } else { "spec.instanceProfile" };
-            let blame = Blame::object(&class.api_version, &class.kind, class.name()).field(field);
+            let blame = Blame::class(class).field(field);
             (format!("the node role {role}").trim_end().to_owned(), blame)
         }
         (Credentials::Node, None) => {
@@ -336,7 +377,7 @@ fn metadata(case: &Case, agent: &Agent, obstacle: Obstacle) -> Obstacle {
         Some(class) => {
             let field = "spec.metadataOptions.httpPutResponseHopLimit";
             let object = format!("{}/{}", class.kind, class.name());
-            let blame = Blame::object(&class.api_version, &class.kind, class.name()).field(field);
+            let blame = Blame::class(class).field(field);
             Obstacle { proof: Proof::Lasting, blame, ..obstacle }
                 .behind(Link::new(object, "httpPutResponseHopLimit is 1, and the pod is one hop away"))
                 .fix(format!("Set httpPutResponseHopLimit to 2, or give DaemonSet {} the region without metadata (IRSA or Pod Identity, AWS_REGION).", agent.set))
@@ -440,27 +481,37 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
     }
     let image = agent.pod.spec.containers.first().map(|c| c.image.rsplit('/').next().unwrap_or(&c.image));
     let of_types = image.zip(network_plugin::rank(set).and_then(|_| only_this_family(case, node)));
-    let obstacle = match of_types {
-        Some((image, split)) => {
-            let why = format!(
-                "pod {name} fails: {says}; {image} works on machines of {}, and on none of {}",
-                split.others, split.family
-            );
-            let says = format!("{image} works on {}, and on no {}", split.others, split.family);
-            Obstacle::new(Proof::Open, why, agent.in_spec("containers"), link)
-                .behind(Link::new(format!("DaemonSet/{set}"), says))
-                .fix(format!(
-                    "Upgrade DaemonSet {set} to a version that knows {}, or leave {0} out of the NodePool.",
-                    split.family
-                ))
+    let obstacle = if let Some((image, split)) = of_types {
+        let why = format!(
+            "pod {name} fails: {says}; {image} works on machines of {}, and on none of {}",
+            split.others, split.family
+        );
+        let says = format!("{image} works on {}, and on no {}", split.others, split.family);
+        Obstacle::new(Proof::Open, why, agent.in_spec("containers"), link)
+            .behind(Link::new(format!("DaemonSet/{set}"), says))
+            .fix(format!(
+                "Upgrade DaemonSet {set} to a version that knows {}, or leave {0} out of the NodePool.",
+                split.family
+            ))
+    } else {
+        let why = format!("pod {name} fails: {says}");
+        let fix = if set == vpc_cni::AWS_NODE {
+            AWS_NODE_FIX.to_owned()
+        } else {
+            format!("Read the log of pod {name}: it names the reason.")
+        };
+        match across_images::of(case, node, set) {
+            Some(split) => {
+                let only = format!("it works on Nodes with the image {}, and on none with {}", split.other, split.own);
+                Obstacle::new(Proof::Open, format!("{why}; {only}"), agent.blame.clone(), link)
+                    .behind(Link::new(format!("DaemonSet/{set}"), only))
+                    .fix(format!(
+                        "{fix} Until that is known, pin the release of the image on which it works ({}).",
+                        split.other
+                    ))
+            }
+            None => Obstacle::new(Proof::Open, why, agent.blame.clone(), link).fix(fix),
         }
-        None => Obstacle::new(Proof::Open, format!("pod {name} fails: {says}"), agent.blame.clone(), link).fix(
-            if set == vpc_cni::AWS_NODE {
-                AWS_NODE_FIX.to_owned()
-            } else {
-                format!("Read the log of pod {name}: it names the reason.")
-            },
-        ),
     };
     let obstacle = obstacle.step(
         Risk::Inspect,

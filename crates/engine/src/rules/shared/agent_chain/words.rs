@@ -46,11 +46,18 @@ pub(super) enum Meaning<'t> {
     RuntimeProgram {
         name: &'t str,
     },
+    /// The kubelet names cgroups as one driver does, and the runtime uses the other.
+    CgroupDriver,
     /// A plugin refuses the pod its network.
     CniPlugin {
         plugin: &'t str,
-        /// What the configuration calls the network.
-        network: &'t str,
+        /// What the configuration calls the network, where it does.
+        network: Option<&'t str>,
+    },
+    /// A path of the Node is not of the kind that the volume asks for.
+    HostPath {
+        path: &'t str,
+        kind: &'t str,
     },
     /// The runtime cannot start the container as its text says.
     Start,
@@ -73,6 +80,15 @@ pub(super) fn meaning(said: &str) -> Option<Meaning<'_>> {
     }
     if let Some(name) = runtime_program(said) {
         return Some(Meaning::RuntimeProgram { name });
+    }
+    // runc v1.3 libcontainer/specconv/spec_linux.go `CreateCgroupConfig`.
+    if said.contains("expected cgroupsPath to be of format") {
+        return Some(Meaning::CgroupDriver);
+    }
+    // kubernetes v1.36.3 pkg/volume/hostpath/host_path.go `checkTypeInternal`.
+    let host_path = said.split_once("hostPath type check failed: ").and_then(|(_, rest)| rest.split_once(" is not a "));
+    if let Some((path, kind)) = host_path {
+        return Some(Meaning::HostPath { path, kind });
     }
     if said.contains("exec format error") {
         return Some(Meaning::Architecture);
@@ -139,11 +155,11 @@ fn runtime_program(said: &str) -> Option<&str> {
 
 /// `plugin type="aws-cni" name="aws-cni" failed (add): …`
 /// Source: containernetworking/cni v1.3.0 libcni/api.go `pluginDescription`.
-fn cni_plugin(said: &str) -> Option<(&str, &str)> {
+fn cni_plugin(said: &str) -> Option<(&str, Option<&str>)> {
     let plugin = quoted_after(said, "plugin type=")?;
     let (_, rest) = said.split_once("plugin type=")?;
-    let network = quoted_after(rest, " name=")?;
-    rest.contains(" failed (add)").then_some((plugin, network))
+    let (network, _) = rest.split_once(" failed (add)")?;
+    Some((plugin, quoted_after(network, " name=")))
 }
 
 /// `configmap "x" not found`, `secret "x" not found`, `couldn't find key k in ConfigMap ns/x`.
@@ -291,8 +307,22 @@ mod tests {
             ),
             (
                 "FailedCreatePodSandBox: failed to setup network for sandbox \"…\": plugin type=\"linkerd-cni\" name=\"linkerd-cni\" failed (add): cannot convert: no valid IP addresses",
-                Some(Meaning::CniPlugin { plugin: "linkerd-cni", network: "linkerd-cni" }),
+                Some(Meaning::CniPlugin { plugin: "linkerd-cni", network: Some("linkerd-cni") }),
             ),
+            (
+                "FailedCreatePodSandBox: failed to setup network for sandbox \"…\": plugin type=\"cilium-cni\" failed (add): unable to allocate IP via local cilium agent: [POST /ipam][502] postIpamFailure \"all CIDR ranges are exhausted\"",
+                Some(Meaning::CniPlugin { plugin: "cilium-cni", network: None }),
+            ),
+            (
+                "FailedCreatePodSandBox: OCI runtime create failed: runc create failed: expected cgroupsPath to be of format \"slice:prefix:name\" for systemd cgroups, got \"/kubepods/burstable/podd414e450\" instead: unknown",
+                Some(Meaning::CgroupDriver),
+            ),
+            (
+                "FailedMount: MountVolume.SetUp failed for volume \"xtables-lock\" : hostPath type check failed: /run/xtables.lock is not a file",
+                Some(Meaning::HostPath { path: "/run/xtables.lock", kind: "file" }),
+            ),
+            // The plugin deletes what it no longer knows.
+            ("FailedKillPod: plugin type=\"cilium-cni\" failed (delete): not found", None),
             // What a plugin could not ask says more than who asked.
             (
                 "FailedCreatePodSandBox: failed to setup network for sandbox \"…\": plugin type=\"calico\" name=\"k8s-pod-network\" failed (add): error getting ClusterInformation: Get \"https://10.100.0.1:443/apis/crd.projectcalico.org/v1/clusterinformations/default\": dial tcp 10.100.0.1:443: i/o timeout",

@@ -2,6 +2,8 @@
 
 use std::net::Ipv4Addr;
 
+pub(super) const ANYWHERE: &str = "0.0.0.0/0";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cidr {
     first: u32,

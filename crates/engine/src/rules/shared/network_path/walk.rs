@@ -4,9 +4,9 @@
 //! Whatever is not understood on the way (a transit gateway, a peering, an appliance, a prefix list, a name server of
 //! one's own, an answer that is missing) is unknown and never a fault.
 
-use super::address::{Cidr, Peer, Share};
+use super::address::{ANYWHERE, Cidr, Peer, Share};
 use super::filters::{self, ANSWERS, ANSWERS_OF_NAT, Decision, HTTPS, decide};
-use crate::cluster_state::aws;
+use super::hop::{self, FILTERED, RefusingHop};
 use crate::objects::{
     DnsAttributes, EksCluster, GroupRules, Instance, NatGateway, NetworkAcl, RouteTable, VpcEndpoint, VpcRoute,
     VpcSubnet,
@@ -55,29 +55,6 @@ pub(crate) enum Passage {
     Unknown,
     Refused(Box<RefusingHop>),
 }
-
-/// A hop that refuses, and the thing to change.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RefusingHop {
-    /// The rule that tells of it.
-    pub cause: &'static str,
-    pub kind: &'static str,
-    pub id: String,
-    /// The call that showed it, and the field.
-    pub call: &'static str,
-    pub field: &'static str,
-    pub observed: String,
-    /// A clause: `sg-1 permits no HTTPS to it`.
-    pub said: String,
-    pub fix: String,
-}
-
-pub(crate) const NO_ROUTE: &str = "NoRouteOut";
-pub(crate) const NO_PUBLIC_ADDRESS: &str = "PublicSubnetWithoutPublicIp";
-pub(crate) const FILTERED: &str = "SecurityGroupBlocksKubelet";
-pub(crate) const NAME_UNRESOLVED: &str = "PrivateEndpointUnresolved";
-pub(crate) const PRIVATE_DNS_MISSING: &str = "PrivateDnsMissing";
-pub(crate) const ACCESS_REFUSED: &str = "EndpointAccessRefuses";
 
 impl Passage {
     /// Hops in a row: one that refuses is enough, wherever it is.
@@ -132,7 +109,7 @@ impl<'w> Way<'w> {
         let Some(here) = self.here() else { return Passage::Unknown };
         let Some(resolver) = self.resolver() else { return Passage::Unknown };
         if resolver == Resolver::Off {
-            return Passage::Refused(Box::new(self.no_names()));
+            return Passage::Refused(Box::new(hop::no_names(self.vpc())));
         }
         match api {
             Api::Cluster => self.to_cluster(here, resolver),
@@ -166,20 +143,6 @@ impl<'w> Way<'w> {
         })
     }
 
-    fn no_names(&self) -> RefusingHop {
-        let vpc = self.vpc();
-        RefusingHop {
-            cause: NAME_UNRESOLVED,
-            kind: "VPC",
-            id: vpc.to_owned(),
-            call: aws::DNS,
-            field: "enableDnsSupport",
-            observed: "false".to_owned(),
-            said: format!("the VPC {vpc} has DNS support off and no name servers of its own"),
-            fix: format!("Turn on DNS support and DNS host names of {vpc}, or give it DHCP options with name servers."),
-        }
-    }
-
     pub(crate) fn vpc(&self) -> &'w str {
         self.instance.and_then(|instance| instance.vpc.as_deref()).unwrap_or_default()
     }
@@ -203,29 +166,8 @@ impl<'w> Way<'w> {
             // Public name servers give the private addresses, too.
             // Source: Amazon EKS user guide, "Cluster API server endpoint", private access only.
             (false, true, _) | (true, true, Resolver::Amazon) if is_there => inside(),
-            (true, true, Resolver::AmazonPublicOnly) if is_there => match outside() {
-                Passage::Refused(obstacle) => Passage::Refused(Box::new(self.no_private_zone(&obstacle))),
-                passage => passage,
-            },
+            (true, true, Resolver::AmazonPublicOnly) if is_there => self.without_private_zone(outside()),
             _ => Passage::Unknown,
-        }
-    }
-
-    /// Names that a private zone would answer lead outside, where the way ends.
-    fn no_private_zone(&self, beyond: &RefusingHop) -> RefusingHop {
-        let vpc = self.vpc();
-        RefusingHop {
-            cause: NAME_UNRESOLVED,
-            kind: "VPC",
-            id: vpc.to_owned(),
-            call: aws::DNS,
-            field: "enableDnsHostnames",
-            observed: "false".to_owned(),
-            said: format!(
-                "the VPC {vpc} has DNS host names off, so the name leads to the public address, and {}",
-                beyond.said
-            ),
-            fix: format!("Turn on DNS host names of {vpc}: without them its private zones are not used."),
         }
     }
 
@@ -237,15 +179,14 @@ impl<'w> Way<'w> {
         let of_service: Vec<&VpcEndpoint> = endpoints.iter().filter(|e| is_of(&e.service, service)).collect();
         let is_used = |e: &&VpcEndpoint| e.type_ == "Gateway" && e.route_tables.contains(&table.id);
         if let Some(gateway) = of_service.iter().copied().find(is_used) {
-            let policy = if gateway.policy_open { Passage::Open } else { Passage::Unknown };
-            return self.filters_out(here, Peer::Internet, &[]).and(|| policy);
+            return self.filters_out(here).and(|| policy(gateway));
         }
         let interfaces: Vec<&VpcEndpoint> = of_service.into_iter().filter(|e| e.type_ == "Interface").collect();
         let outside = || self.to_internet(here, None);
         let Some(named) = interfaces.iter().find(|e| e.private_dns) else {
             return match (outside(), interfaces.first()) {
                 (Passage::Refused(beyond), Some(endpoint)) if beyond.cause != FILTERED => {
-                    Passage::Refused(Box::new(no_private_name(endpoint, &beyond)))
+                    Passage::Refused(Box::new(hop::no_private_name(endpoint, &beyond)))
                 }
                 (passage, _) => passage,
             };
@@ -255,14 +196,18 @@ impl<'w> Way<'w> {
         }
         let inside = || {
             let inside = Inside { kind: "its VPC endpoint", subnets: &named.subnets, groups: &named.groups };
-            let policy = if named.policy_open { Passage::Open } else { Passage::Unknown };
-            self.to_inside(here, &inside).and(|| policy)
+            self.to_inside(here, &inside).and(|| policy(named))
         };
         if resolver == Resolver::Amazon {
             return inside();
         }
-        match outside() {
-            Passage::Refused(beyond) => Passage::Refused(Box::new(self.no_private_zone(&beyond))),
+        self.without_private_zone(outside())
+    }
+
+    /// The way outside, taken because names lead there that a private zone would answer.
+    fn without_private_zone(&self, outside: Passage) -> Passage {
+        match outside {
+            Passage::Refused(beyond) => Passage::Refused(Box::new(hop::no_private_zone(self.vpc(), &beyond))),
             passage => passage,
         }
     }
@@ -315,28 +260,16 @@ impl<'w> Way<'w> {
             Decision::Open => return Passage::Unknown,
             Decision::Denied(number) => number,
         };
-        let direction = if egress { "outbound" } else { "inbound" };
-        let ports = if ports == HTTPS { "443".to_owned() } else { format!("{}-{}", ports.0, ports.1) };
-        let observed = rule.map_or_else(|| "no rule allows it".to_owned(), |number| format!("rule {number} denies it"));
-        let (id, of) = (&acl.id, &subnet.id);
-        Passage::Refused(Box::new(RefusingHop {
-            cause: FILTERED,
-            kind: "NetworkAcl",
-            id: id.clone(),
-            call: aws::NETWORK_ACLS,
-            field: if egress { "Entries, outbound" } else { "Entries, inbound" },
-            said: format!("the network ACL {id} of {of} denies {direction} TCP {ports} ({observed})"),
-            fix: format!(
-                "Allow {direction} TCP {ports} in {id}, by a rule with a lower number than what denies it; an ACL knows no connections, so answers need a rule too."
-            ),
-            observed,
-        }))
+        Passage::Refused(Box::new(hop::denied(acl, &subnet.id, egress, ports, rule)))
     }
 
     /// The machine's own groups.
     fn rules_out(&self, peer: Peer, to: &Inside) -> Passage {
-        let groups = self.instance.map_or(&[][..], |instance| &instance.groups);
-        self.permit(groups, true, peer, to.groups, &format!("to {}", to.kind))
+        self.permit(self.own_groups(), true, peer, to.groups, &format!("to {}", to.kind))
+    }
+
+    fn own_groups(&self) -> &'w [String] {
+        self.instance.map_or(&[], |instance| &instance.groups)
     }
 
     /// The groups of what is to be reached. They admit the machine by its address or by its groups.
@@ -355,56 +288,32 @@ impl<'w> Way<'w> {
             Share::Some => return Passage::Unknown,
             Share::None => {}
         }
-        let all = groups.join(", ");
-        let (said, fix) = if egress {
-            (
-                format!("{all} of the machine permits no outbound 443 {whose}"),
-                format!("Permit outbound 443 in {first}."),
-            )
-        } else {
-            let machine = peers.join(", ");
-            (
-                format!("{all} {whose} admits no 443 from the machine ({machine})"),
-                format!("Admit 443 from {machine} in {first}."),
-            )
-        };
-        Passage::Refused(Box::new(RefusingHop {
-            cause: FILTERED,
-            kind: "SecurityGroup",
-            id: first.clone(),
-            call: aws::SECURITY_GROUP,
-            field: if egress { "IpPermissionsEgress" } else { "IpPermissions" },
-            observed: "no rule permits it".to_owned(),
-            said,
-            fix,
-        }))
+        Passage::Refused(Box::new(hop::not_permitted(first, groups, egress, peers, whose)))
     }
 
     /// Groups and ACL of the machine towards the internet.
-    fn filters_out(&self, here: &VpcSubnet, peer: Peer, peers: &[String]) -> Passage {
-        let groups = self.instance.map_or(&[][..], |instance| &instance.groups);
-        self.permit(groups, true, peer, peers, "to the internet")
-            .and(|| self.acl(here, true, peer, HTTPS))
-            .and(|| self.acl(here, false, peer, ANSWERS))
+    fn filters_out(&self, here: &VpcSubnet) -> Passage {
+        self.permit(self.own_groups(), true, Peer::Internet, &[], "to the internet")
+            .and(|| self.acl(here, true, Peer::Internet, HTTPS))
+            .and(|| self.acl(here, false, Peer::Internet, ANSWERS))
     }
 
     /// To public addresses, those of the cluster's endpoint or a service's.
     fn to_internet(&self, here: &VpcSubnet, cluster: Option<&EksCluster>) -> Passage {
-        self.filters_out(here, Peer::Internet, &[]).and(|| self.way_out(here, cluster))
+        self.filters_out(here).and(|| self.way_out(here, cluster))
     }
 
     fn way_out(&self, here: &VpcSubnet, cluster: Option<&EksCluster>) -> Passage {
         let Some(table) = self.table(here) else { return Passage::Unknown };
-        let route = table.routes.iter().find(|route| route.cidr.as_deref() == Some(ANYWHERE));
-        let Some(route) = route else {
-            return Passage::Refused(Box::new(no_default(table, here)))
+        let Some(route) = default_route(table) else {
+            return Passage::Refused(Box::new(hop::no_default(table, here)))
                 .unless(has_exceptions(table, cluster.is_some()));
         };
         let passage = match kind(&route.target) {
-            _ if route.state == "blackhole" => Passage::Refused(Box::new(blackhole(table, here, route))),
+            _ if route.state == "blackhole" => Passage::Refused(Box::new(hop::blackhole(table, here, route))),
             "igw" => match self.instance.and_then(|instance| instance.public_ip.as_deref()) {
                 Some(address) => self.admitted(&[address], cluster),
-                None => Passage::Refused(Box::new(Self::no_address(table, here, route))),
+                None => Passage::Refused(Box::new(hop::no_address(table, here, route))),
             },
             "nat" => self.by_nat(here, &route.target, cluster),
             _ => Passage::Unknown,
@@ -418,7 +327,7 @@ impl<'w> Way<'w> {
         };
         match nat.state.as_str() {
             "available" => {}
-            "failed" | "deleting" | "deleted" => return Passage::Refused(Box::new(broken(nat))),
+            "failed" | "deleting" | "deleted" => return Passage::Refused(Box::new(hop::broken(nat))),
             _ => return Passage::Unknown,
         }
         let is_public = nat.connectivity.as_deref() != Some("private") && !nat.public_ips.is_empty();
@@ -426,13 +335,12 @@ impl<'w> Way<'w> {
             return Passage::Unknown;
         };
         let Some(table) = self.table(place) else { return Passage::Unknown };
-        let route = table.routes.iter().find(|route| route.cidr.as_deref() == Some(ANYWHERE));
-        let onward = match route {
+        let onward = match default_route(table) {
             Some(route) if kind(&route.target) == "igw" && route.state == "active" => Passage::Open,
             Some(route) if kind(&route.target) == "nat" || route.state == "blackhole" => {
-                Passage::Refused(Box::new(nat_not_public(nat, table, place)))
+                Passage::Refused(Box::new(hop::nat_not_public(nat, table, place)))
             }
-            None => Passage::Refused(Box::new(nat_not_public(nat, table, place))),
+            None => Passage::Refused(Box::new(hop::nat_not_public(nat, table, place))),
             Some(_) => Passage::Unknown,
         };
         let own: Vec<&str> = nat.public_ips.iter().map(String::as_str).collect();
@@ -459,22 +367,7 @@ impl<'w> Way<'w> {
         match (shares.iter().min(), shares.iter().max()) {
             (Some(Share::All), _) => Passage::Open,
             (_, Some(Share::None)) => {
-                let (name, all) = (self.cluster_name, own.join(", "));
-                let admitted = cluster.public_cidrs.join(", ");
-                Passage::Refused(Box::new(RefusingHop {
-                    cause: ACCESS_REFUSED,
-                    kind: "Cluster",
-                    id: name.to_owned(),
-                    call: aws::CLUSTER,
-                    field: "resourcesVpcConfig.publicAccessCidrs",
-                    said: format!(
-                        "the public endpoint of {name} admits {admitted} only, and the machine comes from {all}"
-                    ),
-                    observed: admitted,
-                    fix: format!(
-                        "Turn on private access of {name}, which machines in its VPC then use, or add {all} to what its public endpoint admits."
-                    ),
-                }))
+                Passage::Refused(Box::new(hop::not_admitted(self.cluster_name, &cluster.public_cidrs, own)))
             }
             _ => Passage::Unknown,
         }
@@ -486,25 +379,16 @@ impl<'w> Way<'w> {
         let own = tables.iter().find(|table| table.subnets.contains(&subnet.id));
         own.or_else(|| tables.iter().find(|table| table.main))
     }
-
-    fn no_address(table: &RouteTable, here: &VpcSubnet, route: &VpcRoute) -> RefusingHop {
-        let (subnet, table, gateway) = (&here.id, &table.id, &route.target);
-        RefusingHop {
-            cause: NO_PUBLIC_ADDRESS,
-            kind: "Subnet",
-            id: subnet.clone(),
-            call: aws::ROUTE_TABLES,
-            field: "Routes",
-            observed: format!("{table}: {ANYWHERE} → {gateway}"),
-            said: format!("{subnet} is public ({table} leads to {gateway}), and the instance has no public address"),
-            fix: format!(
-                "Select private subnets only: take the discovery tag off {subnet}, or select by id; or set associatePublicIPAddress in the node class."
-            ),
-        }
-    }
 }
 
-const ANYWHERE: &str = "0.0.0.0/0";
+fn default_route(table: &RouteTable) -> Option<&VpcRoute> {
+    table.routes.iter().find(|route| route.cidr.as_deref() == Some(ANYWHERE))
+}
+
+/// What a policy permits is not judged: one that is not open may or may not.
+fn policy(endpoint: &VpcEndpoint) -> Passage {
+    if endpoint.policy_open { Passage::Open } else { Passage::Unknown }
+}
 
 /// `nat` of `nat-0abc`.
 fn kind(target: &str) -> &str {
@@ -530,90 +414,6 @@ fn has_exceptions(table: &RouteTable, of_cluster: bool) -> bool {
         (None, None) => true,
     };
     !table.routes.iter().all(is_plain)
-}
-
-fn routes(table: &RouteTable) -> String {
-    let shown = |route: &VpcRoute| {
-        let to = route.cidr.as_deref().or(route.prefix_list.as_deref()).unwrap_or("IPv6");
-        format!("{to} → {}", route.target)
-    };
-    table.routes.iter().map(shown).collect::<Vec<_>>().join(", ")
-}
-
-fn no_default(table: &RouteTable, subnet: &VpcSubnet) -> RefusingHop {
-    let (id, of) = (&table.id, &subnet.id);
-    let which = if table.main && !table.subnets.contains(&subnet.id) { "the VPC's main table " } else { "" };
-    RefusingHop {
-        cause: NO_ROUTE,
-        kind: "RouteTable",
-        id: id.clone(),
-        call: aws::ROUTE_TABLES,
-        field: "Routes",
-        observed: routes(table),
-        said: format!("{which}{id} of {of} has no default route"),
-        fix: format!(
-            "Give {id} a default route to a NAT gateway, or the VPC the endpoints that a private cluster needs: ec2, ecr.api, ecr.dkr, s3, sts and eks."
-        ),
-    }
-}
-
-fn blackhole(table: &RouteTable, subnet: &VpcSubnet, route: &VpcRoute) -> RefusingHop {
-    let (id, of, target) = (&table.id, &subnet.id, &route.target);
-    RefusingHop {
-        cause: NO_ROUTE,
-        kind: "RouteTable",
-        id: id.clone(),
-        call: aws::ROUTE_TABLES,
-        field: "Routes",
-        observed: format!("{ANYWHERE} → {target}, blackhole"),
-        said: format!("the default route of {id}, of {of}, leads to {target}, which is gone"),
-        fix: format!("Replace the default route of {id} by one to a NAT gateway that exists."),
-    }
-}
-
-fn broken(nat: &NatGateway) -> RefusingHop {
-    let (id, state) = (&nat.id, &nat.state);
-    RefusingHop {
-        cause: NO_ROUTE,
-        kind: "NatGateway",
-        id: id.clone(),
-        call: aws::NAT_GATEWAYS,
-        field: "State",
-        observed: state.clone(),
-        said: format!("the NAT gateway {id} is {state}"),
-        fix: format!("Make a new NAT gateway and lead the default route there instead of to {id}."),
-    }
-}
-
-fn nat_not_public(nat: &NatGateway, table: &RouteTable, place: &VpcSubnet) -> RefusingHop {
-    let (id, nat, subnet) = (&table.id, &nat.id, &place.id);
-    RefusingHop {
-        cause: NO_ROUTE,
-        kind: "RouteTable",
-        id: id.clone(),
-        call: aws::ROUTE_TABLES,
-        field: "Routes",
-        observed: routes(table),
-        said: format!("the NAT gateway {nat} stands in {subnet}, whose table {id} leads to no internet gateway"),
-        fix: format!("Give {id} a default route to an internet gateway, or move {nat} to a public subnet."),
-    }
-}
-
-fn no_private_name(endpoint: &VpcEndpoint, beyond: &RefusingHop) -> RefusingHop {
-    let (id, service) = (&endpoint.id, &endpoint.service);
-    RefusingHop {
-        cause: PRIVATE_DNS_MISSING,
-        kind: "VpcEndpoint",
-        id: id.clone(),
-        call: aws::VPC_ENDPOINTS,
-        field: "PrivateDnsEnabled",
-        observed: "false".to_owned(),
-        said: format!(
-            "the endpoint {id} of {service} has private DNS off, so the name leads to public addresses, and {}",
-            beyond.said
-        ),
-        fix: format!("Turn on private DNS of {id}."),
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::objects::{AclEntry, GroupRule};
+use crate::rules::shared::network_path::hop::*;
 
 /// A network that owns what a [`Way`] borrows.
 #[derive(Clone)]

@@ -1,0 +1,81 @@
+//! Karpenter makes no machine for pods that ask for devices by a ResourceClaim.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::upstream::karpenter::{Provider, Version};
+
+pub static RULE: Rule = Rule {
+    cause: "DraRequestsRefused",
+    summary: "Pods ask for devices by a ResourceClaim (Dynamic Resource Allocation), and this Karpenter makes no machine for them",
+    stages: &[Stage::Launch],
+    reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods, Input::Deployments],
+    lint: false,
+    versions: "Karpenter 1.7 and later; earlier ones do not look at ResourceClaims",
+    page: include_str!("../../../pages/DraRequestsRefused.md"),
+    check,
+};
+
+/// The first of AWS that knows which devices an instance type will have, those of NVIDIA and EFA. Core allocates since
+/// 1.14.0, from what its provider tells.
+/// Source: karpenter-provider-aws v1.15.1 pkg/providers/drametadata, charts/karpenter/values.yaml `settings.enableDRA`;
+/// neither in v1.14.1.
+const KNOWS_DEVICES: Version = Version(1, 15, 0);
+
+fn check(case: &Case) -> Opinion {
+    let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
+    let Some(told) = case.unplaced().find(|u| u.refused_for_claims(pool)) else { return Opinion::Silent };
+    let about = &told.event.involved_object;
+    let (name, namespace) = (&about.name, about.namespace.as_deref().unwrap_or("default"));
+    let karpenter = case.karpenter();
+    let version = karpenter.map_or_else(String::new, |karpenter| format!(" {}", karpenter.version));
+    let switch = karpenter.filter(|karpenter| case.provider() == Provider::Aws && karpenter.version >= KNOWS_DEVICES);
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!(
+            "Pod {namespace}/{name} asks for devices by a ResourceClaim, and Karpenter{version} makes no machine for such pods: NodePool {} does not grow for it.",
+            pool.name()
+        ),
+        Evidence::new(
+            format!("Event Pod/{name}"),
+            "message",
+            told.event.said(),
+            "Karpenter leaves a pod with spec.resourceClaims out, whatever the NodePool has room for",
+        ),
+    );
+    let finding = match (switch, karpenter) {
+        (Some(karpenter), _) => {
+            let (deployed_in, deployment) = karpenter.deployment.split_once('/').unwrap_or(("kube-system", "karpenter"));
+            finding
+                .with(Evidence::new(
+                    format!("Deployment/{deployment}"),
+                    "spec.template.spec.containers[0].image",
+                    karpenter.version.to_string(),
+                    "this version allocates devices of NVIDIA and EFA where it is told to; by default it does not",
+                ))
+                .blaming(
+                    Blame::object("apps/v1", "Deployment", deployment)
+                        .namespace(deployed_in)
+                        .field("spec.template.spec.containers[0].env"),
+                )
+                .fix("Let Karpenter allocate devices (the chart's settings.enableDRA=true, alpha), or have the pod ask for the device plugin's resource (nvidia.com/gpu) instead.")
+                .step(
+                    Risk::Mutating,
+                    "Set IGNORE_DRA_REQUESTS=false, and DRANVIDIAGPU=true or DRAEFA=true in AWS_FEATURE_GATES; the chart's values must say the same, or the next release undoes it",
+                    Some(format!("kubectl edit deployment -n {deployed_in} {deployment}")),
+                )
+        }
+        (None, _) => finding
+            .blaming(Blame::object("v1", "Pod", name).namespace(namespace).field("spec.resourceClaims"))
+            .fix("Have the pod ask for the device plugin's resource (nvidia.com/gpu) instead; or upgrade: Karpenter for AWS allocates devices of NVIDIA and EFA from 1.15 on (the chart's settings.enableDRA=true, alpha). Machines that nobody makes for a pod, those of a managed node group or of a static NodePool, take it too."),
+    };
+    finding
+        .step(
+            Risk::Inspect,
+            "See what the pod asks for",
+            Some(format!("kubectl get pod -n {namespace} {name} -o yaml; kubectl get resourceclaims -n {namespace}")),
+        )
+        .into()
+}

@@ -1,0 +1,151 @@
+//! Pods ask for a label that no NodePool gives its machines, or for one for which Karpenter leaves them alone.
+
+use crate::api::{Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::case::unplaced::{Unplaced, asked, restricted_label};
+use crate::objects::input::Input;
+use crate::objects::{Node, NodePool, Pod};
+use crate::rules::Rule;
+use crate::rules::shared::workload::Workload;
+use chrono::TimeDelta;
+
+pub static RULE: Rule = Rule {
+    cause: "LabelNotOffered",
+    summary: "Pods ask for a label that no NodePool gives its machines, or that Karpenter takes from no pod",
+    stages: &[Stage::Launch],
+    reads: &[Input::NodePools, Input::NodeClasses, Input::Nodes, Input::Events, Input::Pods, Input::Deployments],
+    lint: false,
+    versions: "all; labels of Karpenter's own that are not for pods since 0.33",
+    page: include_str!("../../../pages/LabelNotOffered.md"),
+    check,
+};
+
+/// The NodePool may be applied after its pods.
+const APPLIED_WITHIN: TimeDelta = TimeDelta::minutes(10);
+/// Pods for Nodes that somebody else makes wait for room there, or for that one to make another.
+const SERVED_WITHIN: TimeDelta = TimeDelta::hours(1);
+
+/// What names the Nodes that somebody else makes: these pods are not for Karpenter.
+/// Sources: EKS user guide, "Managed node groups"; eksctl pkg/apis/eksctl.io/v1alpha5/types.go `NodeGroupNameLabel`;
+/// EKS user guide, "Control if a workload is deployed on EKS Auto Mode nodes".
+const OF_OTHERS: [&str; 3] =
+    ["eks.amazonaws.com/nodegroup", "alpha.eksctl.io/nodegroup-name", "eks.amazonaws.com/compute-type"];
+
+fn check(case: &Case) -> Opinion {
+    let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
+    if let Some((told, key)) = case.unplaced().find_map(|told| Some((told, told.unoffered_label(case.cluster)?))) {
+        return not_offered(case, pool, &told, key);
+    }
+    let own = |pod: &&Pod| restricted_label(pod).is_some_and(|key| labeled(case, pod, key).is_none());
+    let Some(pod) = case.ignored().filter(own).min_by_key(|pod| pod.metadata.creation_timestamp) else {
+        return Opinion::Silent;
+    };
+    ignored(case, pool, pod)
+}
+
+/// A Node that has the label, which Karpenter did not make: pods may be meant for it.
+fn labeled<'w>(case: &Case<'w>, pod: &Pod, key: &str) -> Option<&'w Node> {
+    let has = |node: &&Node| match asked(pod, key).split_once('=') {
+        Some((_, value)) => node.metadata.label(key) == Some(value),
+        None => node.metadata.label(key).is_some(),
+    };
+    case.cluster.nodes().filter(|node| !is_karpenters(node)).find(has)
+}
+
+/// Sources: core pkg/apis/v1/labels.go (v1.14.1), pkg/apis/v1alpha5/labels.go (v0.31.0).
+fn is_karpenters(node: &Node) -> bool {
+    ["karpenter.sh/nodepool", "karpenter.sh/provisioner-name"].iter().any(|key| node.metadata.label(key).is_some())
+}
+
+fn not_offered(case: &Case, pool: &NodePool, told: &Unplaced, key: &str) -> Opinion {
+    let about = &told.event.involved_object;
+    if OF_OTHERS.contains(&key) {
+        return Opinion::Silent;
+    }
+    let wanted = told.pod.map_or_else(|| key.to_owned(), |pod| asked(pod, key));
+    let later = case.cluster.nodes().find(|node| is_karpenters(node) && node.metadata.label(key).is_some());
+    // What Nodes of Karpenter's have too, marks no others.
+    let elsewhere = told.pod.filter(|_| later.is_none()).and_then(|pod| labeled(case, pod, key));
+    // A queue is what jobs are in.
+    let queued = told.pod.is_some_and(|pod| pod.workload().0 == "Job");
+    // Nor can be told whether a pod that was not read is one of a queue.
+    let of_others = |node: &Node| !is_karpenters(node) && node.metadata.label(key).is_some();
+    if elsewhere.is_some() && queued || told.pod.is_none() && case.cluster.nodes().any(of_others) {
+        return Opinion::Silent;
+    }
+    let within = if elsewhere.is_some() { SERVED_WITHIN } else { APPLIED_WITHIN };
+    let since = told.pod.and_then(|pod| pod.metadata.creation_timestamp).into_iter().chain(told.since()).min();
+    let Some(due) = since.and_then(|since| since.checked_add_signed(within)) else { return Opinion::Silent };
+    if due > case.now {
+        return Opinion::LookAgain(due);
+    }
+    let more = match (elsewhere, later) {
+        (Some(node), _) => format!("; Node {}, which Karpenter did not make, has it, and no room", node.name()),
+        (None, Some(node)) => {
+            format!("; Node {} has it, but somebody labeled it later, which Karpenter cannot reckon with", node.name())
+        }
+        (None, None) => String::new(),
+    };
+    let namespace = about.namespace.as_deref().unwrap_or("default");
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!(
+            "Nothing is launched for Pod {namespace}/{}: it asks for the label {wanted}, which no NodePool gives its machines{more}.",
+            about.name
+        ),
+        Evidence::new(
+            format!("Event Pod/{}", about.name),
+            "message",
+            told.event.said(),
+            "a label that the user invented has to stand in the NodePool, or no machine of it has it",
+        ),
+    )
+    .with(Evidence::new(
+        format!("NodePool/{}", pool.name()),
+        "spec.template",
+        format!("neither a label nor a requirement {key}"),
+        "and no other NodePool has one",
+    ))
+    .fix(format!(
+        "Give the NodePool that is meant the label {wanted} (spec.template.metadata.labels, or a requirement), with the taint that the pods tolerate where there is one; or take it out of the pods' nodeSelector or node affinity."
+    ));
+    to_change(finding, pool, told.pod, namespace, &about.name).into()
+}
+
+fn ignored(case: &Case, pool: &NodePool, pod: &Pod) -> Opinion {
+    let Some(key) = restricted_label(pod) else { return Opinion::Silent };
+    let due = pod.metadata.creation_timestamp.and_then(|made| made.checked_add_signed(APPLIED_WITHIN));
+    let Some(due) = due else { return Opinion::Silent };
+    if due > case.now {
+        return Opinion::LookAgain(due);
+    }
+    let (namespace, name) = (pod.metadata.namespace.as_deref().unwrap_or("default"), &*pod.metadata.name);
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!(
+            "Nothing is launched for Pod {namespace}/{name}: it asks for the label {}, and Karpenter leaves a pod alone that names a label of karpenter.sh other than karpenter.sh/nodepool and karpenter.sh/capacity-type, in whatever term of its affinity.",
+            asked(pod, key)
+        ),
+        Evidence::new(
+            format!("Pod/{name}"),
+            "spec.nodeSelector, spec.affinity.nodeAffinity",
+            asked(pod, key),
+            "the label is restricted: Karpenter says so in its debug log, and later versions in an Event of the pod",
+        ),
+    )
+    .fix(format!("Take {key} out of the pods' nodeSelector and node affinity; karpenter.sh/nodepool names a NodePool."));
+    to_change(finding, pool, Some(pod), namespace, name).into()
+}
+
+fn to_change(finding: Finding, pool: &NodePool, pod: Option<&Pod>, namespace: &str, name: &str) -> Finding {
+    let workload = Workload::of(pod, namespace, name);
+    finding
+        .blaming(workload.blame().field(workload.spec()))
+        .step(Risk::Mutating, "Change what the pods ask for", Some(workload.edit()))
+        .step(
+            Risk::Mutating,
+            "Or what the NodePool gives its machines",
+            Some(format!("kubectl edit nodepool {}", pool.name())),
+        )
+}

@@ -1,0 +1,201 @@
+//! Why a volume stays attached to a Node that is drained: who has to let go of it, and how far that came.
+
+use crate::api::{Blame, Evidence, Link, Risk};
+use crate::case::finding::Finding;
+use crate::case::{Case, timestamp};
+use crate::objects::{DaemonSet, Node, VolumeAttachment, steady};
+use crate::rules::shared::agent_chain::{self, Obstacle, Proof};
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// A detachment takes seconds, and the attacher tries a failed one again within five minutes.
+/// Source: kubernetes-csi/external-attacher README.md (037abaa), `--retry-interval-max`.
+const ANSWERS_WITHIN: TimeDelta = TimeDelta::minutes(10);
+
+/// The VolumeAttachment that holds a Node: the one that was named, else the one that got the furthest.
+///
+/// Karpenter waits for those of PersistentVolumes only.
+/// Source: core pkg/controllers/node/termination/controller.go `filterVolumeAttachments` (v1.0.5, v1.14.1).
+pub(crate) fn of<'c>(case: &Case<'c>, node: &Node, named: Option<&str>) -> Option<&'c VolumeAttachment> {
+    let waited_for =
+        |a: &&VolumeAttachment| a.spec.node_name == node.name() && a.spec.source.persistent_volume_name.is_some();
+    case.cluster.volume_attachments().filter(waited_for).min_by_key(|a| {
+        let fails = a.status.detach_error.is_some();
+        (named.is_some_and(|name| *a.metadata.name != *name), !fails, a.metadata.deletion_timestamp.is_none())
+    })
+}
+
+/// Why it stays.
+pub(crate) struct Held {
+    /// A clause after the VolumeAttachment's name.
+    pub why: String,
+    evidence: Evidence,
+    remedy: Remedy,
+}
+
+enum Remedy {
+    /// At the driver's controller, wherever it runs.
+    Controller { fix: String, gone: bool },
+    /// At the driver's part on the Node.
+    OnNode(Box<Obstacle>),
+}
+
+impl Held {
+    pub(crate) fn explain(self, finding: Finding, attachment: &VolumeAttachment) -> Finding {
+        let name = &*attachment.metadata.name;
+        let symptom = Link::new(self.evidence.object.clone(), self.evidence.observed.clone());
+        let finding = finding.with(self.evidence);
+        match self.remedy {
+            Remedy::OnNode(obstacle) => obstacle.explain(finding, symptom),
+            Remedy::Controller { fix, gone } => {
+                let finding = finding.blaming(blame(attachment)).fix(fix);
+                let step = "Take the attacher's finalizer off, where the driver is gone for good and no process of the Node uses the volume";
+                let finding = if gone {
+                    let patch = r#"{"metadata":{"finalizers":null}}"#;
+                    let command = format!("kubectl patch volumeattachment {name} --type=merge -p '{patch}'");
+                    finding.step(Risk::Destructive, step, Some(command))
+                } else {
+                    finding
+                };
+                finding.unknown(
+                    format!("Does the controller of {} run, and what does its attacher say?", attachment.spec.attacher),
+                    "kubectl get pods -A -o wide | grep -i csi",
+                )
+            }
+        }
+    }
+}
+
+pub(crate) fn blame(attachment: &VolumeAttachment) -> Blame {
+    Blame::object("storage.k8s.io/v1", "VolumeAttachment", &attachment.metadata.name)
+}
+
+/// Until when it may go by itself, where it has only just been asked to.
+pub(crate) fn goes_until(case: &Case, attachment: &VolumeAttachment) -> Option<DateTime<Utc>> {
+    let until = attachment.metadata.deletion_timestamp?.checked_add_signed(ANSWERS_WITHIN)?;
+    (until > case.now && attachment.status.detach_error.is_none()).then_some(until)
+}
+
+/// What is known of that. Three take part: the kubelet and the driver's pod on the Node unmount, the attach-detach
+/// controller then deletes the VolumeAttachment, and the attacher beside the driver's controller takes its finalizer off.
+/// Sources: kubernetes v1.36.3 pkg/volume/csi/csi_attacher.go `Detach`; kubernetes-csi/external-attacher
+/// pkg/controller/csi_handler.go `syncDetach` (0f546a9), pkg/controller/util.go `GetFinalizerName`, `markAsDetached`
+/// (2180e1b).
+pub(crate) fn why(case: &Case, node: &Node, attachment: &VolumeAttachment) -> Option<Held> {
+    let (name, driver) = (&*attachment.metadata.name, attachment.spec.attacher.as_str());
+    let object = format!("VolumeAttachment/{name}");
+    if let Some(error) = &attachment.status.detach_error {
+        let said = told(&error.message);
+        let denied = ["UnauthorizedOperation", "AccessDenied", "not authorized"].iter().any(|word| said.contains(word));
+        let fix = if denied {
+            format!(
+                "Give the role of the controller of {driver} the right that the error names; for EBS the policy AmazonEBSCSIDriverPolicy has it."
+            )
+        } else {
+            format!("Remove what the controller of {driver} complains of; it tries again by itself.")
+        };
+        return Some(Held {
+            why: format!("{driver} fails to detach it: {said}"),
+            evidence: Evidence::new(object, "status.detachError.message", said, "what the driver's controller says"),
+            remedy: Remedy::Controller { fix, gone: false },
+        });
+    }
+    match attachment.metadata.deletion_timestamp {
+        Some(at) => Some(unanswered(case, attachment, at)),
+        None => not_asked_for(case, node, attachment),
+    }
+}
+
+/// Its deletion was asked for, and the attacher says nothing.
+fn unanswered(case: &Case, attachment: &VolumeAttachment, at: DateTime<Utc>) -> Held {
+    let (name, driver) = (&*attachment.metadata.name, attachment.spec.attacher.as_str());
+    let at = timestamp(at);
+    let gone = is_uninstalled(case, driver);
+    let and = if gone { ", and no DaemonSet of that driver is left in the cluster" } else { "" };
+    let fix = if gone {
+        format!(
+            "Install the driver {driver} again until its Nodes are gone, or take its finalizer off: EC2 detaches the volumes of an instance that it terminates."
+        )
+    } else {
+        format!(
+            "Get the controller of {driver} running: its pods wait for a Node, crash, or do not reach the API server or AWS."
+        )
+    };
+    Held {
+        why: format!("its deletion was asked for at {at}, and the attacher of {driver} has not answered{and}"),
+        evidence: Evidence::new(
+            format!("VolumeAttachment/{name}"),
+            "metadata.finalizers",
+            attachment.metadata.finalizers.join(", "),
+            "only the attacher beside the driver's controller takes it off, or writes why it cannot",
+        ),
+        remedy: Remedy::Controller { fix, gone },
+    }
+}
+
+/// Nobody has asked for its deletion: the volume is taken as in use on the Node.
+fn not_asked_for(case: &Case, node: &Node, attachment: &VolumeAttachment) -> Option<Held> {
+    let (name, driver) = (&*attachment.metadata.name, attachment.spec.attacher.as_str());
+    let set = case.cluster.daemon_sets().find(|set| is_node_part(set, driver))?;
+    let (namespace, named) = (set.metadata.namespace.as_deref(), &*set.metadata.name);
+    // A dump may hold the pods of some namespaces only.
+    case.pods().find(|pod| pod.metadata.namespace.as_deref() == namespace)?;
+    let pod = case.pods().find(|pod| pod.daemon_set() == Some(named));
+    let behind = match pod {
+        Some(pod) if pod.is_ready() => return None,
+        Some(pod) => agent_chain::of_pod(case, node, pod),
+        None => agent_chain::without_pod(case, node, named),
+    };
+    if matches!(behind.proof, Proof::None | Proof::Open) {
+        return None;
+    }
+    Some(Held {
+        why: format!(
+            "the driver's part on the Node, which unmounts, does not work: {}",
+            behind.why.trim_end_matches('.')
+        ),
+        evidence: Evidence::new(
+            format!("VolumeAttachment/{name}"),
+            "metadata.deletionTimestamp",
+            "absent",
+            "its deletion is asked for when the Node has unmounted the volume",
+        ),
+        remedy: Remedy::OnNode(Box::new(behind)),
+    })
+}
+
+/// An error of AWS without what is another with every try.
+fn told(message: &str) -> String {
+    let said = message.split_once("api error ").map_or(message, |(_, said)| said);
+    let said = said.split(" Encoded authorization").next().unwrap_or(said);
+    steady(said.trim().trim_end_matches('.')).into_owned()
+}
+
+/// Whether it is the node part of a CSI driver: each has this sidecar beside it.
+/// Source: kubernetes-csi/node-driver-registrar README.md.
+pub(crate) fn is_registrar(set: &DaemonSet) -> bool {
+    set.spec.template.spec.containers.iter().any(|c| c.image.contains("node-driver-registrar"))
+}
+
+/// Whether it is the one of this driver, which their names tell: ebs-csi-node is of ebs.csi.aws.com,
+/// longhorn-csi-plugin of driver.longhorn.io.
+fn is_node_part(set: &DaemonSet, driver: &str) -> bool {
+    const NOBODYS: [&str; 7] = ["csi", "aws", "com", "io", "k8s", "driver", "storage"];
+    let own = |word: &&str| !NOBODYS.contains(word);
+    is_registrar(set)
+        && set.metadata.name.split('-').filter(own).any(|word| driver.split(['.', '-']).any(|part| part == word))
+}
+
+/// Whether the cluster, whose DaemonSets were read, has none that could be this driver's.
+fn is_uninstalled(case: &Case, driver: &str) -> bool {
+    let system = |set: &DaemonSet| set.metadata.namespace.as_deref() == Some("kube-system");
+    // What is named otherwise may be its.
+    let stranger = |set: &DaemonSet| is_registrar(set) && !NODE_PARTS_OF_EKS.contains(&&*set.metadata.name);
+    let its = |set: &DaemonSet| is_node_part(set, driver);
+    case.cluster.daemon_sets().any(system) && !case.cluster.daemon_sets().any(|set| stranger(set) || its(set))
+}
+
+/// The node parts that are surely somebody else's than `is_node_part` says.
+/// Source: charts of aws-ebs-csi-driver, aws-efs-csi-driver, aws-fsx-csi-driver, aws-fsx-openzfs-csi-driver and
+/// aws-mountpoint-s3-csi-driver, templates/node.yaml.
+const NODE_PARTS_OF_EKS: [&str; 5] =
+    ["ebs-csi-node", "efs-csi-node", "fsx-csi-node", "fsx-openzfs-csi-node", "s3-csi-node"];

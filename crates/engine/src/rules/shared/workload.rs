@@ -1,0 +1,36 @@
+//! What makes a pod: what is to be changed where all pods like it should differ.
+
+use crate::api::Blame;
+use crate::objects::Pod;
+
+pub(crate) struct Workload<'p> {
+    kind: &'p str,
+    name: &'p str,
+    namespace: &'p str,
+}
+
+impl<'p> Workload<'p> {
+    /// Of the pod of this name; the pod itself where it was not read.
+    pub(crate) fn of(pod: Option<&'p Pod>, namespace: &'p str, name: &'p str) -> Self {
+        let (kind, name) = pod.map_or(("Pod", name), Pod::workload);
+        Self { kind, name, namespace }
+    }
+
+    /// Where what its pods ask for is written.
+    pub(crate) fn spec(&self) -> &'static str {
+        if self.kind == "Pod" { "spec" } else { "spec.template.spec" }
+    }
+
+    pub(crate) fn blame(&self) -> Blame {
+        let api_version = match self.kind {
+            "Pod" => "v1",
+            "Job" => "batch/v1",
+            _ => "apps/v1",
+        };
+        Blame::object(api_version, self.kind, self.name).namespace(self.namespace)
+    }
+
+    pub(crate) fn edit(&self) -> String {
+        format!("kubectl edit {} -n {} {}", self.kind.to_ascii_lowercase(), self.namespace, self.name)
+    }
+}

@@ -1,0 +1,125 @@
+//! The user data has a setting that this version of Bottlerocket does not know yet: all of it is refused.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::objects::input::Input;
+use crate::objects::{NodeClaim, NodeClass};
+use crate::rules::Rule;
+use crate::rules::shared::instance_questions::ask_the_instance;
+use crate::rules::shared::{commands, machine_image};
+use crate::upstream::karpenter::Version;
+use readers::source_text::Span;
+use readers::userdata::Family;
+
+pub static RULE: Rule = Rule {
+    cause: "BottlerocketTooOld",
+    summary: "The user data has a setting that the image's version of Bottlerocket does not know yet",
+    stages: &[Stage::Join],
+    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
+    lint: false,
+    versions: "all; Karpenter 1.1 and later add such a setting for instanceStorePolicy",
+    page: include_str!("../../../pages/BottlerocketTooOld.md"),
+    check,
+};
+
+/// Tables of settings, and the first version that has them.
+/// Source: bottlerocket-os/bottlerocket v1.26.1 CHANGELOG.md (#4131, #2697, #2353).
+const SINCE: [(&str, Version); 3] = [
+    ("settings.bootstrap-commands", BOOTSTRAP_COMMANDS),
+    ("settings.oci-defaults", Version(1, 12, 0)),
+    ("settings.dns", Version(1, 10, 0)),
+];
+const BOOTSTRAP_COMMANDS: Version = Version(1, 22, 0);
+
+/// Since then Karpenter writes bootstrap commands for `instanceStorePolicy: RAID0`.
+/// Source: karpenter-provider-aws v1.14.1 pkg/providers/amifamily/bootstrap/bottlerocket.go `Script`; upgrade guide,
+/// "Upgrading to 1.1.0+".
+const RAID0_SINCE: Version = Version(1, 1, 0);
+
+/// The setting, the version that it needs, and where the node class says or causes it.
+struct TooNew {
+    setting: &'static str,
+    since: Version,
+    blame: Blame,
+    why: &'static str,
+}
+
+fn check(case: &Case) -> Opinion {
+    let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
+    if class.family() != Some(Family::Bottlerocket) {
+        return Opinion::Silent;
+    }
+    let Some((image, version)) = machine_image::of(case).and_then(|id| bottlerocket(class, id)) else {
+        return Opinion::Silent;
+    };
+    let Some(found) = in_user_data(case, class, version).or_else(|| by_karpenter(case, class, version)) else {
+        return Opinion::Silent;
+    };
+    let same_image = |sibling: &&NodeClaim| sibling.status.image_id == claim.status.image_id;
+    // Those that joined before may be an older Karpenter's.
+    let written = case.karpenter().and_then(|karpenter| karpenter.written.as_ref()).map(|written| written.at);
+    let mut joined = case.same_spec_siblings_joined().filter(same_image);
+    if let Some(sibling) = joined.find(|sibling| sibling.true_since("Registered") > written) {
+        return Opinion::ruled_out(
+            sibling,
+            format!("NodeClaim {} joined with this image and the same user data", sibling.name()),
+        );
+    }
+    let TooNew { setting, since, blame, why } = found;
+    let (kind, name) = (&class.kind, class.name());
+    let finding = Finding::new(
+        Confidence::Likely,
+        format!(
+            "{why} of {kind} {name} puts {setting} into the user data, which Bottlerocket knows since {since}, and the image {image} is an older version ({version}): it refuses the whole of the user data, and the machine never joins."
+        ),
+        Evidence::new(
+            format!("{kind}/{name}"),
+            "status.amis[*].name",
+            image,
+            format!("Bottlerocket {version}, and an unknown setting stops its boot"),
+        ),
+    )
+    .blaming(blame)
+    .fix(format!("Take Bottlerocket {since} or later (amiSelectorTerms), or leave the setting out."))
+    .step(Risk::Mutating, "Select a later image, or leave it out", Some(commands::edit(class)));
+    ask_the_instance(case, finding).into()
+}
+
+/// The image's name, and the version in it: `bottlerocket-aws-k8s-1.30-x86_64-v1.21.1-82691b51`.
+fn bottlerocket<'c>(class: &'c NodeClass, id: &str) -> Option<(&'c str, Version)> {
+    let name = class.status.amis.iter().find(|ami| ami.id == id)?.name.as_str();
+    let (_, version) = name.strip_prefix("bottlerocket-aws-")?.rsplit_once("-v")?;
+    Some((name, Version::parse(version)?))
+}
+
+fn in_user_data(case: &Case, class: &NodeClass, version: Version) -> Option<TooNew> {
+    let (_, text) = case.user_data()?;
+    SINCE.into_iter().filter(|(_, since)| version < *since).find_map(|(setting, since)| {
+        let span = header(text, setting)?;
+        let blame = Blame::class(class).field("spec.userData").at(text, span);
+        Some(TooNew { setting, since, blame, why: "userData" })
+    })
+}
+
+/// Where a table of this name, or one below it, begins.
+fn header(text: &str, table: &str) -> Option<Span> {
+    let mut start = 0;
+    text.split_inclusive('\n').find_map(|line| {
+        let at = start + line.len() - line.trim_start().len();
+        start += line.len();
+        let rest = line.trim_start().strip_prefix('[')?.strip_prefix(table)?;
+        rest.starts_with([']', '.']).then(|| Span::new(at + 1, at + 1 + table.len()))
+    })
+}
+
+fn by_karpenter(case: &Case, class: &NodeClass, version: Version) -> Option<TooNew> {
+    let asked = class.spec.instance_store_policy.as_deref() == Some("RAID0");
+    case.karpenter().filter(|karpenter| asked && karpenter.version >= RAID0_SINCE && version < BOOTSTRAP_COMMANDS)?;
+    Some(TooNew {
+        setting: "settings.bootstrap-commands",
+        since: BOOTSTRAP_COMMANDS,
+        blame: Blame::class(class).field("spec.instanceStorePolicy"),
+        why: "instanceStorePolicy RAID0",
+    })
+}

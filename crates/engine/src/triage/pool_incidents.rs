@@ -1,0 +1,249 @@
+//! What is said of a NodePool whose machines are stuck: one object to look at where there are three hundred.
+//!
+//! It begins with the second machine: of one alone its own diagnosis says everything. It goes on between two machines
+//! that are launched one after the other, until one has joined, or none was stuck for [`QUIET`]. What it counts is
+//! written at once where it has doubled, or the cause is another one, and else once in [`PACE`]: a thousand machines
+//! that come one by one are few writes, and nothing is written while nothing happens.
+
+use super::history::History;
+use super::outbox::Write;
+use super::pool_verdict::{InVain, PoolCount, PoolFacts, ended_at, last_joined};
+use super::record::{self, Saying};
+use crate::api::pool_machines::MachinesOfCause;
+use crate::api::{NodeDiagnosis, Outcome, Stage};
+use crate::case::duration;
+use crate::cluster_state::{ClusterState, Subject, diagnosis_name};
+use crate::diagnose;
+use crate::objects::NodeClaim;
+use chrono::{DateTime, TimeDelta, Utc};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Karpenter deletes what has not registered after 15 minutes, and the machine after it counts as stuck after 10 at the
+/// latest: in an incident that goes on, nobody is stuck for less long.
+const QUIET: TimeDelta = TimeDelta::minutes(30);
+/// Numbers that have changed are written so often at most.
+const PACE: TimeDelta = TimeDelta::seconds(30);
+
+#[derive(Debug, Default)]
+pub(super) struct PoolIncidents {
+    /// NodePools of whose machines something was said since the last look.
+    touched: BTreeSet<String>,
+    /// When to look again.
+    due: BTreeMap<String, DateTime<Utc>>,
+    /// When each was written last.
+    written: BTreeMap<String, DateTime<Utc>>,
+    /// Since then.
+    in_vain: BTreeMap<String, InVain>,
+    /// NodePools whose incident goes on though nothing is stuck: a machine that joins ends it.
+    lingering: BTreeSet<String>,
+    /// NodePools whose own verdict is over.
+    released: BTreeSet<String>,
+}
+
+impl PoolIncidents {
+    /// Something was said of a machine, or of the NodePool.
+    pub(super) fn touch(&mut self, diagnosis: &NodeDiagnosis) {
+        let Some(pool) = &diagnosis.spec.node_pool else { return };
+        self.touched.insert(pool.name.clone());
+        // Another replica has written what it has counted.
+        if diagnosis.spec.subject.kind == "NodePool" {
+            self.in_vain.remove(&pool.name);
+        }
+    }
+
+    /// The same, and this replica says it.
+    pub(super) fn note(&mut self, write: &Write) {
+        let spec = &write.diagnosis.spec;
+        let Some(pool) = spec.node_pool.as_ref().filter(|_| spec.subject.kind != "NodePool") else { return };
+        self.touched.insert(pool.name.clone());
+        if let Some(ran) = write.in_vain {
+            self.in_vain.entry(pool.name.clone()).or_default().add(ran);
+        }
+    }
+
+    pub(super) fn touch_lingering(&mut self, claim: &NodeClaim) {
+        let of = claim.node_pool().filter(|pool| claim.is_true("Registered") && self.lingering.contains(*pool));
+        self.touched.extend(of.map(str::to_owned));
+    }
+
+    pub(super) fn next_due(&self) -> Option<DateTime<Utc>> {
+        self.due.values().min().copied()
+    }
+
+    /// The NodePool has no verdict of its own (any more): whether its machines go on to have one.
+    pub(super) fn speaks_on(&mut self, open: &NodeDiagnosis, history: &History) -> bool {
+        let Some(Subject::Pool(pool)) = Subject::of(&open.spec.subject) else { return false };
+        let is_own = !open.speaks_for_machines();
+        if is_own && history.of_pool(&pool).all(|(_, stuck, _)| stuck == 0) {
+            return false;
+        }
+        if is_own {
+            self.released.insert(pool.clone());
+        }
+        self.touched.insert(pool);
+        true
+    }
+
+    /// What is to be said of those that something was said of, and of those whose time has come.
+    pub(super) fn look(&mut self, history: &History, cluster: &ClusterState, now: DateTime<Utc>) -> Vec<Saying> {
+        let due = self.due.iter().filter(|(_, at)| **at <= now).map(|(pool, _)| pool.clone());
+        let pools: BTreeSet<String> = due.chain(std::mem::take(&mut self.touched)).collect();
+        pools.into_iter().map(|pool| self.look_at(&pool, history, cluster, now)).collect()
+    }
+
+    fn look_at(&mut self, pool: &str, history: &History, cluster: &ClusterState, now: DateTime<Utc>) -> Saying {
+        self.due.remove(pool);
+        self.lingering.remove(pool);
+        let here = cluster.pool(pool).map(|p| p.metadata.uid.to_string());
+        let known = history.get(&diagnosis_name("NodePool", pool));
+        let standing = known.filter(|known| {
+            let is_this = here.as_ref().is_none_or(|uid| known.spec.subject.stands_for(uid));
+            known.is_open() && known.status.is_some() && is_this
+        });
+        let counted = PoolCount::of(history, pool);
+        let before = standing.and_then(|known| known.status.as_ref()?.machines.as_deref());
+        let is_released = self.released.remove(pool);
+        let Some(before) = before else {
+            let failed = failed_lately(history, cluster, pool, now);
+            let machines = counted.stuck + failed.len();
+            if here.is_none() || counted.stuck == 0 || machines < 2 {
+                self.in_vain.remove(pool);
+                return Saying::Nothing;
+            }
+            // Those that failed just before are of the incident too.
+            let mut in_vain = InVain::default();
+            failed.iter().filter_map(|d| d.ran_in_vain()).for_each(|ran| in_vain.add(ran));
+            self.in_vain.insert(pool.to_owned(), in_vain);
+            let own = standing.filter(|_| !is_released);
+            return self.say(
+                pool,
+                &PoolFacts { known, standing: own, counted: &counted, failed: &failed },
+                history,
+                cluster,
+                now,
+            );
+        };
+        if counted.stuck == 0 {
+            match over(history, cluster, pool, now) {
+                Over::At(outcome, at) => return ended(standing, outcome, at),
+                Over::NotBefore(at) => {
+                    self.lingering.insert(pool.to_owned());
+                    self.due.insert(pool.to_owned(), at);
+                }
+            }
+        }
+        let news = counted.causes != before.causes || self.in_vain.contains_key(pool);
+        if !news && !is_released {
+            return Saying::Nothing;
+        }
+        let total = |causes: &[MachinesOfCause]| {
+            let add = |(stuck, so_far): (u32, u32), of: &MachinesOfCause| {
+                (stuck.saturating_add(of.stuck), so_far.saturating_add(of.so_far))
+            };
+            causes.iter().fold((0, 0), add)
+        };
+        let ((stuck, so_far), (stuck_before, so_far_before)) = (total(&counted.causes), total(&before.causes));
+        let is_urgent = is_released
+            || (stuck == 0) != (stuck_before == 0)
+            || stuck >= stuck_before.saturating_mul(2).max(1)
+            || so_far >= so_far_before.saturating_mul(2)
+            || standing.is_some_and(|d| d.speaks_for_machines() && counted.leading(standing) != d.cause());
+        let next = self.written.entry(pool.to_owned()).or_insert(now).checked_add_signed(PACE);
+        if let Some(next) = next.filter(|next| *next > now && !is_urgent) {
+            let due = self.due.entry(pool.to_owned()).or_insert(next);
+            *due = next.min(*due);
+            return Saying::Nothing;
+        }
+        let own = standing.filter(|_| !is_released);
+        self.say(pool, &PoolFacts { known, standing: own, counted: &counted, failed: &[] }, history, cluster, now)
+    }
+
+    fn say(
+        &mut self,
+        pool: &str,
+        told: &PoolFacts,
+        history: &History,
+        cluster: &ClusterState,
+        now: DateTime<Utc>,
+    ) -> Saying {
+        let in_vain = self.in_vain.remove(pool).unwrap_or_default();
+        self.written.insert(pool.to_owned(), now);
+        let goes_on = told.known.filter(|known| known.is_open());
+        let before = goes_on.and_then(|d| d.status.as_ref()?.machines.as_deref());
+        let in_vain = InVain {
+            machines: before.map_or(0, |b| b.launched_in_vain).saturating_add(in_vain.machines),
+            seconds: before.map_or(0, |b| b.seconds_in_vain).saturating_add(in_vain.seconds),
+        };
+        let Some(mut new) = told.diagnosis(pool, in_vain, history, cluster, now) else { return Saying::Nothing };
+        let replaced = told.known.filter(|known| told.standing.is_none() && !known.is_open());
+        if let Some(replaced) = replaced {
+            record::note_earlier(history, &mut new, replaced, now);
+        }
+        let replaces = told.known.is_some_and(|known| !known.spec.subject.stands_for(&new.spec.subject.uid));
+        record::unannounced(new, replaces)
+    }
+}
+
+/// Machines of the NodePool that failed just now without having joined, since one did and an earlier incident ended.
+fn failed_lately<'h>(
+    history: &'h History,
+    cluster: &ClusterState,
+    pool: &str,
+    now: DateTime<Utc>,
+) -> Vec<&'h NodeDiagnosis> {
+    let joined = last_joined(cluster, pool).map(|joined| joined.at);
+    let after = history.get(&diagnosis_name("NodePool", pool)).and_then(ended_at).max(joined);
+    let of_pool = history.of_pool(pool).flat_map(|(incident, ..)| history.of(incident));
+    let is_recent = |at: DateTime<Utc>| now - at < QUIET && Some(at) > after;
+    of_pool.filter(|d| d.ran_in_vain().is_some() && ended_at(d).is_some_and(is_recent)).collect()
+}
+
+/// Whether an incident is over of which nothing is stuck.
+enum Over {
+    At(Outcome, DateTime<Utc>),
+    NotBefore(DateTime<Utc>),
+}
+
+fn over(history: &History, cluster: &ClusterState, pool: &str, now: DateTime<Utc>) -> Over {
+    let ended = history.of_pool(pool).flat_map(|(incident, ..)| history.of(incident));
+    let Some((last, end)) = ended.filter_map(|d| Some((d, ended_at(d)?))).max_by_key(|(_, at)| *at) else {
+        return Over::At(Outcome::Deleted, now);
+    };
+    if last.outcome() == Some(Outcome::Recovered) {
+        return Over::At(Outcome::Recovered, end);
+    }
+    let never_joined = last.status.as_ref().is_some_and(|s| s.stage <= Stage::Register);
+    match last_joined(cluster, pool) {
+        Some(joined) if joined.at > end => Over::At(Outcome::Recovered, joined.at),
+        _ if !never_joined || cluster.pool(pool).is_none() => Over::At(Outcome::Deleted, end),
+        _ => match end.checked_add_signed(QUIET).filter(|quiet| *quiet > now) {
+            Some(quiet) => Over::NotBefore(quiet),
+            None => Over::At(Outcome::Deleted, end),
+        },
+    }
+}
+
+fn ended(standing: Option<&NodeDiagnosis>, outcome: Outcome, at: DateTime<Utc>) -> Saying {
+    let Some(mut diagnosis) = standing.cloned() else { return Saying::Nothing };
+    // A verdict of its own goes on, and counts nothing any more.
+    if !diagnosis.speaks_for_machines() {
+        if let Some(status) = &mut diagnosis.status {
+            status.machines = None;
+        }
+        return record::unannounced(diagnosis, false);
+    }
+    diagnose::close(&mut diagnosis, outcome, at, None);
+    if let Some(status) = &mut diagnosis.status {
+        let lasted = duration(at - status.first_observed_at);
+        let how = match outcome {
+            Outcome::Recovered => format!("a machine of the NodePool became usable, after {lasted}"),
+            _ => format!("the last machine that was stuck is gone, after {lasted}, and none came after it"),
+        };
+        if let Some(machines) = &mut status.machines {
+            machines.stuck = 0;
+            machines.causes.iter_mut().for_each(|of| of.stuck = 0);
+        }
+        status.conditions.iter_mut().filter(|c| c.type_ == "Ended").for_each(|c| c.message.clone_from(&how));
+    }
+    record::unannounced(diagnosis, false)
+}

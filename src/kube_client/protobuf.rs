@@ -1,0 +1,74 @@
+//! Asks for protobuf where the API server has it, and hands it on as the JSON of what is read of it: kube's client and
+//! the views of objects know one format (docs/adr/0027-nodes-come-as-protobuf.md).
+
+pub mod schema;
+#[cfg(test)]
+mod tests;
+mod to_json;
+mod wire;
+
+use axum::body::{Body, Bytes, HttpBody, to_bytes};
+use futures::{TryStreamExt, stream};
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response};
+use std::error::Error;
+use to_json::{event, object};
+
+/// A server that has no protobuf of something, or a proxy that knows none, answers with JSON.
+const EITHER: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf,application/json");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// Of one object, or of one list.
+const ONE: &str = "application/vnd.kubernetes.protobuf";
+/// Of events, each after its length in four bytes.
+/// Source: k8s.io/apimachinery v0.36.3 pkg/runtime/serializer/protobuf/protobuf.go `LengthDelimitedFramer`.
+const EVENTS: &str = "application/vnd.kubernetes.protobuf;stream=watch";
+
+/// Asks for protobuf, where that can be read and the request does not say what it wants.
+pub fn ask<B>(request: &mut Request<B>) {
+    if request.method() == Method::GET && schema::PATHS.contains(&request.uri().path()) {
+        request.headers_mut().entry(ACCEPT).or_insert(EITHER);
+    }
+}
+
+/// The answer as JSON, whatever came.
+pub fn answer<B>(answer: Response<B>) -> Response<Body>
+where
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let (mut head, body) = answer.into_parts();
+    let body = Body::new(body);
+    let content = head.headers.get(CONTENT_TYPE).and_then(|content| content.to_str().ok()).unwrap_or_default();
+    let body = match content {
+        ONE => Body::from_stream(stream::once(async { to_bytes(body, usize::MAX).await.map(|whole| object(&whole)) })),
+        EVENTS => {
+            let mut unread = Vec::new();
+            Body::from_stream(body.into_data_stream().map_ok(move |chunk| {
+                unread.extend_from_slice(&chunk);
+                lines(&mut unread)
+            }))
+        }
+        _ => return Response::from_parts(head, body),
+    };
+    head.headers.remove(CONTENT_LENGTH);
+    head.headers.insert(CONTENT_TYPE, JSON);
+    Response::from_parts(head, body)
+}
+
+/// Takes the events that are complete, and gives a line each.
+fn lines(unread: &mut Vec<u8>) -> Vec<u8> {
+    let (mut rest, mut lines) = (unread.as_slice(), Vec::new());
+    while let Some((length, after)) = rest.split_first_chunk() {
+        let Some((frame, after)) =
+            usize::try_from(u32::from_be_bytes(*length)).ok().and_then(|length| after.split_at_checked(length))
+        else {
+            break;
+        };
+        event(frame, &mut lines);
+        lines.push(b'\n');
+        rest = after;
+    }
+    let read = unread.len() - rest.len();
+    unread.drain(..read);
+    lines
+}
