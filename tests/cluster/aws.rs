@@ -5,11 +5,10 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::recipes::{SOON, wait_until};
 use testkit::control_plane::{ControlPlane, Process};
 use testkit::moto::{Moto, moto};
 
-const SOON: Duration = Duration::from_mins(1);
 const MACHINE: &str = "i-0a0000000000000b1";
 
 fn operator(control_plane: &ControlPlane, rights: &Path, moto: &Moto, name: &str) -> Process {

@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use std::time::Duration;
 use testkit::control_plane::ControlPlane;
-use testkit::control_plane::recipes::{condition, nodeclaim, nodepool_without_nodes, wait_until};
+use testkit::control_plane::recipes::{SOON, condition, nodeclaim, nodepool_without_nodes, wait_until};
 
 const NAME: &str = "ip-10-0-0-1.corp.example.com";
 
@@ -24,7 +24,7 @@ fn the_verdict_comes_ten_minutes_before_the_kill_and_the_post_mortem_is_complete
     let nodewhy = control_plane.nodewhy(&rights, &[]);
     nodepool_without_nodes(&control_plane, "default");
     nodeclaim(&control_plane, "late", "default");
-    wait_until(Duration::from_secs(30), || {
+    wait_until(SOON, || {
         (condition(&control_plane, "nodeclaim", "late", "Registered")? == "Unknown NodeNotFound").then_some(())
     });
     let created = time(&control_plane.get(&["nodeclaim", "late"]).expect("the claim")["metadata"]["creationTimestamp"]);
@@ -54,9 +54,7 @@ fn the_verdict_comes_ten_minutes_before_the_kill_and_the_post_mortem_is_complete
     let foretold = time(&live["status"]["terminatesAt"]);
     assert!((foretold - gone).abs() < TimeDelta::minutes(1), "{foretold} was foretold, and it went at {gone}");
 
-    let ended = wait_until(Duration::from_secs(30), || {
-        diagnosis(&control_plane, "late").filter(|d| d["status"]["outcome"].is_string())
-    });
+    let ended = wait_until(SOON, || diagnosis(&control_plane, "late").filter(|d| d["status"]["outcome"].is_string()));
     println!(
         "said after {} s, killed after {} s: {ended:#}",
         (said - created).num_seconds(),

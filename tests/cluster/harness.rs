@@ -10,8 +10,8 @@ use testkit::control_plane::{
     ControlPlane,
     process::{Process, supervised},
     recipes::{
-        backdate_registration, condition, heartbeat, join_without_unregistered_taint, mark_ready, nodeclaim, nodepool,
-        nodepool_without_nodes, wait_until,
+        SOON, backdate_registration, condition, heartbeat, join_without_unregistered_taint, mark_ready, nodeclaim,
+        nodepool, nodepool_without_nodes, wait_until,
     },
 };
 
@@ -26,11 +26,11 @@ fn karpenter_1_0_5_gives_up_a_node_without_its_taint_and_registers_the_one_besid
     nodeclaim(&control_plane, "joined", "healthy");
 
     let registered = |claim| condition(&control_plane, "nodeclaim", claim, "Registered");
-    wait_until(Duration::from_secs(30), || {
+    wait_until(SOON, || {
         heartbeat(&control_plane);
         (registered("stuck")? == "False UnregisteredTaintNotFound").then_some(())
     });
-    wait_until(Duration::from_secs(30), || {
+    wait_until(SOON, || {
         heartbeat(&control_plane);
         registered("joined")?.starts_with("True").then_some(())
     });
@@ -43,10 +43,10 @@ fn karpenter_deletes_a_claim_whose_node_has_not_come_in_fifteen_minutes() {
     nodepool_without_nodes(&control_plane, "default");
     nodeclaim(&control_plane, "late", "default");
     let registered = || condition(&control_plane, "nodeclaim", "late", "Registered");
-    wait_until(Duration::from_secs(30), || (registered()? == "Unknown NodeNotFound").then_some(()));
+    wait_until(SOON, || (registered()? == "Unknown NodeNotFound").then_some(()));
 
     backdate_registration(&control_plane, "late");
-    wait_until(Duration::from_secs(30), || control_plane.get(&["nodeclaim", "late"]).is_none().then_some(()));
+    wait_until(SOON, || control_plane.get(&["nodeclaim", "late"]).is_none().then_some(()));
 }
 
 #[test]
@@ -56,11 +56,11 @@ fn karpenter_initializes_a_node_once_kubelet_says_it_is_ready() {
     nodepool(&control_plane, "default");
     nodeclaim(&control_plane, "starting", "default");
     let initialized = || condition(&control_plane, "nodeclaim", "starting", "Initialized");
-    wait_until(Duration::from_secs(30), || (initialized()? == "Unknown NodeNotReady").then_some(()));
+    wait_until(SOON, || (initialized()? == "Unknown NodeNotReady").then_some(()));
 
     let claim = control_plane.get(&["nodeclaim", "starting"]).unwrap();
     mark_ready(&control_plane, claim["status"]["nodeName"].as_str().unwrap());
-    wait_until(Duration::from_secs(30), || initialized()?.starts_with("True").then_some(()));
+    wait_until(SOON, || initialized()?.starts_with("True").then_some(()));
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn a_service_account_may_do_what_its_role_says_and_no_more() {
         control_plane.try_kubectl(&[arguments, &["--kubeconfig", kubeconfig.to_str().unwrap()]].concat())
     };
 
-    wait_until(Duration::from_secs(10), || as_reader(&["get", "nodes"]).ok());
+    wait_until(SOON, || as_reader(&["get", "nodes"]).ok());
     assert!(as_reader(&["get", "pods"]).unwrap_err().contains("Forbidden"));
     let nodes = Api::<Node>::all(control_plane.client().await);
     assert!(nodes.list(&kube::api::ListParams::default()).await.unwrap().items.is_empty());
@@ -91,11 +91,9 @@ fn the_controller_manager_collects_what_its_owner_left_behind() {
     let control_plane = ControlPlane::start();
     let _controllers = control_plane.controller_manager();
     control_plane.kubectl(&["create", "deployment", "left", "--image=example.com/none"]);
-    wait_until(Duration::from_secs(30), || control_plane.get(&["replicasets"])?["items"].as_array()?.first().cloned());
+    wait_until(SOON, || control_plane.get(&["replicasets"])?["items"].as_array()?.first().cloned());
     control_plane.kubectl(&["delete", "deployment", "left"]);
-    wait_until(Duration::from_secs(30), || {
-        control_plane.get(&["replicasets"])?["items"].as_array()?.is_empty().then_some(())
-    });
+    wait_until(SOON, || control_plane.get(&["replicasets"])?["items"].as_array()?.is_empty().then_some(()));
 }
 
 #[test]

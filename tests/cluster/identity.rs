@@ -10,9 +10,8 @@ use std::process::Command;
 use std::time::Duration;
 use testkit::control_plane::ControlPlane;
 use testkit::control_plane::identity::serving_request;
-use testkit::control_plane::recipes::{mark_ready, wait_until};
+use testkit::control_plane::recipes::{SOON, mark_ready, wait_until};
 
-const SOON: Duration = Duration::from_secs(30);
 const CAUSE: &str = "AwsAuthEntryIncomplete";
 /// Machines were launched a minute ago: that is too long here.
 const IMPATIENT: [&str; 4] =
@@ -228,9 +227,7 @@ fn what_rbac_gives_a_group_decides_whether_its_entry_is_the_cause() {
     let cleared = verdict(&rights, "custom").unwrap();
     assert_eq!(cleared["cause"], "Unknown", "{cleared:#}");
     assert!(says(&cleared["ruledOut"], r#"allowed by ClusterRoleBinding \"our-nodes\""#), "{cleared:#}");
-    wait_until(Duration::from_mins(1), || {
-        diagnosis(&control_plane, "custom").filter(|d| d["status"]["cause"] == "Unknown")
-    });
+    wait_until(SOON, || diagnosis(&control_plane, "custom").filter(|d| d["status"]["cause"] == "Unknown"));
     drop(operator);
 
     // nodewhy may not ask: it does not know, and says so.

@@ -1,19 +1,30 @@
 //! Scenarios on a real control plane with the real Karpenter.
 
 mod aws;
+mod cloud_controller;
+mod comparison;
+mod confined;
 mod contexts;
+mod default_waits;
+mod demo;
 mod faults;
 mod fifteen_minutes;
 mod fixes;
 mod harness;
+mod headlamp;
 mod identity;
+mod incidents;
 mod life;
 mod matrix;
 mod monitoring;
 mod operator;
 mod packaging;
+mod page;
 mod pod_logs;
 mod prometheus;
+mod protobuf;
+mod recoveries;
 mod remediation;
+mod tainted;
 mod userdata;
 mod watch;

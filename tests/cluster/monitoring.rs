@@ -7,11 +7,9 @@ use engine::rules;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use testkit::control_plane::ControlPlane;
-use testkit::control_plane::recipes::{backdate_registration, heartbeat, nodeclaim, wait_until};
-
-const SOON: Duration = Duration::from_secs(30);
+use testkit::control_plane::recipes::{SOON, backdate_registration, heartbeat, nodeclaim, wait_until};
 
 fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -5,12 +5,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 use testkit::control_plane::recipes::{
-    backdate_registration, condition, heartbeat, join_without_unregistered_taint, mark_ready, nodeclaim, nodepool,
-    wait_until,
+    SOON, backdate_registration, condition, heartbeat, join_without_unregistered_taint, mark_ready, nodeclaim,
+    nodepool, wait_until,
 };
 use testkit::control_plane::{ControlPlane, Nodewhy};
-
-const SOON: Duration = Duration::from_secs(30);
 
 /// Installs what is shipped, and gives the rights of its ServiceAccount.
 pub(crate) fn install(control_plane: &ControlPlane) -> PathBuf {

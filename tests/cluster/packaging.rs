@@ -7,12 +7,13 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use testkit::control_plane::recipes::{SOON, wait_until};
 use testkit::control_plane::{ControlPlane, Process, binaries, free_ports};
 use testkit::go;
 
 /// Everything that the chart can switch on and the base leaves to a component.
 const ALL_ON: &[&str] = &[
-    "--set=ha.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true,logs.enabled=true,removeStaleTaints=dry-run",
+    "--set=ha.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true,logs.enabled=true,removeStaleTaints=dry-run,nodeCondition=on",
 ];
 
 /// Kind, namespace and name.
@@ -179,6 +180,7 @@ fn values_reach_the_objects_and_wrong_ones_are_refused() {
         "rbac.extraRules[0].verbs={delete}",
         "podMonitor.interval=soon",
         "removeUninitializedTaints=yes",
+        "nodeCondition=yes",
         "logs.namespaces={Kube}",
         "logs.namespaces={}",
     ] {
@@ -238,6 +240,7 @@ fn no_value_has_to_be_there_but_the_image() {
 fn the_program_takes_what_the_chart_gives_it() {
     let rendered = with_values(
         "aws: {enabled: true, region: eu-west-1}
+page: {enabled: true}
 removeStaleTaints: dry-run
 thresholds: {join: 1000000, ready: 1h30m, proven: \"90\"}
 extraEnv: [{name: NODEWHY_RETENTION, value: 48h}]
@@ -252,6 +255,7 @@ serviceAccount: {annotations: {eks.amazonaws.com/role-arn: arn:aws:iam::11112222
     let args: Vec<_> = container["args"].as_array().expect("arguments").iter().filter_map(Value::as_str).collect();
     for given in [
         "--aws",
+        "--page",
         "--aws-region=eu-west-1",
         "--join-threshold=1000000",
         "--ready-threshold=1h30m",
@@ -462,9 +466,7 @@ fn who_may_view_or_edit_the_cluster_sees_verdicts_and_only_an_administrator_clea
             .try_kubectl(&["auth", "can-i", verb, "nodediagnoses.nodewhy.dev", "--as", user])
             .is_ok_and(|answer| answer.contains("yes"))
     };
-    testkit::control_plane::recipes::wait_until(std::time::Duration::from_secs(30), || {
-        (may("view", "list") && may("edit", "list")).then_some(())
-    });
+    wait_until(SOON, || (may("view", "list") && may("edit", "list")).then_some(()));
     for role in ["view", "edit"] {
         for verb in ["delete", "deletecollection", "create", "patch"] {
             assert!(!may(role, verb), "{role} {verb}");

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 use testkit::control_plane::ControlPlane;
 use testkit::control_plane::kubelet::{KubeletLogs, Log};
-use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::recipes::{SOON, wait_until};
 
 /// The machine was launched a minute ago: that is too long here.
 const IMPATIENT: [&str; 2] = ["--initialize-threshold=10", "--proven-threshold=2"];
@@ -248,7 +248,7 @@ fn karpenters_log_tells_why_a_claim_is_not_launched_and_a_container_that_runs_ag
         );
     }
     let arguments = ["--launch-threshold=3"];
-    wait_until(Duration::from_secs(30), || {
+    wait_until(SOON, || {
         std::thread::sleep(Duration::from_secs(1));
         let output = nodewhy(&administrator, &["diagnose", "-o", "json", "--no-logs", "--launch-threshold=3"]);
         let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -270,9 +270,7 @@ fn the_operator_reads_a_log_where_it_is_told_to_once_and_writes_nothing_for_what
     let kubelet = KubeletLogs::start(|_| Log::Lines(denied()));
     let operate = |namespaces: &str| control_plane.nodewhy(&rights, &[&IMPATIENT[..], &[namespaces]].concat());
     let verdict = |cause: &str| {
-        wait_until(Duration::from_mins(1), || {
-            diagnosis(&control_plane, "denied").filter(|d| d["status"]["cause"] == cause)
-        })
+        wait_until(SOON, || diagnosis(&control_plane, "denied").filter(|d| d["status"]["cause"] == cause))
     };
 
     // Elsewhere it may: that is not here.
@@ -286,7 +284,7 @@ fn the_operator_reads_a_log_where_it_is_told_to_once_and_writes_nothing_for_what
 
     // It is told to, and may not: said once, and the verdict stands.
     let operator = operate("--pod-logs=kube-system,karpenter");
-    wait_until(Duration::from_secs(30), || operator.process.log().contains("a log cannot be read").then_some(()));
+    wait_until(SOON, || operator.process.log().contains("a log cannot be read").then_some(()));
     verdict("CniNotReady");
     drop(operator);
 

@@ -11,23 +11,22 @@ use nodewhy::operator::publish::remedy;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
-use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::recipes::{SOON, wait_until};
 use testkit::control_plane::{ControlPlane, Nodewhy};
 
-const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
-const SOON: Duration = Duration::from_secs(40);
+pub(crate) const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 /// The wait, and what comes after it.
 const WAITED: Duration = Duration::from_mins(3);
 /// No longer waits than must be for what a test brings about at once; everything else as it is shipped.
 const AT_ONCE: [&str; 3] = ["--remediation-wait=2m", "--proven-threshold=0", "--initialize-threshold=0"];
 
 /// What the cloud controller sets in the update that removes its taint.
-const FINGERPRINTS: [&str; 2] =
+pub(crate) const FINGERPRINTS: [&str; 2] =
     ["beta.kubernetes.io/instance-type=m6i.large", "failure-domain.beta.kubernetes.io/zone=test-zone-a"];
 
 /// A Node that the cloud controller has initialized, and that carries its taint again, beside one of its owner's; and
 /// its NodeClaim.
-fn stale_node(control_plane: &ControlPlane, name: &str) {
+pub(crate) fn stale_node(control_plane: &ControlPlane, name: &str) {
     registered_node(control_plane, name);
     let as_controller = ["--field-manager=aws-cloud-controller-manager"];
     control_plane.kubectl(&[&["label", "node", name], FINGERPRINTS.as_slice(), &as_controller].concat());
@@ -38,7 +37,7 @@ fn stale_node(control_plane: &ControlPlane, name: &str) {
 }
 
 /// The NodePool of all Nodes here, and its kind.
-fn nodepool(control_plane: &ControlPlane) {
+pub(crate) fn nodepool(control_plane: &ControlPlane) {
     control_plane.karpenter_crds("1.14.1");
     control_plane.apply(json!({
         "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": { "name": "general" },
@@ -57,26 +56,25 @@ fn initialize(control_plane: &ControlPlane, claim: &str) {
     control_plane.patch_status("nodeclaim", claim, "json", &initialized);
 }
 
-/// A Node that Karpenter has registered, with the cloud controller's taint; and its NodeClaim, first: a
-/// Node without one has a diagnosis of its own, here of the same name.
-fn registered_node(control_plane: &ControlPlane, name: &str) {
+/// The objects of a machine that Karpenter has registered, whose Node has the cloud controller's taint: NodeClaim, its
+/// status, Node and its status.
+pub(crate) fn registered_machine(name: &str) -> [Value; 4] {
     let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
-    control_plane.apply(json!({
+    let claim = json!({
         "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
         "metadata": { "name": name, "labels": { "karpenter.sh/nodepool": "general" } },
         "spec": {
             "nodeClassRef": { "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default" },
             "requirements": [], "expireAfter": "Never",
         },
-    }));
+    });
     let condition = |type_: &str, status: &str| json!({ "type": type_, "status": status, "reason": type_, "message": "", "lastTransitionTime": now });
     let conditions =
         [condition("Launched", "True"), condition("Registered", "True"), condition("Initialized", "Unknown")];
-    let status = json!({ "status": {
+    let status_of_claim = json!({ "status": {
         "providerID": format!("aws:///test-zone-a/i-{name}"), "nodeName": name, "conditions": conditions,
     } });
-    control_plane.patch_status("nodeclaim", name, "merge", &status);
-    control_plane.apply(json!({
+    let node = json!({
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {
@@ -96,15 +94,24 @@ fn registered_node(control_plane: &ControlPlane, name: &str) {
                 { "key": UNINITIALIZED, "value": "true", "effect": "NoSchedule" },
             ],
         },
-    }));
-    let status = json!({ "status": {
+    });
+    let status_of_node = json!({ "status": {
         "addresses": [{ "type": "InternalIP", "address": "10.0.0.1" }],
         "conditions": [{
             "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "",
             "lastHeartbeatTime": now, "lastTransitionTime": now,
         }],
     } });
-    control_plane.patch_status("node", name, "merge", &status);
+    [claim, status_of_claim, node, status_of_node]
+}
+
+/// Makes them, the NodeClaim first: a Node without one has a diagnosis of its own, here of the same name.
+fn registered_node(control_plane: &ControlPlane, name: &str) {
+    let [claim, status_of_claim, node, status_of_node] = registered_machine(name);
+    control_plane.apply(claim);
+    control_plane.patch_status("nodeclaim", name, "merge", &status_of_claim);
+    control_plane.apply(node);
+    control_plane.patch_status("node", name, "merge", &status_of_node);
 }
 
 /// A Node that Karpenter has registered and the cloud controller has never seen, an hour old; and its NodeClaim.
@@ -113,7 +120,7 @@ fn never_initialized_node(control_plane: &ControlPlane, name: &str) {
     control_plane.age_node(name, Duration::from_hours(1));
 }
 
-fn taints(control_plane: &ControlPlane, node: &str) -> Vec<String> {
+pub(crate) fn taints(control_plane: &ControlPlane, node: &str) -> Vec<String> {
     let node = control_plane.get(&["node", node]).expect("the Node");
     node["spec"]["taints"]
         .as_array()
@@ -128,7 +135,7 @@ fn version(control_plane: &ControlPlane, node: &str) -> Value {
 }
 
 /// The condition Remediated with this reason, once it is there.
-fn said(control_plane: &ControlPlane, nodewhy: &Nodewhy, name: &str, reason: &str) -> Value {
+pub(crate) fn said(control_plane: &ControlPlane, nodewhy: &Nodewhy, name: &str, reason: &str) -> Value {
     let deadline = std::time::Instant::now() + Duration::from_mins(4);
     loop {
         let found = diagnosis(control_plane, name).unwrap_or_default();
@@ -147,7 +154,7 @@ fn event(control_plane: &ControlPlane, node: &str, reason: &str, action: &str) -
     events["items"].as_array()?.iter().find(about)?["note"].as_str().map(str::to_owned)
 }
 
-fn component() -> std::path::PathBuf {
+pub(crate) fn component() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/components/remediation")
 }
 
@@ -496,7 +503,7 @@ async fn in_hundreds_of_races_with_another_writer_none_of_his_taints_is_lost() {
 }
 
 /// Nodes whose stale taint nodewhy removed so far, as the audit log has it; one that was patched twice is there twice.
-fn removals(control_plane: &ControlPlane) -> Vec<String> {
+pub(crate) fn removals(control_plane: &ControlPlane) -> Vec<String> {
     let writes = control_plane.writes_of("system:serviceaccount:nodewhy:nodewhy");
     let done = writes
         .iter()

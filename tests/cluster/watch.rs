@@ -5,9 +5,7 @@ use serde_json::Value;
 use std::process::Command;
 use std::time::Duration;
 use testkit::control_plane::ControlPlane;
-use testkit::control_plane::recipes::{backdate_registration, heartbeat, wait_until};
-
-const SOON: Duration = Duration::from_secs(30);
+use testkit::control_plane::recipes::{SOON, backdate_registration, heartbeat, wait_until};
 
 #[test]
 fn a_machine_that_becomes_sick_is_told_once_and_so_is_its_end() {

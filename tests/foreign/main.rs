@@ -15,6 +15,7 @@ use engine::diagnose::diagnose;
 use engine::objects::input::{Input, Object, Reading, TypeMeta};
 use fastrand::Rng;
 use nodewhy::ingest::dump::{Summary, load_from};
+use nodewhy::kube_client::protobuf::schema::{ANSWERS, Message, MessageField, PATHS, Shape};
 use readers::source_text;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -209,5 +210,33 @@ fn odd_objects_in_a_dump_hide_nothing_and_each_is_accounted_for() {
                 assert!(judged >= ODD - 1, "{judged} of {ODD} neighbours are judged; {}", said());
             }
         }
+    }
+}
+
+/// Collects the fields of a view that the schema of its message lacks.
+fn is_in_schema(message: &Message, view: &Value, at: &str, missing: &mut Vec<String>) {
+    for (name, value) in view.as_object().into_iter().flatten() {
+        let at = format!("{at}/{name}");
+        match message.fields.iter().find(|field| field.name == name) {
+            None => missing.push(at),
+            Some(MessageField { shape: Shape::Object(inner), .. }) => {
+                is_in_schema(inner, value.get(0).unwrap_or(value), &at, missing);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// A field that a view reads, and the schema of protobuf lacks, would be empty in a cluster and full in a dump.
+#[test]
+fn protobuf_has_every_field_that_is_read() {
+    for (input, name) in [(Input::Nodes, "Node"), (Input::Events, "Event")] {
+        assert!(PATHS.contains(&format!("/api/v1/{}", input.sources()[0].plural).as_str()));
+        let message = ANSWERS.into_iter().find(|message| message.name == name).expect("a message");
+        // As it is written: an Event of events.k8s.io calls its fields otherwise.
+        let full = Object::from_value(input, schema::skeleton(input)).expect("a view");
+        let mut missing = Vec::new();
+        is_in_schema(message, &serde_json::to_value(&full).expect("JSON"), "", &mut missing);
+        assert_eq!(missing, [""; 0], "{name}");
     }
 }

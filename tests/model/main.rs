@@ -15,6 +15,7 @@ use engine::case::stage::Thresholds;
 use engine::cluster_state::{Availability, ClusterState};
 use engine::diagnose::diagnose;
 use engine::objects::input::Input;
+use engine::rules::unknown;
 use engine::triage::change::Change;
 use engine::triage::{Keep, Order, Triage};
 use fastrand::Rng;
@@ -200,7 +201,7 @@ impl Run {
     }
 
     /// A machine that is stuck is repaired, and passes its stages a moment later: its diagnosis ends with the cause
-    /// that held it up, whatever it looked like in between.
+    /// that held it up, whatever it looked like in between. One that nobody knew may become known before that.
     async fn repair(&mut self) {
         self.show_all().await;
         let stuck: Vec<NodeDiagnosis> =
@@ -218,7 +219,9 @@ impl Run {
         self.show_all().await;
         let cause = |d: &NodeDiagnosis| d.status.as_ref().map(|s| s.cause.clone());
         let after = self.operator.triage.diagnoses().find(|d| d.spec.subject == before.spec.subject);
-        if let Some(after) = after.filter(|d| is_ended(d, Outcome::Recovered) && cause(d) != cause(before)) {
+        let is_known = cause(before).is_some_and(|cause| cause != unknown::CAUSE);
+        if let Some(after) = after.filter(|d| is_known && is_ended(d, Outcome::Recovered) && cause(d) != cause(before))
+        {
             let _ = writeln!(
                 self.overwritten,
                 "{claim} was held up by {:?} and ended as {:?}",
@@ -280,8 +283,10 @@ impl Run {
         };
         let expected: BTreeMap<String, String> =
             from_scratch.iter().filter(|d| open(d) && !hangs(d)).map(essence).collect();
-        let written: BTreeMap<String, String> = cluster.diagnoses().filter(open).map(|d| essence(&d)).collect();
+        let of_itself = |d: &NodeDiagnosis| open(d) && !d.speaks_for_machines();
+        let written: BTreeMap<String, String> = cluster.diagnoses().filter(of_itself).map(|d| essence(&d)).collect();
         let mut faults = self.overwritten.clone();
+        faults += &miscounted(&cluster.diagnoses().filter(open).collect::<Vec<_>>());
         for name in expected.keys().chain(written.keys()).collect::<BTreeSet<_>>() {
             if expected.get(name) != written.get(name) {
                 let _ = writeln!(
@@ -317,6 +322,23 @@ impl Operator {
         triage.lead();
         Self { triage, tasks, changes, _says: says, publisher, pods: Vec::new(), orders: 0 }
     }
+}
+
+/// NodePools of which something else is said than that so many of their machines are stuck.
+fn miscounted(open: &[NodeDiagnosis]) -> String {
+    let mut faults = String::new();
+    let pool = |d: &NodeDiagnosis| d.spec.node_pool.as_ref().map(|p| p.name.clone());
+    let (of_pools, others): (Vec<_>, Vec<_>) = open.iter().partition(|d| d.spec.subject.kind == "NodePool");
+    let machines = |name| others.iter().filter(|d| d.spec.subject.kind != "EC2NodeClass" && pool(d) == name).count();
+    for name in open.iter().map(pool).collect::<BTreeSet<_>>().into_iter().flatten() {
+        let machines = machines(Some(name.clone()));
+        let of_pool = of_pools.iter().find(|d| pool(d).as_ref() == Some(&name)).and_then(|d| d.status.as_ref());
+        let said = of_pool.and_then(|status| Some(status.machines.as_ref()?.stuck as usize));
+        if said.map_or(machines > 1, |said| said != machines) {
+            let _ = writeln!(faults, "{machines} machines of NodePool {name} are stuck, it says {said:?}");
+        }
+    }
+    faults
 }
 
 fn is_killed(diagnosis: &NodeDiagnosis) -> bool {

@@ -21,6 +21,10 @@ struct Case {
 
 const DENIED: &str = "You are not authorized to perform this operation.";
 const LAUNCHING: &str = "Reconciler error{}launching nodeclaim, {error}";
+const REFUSED: &str = "Reconciler error{}launching nodeclaim, {}, api error {code}: {error}";
+/// Of an error that AWS' model names.
+const NAMED: &str =
+    "Reconciler error error={}, https response error StatusCode: {}, RequestID: {}, {code}: {error} EC2NodeClass=";
 const FAILED: &str = "failed launching nodeclaim{error}";
 
 fn cases() -> Vec<Case> {
@@ -70,6 +74,17 @@ fn cases() -> Vec<Case> {
             refused("ec2:CreateFleet", "RequestExpired", "Request has expired."),
             LAUNCHING,
             (T::ClockWrong, Some(R::Clock)),
+        ),
+        case(
+            "template-limit",
+            "t3.large",
+            refused(
+                "ec2:CreateLaunchTemplate",
+                "LaunchTemplateLimitExceeded",
+                "The limit of launch templates is reached.",
+            ),
+            REFUSED,
+            (T::RequestRefused, None),
         ),
         case(
             "run-denied",
@@ -223,6 +238,16 @@ fn what_karpenter_says_in_trouble_is_known() {
     moto.tell("fault", &refused("iam:CreateInstanceProfile", "AccessDenied", "x is not authorized to perform that"));
     field.class("roled", json!({ "role": "KarpenterNodeRole-test" }));
     tell("roled", "Reconciler error error={error} EC2NodeClass=", denied);
+    moto.tell("no-faults", &json!({}));
+
+    moto.tell("fault", &refused("iam:CreateInstanceProfile", "InvalidInput", "The name is not valid."));
+    field.class("misnamed", json!({ "role": "KarpenterNodeRole-test" }));
+    let other = Some((Trouble::RequestRefused, None));
+    tell("misnamed", NAMED, other);
+    moto.tell("fault", &refused("ec2:DescribeSubnets", "InvalidParameterValue", "x is not valid."));
+    let terms = json!([{ "id": "subnet-0a0000000000000b1" }]);
+    field.class("invalid", json!({ "instanceProfile": "shop_1", "subnetSelectorTerms": terms }));
+    tell("invalid", "Reconciler error error={}, api error {code}: {error} EC2NodeClass=", other);
     moto.tell("no-faults", &json!({}));
 
     field.claim("unpatched", "c5.large");

@@ -2,6 +2,7 @@
 
 use crate::{assert_complete, contained, judge, read, rows_in, said};
 use logs::fact::{Phase, Reason, Trouble};
+use logs::table::{FILES, Row, rows};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,8 +14,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 use testkit::control_plane::{ControlPlane, Process, free_ports};
 use testkit::go;
-
-const NODE: &str = "ip-10-0-3-9";
 
 /// Who the kubelet is to the API server, and how it gets there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +50,7 @@ enum Access {
 
 struct Case {
     name: &'static str,
+    /// One that policies know; else it has a name of its own.
     node: &'static str,
     flags: &'static [&'static str],
     config: &'static str,
@@ -60,18 +60,23 @@ struct Case {
     says: &'static str,
     /// The root of it, where it stops the machine.
     wanted: Option<(Trouble, Option<Reason>)>,
+    /// The minor versions that answer so; where the table says that of the row, that is enough.
+    minors: [u32; 2],
 }
+
+const ALL: [u32; 2] = [0, 99];
 
 /// Of which most cases differ in one thing.
 const PLAIN: Case = Case {
     name: "",
-    node: NODE,
+    node: "",
     flags: &[],
     config: "",
     access: Access::Node,
     runtime: "RuntimeReady",
     says: "",
     wanted: Some((Trouble::KubeletRefusesConfiguration, None)),
+    minors: ALL,
 };
 
 /// One that the kubelet refuses before it asks anybody.
@@ -99,7 +104,16 @@ fn cases() -> Vec<Case> {
         ),
         refused("label", &["--node-labels=team=a b"], "", "invalid node labels: {labels}"),
         refused("yaml", &[], "maxPods: [", "failed to load kubelet config file, path: {path}, error: {error}"),
-        refused("drop-in", &["--config-dir=/nonexistent"], "", "failed to merge kubelet configs: {error}"),
+        Case {
+            minors: [30, 99],
+            ..refused("drop-in", &["--config-dir=/nonexistent"], "", "failed to merge kubelet configs: {error}")
+        },
+        refused(
+            "drop-in without its variable",
+            &["--config-dir=/nonexistent"],
+            "",
+            "specified but environment variable KUBELET_CONFIG_DROPIN_DIR_ALPHA not set",
+        ),
         refused(
             "thresholds",
             &[],
@@ -118,6 +132,15 @@ fn cases() -> Vec<Case> {
             "featureGates: {Nope: true}",
             "failed to merge global and in-flight KubeletConfiguration while setting defaults, error: {error}",
         ),
+        Case {
+            minors: [0, 31],
+            ..refused(
+                "gate by file, as a flag",
+                &[],
+                "featureGates: {Nope: true}",
+                "failed to set feature gates from initial flags-based config: {error}",
+            )
+        },
         Case { access: A::Garbled, ..refused("garbled kubeconfig", &[], "", "invalid kubeconfig: {error}") },
         Case {
             access: A::Garbled,
@@ -140,17 +163,35 @@ fn cases() -> Vec<Case> {
             )
         },
         Case { access: A::ExecOld, ..refused("exec v1alpha1", &[], "", "exec plugin: invalid apiVersion {version}") },
-        refused(
-            "client CA",
-            &[],
-            "authentication: {x509: {clientCAFile: /nonexistent}}",
-            "failed to run Kubelet: open {path}: no such file",
-        ),
+        Case {
+            minors: [36, 99],
+            ..refused(
+                "client CA",
+                &[],
+                "authentication: {x509: {clientCAFile: /nonexistent}}",
+                "failed to run Kubelet: open {path}: no such file",
+            )
+        },
+        Case {
+            minors: [0, 35],
+            ..refused(
+                "client CA at once",
+                &[],
+                "authentication: {x509: {clientCAFile: /nonexistent}}",
+                "unable to load client CA file {path}: {error}",
+            )
+        },
         refused(
             "serving certificate",
             &[],
             "tlsCertFile: /nonexistent\ntlsPrivateKeyFile: /nonexistent",
             "unable to set up dynamic certificate manager for kubelet server cert files: {error}",
+        ),
+        refused(
+            "serving certificate at last",
+            &[],
+            "tlsCertFile: /nonexistent\ntlsPrivateKeyFile: /nonexistent",
+            "Failed to listen and serve{}open {path}: no such file",
         ),
         refused("kube", &[], "kubeReserved: {memory: '1,5Gi'}", "--kube-reserved value failed to parse: {error}"),
         refused("system", &[], "systemReserved: {pods: '1'}", "--system-reserved value failed to parse: {error}"),
@@ -168,7 +209,16 @@ fn cases() -> Vec<Case> {
         },
         refused("foreign address", &["--node-ip=10.9.9.9"], "", "failed to validate nodeIP: {error}"),
         refused("threshold", &[], "evictionHard: {memory.available: x}", "failed to run Kubelet: {error}"),
-        refused("cloud", &["--cloud-provider=aws"], "", "but built-in cloud providers are disabled"),
+        Case {
+            minors: [29, 99],
+            ..refused("cloud", &["--cloud-provider=aws"], "", "but built-in cloud providers are disabled")
+        },
+        refused(
+            "cloud that is gone",
+            &["--cloud-provider=aws"],
+            "",
+            "failed to run Kubelet: unknown cloud provider \"{provider}\"",
+        ),
         refused("lock", &["--lock-file=/proc/x"], "", "failed to run Kubelet: unable to acquire file lock"),
         refused("port", &["--port=PORT"], "", "Failed to listen and serve{error}"),
         Case {
@@ -246,6 +296,16 @@ fn cases() -> Vec<Case> {
         Case {
             config: "rotateCertificates: true",
             ..asks(
+                "first certificate, before",
+                A::Bootstrap,
+                "kube-apiserver-client-kubelet: Failed while requesting a signed certificate",
+                T::Forbidden,
+                R::Forbidden,
+            )
+        },
+        Case {
+            config: "rotateCertificates: true",
+            ..asks(
                 "first certificate",
                 A::Bootstrap,
                 "Failed while requesting a signed certificate{}kube-apiserver-client-kubelet",
@@ -309,8 +369,6 @@ const NOT_HERE: &[(&str, &str)] = &[
         failed to run Kubelet: unable to determine runtime API version: {error}
         failed to run Kubelet: could not init cloud provider
         Unable to register node \"{node}\" with API server: {error}
-        reflector.go{}failed to list {error}
-        unable to load client CA file {path}: {error}
         unable to parse reserved-cpus list: {error}",
         "an older kubelet says it",
     ),
@@ -332,16 +390,30 @@ const NOT_HERE: &[(&str, &str)] = &[
     ),
 ];
 
-/// Kubelet and runtime, of the versions of `kubelet/go.mod`.
-fn programs() -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real_logs/kubelet");
-    let text = ["go.mod", "main.go"].map(|file| fs::read_to_string(source.join(file)).expect("it is here")).concat();
-    let version = text.lines().find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes v")).expect("a pin");
-    let flags = format!(
-        "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=v{}",
-        version.trim_end_matches(" // indirect")
-    );
-    go::install("kubelet", &text, &source, &[&flags, "k8s.io/kubernetes/cmd/kubelet", "."])
+/// The folders of `go.mod`s: the newest kubelet, beside which the runtime stands, and two that machines still have.
+const VERSIONS: [&str; 3] = ["kubelet", "kubelet-1.34", "kubelet-1.28"];
+
+/// A program of one version.
+struct Kubelet {
+    folder: PathBuf,
+    minor: u32,
+}
+
+impl Kubelet {
+    fn install(name: &str) -> Self {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real_logs").join(name);
+        let text = ["go.mod", "main.go"].map(|file| fs::read_to_string(source.join(file)).unwrap_or_default()).concat();
+        let pinned = |line: &str| {
+            Some(line.trim().trim_start_matches("require ").strip_prefix("k8s.io/kubernetes v")?.to_owned())
+        };
+        let version = text.lines().find_map(pinned).expect("a pin");
+        let version = version.trim_end_matches(" // indirect");
+        let flags = format!("-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=v{version}");
+        let mut programs = vec![flags.as_str(), "k8s.io/kubernetes/cmd/kubelet"];
+        programs.extend(source.join("main.go").exists().then_some("."));
+        let minor = version.split('.').nth(1).and_then(|minor| minor.parse().ok()).expect("1.28.15 has a minor");
+        Self { folder: go::install(name, &text, &source, &programs), minor }
+    }
 }
 
 /// A certificate of a time, as PEM: itself and its key.
@@ -356,7 +428,7 @@ fn certificate(name: &str, years: [i32; 2]) -> [String; 2] {
 struct Field {
     folder: tempfile::TempDir,
     control_plane: ControlPlane,
-    programs: PathBuf,
+    kubelets: Vec<Kubelet>,
     /// Listens and never answers; its port is taken, too.
     silent: TcpListener,
     /// A user's is written and read in one go.
@@ -376,7 +448,8 @@ impl Field {
         });
         let control_plane = ControlPlane::start_with(&flags.each_ref().map(String::as_str));
         let silent = TcpListener::bind(("0.0.0.0", 0)).expect("a port is free");
-        let field = Self { folder, control_plane, programs: programs(), silent, kubeconfigs: Mutex::default() };
+        let kubelets = VERSIONS.map(Kubelet::install).into();
+        let field = Self { folder, control_plane, kubelets, silent, kubeconfigs: Mutex::default() };
         field.refuse_writes();
         field
     }
@@ -465,12 +538,14 @@ impl Field {
     }
 
     /// Runs a kubelet until it ends or what it says is enough; what it said.
-    fn run(&self, case: &Case, enough: impl Fn(&str) -> bool) -> String {
-        let folder = self.folder.path().join(case.name);
+    fn run(&self, kubelet: &Kubelet, case: &Case, enough: impl Fn(&str) -> bool) -> String {
+        let name = format!("{}-{}", case.name.replace([' ', ','], "-"), kubelet.minor).to_lowercase();
+        let node = if case.node.is_empty() { &name } else { case.node };
+        let folder = self.folder.path().join(&name);
         fs::create_dir_all(&folder).expect("it is ours");
         let path = |name: &str| folder.join(name).display().to_string();
         let _runtime = (case.runtime != "none").then(|| {
-            let mut command = Command::new(self.programs.join("runtime"));
+            let mut command = Command::new(self.kubelets[0].folder.join("runtime"));
             let runtime =
                 Process::spawn(command.args([path("socket").as_str(), case.runtime]), folder.join("runtime.log"));
             let up = Instant::now() + Duration::from_secs(10);
@@ -505,10 +580,10 @@ impl Field {
             format!("--config={}", path("config.yaml")),
             format!("--root-dir={}", path("root")),
             format!("--cert-dir={}", path("certificates")),
-            format!("--hostname-override={}", case.node),
+            format!("--hostname-override={node}"),
             "--v=2".to_owned(),
         ];
-        let kubeconfig = || self.kubeconfig(case.node, case.access, &folder.join("kubeconfig")).display().to_string();
+        let kubeconfig = || self.kubeconfig(node, case.access, &folder.join("kubeconfig")).display().to_string();
         match case.access {
             Access::None => {}
             Access::Missing => arguments.push(format!("--kubeconfig={}", path("none"))),
@@ -520,7 +595,7 @@ impl Field {
         }
         arguments.extend(case.flags.iter().map(|flag| flag.replace("PORT", &taken)));
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        said(Process::spawn(&contained(&self.programs.join("kubelet"), &arguments), folder.join("log")), enough)
+        said(Process::spawn(&contained(&kubelet.folder.join("kubelet"), &arguments), folder.join("log")), enough)
     }
 }
 
@@ -528,18 +603,32 @@ impl Field {
 fn what_the_kubelet_says_in_trouble_is_known() {
     let field = Field::new();
     let cases: Vec<Case> = cases().into_iter().chain(cgroup_case()).collect();
-    let (waiting, done) = (Mutex::new(cases.iter()), Mutex::new((Vec::new(), BTreeSet::new())));
+    let (_, table) = FILES.into_iter().find(|(program, _)| *program == "kubelet").expect("its file");
+    let rows: Vec<Row> = rows(table).expect("the table");
+    let says = |kubelet: &Kubelet, case: &Case| {
+        let is_of = |row: &Row| row.says == case.says && row.is_of(kubelet.minor);
+        case.minors[0] <= kubelet.minor && kubelet.minor <= case.minors[1] && rows.iter().any(is_of)
+    };
+    let all = field.kubelets.iter().flat_map(|kubelet| cases.iter().map(move |case| (kubelet, case)));
+    let all = all.filter(|(kubelet, case)| says(kubelet, case));
+    let (waiting, done) = (Mutex::new(all), Mutex::new((Vec::new(), BTreeSet::new())));
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
-                while let Some(case) = { waiting.lock().expect("nobody panicked").next() } {
+                while let Some((kubelet, case)) = { waiting.lock().expect("nobody panicked").next() } {
                     // What stops nothing is said before the kubelet has got there.
                     let is_over = |log: &str| case.wanted.is_some() || read(log).open().is_empty();
-                    let log = field.run(case, |log| rows_in(log).contains(case.says) && is_over(log));
-                    let wrong = judge(case.name, &log, case.says, case.wanted);
+                    let log = field.run(kubelet, case, |log| rows_in(log).contains(case.says) && is_over(log));
+                    let name = format!("{} of 1.{}", case.name, kubelet.minor);
+                    let wrong = judge(&name, &log, case.says, case.wanted);
                     let mut done = done.lock().expect("nobody panicked");
                     done.0.extend(wrong);
                     done.1.extend(rows_in(&log));
+                    done.0.extend(rows_in(&log).iter().filter_map(|printed| {
+                        let row = rows.iter().find(|row| row.says == *printed)?;
+                        (!row.is_of(kubelet.minor))
+                            .then(|| format!("{name}: prints {printed}, which it does not by the table"))
+                    }));
                 }
             });
         }
@@ -548,13 +637,15 @@ fn what_the_kubelet_says_in_trouble_is_known() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 
     // A healthy one last: it complains at its start, too, and gets there.
-    let healthy = Case { name: "healthy", node: "healthy", runtime: "", ..PLAIN };
-    let is_ready = |log: &str| log.contains("just became ready") && log.contains("event=\"NodeReady\"");
-    let log = field.run(&healthy, is_ready);
-    let journey = read(&log);
-    assert_eq!(journey.came_to().map(|(phase, _)| phase), Some(Phase::Ready), "{log}");
-    assert!(journey.open().is_empty() && log.lines().any(|line| line.starts_with('E')), "{log}");
-    printed.extend(rows_in(&log));
+    for (kubelet, node) in field.kubelets.iter().zip(["healthy", "healthy-too", "healthy-as-well"]) {
+        let healthy = Case { name: "healthy", node, runtime: "", ..PLAIN };
+        let is_ready = |log: &str| log.contains("just became ready") && log.contains("event=\"NodeReady\"");
+        let log = field.run(kubelet, &healthy, is_ready);
+        let journey = read(&log);
+        assert_eq!(journey.came_to().map(|(phase, _)| phase), Some(Phase::Ready), "{log}");
+        assert!(journey.open().is_empty() && log.lines().any(|line| line.starts_with('E')), "{log}");
+        printed.extend(rows_in(&log));
+    }
     if cgroup_case().is_none() {
         printed.insert("configured to not run on a host using cgroup v1");
     }

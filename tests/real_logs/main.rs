@@ -2,9 +2,12 @@
 //!
 //! Each row about such a program is printed by it in these tests, or listed with the reason why it cannot be.
 
+mod authenticator;
+mod cloud_controller;
 mod cloud_init;
 mod containerd;
 mod karpenter;
+mod kube_proxy;
 mod kubelet;
 mod nodeadm;
 
@@ -58,11 +61,15 @@ fn assert_complete(program: &str, printed: &BTreeSet<&str>, not_here: &[(&str, &
     assert!(wrong.is_empty(), "these rows of {program} are printed, or are none: {wrong:?}");
 }
 
-/// The command where it changes nothing of the machine: users and mounts of its own, `/run` empty.
+/// The command where it changes nothing of the machine: users and mounts of its own, `/run` and `/var/log` empty.
 fn contained(program: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
-    command.arg(r#"mount -t tmpfs tmpfs /run && exec "$@""#).arg("sh").arg(program).args(arguments);
+    command
+        .arg(r#"mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/log && exec "$@""#)
+        .arg("sh")
+        .arg(program)
+        .args(arguments);
     command
 }
 

@@ -119,6 +119,7 @@ const NOT_HERE: &[(&str, &str)] = &[
         "what it takes for MIME or base64 is both, so that its readers fail at odd bytes only",
     ),
     ("Command failed{}must run as root", "here it is root"),
+    ("mdadm: No arrays found in config file or automatically", "mdadm says it, which needs disks"),
     ("Command failed{error}", "it stands for what has no row"),
 ];
 

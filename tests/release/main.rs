@@ -1,5 +1,7 @@
 //! What a release carries: the workflows are free of known faults, and whoever installs finds the files that they make.
 
+mod image;
+
 use assert_cmd::Command;
 use std::collections::BTreeSet;
 use std::fs;

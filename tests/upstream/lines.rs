@@ -8,17 +8,24 @@ use testkit::go::module_source;
 /// Whose source no Go module of a pinned version holds, and why.
 const NOT_LOOKED_UP: &[(&str, &str)] = &[
     ("AWS EC2 HTTP NVIDIA", "it is documented, or seen, and nowhere open"),
-    ("Linux glibc bash curl apt systemd rpm-software-management NVIDIA/", "it is written in C"),
+    ("Linux glibc mdadm bash curl apt systemd rpm-software-management NVIDIA/", "it is written in C"),
     ("kubernetes-sigs/aws-ebs-csi-driver projectcalico/ cilium/", "no program here pins it"),
     ("botocore canonical/cloud-init", "it is written in Python"),
     ("bottlerocket-os/", "it is written in Rust, and published nowhere"),
+    ("aws/eks-pod-identity-agent", "no module proxy has it"),
+    ("docs.aws.amazon.com", "it is an address that AWS documents"),
+    ("Start-EKSBootstrap.ps1 EC2Launch AWS.Tools", "it is seen on Windows, and published nowhere"),
+    ("PowerShell/", "it is written in C#"),
     ("awslabs/amazon-eks-ami", "its scripts are no module, and nodeadm has no tags"),
     ("golang/go", "it is the toolchain's own, whose version is the machine's"),
     (
         "pelletier/go-toml grpc-go opencontainers/runc spf13/pflag sigs.k8s.io/controller-runtime sigs.k8s.io/yaml",
         "a program's go.mod tells the version",
     ),
-    ("containerd k8s.io/kubernetes aws/amazon-vpc-cni-k8s aws-sdk-go-v2", "another version than those that are pinned"),
+    (
+        "containerd k8s.io/kubernetes k8s.io/client-go k8s.io/cloud-provider aws/amazon-vpc-cni-k8s aws-sdk-go-v2",
+        "another version than those that are pinned",
+    ),
 ];
 
 /// Module and file of a row that can be looked up.
@@ -28,9 +35,8 @@ fn place(source: &str, pins: &[&str]) -> Option<(String, String)> {
     let module = match name {
         "containerd/containerd" => "github.com/containerd/containerd/v2".to_owned(),
         "aws/amazon-vpc-cni-k8s" => format!("github.com/{name}"),
-        _ if name.starts_with("k8s.io/") || name == "sigs.k8s.io/karpenter" || name.starts_with("github.com/") => {
-            name.to_owned()
-        }
+        "sigs.k8s.io/karpenter" | "sigs.k8s.io/aws-iam-authenticator" => name.to_owned(),
+        _ if name.starts_with("k8s.io/") || name.starts_with("github.com/") => name.to_owned(),
         _ => return None,
     };
     let is_pinned = pins.contains(&version);

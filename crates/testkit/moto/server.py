@@ -19,6 +19,7 @@ from moto.ec2.responses.general import General
 from moto.eks.models import eks_backends
 from moto.iam.access_control import IAMPolicy, PermissionResult
 from moto.iam.models import iam_backends
+from moto.kms.models import kms_backends
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.sts.models import sts_backends
 from werkzeug.serving import WSGIRequestHandler, run_simple
@@ -148,6 +149,18 @@ def set_profile(name, role, created):
     iam.create_instance_profile(name, "/", [made.name])
 
 
+def set_key(state="Enabled"):
+    """A key in this state. Gives its ARN."""
+    kms = client("kms")
+    key = kms.create_key()["KeyMetadata"]
+    if state == "Disabled":
+        kms.disable_key(KeyId=key["KeyId"])
+    elif state == "PendingDeletion":
+        kms.schedule_key_deletion(KeyId=key["KeyId"], PendingWindowInDays=7)
+    calls.clear()
+    return {"arn": key["Arn"]}
+
+
 def tag_network(ec2, key, value):
     ids = [s.id for s in ec2.describe_subnets()] + [g.id for g in ec2.describe_security_groups()]
     ec2.create_tags(ids, {key: value})
@@ -168,6 +181,8 @@ def told(path, body):
         set_cluster(**body)
     elif path == "/test/network":
         return set_network(**body)
+    elif path == "/test/key":
+        return set_key(**body)
     elif path == "/test/entry":
         entries.setdefault(body.pop("cluster"), []).append(body)
     elif path == "/test/tags":
@@ -184,7 +199,7 @@ def told(path, body):
         settings["policy"] = None
         for state in (consoles, entries, faults, blackholes):
             state.clear()
-        for backends in (ec2_backends, eks_backends, iam_backends):
+        for backends in (ec2_backends, eks_backends, iam_backends, kms_backends):
             backends[ACCOUNT].reset()
         lead_out(ec2.default_vpc.id)
         calls.clear()
@@ -194,6 +209,8 @@ def told(path, body):
 def refuse(service, status, code, message):
     if service == "eks":
         return Response(json.dumps({"message": message}), status, {"x-amzn-errortype": code}, content_type="application/json")
+    if service == "kms":
+        return Response(json.dumps({"__type": code, "message": message}), status, content_type="application/x-amz-json-1.1")
     error = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
     whole = f"<Response><Errors>{error}</Errors></Response>" if service == "ec2" else f"<ErrorResponse>{error}</ErrorResponse>"
     return Response(whole, status, content_type="text/xml")
@@ -235,6 +252,9 @@ def action_and_resource(service, request):
             return "eks:ListAccessEntries", cluster
         name = parts[3].rsplit("/")[-1]
         return "eks:DescribeAccessEntry", f"arn:aws:eks:{REGION}:{ACCOUNT}:access-entry/{parts[1]}/role/{ACCOUNT}/{name}/0"
+    if service == "kms":
+        id = json.loads(request.get_data()).get("KeyId", "*").rpartition("/")[2]
+        return "kms:" + request.headers["X-Amz-Target"].partition(".")[2], f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{id}"
     form = {k: v[0] for k, v in parse_qs(request.get_data().decode()).items()}
     action = f"{service}:{form.get('Action')}"
     if "InstanceId" in form:
@@ -305,7 +325,7 @@ def application(environ, start_response):
             answer = refuse(service, 403, "SignatureDoesNotMatch", "botocore signs this otherwise")
         policy = settings["policy"]
         if answer is None and policy and policy.is_action_permitted(action, resource) != PermissionResult.PERMITTED:
-            code = {"ec2": "UnauthorizedOperation", "eks": "AccessDeniedException", "iam": "AccessDenied"}[service]
+            code = {"ec2": "UnauthorizedOperation", "eks": "AccessDeniedException", "iam": "AccessDenied", "kms": "AccessDeniedException"}[service]
             answer = refuse(service, 403, code, f"not authorized to perform: {action}")
         if answer is None and "AccessEntr" in action:
             answer = access_entries(action, request)

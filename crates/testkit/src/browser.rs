@@ -117,10 +117,14 @@ impl Browser {
 
     /// Opens a file; gives the time until it is drawn.
     pub fn open(&mut self, page: &Path) -> Duration {
-        let url = format!("file://{}", page.display());
+        self.visit(&format!("file://{}", page.display()))
+    }
+
+    /// Opens an address.
+    pub fn visit(&mut self, url: &str) -> Duration {
         let begins = Instant::now();
         self.call("Page.navigate", &json!({"url": url}));
-        while self.ask("document.readyState === 'complete' && location.protocol === 'file:'") != true {
+        while self.ask("document.readyState === 'complete' && location.protocol !== 'about:'") != true {
             assert!(begins.elapsed() < Duration::from_mins(1), "{url} does not open");
         }
         self.ask("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))))");

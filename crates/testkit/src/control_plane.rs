@@ -3,6 +3,7 @@
 //! `control-plane/README.md` says what runs and what it costs.
 
 pub mod binaries;
+mod cloud_controller;
 mod etcd;
 pub mod identity;
 mod karpenter;
@@ -10,6 +11,7 @@ pub mod kubelet;
 pub mod nodewhy;
 pub mod process;
 pub mod recipes;
+mod replay;
 
 use std::{
     ffi::OsStr,
@@ -109,6 +111,11 @@ impl ControlPlane {
         write_kubeconfig(path, "administrator", &endpoint, &json!({ "token": ADMIN_TOKEN }));
         let apiserver = start_apiserver(&command, path);
         Self { apiserver, apiserver_command: command, _etcd: etcd, endpoint, etcd_port, clients, folder }
+    }
+
+    /// The process of kube-apiserver.
+    pub fn apiserver(&self) -> u32 {
+        self.apiserver.id()
     }
 
     /// Kills kube-apiserver, does something while it is away, and starts it again at the same address.

@@ -5,14 +5,17 @@
 #![allow(clippy::missing_panics_doc)]
 
 pub mod browser;
+pub mod confined;
 pub mod control_plane;
 pub mod debian;
+pub mod demo;
 pub mod fixes;
 pub mod go;
 pub mod moto;
 pub mod objects;
 pub mod python;
 pub mod rights;
+pub mod tls_proxy;
 
 use std::env;
 use std::path::{Path, PathBuf};

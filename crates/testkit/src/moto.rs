@@ -15,22 +15,23 @@ use std::time::{Duration, Instant};
 const REQUIREMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/moto/requirements.txt");
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/moto/server.py");
 
-/// A server that runs until the tests end, and is one test's at a time.
+/// A server that runs until it is dropped.
 pub struct Moto {
     port: u16,
     _server: Process,
 }
 
 impl Moto {
-    fn start() -> Self {
+    /// One of a test's own, for one that takes long: the others wait for theirs. Its log is `target/moto/NAME.log`.
+    pub fn start(name: &str) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port();
         let mut command = Command::new(python::environment("moto", Path::new(REQUIREMENTS)));
         command.arg(SERVER).arg(port.to_string());
-        let server = Process::spawn(&command, target().join("moto/server.log"));
+        let server = Process::spawn(&command, target().join(format!("moto/{name}.log")));
         let moto = Self { port, _server: server };
         let until = Instant::now() + Duration::from_secs(90);
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < until, "moto does not start: see target/moto/server.log");
+            assert!(Instant::now() < until, "moto does not start: see target/moto/{name}.log");
             std::thread::sleep(Duration::from_millis(100));
         }
         moto
@@ -49,7 +50,7 @@ impl Moto {
         let mut reader = BufReader::new(socket);
         let mut line = String::new();
         reader.read_line(&mut line).expect("moto answers");
-        assert!(line.contains(" 200 "), "{what}: {line}; see target/moto/server.log");
+        assert!(line.contains(" 200 "), "{what}: {line}; see target/moto");
         let mut rest = String::new();
         reader.read_to_string(&mut rest).expect("moto answers");
         serde_json::from_str(rest.split_once("\r\n\r\n").expect("head and body").1).expect("JSON")
@@ -62,10 +63,10 @@ impl Moto {
     }
 }
 
-/// The server, with nothing in it, for one test.
+/// The server that runs until the tests end, with nothing in it, for one test at a time.
 pub fn moto() -> MutexGuard<'static, Moto> {
     static MOTO: OnceLock<Mutex<Moto>> = OnceLock::new();
-    let moto = MOTO.get_or_init(|| Mutex::new(Moto::start())).lock().unwrap_or_else(PoisonError::into_inner);
+    let moto = MOTO.get_or_init(|| Mutex::new(Moto::start("server"))).lock().unwrap_or_else(PoisonError::into_inner);
     moto.tell("reset", &Value::Object(serde_json::Map::new()));
     moto
 }

@@ -1,14 +1,14 @@
 //! The clock of nodewhy's machine is ten minutes ahead of the API server's, or behind it.
 
 use super::{metric, stuck};
-use crate::life::{SOON, cluster, diagnosed, is_ready, refuse};
+use crate::life::{cluster, diagnosed, is_ready, refuse};
 use crate::operator::diagnosis;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::json;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::recipes::{SOON, wait_until};
 use testkit::control_plane::{ControlPlane, Nodewhy, binaries};
 
 fn with_clock(control_plane: &ControlPlane, kubeconfig: &Path, offset: &str) -> Nodewhy {

@@ -1,12 +1,12 @@
 //! Token and certificate authority are replaced, as kubelet replaces them in the files of a pod.
 
 use super::{is_up, said_of, stuck, version};
-use crate::life::{SOON, cluster, diagnosed, is_ready, refuse};
+use crate::life::{cluster, diagnosed, is_ready, refuse};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::recipes::{SOON, wait_until};
 use testkit::control_plane::{ControlPlane, Nodewhy};
 
 /// Both files are read again once a minute.

@@ -1,12 +1,12 @@
 //! What nodewhy writes goes wrong: its kind is missing, is an older one, is removed; a NodeDiagnosis is edited by hand.
 
 use super::{is_alive, said_of, stuck, version};
-use crate::life::{CAUSE, SOON, cluster, diagnosed, is_ready, refuse};
+use crate::life::{CAUSE, cluster, diagnosed, is_ready, refuse};
 use crate::operator::diagnosis;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
-use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::recipes::{SOON, wait_until};
 
 const AGAIN: Duration = Duration::from_secs(75);
 const NAME: &str = "nodediagnoses.nodewhy.dev";

@@ -1,7 +1,7 @@
 //! Events at the rate of ten thousand a minute, and objects as large as the API server takes them.
 
 use super::{is_alive, metric, started, stuck};
-use crate::life::{SOON, cluster, diagnosed, refuse};
+use crate::life::{cluster, diagnosed, refuse};
 use crate::operator::diagnosis;
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Node};
@@ -9,7 +9,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use testkit::control_plane::Nodewhy;
-use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::recipes::{SOON, wait_until};
 
 const EVENTS: usize = 4_000;
 /// The limit that is shipped.

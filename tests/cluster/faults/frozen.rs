@@ -1,13 +1,13 @@
 //! The leader is held still while another replica takes over, and wakes up.
 
 use super::proxy::{Proxy, Traffic};
-use crate::life::{ACCOUNT, SOON, claim_names, cluster, diagnosed, leads, refuse, replica};
+use crate::life::{ACCOUNT, claim_names, cluster, diagnosed, leads, refuse, replica};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 use testkit::control_plane::ControlPlane;
-use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::recipes::{SOON, wait_until};
 
 const CLAIMS: usize = 100;
 
@@ -48,7 +48,7 @@ async fn a_leader_that_wakes_up_after_its_lease_ended_writes_nothing() {
     let before = diagnosed(&control_plane).len();
     assert!(before < CLAIMS, "the incident was over before the leader was held still");
     wait_until(SOON, || leads(&second).then_some(()));
-    wait_until(Duration::from_mins(1), || (diagnosed(&control_plane).len() == CLAIMS).then_some(()));
+    wait_until(SOON, || (diagnosed(&control_plane).len() == CLAIMS).then_some(()));
 
     let woken = Utc::now();
     first.process.signal("CONT");

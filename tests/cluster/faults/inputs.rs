@@ -2,12 +2,12 @@
 
 use super::proxy::Proxy;
 use super::{is_alive, is_up, metric, said_of, started, stuck};
-use crate::life::{CAUSE, SOON, cluster, diagnosed, is_ready};
+use crate::life::{CAUSE, cluster, diagnosed, is_ready};
 use crate::operator::diagnosis;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::recipes::{SOON, wait_until};
 
 const AGAIN: Duration = Duration::from_secs(75);
 

@@ -2,7 +2,7 @@
 
 use super::proxy::{Proxy, Traffic};
 use super::{is_up, outcome, started, stuck};
-use crate::life::{SOON, cluster, diagnosed, remove};
+use crate::life::{cluster, diagnosed, remove};
 use crate::operator::diagnosis;
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Node;
@@ -10,7 +10,7 @@ use kube::api::{Api, PostParams};
 use serde_json::json;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
-use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::recipes::{SOON, wait_until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_said_before_it_ran_out_of_memory_stands_and_what_came_then_is_said_after() {

@@ -9,17 +9,17 @@ mod flood;
 mod frozen;
 mod inputs;
 mod memory;
-mod proxy;
+pub(crate) mod proxy;
 mod relist;
 mod restart;
 mod silence;
 mod storm;
 
-use crate::life::{SOON, diagnosed, is_ready, refuse};
+use crate::life::{diagnosed, is_ready, refuse};
 use crate::operator::diagnosis;
 use serde_json::Value;
 use std::path::Path;
-use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::recipes::{SOON, wait_until};
 use testkit::control_plane::{ControlPlane, Nodewhy};
 
 #[test]
@@ -57,7 +57,7 @@ fn outcome(control_plane: &ControlPlane, name: &str) -> Option<String> {
 }
 
 /// A metric, by its name and labels.
-fn metric(nodewhy: &Nodewhy, series: &str) -> Option<f64> {
+pub(crate) fn metric(nodewhy: &Nodewhy, series: &str) -> Option<f64> {
     nodewhy.get("/metrics").lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
 }
 

@@ -1,15 +1,16 @@
-//! Between nodewhy and the API server: a proxy that stops to forward, answers for the server, or breaks connections
-//! off.
+//! Between a client and the API server: a proxy that stops to forward, answers for the server, breaks connections off,
+//! or tells another time.
 //!
-//! nodewhy speaks plain HTTP to it, so that an answer can be told from the next one; it passes nodewhy's own token on.
+//! The client speaks plain HTTP to it, so that an answer can be told from the next one.
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, TimeDelta};
 use futures::{StreamExt, stream};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,6 +39,8 @@ struct Weather {
     silences: u32,
     /// How often all that was open was broken off.
     cuts: u32,
+    /// How far the time that answers tell is ahead of the API server's.
+    ahead: TimeDelta,
 }
 
 pub struct Proxy {
@@ -60,14 +63,24 @@ struct Line {
 }
 
 impl Proxy {
+    /// It passes the client's own token on.
     pub async fn start(control_plane: &ControlPlane) -> Self {
+        Self::with_auth(control_plane, |auth| *auth = AuthInfo::default()).await
+    }
+
+    /// It gives every client the administrator's rights: client-go sends no token over plain HTTP.
+    pub async fn for_administrator(control_plane: &ControlPlane) -> Self {
+        Self::with_auth(control_plane, |_| ()).await
+    }
+
+    async fn with_auth(control_plane: &ControlPlane, change: impl FnOnce(&mut AuthInfo)) -> Self {
         let kubeconfig = Kubeconfig::read_from(control_plane.kubeconfig()).expect("the administrator's");
         let mut config =
             kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.expect("a context");
-        // Whoever asks has a token of his own.
-        config.auth_info = kube::config::AuthInfo::default();
+        change(&mut config.auth_info);
         config.default_retry = false;
-        let (weather, seen_weather) = watch::channel(Weather { traffic: Traffic::Flows, silences: 0, cuts: 0 });
+        let (weather, seen_weather) =
+            watch::channel(Weather { traffic: Traffic::Flows, silences: 0, cuts: 0, ahead: TimeDelta::zero() });
         let seen = Arc::new(Seen::default());
         let upstream = kube::Client::try_from(config).expect("a client");
         let line = Line { upstream, weather: seen_weather, seen: Arc::clone(&seen) };
@@ -101,6 +114,11 @@ impl Proxy {
     /// Requests that had to wait so far.
     pub fn held(&self) -> u32 {
         self.seen.held.load(Ordering::Relaxed)
+    }
+
+    /// From now on the time that answers tell is so far ahead of the API server's.
+    pub fn put_clock_ahead(&self, by: TimeDelta) {
+        self.weather.send_modify(|weather| weather.ahead = by);
     }
 
     /// Breaks off every answer that is under way; watches are.
@@ -139,6 +157,11 @@ async fn forward(State(mut line): State<Line>, request: Request) -> Response {
     let (mut parts, body) = answer.into_parts();
     for name in [header::CONNECTION, header::TRANSFER_ENCODING, header::CONTENT_LENGTH] {
         parts.headers.remove(name);
+    }
+    if let Some(date) = parts.headers.get_mut(header::DATE) {
+        let told = date.to_str().ok().and_then(|date| DateTime::parse_from_rfc2822(date).ok()).expect("a date");
+        let told = (told + now.ahead).format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        *date = HeaderValue::from_str(&told).expect("ASCII");
     }
     let chunks =
         stream::unfold((Body::new(body).into_data_stream(), line.weather), move |(mut chunks, mut weather)| {

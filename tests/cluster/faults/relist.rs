@@ -2,11 +2,11 @@
 
 use super::proxy::{Proxy, Traffic};
 use super::{is_up, outcome, started, stuck, version};
-use crate::life::{SOON, claims, cluster, diagnosed, remove};
+use crate::life::{claims, cluster, diagnosed, remove};
 use futures::{StreamExt, stream};
 use kube::api::{ObjectMeta, PostParams};
 use std::collections::BTreeSet;
-use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::recipes::{SOON, wait_until};
 
 /// More than one page; they have just been made and wait for their launch.
 const YOUNG: usize = 520;

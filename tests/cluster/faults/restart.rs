@@ -2,9 +2,9 @@
 
 use super::proxy::{Proxy, Traffic};
 use super::{metric, outcome, started, stuck, version};
-use crate::life::{SOON, cluster, diagnosed, refuse, remove};
+use crate::life::{cluster, diagnosed, refuse, remove};
 use std::collections::BTreeSet;
-use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::recipes::{SOON, wait_until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_changed_while_the_api_server_was_away_and_etcd_was_compacted_is_seen() {

@@ -2,9 +2,9 @@
 
 use super::proxy::{Proxy, Traffic};
 use super::{is_alive, is_up, metric, said_of, started, stuck, version};
-use crate::life::{SOON, cluster, diagnosed, leads, refuse};
+use crate::life::{cluster, diagnosed, leads, refuse};
 use std::time::{Duration, Instant};
-use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::recipes::{SOON, wait_until};
 
 /// A watch ends after 60 seconds; one that does not is dead.
 const NOTICED: Duration = Duration::from_secs(80);
@@ -21,7 +21,7 @@ async fn watches_that_hang_are_given_up_and_what_they_missed_is_seen() {
 
     proxy.set(Traffic::Silent);
     // Who cannot renew does not lead: another replica could by now.
-    wait_until(Duration::from_secs(20), || (!leads(&nodewhy)).then_some(()));
+    wait_until(SOON, || (!leads(&nodewhy)).then_some(()));
     refuse(&client, &["general-meanwhile".to_owned()]).await;
     assert!(is_alive(&nodewhy), "a restart would not help");
     // From here on new connections work, those that were open stay dead.
@@ -61,5 +61,5 @@ async fn a_silence_of_minutes_is_told_and_a_quiet_cluster_is_none() {
     assert!(said_of(&nodewhy, "nodeclaims").starts_with("[-]"));
     proxy.set(Traffic::Flows);
     refuse(&client, &["general-meanwhile".to_owned()]).await;
-    wait_until(Duration::from_mins(1), || diagnosed(&control_plane).contains("general-meanwhile").then_some(()));
+    wait_until(SOON, || diagnosed(&control_plane).contains("general-meanwhile").then_some(()));
 }

@@ -2,9 +2,9 @@
 
 use super::proxy::{Proxy, Traffic};
 use super::{is_alive, is_up, said_of, started, stuck, version};
-use crate::life::{SOON, cluster, diagnosed, is_ready, refuse, remove};
+use crate::life::{cluster, diagnosed, is_ready, refuse, remove};
 use std::time::{Duration, Instant};
-use testkit::control_plane::recipes::wait_until;
+use testkit::control_plane::recipes::{SOON, wait_until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_are_told_do_not_become_a_storm_of_our_own_and_pass() {

@@ -4,6 +4,7 @@
 use std::{
     env, fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use crate::debian;
@@ -42,6 +43,12 @@ pub fn aws_karpenter() -> PathBuf {
     tools("karpenter-aws", &module, |_| "-ldflags=-s -w".to_owned()).join("controller")
 }
 
+/// The cloud controller of AWS.
+pub fn cloud_controller() -> PathBuf {
+    let module = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/cloud-controller"));
+    tools("cloud-controller", module, |_| "-ldflags=-s -w".to_owned()).join("aws-cloud-controller-manager")
+}
+
 /// helm, by itself: its Kubernetes libraries are of another version than the control plane's.
 pub fn helm() -> PathBuf {
     install("helm-3.20.0", "", &folder(), &["-ldflags=-s -w", "helm.sh/helm/v3/cmd/helm@v3.20.0"]).join("helm")
@@ -65,6 +72,19 @@ pub fn prometheus(name: &str) -> PathBuf {
             .join("usr/bin")
             .join(name)
     })
+}
+
+const NO_ALERTMANAGER: &str = "the tests take Alertmanager from Debian's package prometheus-alertmanager";
+
+/// `prometheus-alertmanager` or `amtool`, which look for their own templates where the package installs them.
+pub fn alertmanager(name: &str) -> Command {
+    let unpack = |folder: &Path| debian::unpack(&["prometheus-alertmanager"], NO_ALERTMANAGER, folder);
+    let folder = once("alertmanager", "Debian's package", unpack);
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
+    command.arg(r#"mount --bind "$1/usr/share" /usr/share && shift && exec "$@""#).arg("sh").arg(&folder);
+    command.arg(folder.join("usr/bin").join(name));
+    command
 }
 
 /// The library that gives a program another clock, with `LD_PRELOAD`.

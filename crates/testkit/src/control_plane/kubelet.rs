@@ -1,7 +1,7 @@
 //! The part of a kubelet that gives logs. The API server forwards `pods/log` to the address and port that the Node
 //! names, and checks no certificate unless it is told to: whoever answers there is the kubelet.
 
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use crate::tls_proxy::tls;
 use rustls::{ServerConfig, ServerConnection, Stream};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -34,7 +34,8 @@ impl KubeletLogs {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let port = listener.local_addr().expect("it is bound").port();
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let (config, answer, noted) = (config(), Arc::new(answer), Arc::clone(&asked));
+        let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("ring signs");
+        let (config, answer, noted) = (tls(&certified), Arc::new(answer), Arc::clone(&asked));
         thread::spawn(move || {
             for connection in listener.incoming().filter_map(Result::ok) {
                 let (config, answer, noted) = (Arc::clone(&config), Arc::clone(&answer), Arc::clone(&noted));
@@ -54,15 +55,6 @@ impl KubeletLogs {
     pub fn forget(&self) {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
-}
-
-fn config() -> Arc<ServerConfig> {
-    let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("ring signs");
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der()));
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = config.expect("ring has them").with_no_client_auth();
-    Arc::new(config.with_single_cert(vec![certified.cert.der().clone()], key).expect("the key is the certificate's"))
 }
 
 fn serve(

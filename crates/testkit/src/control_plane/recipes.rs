@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 
 use super::ControlPlane;
 
+/// What comes at once comes within this time on a machine that has much else to do too.
+pub const SOON: Duration = Duration::from_mins(2);
+
 /// Polls until the closure returns something; panics when it does not in time.
 #[track_caller]
 pub fn wait_until<T>(timeout: Duration, mut state: impl FnMut() -> Option<T>) -> T {
@@ -87,9 +90,23 @@ pub fn nodeclaim_with(control_plane: &ControlPlane, name: &str, nodepool: &str, 
     labelled_nodeclaim(control_plane, name, nodepool, &json!({}), spec);
 }
 
+/// Many of them at once.
+pub fn nodeclaims_with(control_plane: &ControlPlane, names: &[String], nodepool: &str, spec: &Value) {
+    let uid = uid_of(control_plane, nodepool);
+    let claims: Vec<_> = names.iter().map(|name| claim(name, nodepool, &uid, &json!({}), spec.clone())).collect();
+    control_plane.apply(json!({ "apiVersion": "v1", "kind": "List", "items": claims }));
+}
+
 /// The same with more labels: kwok gives them to the Node as it makes it.
 pub fn labelled_nodeclaim(control_plane: &ControlPlane, name: &str, nodepool: &str, labels: &Value, spec: Value) {
-    let owner = control_plane.get(&["nodepool", nodepool]).expect("make the NodePool first");
+    control_plane.apply(claim(name, nodepool, &uid_of(control_plane, nodepool), labels, spec));
+}
+
+fn uid_of(control_plane: &ControlPlane, nodepool: &str) -> Value {
+    control_plane.get(&["nodepool", nodepool]).expect("make the NodePool first")["metadata"]["uid"].clone()
+}
+
+fn claim(name: &str, nodepool: &str, uid: &Value, labels: &Value, spec: Value) -> Value {
     let one_of = |key: &str, value: &str| json!({ "key": key, "operator": "In", "values": [value] });
     let mut claim = json!({
         "apiVersion": "karpenter.sh/v1",
@@ -101,7 +118,7 @@ pub fn labelled_nodeclaim(control_plane: &ControlPlane, name: &str, nodepool: &s
                 "apiVersion": "karpenter.sh/v1",
                 "kind": "NodePool",
                 "name": nodepool,
-                "uid": owner["metadata"]["uid"],
+                "uid": uid,
                 "blockOwnerDeletion": true,
             }],
         },
@@ -122,7 +139,7 @@ pub fn labelled_nodeclaim(control_plane: &ControlPlane, name: &str, nodepool: &s
     if let (Some(own), Value::Object(more)) = (claim["metadata"]["labels"].as_object_mut(), labels) {
         own.extend(more.clone());
     }
-    control_plane.apply(claim);
+    claim
 }
 
 fn node_class_ref(name: &str) -> Value {
@@ -152,7 +169,7 @@ pub fn join_without_unregistered_taint(control_plane: &ControlPlane, nodepool: &
         "metadata": { "name": name, "labels": { "karpenter.sh/nodepool": nodepool } },
         "spec": { "taints": [{ "key": "karpenter.sh/unregistered", "effect": "NoExecute" }] },
     });
-    wait_until(Duration::from_secs(30), || {
+    wait_until(SOON, || {
         let created = control_plane
             .try_kubectl_with_input(&["create", "--dry-run=server", "--output=json", "--filename=-"], &node);
         (!created.expect("a dry run changes nothing").contains("karpenter.sh/unregistered")).then_some(())
@@ -174,7 +191,7 @@ pub fn deny_nodes(control_plane: &ControlPlane, nodepool: &str) {
     );
     // The API server takes a moment to act on a new policy.
     let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": { "karpenter.sh/nodepool": nodepool } } });
-    wait_until(Duration::from_secs(30), || {
+    wait_until(SOON, || {
         control_plane
             .try_kubectl_with_input(&["create", "--dry-run=server", "--filename=-"], &node)
             .is_err()
@@ -183,13 +200,22 @@ pub fn deny_nodes(control_plane: &ControlPlane, nodepool: &str) {
 }
 
 /// From now on nobody can write the status of the pool's `NodeClaims`, as under a policy that demands annotations which
-/// Karpenter's lack.
+/// Karpenter's lack. It is called `NODEPOOL-no-status`.
 pub fn deny_status_of_claims(control_plane: &ControlPlane, nodepool: &str) {
-    let name = format!("{nodepool}-no-status");
-    let policy =
-        json!({ "validations": [{ "expression": "false", "message": "a NodeClaim needs the annotation owner" }] });
+    deny_updates(control_plane, nodepool, "status", ("karpenter.sh", "nodeclaims/status"));
+}
+
+/// From now on nobody can change a Node of the pool, which Karpenter does to register it. The policy is called
+/// `NODEPOOL-no-changes`.
+pub fn deny_changes_of_nodes(control_plane: &ControlPlane, nodepool: &str) {
+    deny_updates(control_plane, nodepool, "changes", ("", "nodes"));
+}
+
+fn deny_updates(control_plane: &ControlPlane, nodepool: &str, of: &str, (group, resource): (&str, &str)) {
+    let name = format!("{nodepool}-no-{of}");
+    let policy = json!({ "validations": [{ "expression": "false", "message": format!("{resource} need the annotation owner") }] });
     let rules = json!([
-        { "apiGroups": ["karpenter.sh"], "apiVersions": ["v1"], "resources": ["nodeclaims/status"], "operations": ["UPDATE"] },
+        { "apiGroups": [group], "apiVersions": ["v1"], "resources": [resource], "operations": ["UPDATE"] },
         { "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"] },
     ]);
     bind_policy(
@@ -201,13 +227,12 @@ pub fn deny_status_of_claims(control_plane: &ControlPlane, nodepool: &str) {
         policy,
         json!({ "validationActions": ["Deny"] }),
     );
-    // The API server takes a moment to act on a new policy. A ConfigMap tells, since there is no status before there is
-    // a claim.
+    // The API server takes a moment to act on a new policy. A ConfigMap tells, since nothing else is there yet.
     let probe = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": { "name": name, "namespace": "default", "labels": { "karpenter.sh/nodepool": nodepool } },
     });
-    wait_until(Duration::from_secs(30), || {
+    wait_until(SOON, || {
         control_plane
             .try_kubectl_with_input(&["create", "--dry-run=server", "--filename=-"], &probe)
             .is_err()
@@ -234,7 +259,7 @@ pub fn deny_events_of_karpenter(control_plane: &ControlPlane) {
         "apiVersion": "v1", "kind": "Event", "metadata": { "name": "probe", "namespace": "default" },
         "involvedObject": { "kind": "Node", "name": "probe" }, "source": { "component": "karpenter" },
     });
-    wait_until(Duration::from_secs(30), || {
+    wait_until(SOON, || {
         control_plane
             .try_kubectl_with_input(&["create", "--dry-run=server", "--filename=-"], &event)
             .is_err()
