@@ -316,7 +316,7 @@ fn cases() -> impl Iterator<Item = (PathBuf, Survey)> {
         let mut state = ClusterState::default();
         dump::load(&[path.join("cluster.yaml")], &mut state);
         let given = ["logs", "logs.tar.gz"].map(|name| path.join(name)).into_iter().filter(|path| path.exists());
-        for journey in logs::load(&given.collect::<Vec<_>>(), Bounds::default()).journeys {
+        for journey in logs::load(&given.collect::<Vec<_>>(), &state, Bounds::default()).journeys {
             state.apply(Object::MachineLog(MachineLog::new(journey)), DateTime::UNIX_EPOCH);
         }
         let now = at(expect["now"].as_str().expect("a time"));

@@ -4,6 +4,7 @@ use assert_cmd::Command;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use testkit::demo::{CAUSES, Demo};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -23,7 +24,10 @@ fn markdown_in(folder: &str) -> Vec<PathBuf> {
 
 /// Everything that is written for people, but for the pages of causes.
 fn documents() -> Vec<PathBuf> {
-    ["", "benchmark", "docs", "docs/adr", "charts/nodewhy"].into_iter().flat_map(markdown_in).collect()
+    ["", "benchmark", "docs", "docs/adr", "charts/nodewhy", "plugins/headlamp"]
+        .into_iter()
+        .flat_map(markdown_in)
+        .collect()
 }
 
 /// The text without its blocks of code.
@@ -177,4 +181,25 @@ fn the_page_of_lint_shows_real_output() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("nodeclass.yaml"), blocks(&page, "yaml")[0]).expect("written");
     assert_eq!(blocks(&page, "")[0], output(folder.path(), &["lint", "-f", "nodeclass.yaml"]));
+}
+
+/// What a recording of asciinema shows; its times go forward.
+fn shown(recording: &str) -> String {
+    let mut lines = recording.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+    assert_eq!(lines.next().expect("a header")["version"], 2);
+    let events: Vec<_> = lines.collect();
+    assert!(events.is_sorted_by_key(|event| event[0].as_f64().expect("a time").to_bits()), "time goes backward");
+    events.iter().map(|event| event[2].as_str().expect("a text")).collect()
+}
+
+#[test]
+fn the_recording_is_of_the_demo() {
+    let shown = shown(&read(&root().join("docs/images/demo.cast")));
+    let typed: Vec<&str> = shown.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
+    let commands = [&["cargo demo"], &Demo::commands()[..], &[""]].concat();
+    assert_eq!(typed, commands, "`cargo demo record` makes it anew");
+    for cause in CAUSES {
+        assert!(shown.contains(cause), "no {cause}");
+    }
+    assert!(!shown.contains("/target/"), "it shows where it was made");
 }

@@ -593,6 +593,54 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("649-windows-on-a-type-too-new", "a resource that is awaited"),
     ("650-second-node-role-is-not-mapped", "that nobody joins, for there may be an access entry"),
     ("653-cilium-left-its-taint-was-kept", "a taint that stays"),
+    ("127-gpu-quota-is-zero", "what AWS denies"),
+    ("301-vcpu-quota-for-gpu-bucket", "what AWS denies"),
+    ("434-spot-quota-of-the-account", "what AWS denies"),
+    ("514-service-control-policy-denies-run", "what AWS denies"),
+    ("664-quota-for-gpu-machines-is-zero", "what AWS denies"),
+    ("672-gpu-pool-is-at-its-own-limit", "what the machine says"),
+    ("673-windows-ipam-was-never-switched-on", "what the machine says"),
+    ("676-bottlerocket-1-28-falls-back-to-cgroupfs", "what AWS denies"),
+    ("712-bottlerocket-told-of-the-wrong-region", "what the machine says"),
+    ("721-controller-role-instead-of-the-node-role", "what the machine says"),
+    ("722-documented-role-name-in-aws-auth", "what the machine says"),
+    ("726-profile-the-template-no-longer-makes", "what AWS denies"),
+    ("729-spot-quota-used-up", "what AWS denies"),
+    ("730-no-arm-image-with-a-gpu", "what AWS denies"),
+    ("740-volta-gets-the-open-kernel-module", "what the machine says"),
+    ("670-controller-of-0-37-with-older-crds", "a refused launch"),
+    ("732-ubuntu-image-never-made-for-this-minor", "a refused launch"),
+    ("751-seven-to-a-zone", "a refused launch"),
+    ("759-price-list-without-the-new-family", "pods that wait"),
+    ("763-free-account-may-not-have-that-size", "a refused launch"),
+    ("764-raid0-before-bottlerocket-1-22", "the image of a machine"),
+    ("766-spread-over-a-zone-the-pool-does-not-have", "pods that wait"),
+    ("767-a-sixth-of-a-gpu-counts-as-none", "pods that wait"),
+    ("771-the-plain-image-of-the-same-linux", "that no machine joins"),
+    ("785-pause-image-asked-for-without-its-tag", "pods that are refused"),
+    ("786-second-disk-hides-the-pause-image", "pods that are refused"),
+    ("790-neuron-driver-too-new-for-inf1", "a resource that is awaited"),
+    ("793-public-address-and-four-interfaces", "a refused launch"),
+    ("801-eksctl-left-the-karpenter-role-out", "that no machine joins"),
+    ("811-fleet-request-with-too-long-a-body", "a refused launch"),
+    ("812-launch-templates-fail-in-the-whole-region", "a refused launch"),
+    ("813-account-full-of-launch-templates", "a refused launch"),
+    ("821-marketplace-image-does-not-know-the-type", "a refused launch"),
+    ("823-only-one-of-the-two-lists-knows-the-role", "that no machine joins"),
+    ("842-seven-and-a-half-percent-too-careful", "pods that wait"),
+    ("844-one-more-machine-would-be-over-the-limit", "pods that wait"),
+    ("848-subnet-names-machines-after-their-id", "a kubelet that is turned away"),
+    ("852-auto-mode-was-switched-off-by-the-way", "pods that wait"),
+    ("854-taint-of-a-scheme-that-is-gone", "a taint that stays"),
+    ("886-private-subnets-of-the-neighbour", "a refused launch"),
+    ("890-hundred-gigabytes-on-a-twenty-gigabyte-disk", "what pods ask for"),
+    ("905-hundred-gigabytes-on-the-wrong-disk", "a disk that is full"),
+    ("910-runtime-the-image-does-not-hold", "a pod's sandbox that fails"),
+    ("917-nothing-of-that-kind-to-be-had", "a refused launch"),
+    ("936-two-questions-the-role-may-not-ask", "what AWS denies"),
+    ("939-doorman-of-the-private-door", "an image that cannot be pulled"),
+    ("943-second-steward-for-the-same-cards", "a resource that is awaited"),
+    ("947-six-chairs-ordered-four-reserved", "a refused launch"),
 ];
 
 /// Cases in whose files lint also sees what the machine would fail over next.
@@ -602,6 +650,10 @@ const NEXT_MISTAKE: &[(&str, &str)] = &[
     ("347-bottlerocket-big-volume-on-the-wrong-device", "VolumeOfAnotherFamily"),
     ("416-root-volume-of-two-gigabytes", "VolumeRefused"),
     ("611-capacity-type-xspot", "UnknownValue"),
+    ("669-toml-wrapped-into-mime", "NoInterpreter"),
+    ("713-kubelet-argument-that-does-not-exist", "UnknownFlag"),
+    ("853-custom-family-knows-no-windows-addresses", "EntryReplaced"),
+    ("905-hundred-gigabytes-on-the-wrong-disk", "VolumeOfAnotherFamily"),
 ];
 
 #[test]
@@ -651,6 +703,9 @@ fn real_cases_have_the_cause_under_lint_that_they_have_under_diagnose() {
 const OF_THE_CLUSTER: &[&str] = &[
     "Example: a call of bootstrap.sh under amiFamily AL2",
     "Example: an AL2 alias after the upgrade to 1.33",
+    "Example: an AL2 alias on 1.33 under a Karpenter that does not say why",
+    "Example: a release of AL2 after the last one",
+    "Near miss: AL2 where it is published",
     "Example: Bottlerocket settings that are no TOML",
     "Near miss: userData brings the label",
     "Example: a role label",
@@ -686,6 +741,10 @@ fn pages_have_the_cause_under_lint_that_they_have_under_diagnose() {
                 .collect();
             let mut linted: BTreeSet<String> =
                 found_in("page", &text).into_iter().map(|f| f.cause).filter(by_text).collect();
+            // In which zone a machine is, no manifest tells.
+            if example.title == "Example: Bottlerocket is told of another region" {
+                continue;
+            }
             if OF_THE_CLUSTER.contains(&example.title.as_str()) {
                 assert!(linted.remove("AmiFamilyMismatch"), "{} is listed for nothing", example.title);
             }
@@ -750,6 +809,11 @@ fn what_a_version_of_kubernetes_takes_away() {
     let al2 = of("AL2", "{alias: al2@v20250123}", "#!/bin/bash\ntrue\n");
     assert_eq!(found("1.33", &al2), ["NodeClassNotReady"]);
     assert_eq!(found("1.32", &al2), [""; 0]);
+    // The last release is of December 2025.
+    assert_eq!(found("1.32", &al2.replace("v20250123", "v20260123")), ["NodeClassNotReady"]);
+    let windows = of("Windows2025", "{alias: windows2025@latest}", "");
+    assert_eq!(found("1.34", &windows), ["NodeClassNotReady"]);
+    assert_eq!(found("1.35", &windows), [""; 0]);
     assert_eq!(found("1.33", &al2.replace("alias: al2@v20250123", "name: my-al2")), [""; 0]);
     assert_eq!(run(&["-f", "-", "--kubernetes", "2.1"], &al2).code, 2);
 }

@@ -1,6 +1,13 @@
 //! `nodewhy diagnose --logs`: bundles, hostile archives, logs of other machines, healthy machines with alarming logs.
 
 use assert_cmd::Command;
+use chrono::{DateTime, Utc};
+use engine::api::judged::JudgedBy;
+use engine::case::stage::Thresholds;
+use engine::cluster_state::ClusterState;
+use engine::diagnose::survey::Survey;
+use engine::objects::MachineLog;
+use engine::objects::input::Object;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use nodewhy::ingest::logs::{Bounds, Logs, load};
@@ -72,7 +79,7 @@ fn write(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
 
 fn read(bytes: &[u8], bounds: Bounds) -> Logs {
     let folder = TempDir::new().expect("a folder");
-    load(&[write(folder.path(), "given", bytes)], bounds)
+    load(&[write(folder.path(), "given", bytes)], &ClusterState::default(), bounds)
 }
 
 fn nodewhy(args: &[&str]) -> (String, String, i32) {
@@ -170,6 +177,27 @@ fn a_healthy_machine_with_an_alarming_log_is_not_stuck() {
     assert_eq!(code, 0);
 }
 
+/// Real ones, whatever else the cluster tells.
+#[test]
+fn the_logs_of_healthy_cases_alone_call_nobody_stuck() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let folders = fs::read_dir(cases).expect("the cases").map(|entry| entry.expect("an entry").path().join("logs"));
+    let healthy = folders.filter(|logs| logs.to_string_lossy().contains("-healthy-") && logs.exists());
+    let mut judged = 0;
+    for logs in healthy {
+        let mut state = ClusterState::default();
+        for journey in load(std::slice::from_ref(&logs), &ClusterState::default(), Bounds::default()).journeys {
+            state.apply(Object::MachineLog(MachineLog::new(journey)), DateTime::UNIX_EPOCH);
+        }
+        let newest = state.logs().filter_map(|log| log.journey.ends).max().unwrap_or_else(Utc::now);
+        let survey = Survey::of(&state, newest, JudgedBy::Logged, &Thresholds::default());
+        let causes: Vec<_> = survey.diagnoses.iter().filter_map(|d| Some(&d.status.as_ref()?.cause)).collect();
+        assert!(causes.is_empty(), "{}: {causes:?}", logs.display());
+        judged += 1;
+    }
+    assert!(judged >= 14, "{judged} healthy cases have logs");
+}
+
 #[test]
 fn logs_of_several_machines_in_one_folder_stay_apart() {
     let folder = TempDir::new().expect("a folder");
@@ -202,6 +230,64 @@ status:
         "{err}"
     );
     assert!(out.starts_with("Unknown"), "{out}");
+}
+
+/// Two Nodes without a network plugin, and the log of one of them, as `kubectl logs POD > POD.log` leaves it.
+#[test]
+fn a_log_named_after_a_pod_is_of_the_node_that_it_runs_on() {
+    let folder = TempDir::new().expect("a folder");
+    let mut dump = String::new();
+    for (name, pod) in [("ip-10-0-2-20", "aws-node-6sp2m"), ("ip-10-0-2-30", "aws-node-7tq3n")] {
+        let _ = write!(
+            dump,
+            r#"
+---
+apiVersion: v1
+kind: Node
+metadata: {{name: {name}, creationTimestamp: "2026-01-15T11:30:00Z"}}
+status:
+  conditions: [{{type: Ready, status: "False", reason: KubeletNotReady, message: "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized", lastTransitionTime: "2026-01-15T11:30:00Z", lastHeartbeatTime: "2026-01-15T11:59:00Z"}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: {pod}, namespace: kube-system, ownerReferences: [{{kind: DaemonSet, name: aws-node, controller: true}}]}}
+spec: {{nodeName: {name}}}
+status: {{phase: Running}}
+"#
+        );
+    }
+    let dump = write(folder.path(), "dump.yaml", dump.as_bytes());
+    let line = r#"{"level":"error","ts":"TIME","msg":"Failed to CreateNetworkInterface operation error EC2: api error InsufficientFreeAddressesInSubnet: x for subnet subnet-0123456789abcdef0"}"#;
+    let lines: Vec<String> = ["57", "58", "59"]
+        .iter()
+        .map(|minute| line.replace("TIME", &format!("2026-01-15T11:{minute}:02.123Z")))
+        .collect();
+    let log = write(folder.path(), "aws-node-7tq3n.log", lines.join("\n").as_bytes());
+    let [dump, log] = [dump, log].map(|path| path.display().to_string());
+    let (out, err, _) =
+        nodewhy(&["diagnose", "-f", &dump, "--logs", &log, "--now", "2026-01-15T12:00:00Z", "-o", "json"]);
+    let answer: serde_json::Value = serde_json::from_str(&out).expect(&err);
+    let of = |name: &str| {
+        let all = answer["items"].as_array().expect("a list");
+        let own = all.iter().find(|item| item["spec"]["subject"]["name"] == name).expect("a verdict of each");
+        own["status"]["cause"].clone()
+    };
+    assert_eq!(of("ip-10-0-2-30"), "NetworkPluginFails", "{answer:#}");
+    assert_ne!(of("ip-10-0-2-20"), "NetworkPluginFails", "{answer:#}");
+}
+
+/// It is the control plane's, and tells of a Node that there is no other word of.
+#[test]
+fn the_log_of_a_cloud_controller_is_enough() {
+    let folder = TempDir::new().expect("a folder");
+    let line = |minute: u32| {
+        format!(
+            "E0115 11:{minute}:02.123456       1 node_controller.go:236] error syncing '{HOST}': failed to get instance metadata for node {HOST}: instance not found, requeuing\n"
+        )
+    };
+    let log = write(folder.path(), "ccm.log", (51..54).map(line).collect::<String>().as_bytes());
+    let (out, err, _) = nodewhy(&["diagnose", "--logs", &log.display().to_string()]);
+    assert!(out.contains("CloudControllerNeverInitialized") && out.contains(HOST), "{out}{err}");
 }
 
 #[test]

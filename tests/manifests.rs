@@ -1,6 +1,6 @@
 //! The RBAC that is shipped permits what the code does, and nothing else.
 
-use nodewhy::operator::publish::remedy;
+use nodewhy::operator::publish::{node_condition, remedy};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -106,10 +106,10 @@ fn more_than_one_replica_needs_their_lease_and_no_more() {
 fn no_other_component_gives_a_right() {
     let components = components();
     assert!(components.len() > 1, "{components:?}");
-    for component in components
-        .iter()
-        .filter(|name| !["components/ha", "components/logs", "components/remediation"].contains(&name.as_str()))
-    {
+    for component in components.iter().filter(|name| {
+        !["components/ha", "components/logs", "components/node-condition", "components/remediation"]
+            .contains(&name.as_str())
+    }) {
         let objects = objects_in(component);
         let rbac = objects.iter().filter(|object| {
             object["apiVersion"].as_str().is_some_and(|v| v.starts_with("rbac.authorization.k8s.io/"))
@@ -225,6 +225,16 @@ fn the_image_has_the_version_of_the_crate() {
 fn the_component_remediation_permits_to_patch_nodes_and_nothing_else() {
     let component = objects_in("components/remediation");
     assert_exactly(&granted(&component), &rights::of(remedy::WRITES));
+    let [binding] = of_kind(&component, "ClusterRoleBinding")[..] else { panic!("one binding") };
+    assert_eq!(binding["roleRef"]["name"], of_kind(&component, "ClusterRole")[0]["metadata"]["name"]);
+    assert_eq!(binding["subjects"], of_kind(&objects(), "ClusterRoleBinding")[0]["subjects"]);
+    assert!(granted(&objects()).is_disjoint(&granted(&component)), "without the component no Node can be changed");
+}
+
+#[test]
+fn the_component_node_condition_permits_to_patch_the_status_of_nodes_and_nothing_else() {
+    let component = objects_in("components/node-condition");
+    assert_exactly(&granted(&component), &rights::of(node_condition::WRITES));
     let [binding] = of_kind(&component, "ClusterRoleBinding")[..] else { panic!("one binding") };
     assert_eq!(binding["roleRef"]["name"], of_kind(&component, "ClusterRole")[0]["metadata"]["name"]);
     assert_eq!(binding["subjects"], of_kind(&objects(), "ClusterRoleBinding")[0]["subjects"]);

@@ -185,3 +185,51 @@ fn k9s_takes_the_plugins_and_nodewhy_their_commands() {
         }
     }
 }
+
+/// The fields of a TypeScript interface that are not those of the schema, or not as optional.
+fn differences(interface: &str, schema: &Value) -> Vec<String> {
+    let (mut levels, mut key, mut wrong) = (vec![schema], "", Vec::new());
+    let is_separator = |c: char| "{};:".contains(c);
+    for token in interface.split_inclusive(is_separator) {
+        let word = token.trim_end_matches(is_separator).trim();
+        match token.chars().last() {
+            Some(':') => {
+                key = word.trim_end_matches('?');
+                let level = levels.last().expect("a level");
+                let is_required =
+                    level["required"].as_array().is_some_and(|required| required.iter().any(|name| name == key));
+                if level["properties"][key].is_null() || is_required == word.ends_with('?') {
+                    wrong.push(key.to_owned());
+                }
+            }
+            Some('{') => {
+                let inner = &levels.last().expect("a level")["properties"][key];
+                levels.push(if inner["items"].is_null() { inner } else { &inner["items"] });
+            }
+            Some('}') => drop(levels.pop()),
+            _ => {}
+        }
+    }
+    wrong
+}
+
+#[test]
+fn the_plugin_of_headlamp_reads_fields_that_are_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| fs::read_to_string(root.join(file)).expect("a file");
+    let crd: Value = serde_saphyr::from_str(&read("crds/nodewhy.dev_nodediagnoses.yaml")).expect("YAML");
+    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let status = &schema["properties"]["status"];
+    let step = &status["properties"]["fix"]["properties"]["steps"]["items"];
+    let source = read("plugins/headlamp/src/NodeDiagnosis.ts");
+    for (interface, schema) in
+        [("Fields", schema), ("Status", status), ("Blame", &status["properties"]["blame"]), ("Step", step)]
+    {
+        let (_, body) = source.split_once(&format!("export interface {interface} ")).expect(interface);
+        let (body, _) = body.split_once("\n}\n").expect("its end");
+        let (_, fields) = body.split_once("{\n").expect("its fields");
+        assert!(fields.contains(": "), "{interface}");
+        assert_eq!(differences(fields, schema), Vec::<String>::new(), "{interface}");
+    }
+    assert_eq!(differences("cause?: string;\nblame?: { name: string; row?: number }[];", status), ["cause", "row"]);
+}

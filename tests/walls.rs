@@ -36,7 +36,8 @@ const IO: [&str; 22] = [
 
 /// What the pure crates may use: a new dependency is argued for here.
 const READERS: [&str; 4] = ["serde", "serde-saphyr", "serde_json", "toml"];
-const LOGS: [&str; 7] = ["aho-corasick", "base64", "chrono", "nodewhy-readers", "serde", "serde_json", "toml"];
+const LOGS: [&str; 8] =
+    ["aho-corasick", "base64", "chrono", "memchr", "nodewhy-readers", "serde", "serde_json", "toml"];
 const ENGINE: [&str; 13] = [
     "arcstr",
     "chrono",
