@@ -1,4 +1,7 @@
 # The operator and the command in one static binary, without a shell, as a user that owns nothing.
+# Whoever may not pull from that registry names another base: static, with certificates of authorities.
+ARG BASE=gcr.io/distroless/static-debian12:nonroot
+
 FROM rust:1.95-alpine AS build
 RUN apk add --no-cache make=~4.4 musl-dev=~1.2
 WORKDIR /src
@@ -14,7 +17,7 @@ ARG NODEWHY_COMMIT
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
     cargo build --release --locked && cp target/release/nodewhy /nodewhy
 
-FROM gcr.io/distroless/static-debian12:nonroot
+FROM ${BASE}
 COPY --from=build /nodewhy /nodewhy
 USER 65532:65532
 EXPOSE 8080
