@@ -210,6 +210,32 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("945-bell-without-a-wire", "webhooks for Karpenter's own objects are not looked at"),
     ("948-last-lamp-nobody-may-put-out", "its Node and NodeClaim are found; of the node class the same as above"),
     ("949-coat-cut-one-size-too-small", "what a pod asks for is its owner's"),
+    (
+        "961-claims-wait-after-chart-bump",
+        "that a class keeps its version of the CRD from being served is not told of its claims",
+    ),
+    ("962-controller-restarts-since-upgrade", "of Karpenter's own log the last words are not read"),
+    ("963-pods-of-a-vanished-host", "of a NodePool no log is read"),
+    ("970-example-module-no-machines", "a claim that waits for its class is not told why the class waits"),
+    ("971-empty-pool-after-patch-upgrade", "of a NodePool no log is read"),
+    ("972-drained-by-hand-and-still-there", "a Node that was drained by hand, without a deletion, is not looked at"),
+    ("977-installed-and-never-ready", "of Karpenter's own log the last words are not read"),
+    ("979-create-not-allowed", "of a NodePool no log is read"),
+    ("980-leader-for-a-minute", "of Karpenter's own log the last words are not read"),
+    ("999-marked-for-removal-and-forgotten", "a taint that the cluster autoscaler left"),
+    ("1001-controller-cannot-ask-for-names", "of Karpenter's own log the last words are not read"),
+    (
+        "1002-daemon-is-killed-when-the-cpu-is-full",
+        "an agent that is killed again and again on a Ready Node is not looked at",
+    ),
+    ("1003-no-container-can-be-made-there", "a Node on which no container is made, and that says it is Ready"),
+    ("1004-ready-and-not-ready-by-turns", "a Node that is Ready by turns"),
+    ("1005-gone-machine-waits-for-its-pods", "a repair that waits for evictions from a Node without a kubelet"),
+    ("1006-one-disk-too-many", "a volume that does not fit on a Ready Node"),
+    (
+        "1007-after-the-restart-nothing-starts",
+        "a network plugin of the service mesh that waits for itself on a Ready Node",
+    ),
 ];
 
 /// The table of reports orders suspects that nothing else tells apart, and the cases are such reports: each is judged
