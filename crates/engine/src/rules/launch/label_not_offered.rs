@@ -7,7 +7,7 @@ use crate::case::unplaced::{Unplaced, asked, restricted_label};
 use crate::objects::input::Input;
 use crate::objects::{Node, NodePool, Pod};
 use crate::rules::Rule;
-use crate::rules::shared::workload::Workload;
+use crate::rules::shared::workload::PodWorkload;
 use chrono::TimeDelta;
 
 pub static RULE: Rule = Rule {
@@ -139,7 +139,7 @@ fn ignored(case: &Case, pool: &NodePool, pod: &Pod) -> Opinion {
 }
 
 fn to_change(finding: Finding, pool: &NodePool, pod: Option<&Pod>, namespace: &str, name: &str) -> Finding {
-    let workload = Workload::of(pod, namespace, name);
+    let workload = PodWorkload::of(pod, namespace, name);
     finding
         .blaming(workload.blame().field(workload.spec()))
         .step(Risk::Mutating, "Change what the pods ask for", Some(workload.edit()))

@@ -9,7 +9,7 @@ use crate::objects::input::Input;
 use crate::objects::{DaemonSet, NodePool, Requirement};
 use crate::rules::Rule;
 use crate::rules::shared::commands;
-use crate::rules::shared::workload::Workload;
+use crate::rules::shared::workload::PodWorkload;
 
 pub static RULE: Rule = Rule {
     cause: "NoInstanceTypeHasRoom",
@@ -95,7 +95,7 @@ fn unknown(
         )
     } else {
         let about = &told.event.involved_object;
-        let workload = Workload::of(told.pod, about.namespace.as_deref().unwrap_or("default"), &about.name);
+        let workload = PodWorkload::of(told.pod, about.namespace.as_deref().unwrap_or("default"), &about.name);
         (
             format!(
                 "{head}: it asks for {resource} ({total}), which Karpenter knows of no instance type, whatever the machine has once it runs."

@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::workload::Workload;
+use crate::rules::shared::workload::PodWorkload;
 
 pub static RULE: Rule = Rule {
     cause: "SpreadNeedsAnotherZone",
@@ -27,7 +27,7 @@ fn check(case: &Case) -> Opinion {
     let (name, wanted, allowed) = (pool.name(), wanted.join(" or "), allowed.join(", "));
     let about = &told.event.involved_object;
     let namespace = about.namespace.as_deref().unwrap_or("default");
-    let workload = Workload::of(told.pod, namespace, &about.name);
+    let workload = PodWorkload::of(told.pod, namespace, &about.name);
     Finding::new(
         Confidence::Certain,
         format!(

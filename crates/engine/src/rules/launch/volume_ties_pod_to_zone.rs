@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::workload::Workload;
+use crate::rules::shared::workload::PodWorkload;
 use crate::upstream::unplaced::Bound;
 
 pub static RULE: Rule = Rule {
@@ -31,7 +31,7 @@ fn check(case: &Case) -> Opinion {
     );
     let first = claims.first().copied().unwrap_or_default();
     let claims = claims.join(", ");
-    let workload = Workload::of(Some(pod), namespace, &pod.metadata.name);
+    let workload = PodWorkload::of(Some(pod), namespace, &pod.metadata.name);
     let (why, blame, fix, change) = match bound {
         Bound::Apart => (
             format!("its volumes ({claims}), with what it asks for itself, want several zones at once"),

@@ -3,13 +3,13 @@
 use crate::api::Blame;
 use crate::objects::Pod;
 
-pub(crate) struct Workload<'p> {
+pub(crate) struct PodWorkload<'p> {
     kind: &'p str,
     name: &'p str,
     namespace: &'p str,
 }
 
-impl<'p> Workload<'p> {
+impl<'p> PodWorkload<'p> {
     /// Of the pod of this name; the pod itself where it was not read.
     pub(crate) fn of(pod: Option<&'p Pod>, namespace: &'p str, name: &'p str) -> Self {
         let (kind, name) = pod.map_or(("Pod", name), Pod::workload);
