@@ -806,6 +806,13 @@ fn what_a_version_of_kubernetes_takes_away() {
     assert_eq!(found("1.35", &of("AL2023", parameter, flag)), [""; 0]);
     assert_eq!(found("1.34", &of("AL2023", &parameter.replace("1.34", "1.35"), flag)), ["KubeletFlagRemoved"]);
     assert_eq!(found("1.35", &of("AL2023", "{id: ami-0aaa0000000000001}", flag)), [""; 0]);
+    let gate = of(
+        "AL2023",
+        "{alias: al2023@latest}",
+        &flag.replace("--pod-infra-container-image=x", "--feature-gates=KubeletPSI=true"),
+    );
+    assert_eq!(found("1.32", &gate), ["FeatureGateRefused"], "it comes with 1.33");
+    assert_eq!(found("1.33", &gate), [""; 0]);
     let al2 = of("AL2", "{alias: al2@v20250123}", "#!/bin/bash\ntrue\n");
     assert_eq!(found("1.33", &al2), ["NodeClassNotReady"]);
     assert_eq!(found("1.32", &al2), [""; 0]);

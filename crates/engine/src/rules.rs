@@ -54,6 +54,7 @@ pub struct Rule {
 pub const ALL: &[&Rule] = &[
     &userdata::kubelet_refuses_labels::RULE,
     &userdata::kubelet_flag_removed::RULE,
+    &userdata::feature_gate_refused::RULE,
     &userdata::kubelet_refuses_cgroup_v1::RULE,
     &userdata::bootstrap_argument_ignored::RULE,
     &node::reservations_exceed_machine::RULE,

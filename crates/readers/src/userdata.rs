@@ -8,6 +8,7 @@
 mod bootstrap;
 pub mod bottlerocket;
 mod containerd;
+pub mod feature_gates;
 pub mod image_name;
 mod ip_family;
 mod kernel_tunables;
@@ -26,6 +27,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 pub use bootstrap::BootstrapCall;
+use feature_gates::Refusal;
 pub use ip_family::IpFamily;
 use known_flags::Recognized;
 use kubelet_flags::{FlagError, RegisteredTaint};
@@ -224,6 +226,36 @@ impl Argument {
     /// Where a span of `value` stands in the user's text.
     pub fn place(&self, in_value: Span) -> Span {
         self.source.span_of(in_value.start..in_value.end)
+    }
+}
+
+/// A feature gate over which the kubelet exits, and its place.
+#[derive(Debug, Clone, Copy)]
+pub struct RefusedGate<'a> {
+    pub argument: &'a Argument,
+    pub name: &'a str,
+    pub span: Span,
+    pub refusal: Refusal,
+}
+
+/// What an argument sets gates to: of the flag `A=true,B=false`, of the configuration a field for each.
+fn gates(argument: &Argument) -> Vec<(&Argument, &str, &str, Span)> {
+    match &argument.setting {
+        Setting::Field(field) => {
+            let gate = field.strip_prefix("featureGates.");
+            gate.map(|gate| (argument, gate, argument.value.trim(), argument.span)).into_iter().collect()
+        }
+        Setting::Flag(flag) if flag == "feature-gates" => {
+            let mut start = 0;
+            let pairs = argument.value.split(',').filter_map(|pair| {
+                let span = Span::new(start, start + pair.len());
+                start = span.end + 1;
+                let (gate, value) = pair.split_once('=')?;
+                Some((argument, gate.trim(), value.trim(), argument.place(span)))
+            });
+            pairs.collect()
+        }
+        Setting::Flag(_) => Vec::new(),
     }
 }
 
@@ -427,6 +459,15 @@ impl UserData {
         self.arguments.iter().filter(reaches).filter_map(move |argument| match known_flags::look_up(argument.name()) {
             Recognized::Until(since) if since <= minor => Some((argument, since)),
             _ => None,
+        })
+    }
+
+    /// The feature gates over which a kubelet of this minor version of Kubernetes 1 exits. Every occurrence is parsed.
+    pub fn refused_gates(&self, minor: u32) -> impl Iterator<Item = RefusedGate<'_>> {
+        let reaches = |a: &&Argument| matches!(a.fate, Fate::Taken | Fate::Overridden(By::Later(_)));
+        self.arguments.iter().filter(reaches).flat_map(gates).filter_map(move |(argument, name, value, span)| {
+            let refusal = feature_gates::refusal(name, value, minor)?;
+            Some(RefusedGate { argument, name, span, refusal })
         })
     }
 

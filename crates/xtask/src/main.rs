@@ -27,7 +27,7 @@ fn main() -> ExitCode {
         }
         ["site"] => site::write(root, &root.join("target/site"))
             .map(|pages| format!("wrote {} pages to target/site", pages.len())),
-        ["tables"] => tables::write(root).map(|table| format!("wrote {table}")),
+        ["tables"] => tables::write(root).map(|tables| format!("wrote {tables}")),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

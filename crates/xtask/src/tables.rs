@@ -1,53 +1,31 @@
-//! `cargo xtask tables`: what nodewhy knows by heart of upstream's own tables, made anew from the pinned module.
+//! `cargo xtask tables`: what nodewhy knows by heart of upstream's own tables, made anew from the pinned modules.
+
+pub mod feature_gates;
+pub mod instance_types;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where Karpenter and EKS take the limits of instance types from. `tests/upstream` holds the table against it.
-pub const MODULE: &str = "github.com/aws/amazon-vpc-resource-controller-k8s@v1.8.2";
-pub const FILE: &str = "pkg/aws/vpc/limits.go";
-/// What is made of it.
-pub const TABLE: &str = "crates/engine/src/upstream/instance_types.tsv";
-
-/// Writes the table, and says where.
-pub fn write(root: &Path) -> Result<&'static str, String> {
-    let go = |arguments: &[&str]| {
-        let output = Command::new("go").args(arguments).output().map_err(|error| format!("go: {error}"))?;
-        if !output.status.success() {
-            return Err(format!("go {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr)));
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    go(&["mod", "download", MODULE])?;
-    let source = Path::new(&go(&["env", "GOMODCACHE"])?).join(MODULE).join(FILE);
-    let text = fs::read_to_string(&source).map_err(|error| format!("{}: {error}", source.display()))?;
-    let table = instance_types(&text).ok_or_else(|| format!("{} reads otherwise than before", source.display()))?;
-    fs::write(root.join(TABLE), table).map_err(|error| format!("{TABLE}: {error}"))?;
-    Ok(TABLE)
+/// Writes the tables, and says where.
+pub fn write(root: &Path) -> Result<String, String> {
+    let limits = source(instance_types::MODULE)?.join(instance_types::FILE);
+    let text = fs::read_to_string(&limits).map_err(|error| format!("{}: {error}", limits.display()))?;
+    let types =
+        instance_types::table(&text).ok_or_else(|| format!("{} reads otherwise than before", limits.display()))?;
+    let gates = feature_gates::table(&source)?;
+    let tables = [(instance_types::TABLE, types), (feature_gates::TABLE, gates)];
+    for (table, text) in &tables {
+        fs::write(root.join(table), text).map_err(|error| format!("{table}: {error}"))?;
+    }
+    Ok(tables.map(|(table, _)| table).join(", "))
 }
 
-/// One row an instance type: its network interfaces on the card that the VPC CNI uses, the IPv4 addresses of each, and
-/// how many branches a trunk interface has, none where the type can have no trunk.
-/// `None` where the source is no longer shaped so.
-pub fn instance_types(source: &str) -> Option<String> {
-    let date = source.lines().find_map(|line| line.split_once("generated at ")?.1.get(..10))?;
-    let mut rows: Vec<String> = source.split("\n\t\"").skip(1).map(row).collect::<Option<_>>()?;
-    rows.sort();
-    let rows = (!rows.is_empty()).then(|| rows.concat())?;
-    Some(format!("# {MODULE} {FILE}, as of {date}\n# type\tinterfaces\taddresses of each\tbranches of a trunk\n{rows}"))
-}
-
-fn row(entry: &str) -> Option<String> {
-    let (name, body) = entry.split_once('"')?;
-    let numbers = |field: &str| {
-        let lines = body.lines().filter_map(|line| line.trim().strip_prefix(field)?.strip_prefix(':'));
-        lines.filter_map(|number| number.trim().trim_end_matches(',').parse::<usize>().ok()).collect::<Vec<_>>()
-    };
-    let card = *numbers("DefaultNetworkCardIndex").first()?;
-    let interfaces = *numbers("MaximumNetworkInterfaces").get(card)?;
-    let addresses = *numbers("IPv4PerInterface").first()?;
-    let trunks = body.lines().find_map(|line| line.trim().strip_prefix("IsTrunkingCompatible:")).map(str::trim)?;
-    let branches = if trunks == "true," { *numbers("BranchInterface").first()? } else { 0 };
-    Some(format!("{name}\t{interfaces}\t{addresses}\t{branches}\n"))
+/// The folder of a module's source, MODULE@VERSION.
+fn source(module: &str) -> Result<PathBuf, String> {
+    let output = Command::new("go").args(["mod", "download", "-json", module]).output();
+    let output = output.map_err(|error| format!("go: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let folder = said.lines().find_map(|line| line.trim().strip_prefix("\"Dir\": \"")?.strip_suffix("\","));
+    folder.map(PathBuf::from).ok_or_else(|| format!("go mod download {module}: {said}"))
 }

@@ -47,6 +47,16 @@ pub fn mistakes(facts: &ClassFacts, cluster: Option<u32>) -> Vec<Mistake> {
         let blame = blame("spec.userData").at(text, argument.span);
         mistakes.push(mistake("KubeletFlagRemoved", message, "Remove the flag.", blame, true));
     }
+    for gate in data.refused_gates(minor).filter(|gate| gate.argument.is_certain_of(gate.name)) {
+        let message = format!(
+            "userData of EC2NodeClass {} sets the feature gate {}, {}: the kubelet of 1.{minor} exits over it and no Node appears.",
+            class.name(),
+            gate.name,
+            gate.refusal
+        );
+        let blame = blame("spec.userData").at(text, gate.span);
+        mistakes.push(mistake("FeatureGateRefused", message, "Remove the gate.", blame, true));
+    }
     mistakes
 }
 

@@ -5,6 +5,7 @@ pub mod bottlerocket_too_old;
 pub mod custom_bootstrap_without_taint;
 pub mod custom_family_without_user_data;
 pub mod custom_user_data_joins_nothing;
+pub mod feature_gate_refused;
 pub mod instance_store_set_up_twice;
 pub mod kubelet_flag_drops_taints;
 pub mod kubelet_flag_removed;
