@@ -578,6 +578,8 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("443-bottlerocket-neuron-driver-fails-on-inf1", "a resource that is awaited"),
     ("536-data-volume-mounted-over-containerd", "a Node whose pods do not start"),
     ("604-karpenter-does-not-know-of-the-raid", "a Pod that waits"),
+    ("904-small-disk-counted-as-the-whole", "a Pod that waits"),
+    ("949-coat-cut-one-size-too-small", "a Pod that waits"),
     ("605-bottlerocket-binds-the-disks-twice", "a machine with disks of its own"),
     ("606-soci-asks-ecr-for-the-pause-image", "a Node whose pods do not start"),
     ("608-kubelets-fall-silent-on-the-new-image", "that Nodes stopped together"),

@@ -3,11 +3,14 @@
 pub mod deletion_reason;
 pub mod finding;
 pub mod karpenter_line;
+pub mod outgrown;
+pub mod reckoned;
 pub mod sighting;
 pub mod stage;
 pub mod unplaced;
 
 use crate::api::{Blame, Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
+use crate::case::outgrown::Outgrown;
 use crate::case::stage::{Inert, Thresholds, Wait};
 use crate::case::unplaced::{Lack, Unplaced};
 use crate::cluster_state::class_members::{ClassMembers, DIMENSIONS};
@@ -80,6 +83,10 @@ impl<'w> Case<'w> {
                     .or_else(|| {
                         let oldest = ignored_in(cluster, pool).min_by_key(|pod| pod.metadata.creation_timestamp)?;
                         stage::ignored_wait(oldest, thresholds)
+                    })
+                    .or_else(|| {
+                        let first = outgrown_in(cluster, pool).min_by_key(|outgrown| outgrown.since)?;
+                        stage::outgrown_wait(first.pod, first.since, thresholds)
                     })?;
                 let subject = About { api_version: "karpenter.sh/v1", kind: "NodePool", meta: &pool.metadata };
                 Some(Self { now, cluster, claim: None, node: None, pool: Some(pool), class, wait, subject })
@@ -234,6 +241,12 @@ impl<'w> Case<'w> {
     pub fn ignored(&self) -> impl Iterator<Item = &'w Pod> + use<'w> {
         let cluster = self.cluster;
         self.pool().into_iter().flat_map(move |pool| ignored_in(cluster, pool))
+    }
+
+    /// Machines of the NodePool that were made for a pod, and are too small for it.
+    pub fn outgrown(&self) -> impl Iterator<Item = Outgrown<'w>> + use<'w> {
+        let cluster = self.cluster;
+        self.pool().into_iter().flat_map(move |pool| outgrown_in(cluster, pool))
     }
 
     /// Pods for which no machine of the NodePool is large enough, though not for their own size, and what it lacks.
@@ -477,6 +490,11 @@ fn ignored_in<'w>(cluster: &'w ClusterState, pool: &'w NodePool) -> impl Iterato
     let ignores = cluster.karpenter().is_some_and(|karpenter| karpenter.version >= Version(0, 33, 0));
     let ignored = waiting_pods(cluster).filter(move |pod| ignores && unplaced::restricted_label(pod).is_some());
     ignored.filter(move |pod| unplaced::meant_by(cluster, pod).is_some_and(|meant| meant.name() == pool.name()))
+}
+
+/// Of each pod that waits, a machine of the NodePool that was made for it, and is too small.
+fn outgrown_in<'w>(cluster: &'w ClusterState, pool: &'w NodePool) -> impl Iterator<Item = Outgrown<'w>> {
+    waiting_pods(cluster).filter_map(move |pod| outgrown::outgrown(cluster, pool, pod))
 }
 
 /// Pods that wait for a Node; Karpenter's own wait for another's.

@@ -488,13 +488,17 @@ impl ClusterState {
     pub fn unplaced(&self) -> impl Iterator<Item = (&Event, &Pod)> {
         self.asks(Input::Events);
         self.pods_on("").flat_map(|pod| {
-            let about = self.events.about("Pod", &pod.metadata.name);
-            let own = move |e: &&Event| {
-                e.involved_object.namespace.as_deref() == pod.metadata.namespace.as_deref()
-                    && is_about(e, &pod.metadata)
-            };
-            about.filter(own).filter(|e| unplaced::is_refusal(e)).map(move |event| (event, pod))
+            self.events_about_pod(pod).filter(|e| unplaced::is_refusal(e)).map(move |event| (event, pod))
         })
+    }
+
+    /// Events about this very pod.
+    pub fn events_about_pod<'w>(&'w self, pod: &'w Pod) -> impl Iterator<Item = &'w Event> {
+        self.asks(Input::Events);
+        let own = move |e: &&Event| {
+            e.involved_object.namespace.as_deref() == pod.metadata.namespace.as_deref() && is_about(e, &pod.metadata)
+        };
+        self.events.about("Pod", &pod.metadata.name).filter(own)
     }
 
     /// Events about Nodes that do not exist, each with the Node's name.

@@ -156,6 +156,7 @@ pub const ALL: &[&Rule] = &[
     &launch::no_instance_type_left::RULE,
     &launch::no_instance_type_has_room::RULE,
     &launch::label_not_offered::RULE,
+    &launch::daemon_set_not_counted::RULE,
     &launch::static_capacity_off::RULE,
     &launch::node_pool_is_static::RULE,
     &launch::node_class_not_served::RULE,

@@ -835,7 +835,12 @@ pub fn ignored_wait(pod: &Pod, t: &Thresholds) -> Option<Wait> {
     Some(Wait { symptom: Symptom::PodsIgnored, ..wait })
 }
 
-/// A pod that waits for a machine, and that none is made for.
+/// A NodePool whose machines come out too small for the pod that they are made for.
+pub fn outgrown_wait(pod: &Pod, since: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+    pod_wait(pod, since, "no Node has room for the pod, and each machine that Karpenter makes for it is too small", t)
+}
+
+/// A pod that waits for a machine which takes it.
 fn pod_wait(pod: &Pod, since: DateTime<Utc>, because: &'static str, t: &Thresholds) -> Option<Wait> {
     let said = pod.unscheduled()?;
     let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");

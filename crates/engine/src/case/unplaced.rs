@@ -6,6 +6,7 @@ use crate::objects::input::Input;
 use crate::objects::intern::Interned;
 use crate::objects::{Container, Event, Node, NodeClass, NodePool, Pod, Requirement, Taint, quantity};
 use crate::upstream::karpenter::Karpenter;
+use crate::upstream::reckoning::{self, GIB, KeptBack};
 use crate::upstream::startup_taint;
 use crate::upstream::unplaced::{
     self, Bound, PlacementObstacle, Shortfall, UnmetRequirement, bound, shortfall, unknown_label, unmet, unoffered,
@@ -44,6 +45,8 @@ pub enum Why<'w> {
     SmallVolume { gib: u64 },
     /// DaemonSets take so much that the pod does not fit, which would fit alone on a machine like this one.
     Crowded { of_daemons: f64, machine: &'w Node },
+    /// Karpenter counts less of memory than machines of a type have that the NodePool allows, such as this one.
+    Reckoned { machine: &'w Node },
 }
 
 /// What Karpenter counts of an instance type.
@@ -90,19 +93,31 @@ fn largest_of(cluster: &ClusterState, pool: &str) -> Arc<Largest> {
 }
 
 /// A volume on which there can never be what is asked for, while Karpenter is not told of the instance's own disks.
-fn small_volume<'w>(class: &NodeClass, short: &Shortfall<'w>) -> Option<Lack<'w>> {
-    const GIB: f64 = 1_073_741_824.0;
+fn small_volume<'w>(class: &NodeClass, pool: &NodePool, short: &Shortfall<'w>) -> Option<Lack<'w>> {
+    let (resource, total) = *short.total.iter().find(|(name, _)| *name == "ephemeral-storage")?;
+    let Volume { gib, left, .. } = volume(class, pool)?;
+    (quantity::parse(total)? > left).then_some(Lack { resource, total, why: Why::SmallVolume { gib } })
+}
+
+/// The volume that Karpenter counts as the ephemeral storage of every machine.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Volume {
+    pub gib: u64,
+    pub kept_back: KeptBack,
+    /// Bytes that pods may ask for; where that is less than none, no pod at all fits.
+    /// Source: core pkg/utils/resources/resources.go `Fits` (v1.0.5, v1.14.1).
+    pub left: f64,
+}
+
+/// `None` where the class does not tell its size, or the instance's own disks may take its place.
+pub fn volume(class: &NodeClass, pool: &NodePool) -> Option<Volume> {
     if !class.is_ec2() || class.spec.instance_store_policy.is_some() {
         return None;
     }
-    let (resource, total) = *short.total.iter().find(|(name, _)| *name == "ephemeral-storage")?;
     let gib = class.ephemeral_storage()?;
-    let size = f64::from(u32::try_from(gib).ok()?);
-    // What the kubelet leaves of it, unless it is told otherwise.
-    // karpenter-provider-aws v1.14.1 pkg/providers/instancetype/types.go kubeReservedResources, evictionThreshold
-    let told = ["evictionHard", "kubeReserved"].iter().any(|key| class.spec.kubelet.contains_key(*key));
-    let room = if told { size } else { size * 0.9 - 1.0 };
-    (quantity::parse(total)? > room * GIB).then_some(Lack { resource, total, why: Why::SmallVolume { gib } })
+    let bytes = f64::from(u32::try_from(gib).ok()?) * GIB;
+    let kept_back = reckoning::of_volume(class, pool, bytes)?;
+    Some(Volume { gib, kept_back, left: bytes - kept_back.total() })
 }
 
 impl<'w> Unplaced<'w> {
@@ -116,6 +131,7 @@ impl<'w> Unplaced<'w> {
             || self.passed_over_as_static(pool)
             || self.refused_for_claims(pool)
             || self.refused_by_startup_taint(pool).is_some()
+            || class.is_some_and(|class| self.without_storage(pool, class).is_some())
             || class.and_then(|class| pool.zones_without_subnet(class)).is_some_and(|zones| zones.all)
     }
 
@@ -148,6 +164,18 @@ impl<'w> Unplaced<'w> {
         // Another NodePool may allow the zone, and be full.
         let everywhere = || unplaced::refusals(self.event).all(|(name, _)| bound(self.event, name).is_some());
         bound(self.event, pool.name()).filter(|bound| (!by_itself || *bound == Bound::Apart) && everywhere())
+    }
+
+    /// The volume of which nothing is left for pods, whatever they ask for. The NodePool is passed over for it, or said
+    /// to have no instance type that is large enough.
+    pub fn without_storage(&self, pool: &NodePool, class: &NodeClass) -> Option<Volume> {
+        let is_named = unplaced::refusals(self.event).any(|(name, _)| name == pool.name());
+        let fits = match self.refusal {
+            PlacementObstacle::PassedOver => !is_named,
+            PlacementObstacle::NoInstanceType => shortfall(self.event, pool.name()).is_some(),
+            _ => false,
+        };
+        volume(class, pool).filter(|volume| fits && volume.left < 0.0)
     }
 
     /// Whether the pod asks for the machines of this NodePool: by its name, or by a label that it gives them.
@@ -220,8 +248,9 @@ impl<'w> Unplaced<'w> {
         }
         let short = shortfall(self.event, pool.name())?;
         self.unknown_resource(cluster, pool, class, &short)
-            .or_else(|| small_volume(class?, &short))
+            .or_else(|| small_volume(class?, pool, &short))
             .or_else(|| self.crowded_out(cluster, pool, &short))
+            .or_else(|| self.reckoned_short(cluster, pool, class?, &short))
             .or_else(|| self.without_device(cluster, pool, &short))
     }
 
@@ -340,10 +369,10 @@ pub fn asked<'p>(pod: &'p Pod, key: &'p str) -> String {
 
 /// What Karpenter adds to the requirements of each machine.
 /// Source: core pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go `NewNodeClaimTemplate` (v1.14.1).
-const OF_THE_POOL: [&str; 2] = ["karpenter.sh/nodepool", "karpenter.k8s.aws/ec2nodeclass"];
+pub(super) const OF_THE_POOL: [&str; 2] = ["karpenter.sh/nodepool", "karpenter.k8s.aws/ec2nodeclass"];
 
 /// The labels that a pod asks for.
-fn asks_for(pod: &Pod) -> impl Iterator<Item = &str> {
+pub(super) fn asks_for(pod: &Pod) -> impl Iterator<Item = &str> {
     pod.spec.node_selector.keys().map(String::as_str).chain(expressions(pod).map(|r| r.key.as_str()))
 }
 
@@ -384,7 +413,7 @@ fn selects_by(pool: &NodePool, pod: &Pod, counts: impl Fn(&str) -> bool) -> bool
         && (terms.is_empty() || terms.iter().any(|term| term.match_expressions.iter().all(met)))
 }
 
-fn meets(pool: &NodePool, wanted: &Requirement) -> bool {
+pub(super) fn meets(pool: &NodePool, wanted: &Requirement) -> bool {
     match wanted.operator.as_str() {
         "In" => wanted.values.iter().any(|value| may_have(pool, &wanted.key, Some(value))),
         "NotIn" => pool
@@ -400,7 +429,7 @@ fn meets(pool: &NodePool, wanted: &Requirement) -> bool {
 
 /// Whether its machines may have this label: those that the user invented stand in the NodePool, others are the
 /// instance type's.
-fn may_have(pool: &NodePool, key: &str, value: Option<&str>) -> bool {
+pub(super) fn may_have(pool: &NodePool, key: &str, value: Option<&str>) -> bool {
     let Some(value) = value else { return own_label(pool, key) || is_of_instance(key) };
     if key == "karpenter.sh/nodepool" {
         return value == pool.name();
@@ -418,7 +447,7 @@ fn own_label(pool: &NodePool, key: &str) -> bool {
 }
 
 /// Source: core pkg/apis/v1/labels.go `WellKnownLabels` (v1.14.1); karpenter-provider-aws v1.14.1 pkg/apis/v1/labels.go.
-fn is_of_instance(key: &str) -> bool {
+pub(super) fn is_of_instance(key: &str) -> bool {
     matches!(
         key,
         "karpenter.sh/capacity-type"

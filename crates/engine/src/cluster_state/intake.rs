@@ -319,7 +319,9 @@ impl ClusterState {
     }
 
     fn apply_event(&mut self, event: Event) -> Touched {
-        let pools: Vec<Subject> = unplaced::refusals(&event).map(|(pool, _)| Subject::Pool(pool.to_owned())).collect();
+        let nominated = unplaced::nominated(&event).and_then(|claim| self.pool_of_claim_name(claim));
+        let named = unplaced::refusals(&event).map(|(pool, _)| pool).chain(nominated);
+        let pools: Vec<Subject> = named.map(|pool| Subject::Pool(pool.to_owned())).collect();
         let (kind, name) = self.events.insert(event);
         Touched::Subjects(match kind.as_str() {
             "NodeClaim" => {

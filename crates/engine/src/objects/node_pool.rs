@@ -1,10 +1,10 @@
 //! karpenter.sh/v1 NodePool.
 
-use super::{Condition, Meta, NodeClass, NodeClassRef, Pairs, Requirement, Taint, conditions, nullable};
+use super::{Condition, Meta, NodeClass, NodeClassRef, Pairs, Requirement, Taint, conditions, masked_values, nullable};
 use crate::objects::intern::Interned;
 use readers::userdata::has_expansion;
 use serde::{Deserialize, Deserializer, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
@@ -57,6 +57,9 @@ pub struct TemplateSpec {
     #[serde(deserialize_with = "nullable")]
     pub startup_taints: Vec<Taint>,
     pub expire_after: Option<String>,
+    /// The kubelet's settings, where v1beta1 had them.
+    #[serde(deserialize_with = "nullable", serialize_with = "masked_values")]
+    pub kubelet: BTreeMap<String, serde_json::Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]

@@ -79,7 +79,7 @@ pub struct Container {
 
 /// The environment variables that rules read, of Karpenter, of the VPC CNI, of device plugins, of istiod, and of pods that
 /// call AWS. All others are left out where an object is read, for they hold what is nobody's business.
-const ENVIRONMENT: [&str; 16] = [
+const ENVIRONMENT: [&str; 17] = [
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_ROLE_ARN",
     "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG",
@@ -96,6 +96,7 @@ const ENVIRONMENT: [&str; 16] = [
     "KUBERNETES_SERVICE_HOST",
     "PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS",
     "RESERVED_ENIS",
+    "VM_MEMORY_OVERHEAD_PERCENT",
 ];
 
 fn environment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<EnvVar>, D::Error> {

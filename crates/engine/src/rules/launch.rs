@@ -1,6 +1,7 @@
 //! Machines that are never launched: node class, NodePool, image, capacity, Karpenter itself.
 
 pub mod arn_instead_of_name;
+pub mod daemon_set_not_counted;
 pub mod dra_requests_refused;
 pub mod image_not_available;
 pub mod insufficient_capacity;

@@ -72,6 +72,8 @@ pub struct Karpenter {
     pub feature_gates: Option<String>,
     /// RESERVED_ENIS: network interfaces that Karpenter leaves out when it computes maxPods.
     pub reserved_enis: Option<String>,
+    /// VM_MEMORY_OVERHEAD_PERCENT: what Karpenter counts less of memory than EC2 tells, as a fraction.
+    pub memory_overhead: Option<String>,
 }
 
 /// A Deployment without a replica that is available.
@@ -116,6 +118,7 @@ impl Karpenter {
             stopped: Stopped::of(deployment),
             feature_gates: env("FEATURE_GATES"),
             reserved_enis: env("RESERVED_ENIS"),
+            memory_overhead: env("VM_MEMORY_OVERHEAD_PERCENT"),
             written: deployment.metadata.last_written(),
         })
     }
@@ -157,6 +160,14 @@ impl Karpenter {
             let (own, value) = gate.trim().split_once('=')?;
             (own == name).then(|| value.eq_ignore_ascii_case("true"))
         })
+    }
+
+    /// Whether a DaemonSet that selects this label is counted for machines that do not exist yet, though it is Karpenter
+    /// that labels them once they do.
+    /// core pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go `schedulingSimulationKeys`: not in v1.13.0, in
+    /// v1.14.1.
+    pub fn counts_on_label(&self, key: &str) -> bool {
+        self.version >= Version(1, 14, 0) && matches!(key, "karpenter.sh/registered" | "karpenter.sh/initialized")
     }
 
     /// Whether it may take NodeOverlays into account. core pkg/apis/v1alpha1/nodeoverlay.go, since v1.7.0; alpha.
@@ -222,6 +233,7 @@ mod tests {
             stopped: None,
             feature_gates: None,
             reserved_enis: None,
+            memory_overhead: None,
         };
         assert!(at("1.0.8").blocks_on_missing_taint(Provider::Aws));
         assert!(!at("1.0.8").blocks_on_missing_taint(Provider::Core));

@@ -140,27 +140,48 @@ pub struct Shortfall<'e> {
     pub total: Vec<(&'e str, &'e str)>,
     /// The part of the DaemonSets, which versions before 1.14 tell.
     pub overhead: Option<Vec<(&'e str, &'e str)>>,
+    /// The most of them where they differ by the instance type.
+    pub most: Vec<(&'e str, &'e str)>,
 }
 
 /// What Karpenter says where every instance type fails for its resources, whatever else speaks against it, and where
 /// all fail that the pod may have in another respect.
+///
+/// It looks in this order: had one met the requirements and been large enough, it would have been launched, or the
+/// message would be that of `UNOFFERED`. So what comes after that says of all that meet them that they are too small.
 /// Source: core pkg/controllers/provisioning/scheduling/nodeclaim.go `FailureReason`, `InstanceTypeFilterError` (v1.0.5,
 /// v1.4.0, v1.14.1).
 const TOO_SMALL: [&str; 4] = [
     "no instance type has enough resources",
-    "no instance type had enough resources",
-    "or had enough resources",
     "the required offering had the required resources",
+    "which had enough resources and the required offering met",
+    "no instance type met the requirements/resources/offering tuple",
 ];
+/// The same where none meets the requirements either, or none is offered.
+const ALSO_TOO_SMALL: [&str; 2] = ["no instance type had enough resources", "or had enough resources"];
 
 /// What is asked for of a machine of the NodePool, where resources are what no instance type has enough of.
 pub fn shortfall<'e>(event: &'e Event, named: &str) -> Option<Shortfall<'e>> {
     let mut parts = of_pool(event, named);
-    let part = parts.find(|part| TOO_SMALL.iter().any(|reason| part.contains(reason)))?;
+    let part = parts.find(|part| TOO_SMALL.iter().chain(&ALSO_TOO_SMALL).any(|reason| part.contains(reason)))?;
     let total = ["resources={", "resources=min={", "satisfied resources {"]
         .into_iter()
         .find_map(|before| listed(part, before))?;
-    Some(Shortfall { total, overhead: listed(part, "daemonset overhead={") })
+    let most = listed(part, ", max={").unwrap_or_else(|| total.clone());
+    Some(Shortfall { total, overhead: listed(part, "daemonset overhead={"), most })
+}
+
+/// What a NodePool and a pod ask for together, where instance types meet that, and resources are all that is short.
+pub fn outsized<'e>(event: &'e Event, named: &str) -> Option<Vec<UnmetRequirement<'e>>> {
+    asked(event, named, &TOO_SMALL)
+}
+
+/// The NodeClaim that Karpenter expects a pod on.
+/// Source: core pkg/controllers/provisioning/scheduling/events.go `NominatePodEvent` (v1.0.5, v1.14.1).
+pub fn nominated(event: &Event) -> Option<&str> {
+    let (_, claim) =
+        event.message.split_once("should schedule on: nodeclaim/").filter(|_| event.reason == "Nominated")?;
+    claim.split(',').next()
 }
 
 /// What Karpenter says of a pod that its topologySpreadConstraints keep from a NodePool's zones.

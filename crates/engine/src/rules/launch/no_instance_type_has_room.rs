@@ -6,10 +6,11 @@ use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::unplaced::{Lack, Unplaced, Why, requested};
 use crate::objects::input::Input;
-use crate::objects::{DaemonSet, NodePool, Requirement};
+use crate::objects::{DaemonSet, Node, NodePool, Requirement, quantity};
 use crate::rules::Rule;
 use crate::rules::shared::commands;
 use crate::rules::shared::workload::PodWorkload;
+use crate::upstream::reckoning::{self, MIB};
 
 pub static RULE: Rule = Rule {
     cause: "NoInstanceTypeHasRoom",
@@ -47,6 +48,7 @@ fn check(case: &Case) -> Opinion {
         Why::Unknown { of_daemons } => unknown(case, pool, &told, &lack, of_daemons, &of_pod, event),
         Why::NoDevice => no_device(pool, &told, &lack, &of_pod, event),
         Why::SmallVolume { gib } => small_volume(case, pool, &lack, gib, &of_pod, event),
+        Why::Reckoned { machine } => reckoned(case, pool, &lack, machine, &of_pod, event),
         Why::Crowded { of_daemons, machine } => crowded(case, pool, &lack, of_daemons, machine.name(), &of_pod, event),
     }
     .into()
@@ -205,4 +207,39 @@ fn crowded(
     .blaming(blame)
     .fix("Lower what the DaemonSets request, or allow larger instance types in the NodePool.")
     .step(Risk::Mutating, "Lower the requests, or allow larger machines", Some(command))
+}
+
+fn reckoned(case: &Case, pool: &NodePool, lack: &Lack, machine: &Node, of_pod: &str, event: Evidence) -> Finding {
+    let name = pool.name();
+    let of_karpenter = case.karpenter().zip(case.karpenter().and_then(reckoning::memory_overhead));
+    let (deployment, part) = of_karpenter.map_or(("", 0.0), |(karpenter, part)| (karpenter.deployment.as_str(), part));
+    let mib =
+        |quantity: &str| quantity::parse(quantity).map_or_else(String::new, |bytes| format!("{:.0}Mi", bytes / MIB));
+    let (asked, room) = (mib(lack.total), mib(machine.status.allocatable.get("memory").unwrap_or_default()));
+    let type_ = machine.metadata.label("node.kubernetes.io/instance-type").unwrap_or_default();
+    let percent = format!("{:.1}", part * 100.0);
+    let percent = percent.trim_end_matches('0').trim_end_matches('.');
+    Finding::new(
+        Confidence::Certain,
+        format!(
+            "NodePool {name} launches nothing for {of_pod}: with the DaemonSets of each machine {asked} of memory is asked for, and Karpenter finds that too much for every instance type that the NodePool allows. On {type_}, one of them, it fits: {machine} has {room}. But Karpenter counts {percent} % less memory than EC2 tells of a type (VM_MEMORY_OVERHEAD_PERCENT).",
+            machine = machine.name(),
+        ),
+        event,
+    )
+    .with(Evidence::new(
+        format!("Node/{}", machine.name()),
+        "status.allocatable['memory']",
+        room,
+        format!("what a machine of type {type_} really has for pods"),
+    ))
+    .with(Evidence::new(
+        format!("Deployment/{deployment}"),
+        "VM_MEMORY_OVERHEAD_PERCENT",
+        part.to_string(),
+        "the part of the memory that Karpenter leaves to hypervisor and kernel, before it subtracts what the kubelet keeps back",
+    ))
+    .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
+    .fix("Allow larger instance types, or ask for less. Where these types lose less of their memory, lower VM_MEMORY_OVERHEAD_PERCENT of Karpenter (Helm: settings.vmMemoryOverheadPercent); from 1.1 on Karpenter learns the real size from the first machine of a type that it makes.")
+    .step(Risk::Mutating, "Allow larger instance types", Some(format!("kubectl edit nodepool {name}")))
 }

@@ -1,4 +1,4 @@
-//! A NodePool whose own requirements no instance type meets, though pods wait for it.
+//! A NodePool whose own requirements no instance type meets, or whose volume leaves none, though pods wait for it.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -6,11 +6,13 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
 use crate::objects::{NodeClass, NodePool, Requirement};
 use crate::rules::Rule;
+use crate::rules::shared::commands;
+use crate::upstream::reckoning::GIB;
 use chrono::TimeDelta;
 
 pub static RULE: Rule = Rule {
     cause: "NoInstanceTypeLeft",
-    summary: "No instance type meets the NodePool's requirements, and pods wait for it",
+    summary: "No instance type meets the NodePool's requirements, or its volume leaves none, and pods wait for it",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools, Input::NodeClasses, Input::NodeClaims, Input::Events, Input::Pods],
     lint: false,
@@ -67,9 +69,59 @@ fn unoffered(case: &Case, pool: &NodePool) -> Opinion {
     .into()
 }
 
+/// More is kept back of the volume than it has, and a type of which anything is less than nothing fits no pod.
+fn without_storage(case: &Case, pool: &NodePool) -> Option<Finding> {
+    let class = case.class()?;
+    let (told, volume) = case.unplaced().find_map(|told| Some((told, told.without_storage(pool, class)?)))?;
+    let (name, of_class) = (pool.name(), format!("{} {}", class.kind, class.name()));
+    let described = class.data_volume();
+    let at = described.and_then(|own| class.spec.block_device_mappings.iter().position(|other| other == own));
+    let marked = described.filter(|volume| volume.root_volume);
+    let device = described.and_then(|volume| volume.device_name.as_deref()).unwrap_or("the volume of its images");
+    let because = if marked.is_some() { " (rootVolume: true)" } else { "" };
+    let gib = |bytes: f64| format!("{}Gi", (bytes / GIB * 100.0).round() / 100.0);
+    let kept = volume.kept_back;
+    let parts = format!(
+        "kubeReserved {}, systemReserved {}, eviction threshold {}",
+        gib(kept.kube),
+        gib(kept.system),
+        gib(kept.eviction)
+    );
+    let field = at.map_or_else(|| "spec.kubelet".to_owned(), |at| format!("spec.blockDeviceMappings[{at}]"));
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!(
+            "NodePool {name} launches nothing: Karpenter counts {device} of {of_class}{because} as the ephemeral storage of every machine, {}Gi, and of that {} are kept back ({parts}). Less than nothing is left, and it leaves out each instance type, whatever pods ask for.",
+            volume.gib,
+            gib(kept.total())
+        ),
+        Evidence::new(
+            format!("{}/{}", class.kind, class.name()),
+            field.clone(),
+            format!("{}Gi", volume.gib),
+            format!("less {}, whatever the type", gib(kept.total())),
+        ),
+    )
+    .with(Evidence::new(
+        format!("Event Pod/{}", told.event.involved_object.name),
+        "message",
+        told.event.said(),
+        "Karpenter has no instance type left",
+    ))
+    .blaming(Blame::class(class).field(field));
+    let fix = if marked.is_some() {
+        "Take rootVolume away from that device, or put it on the one that images and pods really live on (Bottlerocket: /dev/xvdb); else give it a size that leaves room."
+    } else {
+        "Give the volume of images and pods a size that leaves room, or reserve less ephemeral-storage in spec.kubelet."
+    };
+    Some(finding.fix(fix).step(Risk::Mutating, "Correct the volume", Some(commands::edit(class))))
+}
+
 fn check(case: &Case) -> Opinion {
     let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
-    let Some(told) = case.unplaced().find(|u| u.unmet_by_itself(pool)) else { return unoffered(case, pool) };
+    let Some(told) = case.unplaced().find(|u| u.unmet_by_itself(pool)) else {
+        return without_storage(case, pool).map_or_else(|| unoffered(case, pool), Opinion::from);
+    };
     let name = pool.name();
     // What every instance type of a Linux cluster meets excludes none.
     let excludes = |r: &&Requirement| !matches!(r.key.as_str(), "kubernetes.io/os" | "karpenter.sh/capacity-type");

@@ -1,0 +1,143 @@
+//! Pods that Karpenter makes one machine after the other for, none of which has room for them: a DaemonSet takes it that
+//! Karpenter did not count, for it asks for a label that no NodePool gives and that machines only have later.
+
+use crate::case::unplaced::{is_of_instance, may_have, meets};
+use crate::cluster_state::ClusterState;
+use crate::objects::{Container, DaemonSet, Node, NodeClaim, NodePool, Pod, PodSpec, quantity};
+use crate::upstream::karpenter::Karpenter;
+use crate::upstream::unplaced::nominated;
+use chrono::{DateTime, Utc};
+use std::collections::BTreeMap;
+
+/// A machine that was made for a pod, and is too small for it.
+#[derive(Debug)]
+pub struct Outgrown<'w> {
+    pub pod: &'w Pod,
+    pub node: &'w Node,
+    /// Since when it has taken pods.
+    pub since: DateTime<Utc>,
+    /// How many machines Karpenter has made for the pod, as far as is still told.
+    pub made: usize,
+    /// What is short.
+    pub resource: &'static str,
+    pub asked: f64,
+    /// What is left of it.
+    pub free: f64,
+    /// The DaemonSet without which there would be room, and what it takes.
+    pub set: &'w DaemonSet,
+    pub taken: f64,
+    /// The label that it asks for.
+    pub label: &'w str,
+}
+
+/// A second machine may only have come for the sake of pods that were quicker.
+const IN_A_ROW: usize = 3;
+
+const RESOURCES: [&str; 2] = ["cpu", "memory"];
+
+/// What a pod takes of a machine, at least and at most: how long an init container stays, is not read.
+/// Source: kubernetes v1.36.3 staging/src/k8s.io/component-helpers/resource/helpers.go `PodRequests`.
+fn takes(pod: &Pod, resource: &str) -> (f64, f64) {
+    let of =
+        |container: &Container| container.resources.requests.get(resource).and_then(quantity::parse).unwrap_or(0.0);
+    let main: f64 = pod.spec.containers.iter().map(of).sum();
+    let (largest, all) =
+        pod.spec.init_containers.iter().map(of).fold((0.0_f64, 0.0), |(largest, all), of| (largest.max(of), all + of));
+    (main.max(largest), main + all)
+}
+
+/// A label that the DaemonSet asks for, and that Karpenter does not expect of the NodePool's machines.
+/// Source: core pkg/controllers/provisioning/scheduling/scheduler.go `isDaemonPodCompatible` (v1.14.1),
+/// `getDaemonOverhead` (v1.0.5).
+fn unexpected<'s>(karpenter: &Karpenter, pool: &NodePool, spec: &'s PodSpec) -> Option<&'s str> {
+    let expects = |key: &str| is_of_instance(key) || is_alias(key) || karpenter.counts_on_label(key);
+    let mut selected = spec.node_selector.iter();
+    if let Some((key, _)) = selected.find(|(key, value)| !expects(key) && !may_have(pool, key, Some(value))) {
+        return Some(key);
+    }
+    let required = &spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution;
+    // One term that is met is enough.
+    let unmet = required.node_selector_terms.iter().map(|term| {
+        let mut wanted = term.match_expressions.iter();
+        wanted.find(|r| !expects(&r.key) && !meets(pool, r)).map(|r| r.key.as_str())
+    });
+    unmet.collect::<Option<Vec<&str>>>()?.first().copied()
+}
+
+/// Older names of labels that Karpenter expects, and those that each Node has.
+/// Sources: core pkg/apis/v1/labels.go `NormalizedLabels` (v1.14.1); karpenter-provider-aws v1.14.1
+/// pkg/apis/v1/labels.go.
+fn is_alias(key: &str) -> bool {
+    const BEGINNINGS: [&str; 4] = [
+        "beta.kubernetes.io/",
+        "failure-domain.beta.kubernetes.io/",
+        "topology.ebs.csi.aws.com/",
+        "topology.kubernetes.io/",
+    ];
+    BEGINNINGS.iter().any(|beginning| key.starts_with(beginning))
+        || matches!(key, "kubernetes.io/hostname" | "node.kubernetes.io/windows-build")
+}
+
+/// When Karpenter first expected the pod on each of the machines that it made for it.
+fn machines<'w>(cluster: &'w ClusterState, pod: &'w Pod) -> BTreeMap<&'w str, DateTime<Utc>> {
+    let mut machines = BTreeMap::new();
+    for event in cluster.events_about_pod(pod) {
+        let first = event.first_timestamp.or(event.event_time).or(event.last_seen());
+        let Some((claim, first)) = nominated(event).zip(first) else { continue };
+        let known = machines.entry(claim).or_insert(first);
+        *known = first.min(*known);
+    }
+    machines
+}
+
+/// The first machine of the NodePool that was made for the pod and has taken pods, before Karpenter made another.
+pub(super) fn outgrown<'w>(cluster: &'w ClusterState, pool: &NodePool, pod: &'w Pod) -> Option<Outgrown<'w>> {
+    let machines = machines(cluster, pod);
+    let newest = machines.values().max().filter(|_| machines.len() >= IN_A_ROW)?;
+    let of_pool =
+        |claim: &&NodeClaim| claim.node_pool() == Some(pool.name()) && claim.metadata.deletion_timestamp.is_none();
+    let claims = machines.keys().filter_map(|name| cluster.claim(name)).filter(of_pool);
+    let ready = claims.filter_map(|claim| {
+        let since = claim.true_since("Initialized").filter(|since| since < newest)?;
+        let nodes = cluster.nodes_of(claim);
+        Some((since, *nodes.first().filter(|node| node.is_ready())?))
+    });
+    let mut ready: Vec<(DateTime<Utc>, &Node)> = ready.collect();
+    ready.sort_by_key(|(since, node)| (*since, node.name()));
+    ready.into_iter().find_map(|(since, node)| too_small(cluster, pool, pod, node, since, machines.len()))
+}
+
+fn too_small<'w>(
+    cluster: &'w ClusterState,
+    pool: &NodePool,
+    pod: &'w Pod,
+    node: &'w Node,
+    since: DateTime<Utc>,
+    made: usize,
+) -> Option<Outgrown<'w>> {
+    let karpenter = cluster.karpenter()?;
+    let ended = |pod: &&Pod| matches!(pod.status.phase.as_str(), "Succeeded" | "Failed");
+    let there: Vec<&Pod> =
+        cluster.pods_on(node.name()).filter(|pod| !ended(pod) && !pod.spec.node_name.is_empty()).collect();
+    // Of a pod of a DaemonSet, the DaemonSet and the label.
+    let uncounted = |pod: &&Pod| {
+        let name = pod.daemon_set()?;
+        let is_its = |set: &&DaemonSet| set.metadata.name == *name && set.metadata.namespace == pod.metadata.namespace;
+        let set = cluster.daemon_sets().find(is_its)?;
+        Some((set, unexpected(karpenter, pool, &set.spec.template.spec)?))
+    };
+    RESOURCES.into_iter().find_map(|resource| {
+        let room = quantity::parse(node.status.allocatable.get(resource)?)?;
+        let (asked, at_most) = takes(pod, resource);
+        let free = room - there.iter().map(|pod| takes(pod, resource).0).sum::<f64>();
+        let counted = there.iter().filter(|pod| uncounted(pod).is_none());
+        let free_without = room - counted.map(|pod| takes(pod, resource).1).sum::<f64>();
+        if free >= asked || free_without < at_most {
+            return None;
+        }
+        let largest = |a: &(f64, _), b: &(f64, _)| a.0.total_cmp(&b.0);
+        let of_sets = there.iter().filter_map(|pod| Some((takes(pod, resource).0, uncounted(pod)?)));
+        let (taken, (set, label)) = of_sets.max_by(largest)?;
+        Some(Outgrown { pod, node, since, made, resource, asked, free, set, taken, label })
+    })
+}

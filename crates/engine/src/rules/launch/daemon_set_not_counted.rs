@@ -1,0 +1,80 @@
+//! Karpenter makes one machine after the other for a pod, and a DaemonSet that it has not counted takes the room.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::upstream::reckoning::MIB;
+
+pub static RULE: Rule = Rule {
+    cause: "DaemonSetNotCounted",
+    summary: "Machines come out too small for the pods that they are made for: Karpenter does not count a DaemonSet that selects a label which machines only have later",
+    stages: &[Stage::Launch],
+    reads: &[
+        Input::NodePools,
+        Input::NodeClaims,
+        Input::Nodes,
+        Input::Events,
+        Input::Pods,
+        Input::DaemonSets,
+        Input::Deployments,
+    ],
+    lint: false,
+    versions: "all; karpenter.sh/registered and karpenter.sh/initialized before 1.14",
+    page: include_str!("../../../pages/DaemonSetNotCounted.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
+    let Some(found) = case.outgrown().min_by_key(|outgrown| outgrown.since) else { return Opinion::Silent };
+    let amount = |quantity: f64| match found.resource {
+        "cpu" => format!("{:.0}m", quantity * 1000.0),
+        _ => format!("{:.0}Mi", quantity / MIB),
+    };
+    let (name, node, resource, label) = (pool.name(), found.node.name(), found.resource, found.label);
+    let namespace = |namespace: Option<&'_ str>| namespace.unwrap_or("default").to_owned();
+    let of_pod = namespace(found.pod.metadata.namespace.as_deref());
+    let of_set = namespace(found.set.metadata.namespace.as_deref());
+    let set = &found.set.metadata.name;
+    let (asked, free, taken) = (amount(found.asked), amount(found.free), amount(found.taken));
+    let selected = found.set.spec.template.spec.node_selector.contains_key(label);
+    let field = if selected { "spec.template.spec.nodeSelector" } else { "spec.template.spec.affinity.nodeAffinity" };
+    Finding::new(
+        Confidence::Certain,
+        format!(
+            "Karpenter makes one machine of NodePool {name} after the other for Pod {of_pod}/{}, and none has room for it: Node {node} has {free} of {resource} left, and {asked} is asked for. DaemonSet {of_set}/{set} takes {taken} there, which Karpenter has not counted: it selects the label {label}, which the NodePool does not give its machines.",
+            found.pod.metadata.name
+        ),
+        Evidence::new(
+            format!("Pod/{}", found.pod.metadata.name),
+            "events",
+            "Nominated",
+            "Karpenter has made at least three machines for it, and others since one was ready",
+        )
+        .figures(format!("{} machines so far", found.made)),
+    )
+    .with(Evidence::new(
+        format!("Node/{node}"),
+        format!("status.allocatable['{resource}']"),
+        found.node.status.allocatable.get(resource).unwrap_or_default(),
+        format!("{free} is left of it; without the DaemonSet the pod would fit"),
+    ))
+    .with(Evidence::new(
+        format!("DaemonSet/{of_set}/{set}"),
+        field,
+        label,
+        "of a machine that does not exist yet Karpenter knows only the labels that the NodePool gives and those of its instance type",
+    ))
+    .blaming(Blame::object("apps/v1", "DaemonSet", set).namespace(&of_set).field(field))
+    .fix(format!(
+        "Let the DaemonSet select what the NodePool gives: karpenter.sh/nodepool (operator Exists) where it is meant for Karpenter's machines; or give the NodePool the label {label} where it is one of yours (spec.template.metadata.labels)."
+    ))
+    .step(
+        Risk::Mutating,
+        "Change what the DaemonSet selects",
+        Some(format!("kubectl edit daemonset -n {of_set} {set}")),
+    )
+    .into()
+}
