@@ -65,17 +65,18 @@ fn unexpected<'s>(karpenter: &Karpenter, pool: &NodePool, spec: &'s PodSpec) -> 
 }
 
 /// Older names of labels that Karpenter expects, and those that each Node has.
-/// Sources: core pkg/apis/v1/labels.go `NormalizedLabels` (v1.14.1); karpenter-provider-aws v1.14.1
-/// pkg/apis/v1/labels.go.
+/// Source: core pkg/apis/v1/labels.go `NormalizedLabels`, `WellKnownLabels` (v1.14.1).
 fn is_alias(key: &str) -> bool {
-    const BEGINNINGS: [&str; 4] = [
-        "beta.kubernetes.io/",
-        "failure-domain.beta.kubernetes.io/",
-        "topology.ebs.csi.aws.com/",
-        "topology.kubernetes.io/",
-    ];
-    BEGINNINGS.iter().any(|beginning| key.starts_with(beginning))
-        || matches!(key, "kubernetes.io/hostname" | "node.kubernetes.io/windows-build")
+    matches!(
+        key,
+        "beta.kubernetes.io/arch"
+            | "beta.kubernetes.io/instance-type"
+            | "beta.kubernetes.io/os"
+            | "failure-domain.beta.kubernetes.io/region"
+            | "failure-domain.beta.kubernetes.io/zone"
+            | "kubernetes.io/hostname"
+            | "node.kubernetes.io/windows-build"
+    )
 }
 
 /// When Karpenter first expected the pod on each of the machines that it made for it.

@@ -95,13 +95,13 @@ fn largest_of(cluster: &ClusterState, pool: &str) -> Arc<Largest> {
 /// A volume on which there can never be what is asked for, while Karpenter is not told of the instance's own disks.
 fn small_volume<'w>(class: &NodeClass, pool: &NodePool, short: &Shortfall<'w>) -> Option<Lack<'w>> {
     let (resource, total) = *short.total.iter().find(|(name, _)| *name == "ephemeral-storage")?;
-    let Volume { gib, left, .. } = volume(class, pool)?;
+    let StorageReckoned { gib, left, .. } = volume(class, pool)?;
     (quantity::parse(total)? > left).then_some(Lack { resource, total, why: Why::SmallVolume { gib } })
 }
 
 /// The volume that Karpenter counts as the ephemeral storage of every machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Volume {
+pub struct StorageReckoned {
     pub gib: u64,
     pub kept_back: KeptBack,
     /// Bytes that pods may ask for; where that is less than none, no pod at all fits.
@@ -110,14 +110,14 @@ pub struct Volume {
 }
 
 /// `None` where the class does not tell its size, or the instance's own disks may take its place.
-pub fn volume(class: &NodeClass, pool: &NodePool) -> Option<Volume> {
+pub fn volume(class: &NodeClass, pool: &NodePool) -> Option<StorageReckoned> {
     if !class.is_ec2() || class.spec.instance_store_policy.is_some() {
         return None;
     }
     let gib = class.ephemeral_storage()?;
     let bytes = f64::from(u32::try_from(gib).ok()?) * GIB;
     let kept_back = reckoning::of_volume(class, pool, bytes)?;
-    Some(Volume { gib, kept_back, left: bytes - kept_back.total() })
+    Some(StorageReckoned { gib, kept_back, left: bytes - kept_back.total() })
 }
 
 impl<'w> Unplaced<'w> {
@@ -168,7 +168,7 @@ impl<'w> Unplaced<'w> {
 
     /// The volume of which nothing is left for pods, whatever they ask for. The NodePool is passed over for it, or said
     /// to have no instance type that is large enough.
-    pub fn without_storage(&self, pool: &NodePool, class: &NodeClass) -> Option<Volume> {
+    pub fn without_storage(&self, pool: &NodePool, class: &NodeClass) -> Option<StorageReckoned> {
         let is_named = unplaced::refusals(self.event).any(|(name, _)| name == pool.name());
         let fits = match self.refusal {
             PlacementObstacle::PassedOver => !is_named,

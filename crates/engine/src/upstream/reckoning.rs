@@ -60,10 +60,10 @@ pub fn of_volume(class: &NodeClass, pool: &NodePool, bytes: f64) -> Option<KeptB
 
 /// Whether class or NodePool say anything of what is kept back, but for volumes, or how many pods there may be.
 pub fn is_told(class: &NodeClass, pool: &NodePool) -> bool {
-    let of_volume = |key: &str| key == "ephemeral-storage" || key.starts_with("nodefs.") || key.starts_with("imagefs.");
+    let matters = |key: &String| matches!(key.as_str(), "cpu" | "memory" | "memory.available");
     settings(class, pool).iter().any(|(field, value)| match field.as_str() {
         "kubeReserved" | "systemReserved" | "evictionHard" | "evictionSoft" => {
-            value.as_object().is_none_or(|entries| entries.keys().any(|key| !of_volume(key)))
+            value.as_object().is_none_or(|entries| entries.keys().any(matters))
         }
         "maxPods" | "podsPerCore" => true,
         _ => false,
