@@ -1,0 +1,223 @@
+//! A PodDisruptionBudget that lets no pod go.
+
+use super::{drain_taint, head, is_name, lasts};
+use crate::api::{Blame, Confidence, Evidence, Risk};
+use crate::case::Case;
+use crate::case::finding::Finding;
+use crate::objects::input::Input;
+use crate::objects::{Condition, Event, Node, NodeClaim, Pod, PodDisruptionBudget, Taint};
+use crate::upstream::karpenter::DO_NOT_DISRUPT;
+
+const TWO_BUDGETS: &str = "eviction does not support multiple PDBs";
+
+/// A pod that a PodDisruptionBudget has not let go for as long as any step may take. A terminationGracePeriod ends that
+/// by itself: then so long is what its owner allows.
+pub(super) fn disruption_budget(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
+    if claim.is_true("Drained") || claim.spec.termination_grace_period.is_some() {
+        return None;
+    }
+    let lasts = |e: &&Event| lasts(case, e, case.wait.proven * 2);
+    let mut refused = case.events().filter(|e| e.reason == "FailedDraining").filter(lasts);
+    let (event, (namespace, name)) = refused.find_map(|e| Some((e, refused_pod(&e.message)?)))?;
+    let pod = case.pods().find(|p| p.metadata.name == *name && p.metadata.namespace.as_deref() == Some(namespace));
+    // It has gone meanwhile, or is on its way.
+    if case.cluster.missing(Input::Pods).is_none() && pod.is_none_or(|p| p.metadata.deletion_timestamp.is_some()) {
+        return None;
+    }
+    let why = if event.message.contains(TWO_BUDGETS) {
+        "more than one PodDisruptionBudget selects"
+    } else {
+        "a PodDisruptionBudget does not let go"
+    };
+    Some(
+        Finding::new(
+            Confidence::Certain,
+            format!("{}: {why} pod {namespace}/{name} on its Node {}, so it is never evicted.", head(claim), node.name()),
+            Evidence::new(
+                format!("Event/{}", event.metadata.name),
+                "message",
+                event.said(),
+                "Karpenter waits for the eviction, without end where there is no terminationGracePeriod",
+            )
+            .figures(format!("{} times", event.times())),
+        )
+        .blaming(match pod.map(|pod| budgets(case, pod)).as_deref() {
+            Some([budget]) => blame_budget(budget),
+            _ => Blame::object("v1", "Pod", name).namespace(namespace),
+        })
+        .fix("See why the budget allows no disruption: maxUnavailable 0, minAvailable as high as there are replicas, or pods of it that are not Ready. Let one more run, or mend the budget; two budgets over one pod never let it go. A terminationGracePeriod on the NodePool bounds the wait for the next machines.")
+        .step(
+            Risk::Inspect,
+            "See which budget allows no disruption",
+            Some(format!("kubectl get poddisruptionbudgets -n {namespace} -o wide")),
+        )
+        .step(Risk::Inspect, "See the pod and its labels", Some(format!("kubectl describe pod -n {namespace} {name}"))),
+    )
+}
+
+/// A budget that has allowed nothing for as long as any step may take, over a pod that is to be evicted. Karpenter's
+/// event often only counts the pods that it waits for.
+/// Sources: kubernetes v1.36.3 pkg/controller/disruption/disruption.go `updatePdbStatus`, `failSafe`,
+/// component-helpers/apps/poddisruptionbudget/helpers.go `UpdateDisruptionAllowedCondition`.
+pub(super) fn shut_budget(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
+    if claim.is_true("Drained") || claim.spec.termination_grace_period.is_some() {
+        return None;
+    }
+    let taint = drain_taint(node)?;
+    let long = |c: &&Condition| c.last_transition_time.is_some_and(|at| case.now - at >= case.wait.proven * 2);
+    let (pod, budget, allowed) = evicted(case, taint).find_map(|pod| {
+        let [budget] = budgets(case, pod)[..] else { return None };
+        let allowed = budget.allows_nothing().filter(long).filter(|_| !budget.lets_go_unready(pod))?;
+        Some((pod, budget, allowed))
+    })?;
+    let (namespace, name) = (pod.metadata.namespace.as_deref().unwrap_or("default"), &pod.metadata.name);
+    let (why, because) = if allowed.reason == "SyncFailed" || budget.status.expected_pods == 0 {
+        (
+            "for nobody can tell how many pods it should have",
+            "its pods have no controller that says how many there are to be",
+        )
+    } else if budget.never_allows() {
+        ("even while all of its pods are healthy", "it asks for as many healthy pods as there are to be")
+    } else {
+        ("while so few of its pods are healthy", "it allows one once more of its pods are Ready")
+    };
+    let of = &budget.metadata.name;
+    let bound = budget.bound().map_or_else(String::new, |bound| format!(" ({bound})"));
+    Some(
+        Finding::new(
+            Confidence::Certain,
+            format!(
+                "{}: PodDisruptionBudget {of}{bound} allows no disruption {why}, so pod {namespace}/{name} on its Node {} is never evicted.",
+                head(claim),
+                node.name()
+            ),
+            Evidence::new(
+                format!("PodDisruptionBudget/{of}"),
+                r#"status.conditions[?(@.type=="DisruptionAllowed")]"#,
+                allowed.shown(),
+                because,
+            ),
+        )
+        .with(Evidence::new(
+            format!("Pod/{name}"),
+            "metadata.labels",
+            format!("selected by PodDisruptionBudget {of}"),
+            "Karpenter waits for its eviction, without end where there is no terminationGracePeriod",
+        ))
+        .blaming(blame_budget(budget))
+        .fix(format!("Have PodDisruptionBudget {of} allow one disruption: maxUnavailable 1, or a minAvailable below the number of replicas; where its pods are not Ready, mend them. A terminationGracePeriod on the NodePool bounds the wait for the next machines."))
+        .step(
+            Risk::Inspect,
+            "See what the budget asks for, and how many of its pods are healthy",
+            Some(format!("kubectl describe poddisruptionbudgets -n {namespace} {of}")),
+        )
+        .step(
+            Risk::Mutating,
+            "Have it allow one disruption; the drain then goes on by itself",
+            Some(format!("kubectl edit poddisruptionbudgets -n {namespace} {of}")),
+        ),
+    )
+}
+
+/// A pod that more than one budget selects: the API server evicts none such, whatever the budgets allow, and Karpenter's
+/// event only counts it among those that wait.
+/// Source: kubernetes v1.36.3 pkg/registry/core/pod/storage/eviction.go `Create`.
+pub(super) fn two_budgets(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
+    if claim.is_true("Drained") || claim.spec.termination_grace_period.is_some() {
+        return None;
+    }
+    let taint = drain_taint(node)?;
+    let (pod, mut budgets) =
+        evicted(case, taint).map(|pod| (pod, budgets(case, pod))).find(|(_, budgets)| budgets.len() > 1)?;
+    // The newest was added to what worked.
+    budgets.sort_by_key(|budget| std::cmp::Reverse(budget.metadata.creation_timestamp));
+    let newest = budgets.first()?;
+    let (namespace, name) = (pod.metadata.namespace.as_deref().unwrap_or("default"), &pod.metadata.name);
+    let names: Vec<&str> = budgets.iter().map(|budget| &*budget.metadata.name).collect();
+    let evidence = |budget: &&PodDisruptionBudget| {
+        Evidence::new(
+            format!("PodDisruptionBudget/{}", budget.metadata.name),
+            "spec.selector",
+            format!("selects pod {namespace}/{name}"),
+            "an eviction is refused where more than one budget speaks for the pod",
+        )
+    };
+    Some(
+        Finding::new(
+            Confidence::Certain,
+            format!(
+                "{}: more than one PodDisruptionBudget ({}) selects pod {namespace}/{name} on its Node {}, so it is never evicted.",
+                head(claim),
+                names.join(", "),
+                node.name()
+            ),
+            evidence(newest),
+        )
+        .with_all(budgets.iter().skip(1).map(evidence))
+        .blaming(blame_budget(newest))
+        .fix(format!("Delete one of the PodDisruptionBudgets {}, or narrow its selector: two over one pod never let it go, whatever they allow.", names.join(", ")))
+        .step(
+            Risk::Inspect,
+            "See the budgets",
+            Some(format!("kubectl get poddisruptionbudgets -n {namespace} {} -o yaml", names.join(" "))),
+        )
+        .step(
+            Risk::Mutating,
+            "Narrow the newest, or delete it if the others say enough",
+            Some(format!("kubectl edit poddisruptionbudgets -n {namespace} {}", newest.metadata.name)),
+        ),
+    )
+}
+
+/// The pods that an eviction of Karpenter's asks the budgets for.
+///
+/// The API server evicts without a look at budgets what does not run; Karpenter evicts no pod that tolerates its taint
+/// or that the kubelet made, and waits for what must not be disrupted.
+/// Source: core pkg/utils/pod/scheduling.go `IsEvictable`, `IsDrainable` (v1.14.3).
+fn evicted<'c>(case: &Case<'c>, taint: &Taint) -> impl Iterator<Item = &'c Pod> {
+    case.pods().filter(move |pod| {
+        pod.metadata.deletion_timestamp.is_none()
+            && pod.status.phase == "Running"
+            && pod.metadata.annotation(DO_NOT_DISRUPT) != Some("true")
+            && !pod.metadata.owner_references.iter().any(|owner| owner.kind == "Node")
+            && !pod.spec.tolerations.iter().any(|t| t.tolerates(taint))
+    })
+}
+
+fn budgets<'c>(case: &Case<'c>, pod: &Pod) -> Vec<&'c PodDisruptionBudget> {
+    case.cluster.disruption_budgets().filter(|budget| budget.selects(pod)).collect()
+}
+
+fn blame_budget(budget: &PodDisruptionBudget) -> Blame {
+    Blame::object("policy/v1", "PodDisruptionBudget", &budget.metadata.name)
+        .namespace(budget.metadata.namespace.as_deref().unwrap_or("default"))
+        .field("spec")
+}
+
+/// The pod of `evicting pod shop/web-1 violates a PDB`, or of `evicting pod violates a PDB (Pod=shop/web-1)`.
+/// Source: core pkg/controllers/node/termination/terminator/eviction.go `Reconcile` (v1.0.5, v1.14.3).
+fn refused_pod(message: &str) -> Option<(&str, &str)> {
+    if !message.contains("violates a PDB") && !message.contains(TWO_BUDGETS) {
+        return None;
+    }
+    let pod = match message.split_once("(Pod=") {
+        Some((_, pod)) => pod.split_once(')')?.0,
+        None => message.split_once("evicting pod ")?.1.split(' ').next()?,
+    };
+    pod.split_once('/').filter(|(namespace, name)| is_name(namespace) && is_name(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refused_pod;
+
+    #[test]
+    fn the_pod_that_a_budget_holds_is_read_from_the_event_of_each_version() {
+        let of = |said: &str| refused_pod(&format!("Failed to drain node, {said}")).map(|(n, p)| format!("{n}/{p}"));
+        assert_eq!(of("evicting pod shop/web-1 violates a PDB").as_deref(), Some("shop/web-1"));
+        assert_eq!(of("evicting pod violates a PDB (Pod=shop/web-1)").as_deref(), Some("shop/web-1"));
+        assert_eq!(of("eviction does not support multiple PDBs (Pod=shop/web-1)").as_deref(), Some("shop/web-1"));
+        assert_eq!(of("5 pods are waiting to be evicted"), None);
+        assert_eq!(of("evicting pod violates a PDB (Pod=$(reboot)/x)"), None);
+    }
+}

@@ -1,0 +1,101 @@
+//! Nothing is left to wait for but the end of the instance, or a volume that nobody has asked to detach.
+
+use super::volumes::still_attached;
+use super::{STILL_REFUSED, drain_taint, head};
+use crate::api::{Blame, Confidence, Evidence, Risk};
+use crate::case::finding::Finding;
+use crate::case::{Case, timestamp};
+use crate::objects::input::Input;
+use crate::objects::{Condition, Event, Node, NodeClaim, Pod};
+use crate::rules::shared::{commands, volume_attachments};
+
+pub(super) fn instance(case: &Case, claim: &NodeClaim, why: &str) -> Finding {
+    let id = claim.instance_id().unwrap_or("INSTANCE");
+    let state = |type_: &str| claim.condition(type_).map_or_else(|| "absent".to_owned(), Condition::shown);
+    Finding::new(
+        Confidence::Certain,
+        format!("{}: {why} ({id}).", head(claim)),
+        Evidence::new(
+            format!("NodeClaim/{}", claim.name()),
+            r#"status.conditions[?(@.type=="InstanceTerminating")]"#,
+            state("InstanceTerminating"),
+            "the last step before Karpenter removes its finalizer",
+        ),
+    )
+    .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", claim.name()).field("status.conditions"))
+    .fix("See why EC2 keeps the instance: ec2:TerminateInstances denied to Karpenter (policy, permission boundary, SCP), termination protection, or an instance that hangs in shutting-down.")
+    .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {}", commands::karpenter_log(case), claim.name())))
+    .ask_aws("What state is the instance in?", format!("aws ec2 describe-instances --instance-ids {id} --query 'Reservations[].Instances[].[State,StateReason]'"))
+}
+
+/// Before 1.6 no condition tells how far Karpenter has come: the pods do, and that it no longer says that it drains.
+///
+/// It waits then for the VolumeAttachments of the Node, in 1.0 without a word, or for EC2.
+/// Sources: core pkg/controllers/node/termination/controller.go `finalize`, pkg/utils/pod/scheduling.go `IsDrainable`,
+/// terminator/events/events.go `NodeFailedToDrain` (v1.0.5).
+pub(super) fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
+    let says_how_far = ["Drained", "VolumesDetached"].iter().any(|step| claim.condition(step).is_some());
+    if says_how_far || claim.spec.termination_grace_period.is_some() || case.cluster.missing(Input::Pods).is_some() {
+        return None;
+    }
+    let taint = drain_taint(node)?;
+    let drained_away = |pod: &Pod| {
+        !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed")
+            && !pod.metadata.owner_references.iter().any(|owner| owner.kind == "Node")
+            && !pod.spec.tolerations.iter().any(|t| t.tolerates(taint))
+    };
+    let recent = |e: &&Event| e.last_seen().is_some_and(|at| case.now - at <= STILL_REFUSED);
+    // A dump may hold the pods of some namespaces only. Karpenter repeats what it waits for every two minutes.
+    let tells = case.events().filter(recent).any(|e| e.reason == "DisruptionBlocked");
+    let drains = case.events().filter(recent).any(|e| e.reason == "FailedDraining");
+    if !tells || drains || case.pods().next().is_none() || case.pods().any(drained_away) {
+        return None;
+    }
+    let name = node.name();
+    let own_pod =
+        |pod: &Pod| pod.daemon_set().is_none() && !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed");
+    match volume_attachments::of(case, node, None) {
+        Some(attachment) if volume_attachments::goes_until(case, attachment).is_some() => return None,
+        // A volume of a pod that stays is not waited for.
+        Some(attachment) if !case.pods().any(own_pod) => {
+            let evidence = Evidence::new(
+                format!("VolumeAttachment/{}", attachment.metadata.name),
+                "spec.nodeName",
+                name,
+                "every pod that is left there tolerates Karpenter's taint, and Karpenter does not say that it drains",
+            );
+            return Some(still_attached(case, claim, node, attachment, evidence));
+        }
+        None if case.cluster.missing(Input::VolumeAttachments).is_none() => {
+            return Some(instance(
+                case,
+                claim,
+                "no pod is left to drain on its Node and no volume is attached, and Karpenter has not got the instance terminated",
+            ));
+        }
+        _ => {}
+    }
+    Some(
+        Finding::new(
+            Confidence::Certain,
+            format!(
+                "{}: no pod is left to drain on its Node {name}, so a volume is still attached there (a VolumeAttachment that nobody deletes), or Karpenter has not got the instance terminated.",
+                head(claim)
+            ),
+            Evidence::new(
+                format!("Node/{name}"),
+                "metadata.deletionTimestamp",
+                node.metadata.deletion_timestamp.map_or_else(|| "absent".to_owned(), |at| timestamp(at).to_string()),
+                "every pod that is left there tolerates Karpenter's taint, and Karpenter does not say that it drains",
+            ),
+        )
+        .blaming(Blame::object("v1", "Node", name))
+        .fix("See whether a VolumeAttachment names the Node: its pod or its claim was deleted by force, or its volume is Released, and nobody asks for the detachment. Delete it once no process uses the volume. Where there is none, see why EC2 keeps the instance. A terminationGracePeriod on the NodePool bounds the wait.")
+        .step(
+            Risk::Inspect,
+            "See which volumes are still attached, and whether they are Released",
+            Some(format!("kubectl get volumeattachments -o wide | grep {name}; kubectl get persistentvolumes")),
+        )
+        .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {}", commands::karpenter_log(case), claim.name()))),
+    )
+}

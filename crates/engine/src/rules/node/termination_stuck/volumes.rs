@@ -1,0 +1,145 @@
+//! The Node is drained, and its volumes are still attached.
+
+use super::{head, is_name, lasts};
+use crate::api::{Blame, Confidence, Evidence, Risk};
+use crate::case::Case;
+use crate::case::finding::Finding;
+use crate::objects::{Node, NodeClaim, VolumeAttachment};
+use crate::rules::shared::volume_attachments;
+use chrono::TimeDelta;
+
+/// Karpenter waits for the volumes of a Node that is drained.
+pub(super) struct Attached<'c> {
+    /// What shows it.
+    pub(super) evidence: Evidence,
+    /// What Karpenter says of it, in brackets.
+    pub(super) said: String,
+    /// By its name, which Karpenter's event tells too.
+    pub(super) attachment: Option<&'c str>,
+    /// Where it was read.
+    object: Option<&'c VolumeAttachment>,
+}
+
+/// Whether that is the step, for as long as `wait`. Before 1.6 only the event tells, which repeats while it lasts.
+pub(super) fn attached<'c>(case: &Case<'c>, claim: &NodeClaim, node: &Node, wait: TimeDelta) -> Option<Attached<'c>> {
+    const BECAUSE: &str =
+        "Karpenter waits until the attach-detach controller has deleted the VolumeAttachments of the Node";
+    let event = case.event("AwaitingVolumeDetachment");
+    let evidence = match (claim.condition("Drained"), claim.condition("VolumesDetached")) {
+        (Some(drained), Some(detached)) if drained.is_true() && !detached.is_true() && !detached.is_false() => {
+            Evidence::new(
+                format!("NodeClaim/{}", claim.name()),
+                r#"status.conditions[?(@.type=="VolumesDetached")]"#,
+                detached.shown(),
+                BECAUSE,
+            )
+        }
+        (None, None) => {
+            let event = event.filter(|e| lasts(case, e, wait))?;
+            Evidence::new(format!("Event/{}", event.metadata.name), "message", event.said(), BECAUSE)
+                .figures(format!("{} times", event.times()))
+        }
+        _ => return None,
+    };
+    let named = event.and_then(|e| first_attachment(&e.message));
+    let object = volume_attachments::of(case, node, named);
+    Some(Attached {
+        evidence,
+        said: event.map_or_else(String::new, |e| format!(" ({})", e.said().trim_end_matches('.'))),
+        attachment: object.map(|object| &*object.metadata.name).or(named),
+        object,
+    })
+}
+
+pub(super) fn volumes(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
+    let Attached { evidence, said, attachment, object } = attached(case, claim, node, case.wait.proven * 2)?;
+    if let Some(object) = object {
+        if volume_attachments::goes_until(case, object).is_some() {
+            return None;
+        }
+        return Some(still_attached(case, claim, node, object, evidence));
+    }
+    let (blame, look) = match attachment {
+        Some(name) => (
+            Blame::object("storage.k8s.io/v1", "VolumeAttachment", name),
+            format!("kubectl get volumeattachment {name} -o yaml"),
+        ),
+        None => (
+            Blame::object("v1", "Node", node.name()),
+            format!("kubectl get volumeattachments -o wide | grep {}", node.name()),
+        ),
+    };
+    Some(
+        Finding::new(
+            Confidence::Certain,
+            format!("{}: its Node {} is drained, and its volumes are still attached{said}.", head(claim), node.name()),
+            evidence,
+        )
+        .blaming(blame)
+        .fix("See why the VolumeAttachment stays: the CSI driver's controller is down or denied ec2:DetachVolume, the kubelet no longer unmounts, or it was left behind by a pod that is gone. A terminationGracePeriod on the NodePool bounds the wait.")
+        .step(Risk::Inspect, "See what holds the attachment: its deletionTimestamp and status.detachError", Some(look)),
+    )
+}
+
+/// The same where the VolumeAttachment was read, which tells who has to let go of the volume.
+pub(super) fn still_attached(
+    case: &Case,
+    claim: &NodeClaim,
+    node: &Node,
+    attachment: &VolumeAttachment,
+    evidence: Evidence,
+) -> Finding {
+    let name = &*attachment.metadata.name;
+    let held = volume_attachments::why(case, node, attachment);
+    let volume = attachment.spec.source.persistent_volume_name.as_deref().unwrap_or("unknown");
+    let why = match &held {
+        Some(held) => format!(": {}", held.why),
+        None => ", and nobody has asked for its deletion".to_owned(),
+    };
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!(
+            "{}: its Node {} is drained, and volume {volume} is still attached there by VolumeAttachment {name}{why}.",
+            head(claim),
+            node.name()
+        ),
+        evidence,
+    )
+    .step(
+        Risk::Inspect,
+        "See its deletionTimestamp and status.detachError, and whether the volume is Released",
+        Some(format!("kubectl get volumeattachment {name} -o yaml; kubectl get persistentvolumes {volume}")),
+    );
+    match held {
+        Some(held) => held.explain(finding, attachment),
+        None => finding
+            .blaming(volume_attachments::blame(attachment))
+            .fix("See why the volume counts as in use there: the kubelet does not unmount it, or its pod or claim was deleted by force and the volume is Released. Delete the VolumeAttachment once no process uses the volume. A terminationGracePeriod on the NodePool bounds the wait."),
+    }
+}
+
+/// The first name of `Awaiting deletion of bound volumeattachments (csi-1, csi-2 and 3 other(s))`.
+/// Source: core pkg/controllers/node/termination/terminator/events/events.go `NodeAwaitingVolumeDetachmentEvent`
+/// (v1.14.3).
+fn first_attachment(message: &str) -> Option<&str> {
+    let (_, names) = message.split_once("volumeattachments (")?;
+    names.split([',', ' ', ')']).next().filter(|name| is_name(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_attachment;
+
+    #[test]
+    fn only_a_name_is_taken_from_the_event() {
+        let first = |names: &str| {
+            first_attachment(&format!("Awaiting deletion of bound volumeattachments ({names})")).map(str::to_owned)
+        };
+        assert_eq!(first("csi-12ab"), Some("csi-12ab".to_owned()));
+        assert_eq!(first("csi-1, csi-2 and 3 other(s)"), Some("csi-1".to_owned()));
+        assert_eq!(first(""), None);
+        assert_eq!(first("$(reboot)"), None);
+        assert_eq!(first("--all"), None);
+        assert_eq!(first_attachment("Awaiting something else (csi-1)"), None);
+    }
+}
