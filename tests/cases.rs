@@ -200,10 +200,6 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("879-label-of-a-forbidden-domain", "of a NodePool no log is read"),
     ("883-at-least-two-zones-for-a-disk-in-one", "of a NodePool no log is read"),
     ("933-may-not-even-ask-its-own-address", "of Karpenter's own log the last words are not read"),
-    ("937-farewell-to-a-machine-long-gone", "a Node without NodeClaim that its finalizer holds is not looked at"),
-    ("944-class-that-cannot-die", "node classes that do not go away are not looked at"),
-    ("945-bell-without-a-wire", "webhooks for Karpenter's own objects are not looked at"),
-    ("948-last-lamp-nobody-may-put-out", "its Node and NodeClaim are found; of the node class the same as above"),
     (
         "961-claims-wait-after-chart-bump",
         "that a class keeps its version of the CRD from being served is not told of its claims",

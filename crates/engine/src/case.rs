@@ -1,5 +1,6 @@
 //! Everything known about one machine at one instant. Rules read this and nothing else.
 
+pub mod admission;
 pub mod deletion_reason;
 pub mod finding;
 pub mod karpenter_line;
@@ -78,6 +79,7 @@ impl<'w> Case<'w> {
                 let unplaced = unplaced_in(cluster, pool, class.map(|c| &c.class)).chain(lacking);
                 let wait = stage::pool_wait(pool, class.map(|c| &c.class), events, claims, unplaced, now, thresholds)
                     .or_else(|| unserved_wait(cluster, pool, class, thresholds))
+                    .or_else(|| refused_claims_wait(cluster, pool, thresholds))
                     .or_else(|| stage::inert_wait(pool, is_inert(cluster, pool, class)?, thresholds))
                     .or_else(|| karpenter_line::wait(cluster, pool, now, thresholds))
                     .or_else(|| {
@@ -93,16 +95,17 @@ impl<'w> Case<'w> {
             }
             Subject::Class(kind, name) => {
                 let class = cluster.class(kind, name)?;
-                let wait = stage::class_wait(&class.class, thresholds)?;
+                let is_used = cluster.missing(Input::NodeClaims).is_some()
+                    || cluster.claims_of_class(kind, name).next().is_some();
+                let leaving = stage::leaving_class_wait(&class.class, is_used, thresholds);
+                let is_leaving = leaving.is_some();
+                let wait = leaving.or_else(|| stage::class_wait(&class.class, thresholds))?;
                 let pool = cluster.pools().find(|p| {
                     let reference = &p.spec.template.spec.node_class_ref;
                     reference.kind == *kind && reference.name == *name
                 });
                 // A class that nobody launches from holds nothing up.
-                if pool.is_none()
-                    && cluster.missing(Input::NodePools).is_none()
-                    && cluster.claims_of_class(kind, name).next().is_none()
-                {
+                if pool.is_none() && cluster.missing(Input::NodePools).is_none() && !is_used && !is_leaving {
                     return None;
                 }
                 let subject = About {
@@ -167,6 +170,17 @@ impl<'w> Case<'w> {
         let class = class_of(cluster, &claim.spec.node_class_ref);
         let subject = About { api_version: "karpenter.sh/v1", kind: "NodeClaim", meta: &claim.metadata };
         Some(Self { now, cluster, claim: Some(claim), node: nodes.first().copied(), pool, class, wait, subject })
+    }
+
+    /// The case of a machine that goes away too and has waited as long as this one had to, for what waits for it.
+    pub fn of_leaving(&self, claim: &'w NodeClaim) -> Option<Self> {
+        let cluster = self.cluster;
+        let wait = stage::terminate_wait(claim, claim.metadata.deletion_timestamp?, self.wait.proven)?;
+        let pool = claim.node_pool().and_then(|pool| cluster.pool(pool));
+        let node = cluster.nodes_of(claim).first().copied();
+        let subject = About { api_version: "karpenter.sh/v1", kind: "NodeClaim", meta: &claim.metadata };
+        let case = Self { now: self.now, cluster, claim: Some(claim), node, pool, class: self.class, wait, subject };
+        (case.now - case.wait.since >= case.wait.proven).then_some(case)
     }
 
     /// What the diagnosis is about, in the form that outlives the objects.
@@ -543,6 +557,16 @@ fn unserved_wait(
     }
     let waiting = waiting_pods(cluster).filter(|pod| unplaced::admits(pool, pod));
     stage::unserved_wait(stopped, waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?, thresholds)
+}
+
+/// A NodePool that pods wait for, of which no NodeClaim has come since: a webhook that nobody answers refuses them.
+fn refused_claims_wait(cluster: &ClusterState, pool: &NodePool, thresholds: &Thresholds) -> Option<Wait> {
+    admission::refuses_claims(cluster)?;
+    let waiting = waiting_pods(cluster).filter(|pod| unplaced::admits(pool, pod));
+    let oldest = waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?;
+    let since = oldest.metadata.creation_timestamp;
+    let made = cluster.claims().any(|claim| claim.metadata.creation_timestamp >= since);
+    if made { None } else { stage::refused_claims_wait(oldest, thresholds) }
 }
 
 /// Why Karpenter works on the NodePool for no pod whatever.

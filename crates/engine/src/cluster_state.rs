@@ -412,6 +412,23 @@ impl ClusterState {
         self.class_members(kind, name).into_iter().flat_map(ClassMembers::joined).filter_map(|name| self.claim(name))
     }
 
+    /// The node class of a NodeClaim, or of the one whose machine a Node is, where it was deleted and so waits for it.
+    pub fn leaving_class_of(&self, subject: &Subject) -> Option<Subject> {
+        let claim = match subject {
+            Subject::Claim(name) => self.claim(name)?,
+            Subject::Node(name) => self.claim_of_node(self.node(name)?)?,
+            _ => return None,
+        };
+        self.leaving_class(claim)
+    }
+
+    fn leaving_class(&self, claim: &NodeClaim) -> Option<Subject> {
+        let reference = &claim.spec.node_class_ref;
+        let class = &self.class(&reference.kind, &reference.name)?.class;
+        class.metadata.deletion_timestamp?;
+        Some(Subject::Class(class.kind.clone(), class.name().to_owned()))
+    }
+
     /// The NodeClaims of a NodePool.
     pub fn claims_of_pool(&self, name: &str) -> impl Iterator<Item = &NodeClaim> {
         self.asks(Input::NodeClaims);

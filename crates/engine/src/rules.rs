@@ -137,6 +137,7 @@ pub const ALL: &[&Rule] = &[
     &taints::agent_taint_remains::RULE,
     &taints::cordon_remains::RULE,
     &launch::karpenter_not_running::RULE,
+    &launch::webhook_refuses_node_claims::RULE,
     &launch::karpenter_is_behind::RULE,
     &node::termination_stuck::RULE,
     &launch::image_not_available::RULE,

@@ -205,7 +205,10 @@ impl Triage {
     /// Looks at every subject that a change touched or whose time has come, and says what to do.
     pub fn look(&mut self, now: DateTime<Utc>) -> Vec<Order> {
         if self.started {
-            for subject in self.schedule.next(now) {
+            let mut subjects = self.schedule.next(now);
+            let classes: Vec<Subject> = subjects.iter().filter_map(|s| self.cluster.leaving_class_of(s)).collect();
+            subjects.extend(classes);
+            for subject in subjects {
                 self.look_at(&subject, now);
             }
             for name in self.diagnoses.forget(now).into_iter().filter_map(|d| d.metadata.name.clone()) {

@@ -85,6 +85,8 @@ pub enum Symptom {
     Cordoned,
     /// Pods wait for a machine, and Karpenter does not run to make one.
     NobodyLaunches,
+    /// Pods wait for a machine, and a webhook refuses the NodeClaim that Karpenter would make.
+    ClaimsRefused,
     /// Pods wait for a machine, and Karpenter leaves them alone.
     PodsIgnored,
     /// Karpenter leaves the NodePool alone.
@@ -147,7 +149,7 @@ pub fn claim_wait(
         && !timed_out(claim, deleted)
         && !never_launched(claim)
     {
-        return terminate_wait(claim, deleted, t);
+        return terminate_wait(claim, deleted, t.terminate / 2);
     }
     let name = || format!("NodeClaim/{}", claim.name());
     let field = |type_: &str| format!(r#"status.conditions[?(@.type=="{type_}")]"#);
@@ -243,7 +245,7 @@ pub fn least_patience(stage: Stage, t: &Thresholds) -> TimeDelta {
 
 /// A registered machine that goes away by design, and has not gone for long. Draining takes as long as its pods and
 /// their budgets want: worth a diagnosis only where something proves that no pod is waited for.
-fn terminate_wait(claim: &NodeClaim, deleted: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+pub fn terminate_wait(claim: &NodeClaim, deleted: DateTime<Utc>, proven: TimeDelta) -> Option<Wait> {
     if !claim.is_true("Registered") {
         return None;
     }
@@ -252,12 +254,40 @@ fn terminate_wait(claim: &NodeClaim, deleted: DateTime<Utc>, t: &Thresholds) -> 
         ["Drained", "VolumesDetached", "InstanceTerminating"].into_iter().filter_map(|step| claim.true_since(step));
     let since = steps.chain([deleted]).max()?;
     let because = "the NodeClaim was deleted, and Karpenter's finalizer still holds it";
-    let object = format!("NodeClaim/{}", claim.name());
-    let evidence =
-        Evidence::new(object, "metadata.deletionTimestamp", deleted.format("%Y-%m-%dT%H:%M:%SZ").to_string(), because);
-    let wait = Wait::new(Stage::Terminate, since, t.terminate, t, evidence);
-    // Half of it is enough where a step can never end.
-    Some(Wait { proven: wait.patience / 2, ..wait }.only_with_proof())
+    Some(leaving_wait(format!("NodeClaim/{}", claim.name()), deleted, since, proven, because))
+}
+
+/// Something deleted that a finalizer holds. Half of the time that a step may take is enough where it can never end.
+fn leaving_wait(
+    object: String,
+    deleted: DateTime<Utc>,
+    since: DateTime<Utc>,
+    proven: TimeDelta,
+    because: &'static str,
+) -> Wait {
+    let deleted = deleted.format("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let evidence = Evidence::new(object, "metadata.deletionTimestamp", deleted, because);
+    Wait { stage: Stage::Terminate, since, patience: TimeDelta::MAX, proven, evidence, symptom: Symptom::NotPassed }
+}
+
+/// A Node of Karpenter's whose NodeClaim is gone, and that was deleted and stays.
+fn leaving_node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
+    let deleted = node.metadata.deletion_timestamp?;
+    node.metadata.label("karpenter.sh/nodepool")?;
+    let because = "the Node was deleted, and a finalizer still holds it";
+    let object = format!("Node/{}", node.name());
+    let held = !node.metadata.finalizers.is_empty();
+    held.then(|| leaving_wait(object, deleted, deleted, t.terminate / 2, because))
+}
+
+/// A node class that was deleted and stays. Machines that use it go in their own time; where none does, only AWS is
+/// asked, and that takes seconds.
+pub fn leaving_class_wait(class: &NodeClass, is_used: bool, t: &Thresholds) -> Option<Wait> {
+    let deleted = class.metadata.deletion_timestamp.filter(|_| !class.metadata.finalizers.is_empty())?;
+    let because = "the node class was deleted, and a finalizer still holds it";
+    let object = format!("{}/{}", class.kind, class.name());
+    let wait = leaving_wait(object, deleted, deleted, t.terminate / 2, because);
+    Some(if is_used || !class.is_ec2() { wait } else { Wait { patience: t.terminate, ..wait } })
 }
 
 /// A Ready Node that is short of memory, disk or process ids: the kubelet evicts, and nothing new is scheduled there.
@@ -585,7 +615,7 @@ pub fn node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     let created = node.metadata.creation_timestamp?;
     if is_out_of_service(node) {
         // The lifecycle hook of an Auto Scaling group may hold an instance for as long as that.
-        return cordon_wait(node, t.terminate);
+        return leaving_node_wait(node, t).or_else(|| cordon_wait(node, t.terminate));
     }
     let name = || format!("Node/{}", node.name());
     if let Some(taint) = node.taint(UNREGISTERED_TAINT)
@@ -826,6 +856,13 @@ pub fn unserved_wait(stopped: &karpenter::Stopped, pod: &Pod, t: &Thresholds) ->
     let because = "no Node has room for the pod, and only Karpenter makes another";
     let wait = pod_wait(pod, since, because, t)?;
     Some(Wait { symptom: Symptom::NobodyLaunches, ..wait })
+}
+
+/// A NodePool that a pod could have a machine of, while every NodeClaim is refused.
+pub fn refused_claims_wait(pod: &Pod, t: &Thresholds) -> Option<Wait> {
+    let because = "no Node has room for the pod, and no NodeClaim can be made for it";
+    let wait = pod_wait(pod, pod.metadata.creation_timestamp?, because, t)?;
+    Some(Wait { symptom: Symptom::ClaimsRefused, ..wait })
 }
 
 /// A NodePool that a pod could have a machine of, did it not ask for a label that Karpenter leaves it alone for.

@@ -410,6 +410,7 @@ impl ClusterState {
                 self.unindex_claim(&claim);
                 self.reason_changes.remove(name);
                 let mut subjects = vec![Subject::Claim(name.to_owned())];
+                subjects.extend(self.leaving_class(&claim));
                 subjects.extend(claim.node_pool().map(|p| Subject::Pool(p.to_owned())));
                 subjects.extend(
                     self.nodes_with_provider_id(&claim.status.provider_id)

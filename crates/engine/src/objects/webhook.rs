@@ -40,6 +40,8 @@ pub struct WebhookRule {
     #[serde(deserialize_with = "nullable")]
     pub api_groups: Vec<String>,
     #[serde(deserialize_with = "nullable")]
+    pub api_versions: Vec<String>,
+    #[serde(deserialize_with = "nullable")]
     pub resources: Vec<String>,
     #[serde(deserialize_with = "nullable")]
     pub scope: String,

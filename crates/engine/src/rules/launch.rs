@@ -24,3 +24,4 @@ pub mod spread_needs_another_zone;
 pub mod startup_taint_among_taints;
 pub mod static_capacity_off;
 pub mod volume_ties_pod_to_zone;
+pub mod webhook_refuses_node_claims;

@@ -178,10 +178,17 @@ pub(super) fn noted(history: &History, remark: &Remark, now: DateTime<Utc>) -> O
 
 /// How and when a claim that is being deleted ends.
 pub(super) fn leaving(cluster: &ClusterState, subject: &Subject) -> Option<(Outcome, DateTime<Utc>)> {
-    let Subject::Claim(name) = subject else { return None };
-    let claim = cluster.claim(name)?;
-    let deleted = claim.metadata.deletion_timestamp?;
-    Some((stage::outcome(claim, deleted), deleted))
+    let deleted = match subject {
+        Subject::Claim(name) => {
+            let claim = cluster.claim(name)?;
+            let deleted = claim.metadata.deletion_timestamp?;
+            return Some((stage::outcome(claim, deleted), deleted));
+        }
+        Subject::Node(name) => cluster.node(name)?.metadata.deletion_timestamp,
+        Subject::Class(kind, name) => cluster.class(kind, name)?.class.metadata.deletion_timestamp,
+        Subject::Pool(_) | Subject::Instance(_) => None,
+    };
+    Some((Outcome::Deleted, deleted?))
 }
 
 /// How many machines failed by the same cause before, as far as the objects tell.

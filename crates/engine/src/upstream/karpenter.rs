@@ -19,6 +19,8 @@ pub const UNINITIALIZED_TAINT: &str = "node.cloudprovider.kubernetes.io/uninitia
 pub const DISRUPTED_TAINTS: [&str; 2] = ["karpenter.sh/disrupted", "karpenter.sh/disruption"];
 /// core pkg/apis/v1/labels.go `TerminationFinalizer` (v1.14.3).
 pub const TERMINATION_FINALIZER: &str = "karpenter.sh/termination";
+/// Of an EC2NodeClass. karpenter-provider-aws pkg/apis/v1/labels.go `TerminationFinalizer` (v1.14.1).
+pub const CLASS_TERMINATION_FINALIZER: &str = "karpenter.k8s.aws/termination";
 
 /// What the class said when the NodeClaim was made. karpenter-provider-aws pkg/apis/v1/labels.go (v1.14.1).
 pub const CLASS_HASH: &str = "karpenter.k8s.aws/ec2nodeclass-hash";
@@ -74,6 +76,8 @@ pub struct Karpenter {
     pub reserved_enis: Option<String>,
     /// VM_MEMORY_OVERHEAD_PERCENT: what Karpenter counts less of memory than EC2 tells, as a fraction.
     pub memory_overhead: Option<String>,
+    /// DISABLE_WEBHOOK, as written.
+    pub disable_webhook: Option<String>,
 }
 
 /// A Deployment without a replica that is available.
@@ -119,6 +123,7 @@ impl Karpenter {
             feature_gates: env("FEATURE_GATES"),
             reserved_enis: env("RESERVED_ENIS"),
             memory_overhead: env("VM_MEMORY_OVERHEAD_PERCENT"),
+            disable_webhook: env("DISABLE_WEBHOOK"),
             written: deployment.metadata.last_written(),
         })
     }
@@ -173,6 +178,16 @@ impl Karpenter {
     /// Whether it may take NodeOverlays into account. core pkg/apis/v1alpha1/nodeoverlay.go, since v1.7.0; alpha.
     pub fn has_overlays(&self) -> bool {
         self.version >= Version(1, 7, 0) && self.gate("NodeOverlay") != Some(false)
+    }
+
+    /// Whether it answers to admission webhooks: none does since 1.1, and before that it can be told not to, which is the
+    /// default from 0.33 to 0.37.
+    /// core pkg/operator/options/options.go `DISABLE_WEBHOOK` (v0.32.9, v0.33.0, v0.37.0, v1.0.5), pkg/webhooks (gone in
+    /// v1.1.0).
+    pub fn answers_webhooks(&self) -> bool {
+        let by_default = self.version < Version(0, 33, 0) || self.version >= Version(1, 0, 0);
+        let told = self.disable_webhook.as_deref().filter(|value| !value.is_empty());
+        self.version < Version(1, 1, 0) && told.map_or(by_default, |value| value.eq_ignore_ascii_case("false"))
     }
 
     /// core#2349, first tag v1.7.0.
@@ -234,6 +249,7 @@ mod tests {
             feature_gates: None,
             reserved_enis: None,
             memory_overhead: None,
+            disable_webhook: None,
         };
         assert!(at("1.0.8").blocks_on_missing_taint(Provider::Aws));
         assert!(!at("1.0.8").blocks_on_missing_taint(Provider::Core));

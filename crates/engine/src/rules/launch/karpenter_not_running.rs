@@ -6,10 +6,12 @@ use crate::case::stage::Symptom;
 use crate::case::{Case, karpenter_line, timestamp};
 use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
-use crate::objects::{Condition, Node, NodeClaim, Pod};
+use crate::objects::{Condition, Meta, Node, NodeClaim, Pod};
 use crate::rules::Rule;
 use crate::upstream::credentials::Credentials;
-use crate::upstream::karpenter::{DISRUPTED_TAINTS, Stopped, TERMINATION_FINALIZER, is_karpenter};
+use crate::upstream::karpenter::{
+    CLASS_TERMINATION_FINALIZER, DISRUPTED_TAINTS, Stopped, TERMINATION_FINALIZER, is_karpenter,
+};
 use chrono::{DateTime, Utc};
 
 pub static RULE: Rule = Rule {
@@ -82,37 +84,68 @@ fn unexplained(finding: Finding, namespace: &str) -> Finding {
         .unknown("Why do its pods not run?", format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=karpenter"))
 }
 
+/// Something deleted that only Karpenter lets go of, and that nobody has begun to work on.
+struct Untouched<'c> {
+    kind: &'c str,
+    meta: &'c Meta,
+    finalizer: &'static str,
+    of_aws: bool,
+}
+
+impl<'c> Untouched<'c> {
+    fn of(case: &Case<'c>) -> Option<Self> {
+        if case.stage() != Stage::Terminate {
+            return None;
+        }
+        let (kind, meta, finalizer, of_aws) = match (case.claim, case.node) {
+            (Some(claim), node) => {
+                let of_aws = claim.spec.node_class_ref.group == *"karpenter.k8s.aws";
+                let untouched = is_untouched(claim, node);
+                return untouched.then_some(Self {
+                    kind: "NodeClaim",
+                    meta: &claim.metadata,
+                    finalizer: TERMINATION_FINALIZER,
+                    of_aws,
+                });
+            }
+            (None, Some(node)) if !is_tainted(node) => {
+                let of_aws = node.metadata.label("karpenter.k8s.aws/ec2nodeclass").is_some();
+                ("Node", &node.metadata, TERMINATION_FINALIZER, of_aws)
+            }
+            (None, Some(_)) => return None,
+            (None, None) => {
+                let class = case.class()?;
+                (&*class.kind, &class.metadata, CLASS_TERMINATION_FINALIZER, class.is_ec2())
+            }
+        };
+        let held = meta.finalizers.iter().any(|own| *own == *finalizer);
+        held.then_some(Self { kind, meta, finalizer, of_aws })
+    }
+}
+
 /// A deletion that nobody has begun to work on, where no Karpenter is left that could: only it takes its finalizer off.
 fn uninstalled(case: &Case) -> Opinion {
-    let Some(claim) = case.claim.filter(|claim| case.stage() == Stage::Terminate && is_untouched(claim, case.node))
-    else {
-        return Opinion::Silent;
-    };
+    let Some(Untouched { kind, meta, finalizer, of_aws }) = Untouched::of(case) else { return Opinion::Silent };
     // EKS runs Auto Mode's Karpenter out of sight, and others may run theirs elsewhere.
-    let of_aws = claim.spec.node_class_ref.group == *"karpenter.k8s.aws";
     if !of_aws || case.cluster.missing(Input::Deployments).is_some() || case.cluster.pods().any(is_karpenter) {
         return Opinion::Silent;
     }
     // One under another name would have changed some NodeClaim since.
     let newest = |claim: &NodeClaim| claim.status.conditions.iter().filter_map(|c| c.last_transition_time).max();
     let alive = case.cluster.once(&NEWEST, "", || case.cluster.claims().filter_map(newest).max());
-    if *alive > claim.metadata.deletion_timestamp {
+    if *alive > meta.deletion_timestamp {
         return Opinion::Silent;
     }
-    let name = claim.name();
-    let deleted = claim.metadata.deletion_timestamp.map_or_else(String::new, |at| format!(" at {}", timestamp(at)));
-    let also = case.node.map_or_else(String::new, |node| format!(" and Node {}", node.name()));
-    Finding::new(
+    let name = &meta.name;
+    let deleted = meta.deletion_timestamp.map_or_else(String::new, |at| format!(" at {}", timestamp(at)));
+    let node = case.node.filter(|_| case.claim.is_some());
+    let also = node.map_or_else(String::new, |node| format!(" and Node {}", node.name()));
+    let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "NodeClaim {name} was deleted{deleted}, and no Karpenter is left that takes its finalizer {TERMINATION_FINALIZER} off it{also}: no Deployment of it is here, as after it was uninstalled."
+            "{kind} {name} was deleted{deleted}, and no Karpenter is left that takes its finalizer {finalizer} off it{also}: no Deployment of it is here, as after it was uninstalled."
         ),
-        Evidence::new(
-            format!("NodeClaim/{name}"),
-            "metadata.finalizers",
-            TERMINATION_FINALIZER,
-            "Karpenter drains the Node, has the instance terminated, and removes it; nothing of that was begun",
-        ),
+        Evidence::new(format!("{kind}/{name}"), "metadata.finalizers", finalizer, what_karpenter_does(kind)),
     )
     .blaming(Blame::object("apps/v1", "Deployment", "karpenter"))
     .fix("Install Karpenter again until they are gone; it also terminates the instances. Else terminate the instances yourself, and then remove the finalizer from NodeClaims and Nodes.")
@@ -124,16 +157,31 @@ fn uninstalled(case: &Case) -> Opinion {
     .step(
         Risk::Destructive,
         "Remove the finalizer once the instance is gone",
-        Some(format!("kubectl patch nodeclaim {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'")),
-    )
-    .ask_aws(
-        "Is the instance gone?",
-        format!(
-            "aws ec2 describe-instances --instance-ids {} --query 'Reservations[].Instances[].State'",
-            claim.instance_id().unwrap_or("INSTANCE")
-        ),
-    )
-    .into()
+        Some(format!(
+            "kubectl patch {} {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'",
+            kind.to_ascii_lowercase()
+        )),
+    );
+    if case.claim.is_none() && case.node.is_none() {
+        return finding.into();
+    }
+    finding
+        .ask_aws(
+            "Is the instance gone?",
+            format!(
+                "aws ec2 describe-instances --instance-ids {} --query 'Reservations[].Instances[].State'",
+                case.instance_id().unwrap_or("INSTANCE")
+            ),
+        )
+        .into()
+}
+
+fn what_karpenter_does(kind: &str) -> &'static str {
+    if matches!(kind, "NodeClaim" | "Node") {
+        "Karpenter drains the Node, has the instance terminated, and removes it; nothing of that was begun"
+    } else {
+        "Karpenter waits for its NodeClaims, deletes its instance profile and launch templates, and removes it"
+    }
 }
 
 /// When a condition of a NodeClaim changed last: only Karpenter writes them.
@@ -143,8 +191,11 @@ static NEWEST: Memo<Option<DateTime<Utc>>> = Memo::new("when a condition of a No
 /// Source: core pkg/controllers/node/termination/controller.go `finalize` (v1.14.3).
 fn is_untouched(claim: &NodeClaim, node: Option<&Node>) -> bool {
     const STEPS: [&str; 3] = ["Drained", "VolumesDetached", "InstanceTerminating"];
-    let tainted = |node: &Node| DISRUPTED_TAINTS.iter().any(|key| node.taint(key).is_some());
-    STEPS.iter().all(|step| claim.condition(step).is_none()) && !node.is_some_and(tainted)
+    STEPS.iter().all(|step| claim.condition(step).is_none()) && !node.is_some_and(is_tainted)
+}
+
+fn is_tainted(node: &Node) -> bool {
+    DISRUPTED_TAINTS.iter().any(|key| node.taint(key).is_some())
 }
 
 /// A pod of Karpenter's on Fargate that was given no role.
@@ -276,11 +327,8 @@ fn waits_for_karpenter(case: &Case) -> Option<String> {
                 && conditions.iter().all(|c| !c.is_false());
             unread.then(|| format!("nobody looks at {} {}", class.kind, class.name()))
         }
-        (Stage::Terminate, Some(claim), node) => is_untouched(claim, node).then(|| {
-            format!(
-                "nobody takes the finalizer {TERMINATION_FINALIZER} off NodeClaim {}, which was deleted",
-                claim.name()
-            )
+        (Stage::Terminate, ..) => Untouched::of(case).map(|Untouched { kind, meta, finalizer, .. }| {
+            format!("nobody takes the finalizer {finalizer} off {kind} {}, which was deleted", meta.name)
         }),
         (Stage::Register | Stage::Initialize, Some(claim), Some(node)) => match karpenter_line::turn(claim, node)?.0 {
             Stage::Register => Some(format!("nobody registers Node {} of NodeClaim {}", node.name(), claim.name())),

@@ -1,14 +1,16 @@
-//! The machine was deleted, and something holds it for longer than its owner allowed.
+//! The machine or its node class was deleted, and something holds it for longer than its owner allowed.
 
 mod budgets;
 mod dead_kubelet;
 mod drained_agents;
 mod finalizers;
 mod last_step;
+mod node_class;
 mod volumes;
+mod without_claim;
 
 use crate::api::Stage;
-use crate::case::finding::Opinion;
+use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, timestamp};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Node, NodeClaim, Taint};
@@ -19,16 +21,19 @@ use budgets::{disruption_budget, shut_budget, two_budgets};
 use chrono::TimeDelta;
 use dead_kubelet::dead_kubelet;
 use drained_agents::{agent_gone, never_unmounted};
-use finalizers::{foreign_finalizer, has_no_group, refused_as_it_is};
+use finalizers::{claim_held_by_other, has_no_group, node_held_by_other, refused_as_it_is};
 use last_step::{instance, nothing_to_drain};
 use volumes::volumes;
+use without_claim::{is_drained_without_claim, without_claim};
 
 pub static RULE: Rule = Rule {
     cause: "TerminationStuck",
-    summary: "The NodeClaim was deleted, and a step of its deletion has hung for longer than its owner allowed",
+    summary: "A NodeClaim, Node or node class was deleted, and a step of its deletion has hung for longer than its owner allowed",
     stages: &[Stage::Terminate],
     reads: &[
         Input::Nodes,
+        Input::NodeClaims,
+        Input::NodePools,
         Input::NodeClasses,
         Input::Events,
         Input::Pods,
@@ -50,44 +55,24 @@ const PODS_GO_WITHIN: TimeDelta = TimeDelta::minutes(30);
 const STILL_REFUSED: TimeDelta = TimeDelta::minutes(30);
 
 fn check(case: &Case) -> Opinion {
-    let Some(claim) = case.claim else { return Opinion::Silent };
-    let condition = |type_: &str| claim.condition(type_);
-    let endless = |node| {
-        never_unmounted(case, claim, node)
-            .or_else(|| agent_gone(case, claim, node))
-            .or_else(|| two_budgets(case, claim, node))
-    };
-    if let Some(found) = case.node.filter(|_| !claim.is_true("InstanceTerminating")).and_then(endless) {
+    match case.class() {
+        Some(class) if case.claim.is_none() && case.node.is_none() => node_class::held(case, class),
+        _ => machine(case),
+    }
+}
+
+fn machine(case: &Case) -> Opinion {
+    if let Some(found) = case.node.and_then(|node| endless(case, node)) {
         return found.into();
     }
     let whole = case.wait.since.checked_add_signed(case.wait.proven * 2);
     if let Some(whole) = whole.filter(|at| *at > case.now) {
         return Opinion::LookAgain(whole);
     }
-    let found = match case.node {
-        _ if has_no_group(claim) => Some(refused_as_it_is(case, claim)),
-        // Source: core pkg/controllers/node/termination/controller.go `reconcile`, nodeclaim/lifecycle/controller.go
-        // `finalize` (v1.14.3).
-        _ if claim.is_true("InstanceTerminating") => {
-            Some(instance(case, claim, "Karpenter has asked EC2 to terminate it, and EC2 still shows it"))
-        }
-        Some(node) => foreign_finalizer(claim, node)
-            .or_else(|| volumes(case, claim, node))
-            .or_else(|| dead_kubelet(case, claim, node))
-            .or_else(|| {
-                let past = condition("VolumesDetached").is_some_and(|c| c.is_true() || c.is_false());
-                (claim.is_true("Drained") && past).then(|| {
-                    instance(case, claim, "the Node is drained, and Karpenter has not got the instance terminated")
-                })
-            })
-            .or_else(|| shut_budget(case, claim, node))
-            .or_else(|| disruption_budget(case, claim, node))
-            .or_else(|| nothing_to_drain(case, claim, node)),
-        // A claim that still says "Draining" has a Node that was not given.
-        None if case.cluster.missing(Input::Nodes).is_none() && condition("Drained").is_none_or(Condition::is_true) => {
-            Some(instance(case, claim, "its Node is gone, and Karpenter has not got the instance terminated"))
-        }
-        None => None,
+    let found = match (case.claim, case.node) {
+        (Some(claim), node) => of_claim(case, claim, node),
+        (None, Some(node)) => without_claim(case, node),
+        (None, None) => None,
     };
     let going = || volume_attachments::goes_until(case, volume_attachments::of(case, case.node?, None)?);
     match found {
@@ -96,13 +81,69 @@ fn check(case: &Case) -> Opinion {
     }
 }
 
+/// What no time ends: half of it is enough.
+fn endless(case: &Case, node: &Node) -> Option<Finding> {
+    let drains = match case.claim {
+        Some(claim) => !claim.is_true("InstanceTerminating"),
+        None => is_drained_without_claim(case, node),
+    };
+    if !drains {
+        return None;
+    }
+    never_unmounted(case, node).or_else(|| agent_gone(case, node)).or_else(|| two_budgets(case, node))
+}
+
+fn of_claim(case: &Case, claim: &NodeClaim, node: Option<&Node>) -> Option<Finding> {
+    let condition = |type_: &str| claim.condition(type_);
+    match node {
+        _ if has_no_group(claim) => Some(refused_as_it_is(case, claim)),
+        // Source: core pkg/controllers/node/termination/controller.go `reconcile`, nodeclaim/lifecycle/controller.go
+        // `finalize` (v1.14.3).
+        _ if claim.is_true("InstanceTerminating") => {
+            Some(instance(case, claim, "Karpenter has asked EC2 to terminate it, and EC2 still shows it"))
+        }
+        Some(node) => node_held_by_other(case, node)
+            .or_else(|| volumes(case, node))
+            .or_else(|| dead_kubelet(case, node))
+            .or_else(|| {
+                let past = condition("VolumesDetached").is_some_and(|c| c.is_true() || c.is_false());
+                (claim.is_true("Drained") && past).then(|| {
+                    instance(case, claim, "the Node is drained, and Karpenter has not got the instance terminated")
+                })
+            })
+            .or_else(|| shut_budget(case, node))
+            .or_else(|| disruption_budget(case, node))
+            .or_else(|| nothing_to_drain(case, claim, node)),
+        // A claim that still says "Draining" has a Node that was not given.
+        None if case.cluster.missing(Input::Nodes).is_none() && condition("Drained").is_none_or(Condition::is_true) => {
+            Some(claim_held_by_other(case, claim).unwrap_or_else(|| {
+                instance(case, claim, "its Node is gone, and Karpenter has not got the instance terminated")
+            }))
+        }
+        None => None,
+    }
+}
+
 fn drain_taint(node: &Node) -> Option<&Taint> {
     DISRUPTED_TAINTS.iter().find_map(|key| node.taint(key))
 }
 
-fn head(claim: &NodeClaim) -> String {
-    let deleted = claim.metadata.deletion_timestamp.map_or_else(String::new, |at| format!(" at {}", timestamp(at)));
-    format!("NodeClaim {} was deleted{deleted} and does not go", claim.name())
+fn head(case: &Case) -> String {
+    let claim = case.claim.map(|claim| &claim.metadata);
+    let meta = claim.or_else(|| case.node.map(|node| &node.metadata)).or_else(|| case.class().map(|c| &c.metadata));
+    let deleted = meta.and_then(|meta| meta.deletion_timestamp);
+    let deleted = deleted.map_or_else(String::new, |at| format!(" at {}", timestamp(at)));
+    format!("{} was deleted{deleted} and does not go", case.subject().replacen('/', " ", 1))
+}
+
+/// How far Karpenter has come, as the NodeClaim tells.
+fn step<'c>(case: &Case<'c>, type_: &str) -> Option<&'c Condition> {
+    case.claim.and_then(|claim| claim.condition(type_))
+}
+
+/// Whether the drain is over, or ends by itself: only a NodeClaim has a terminationGracePeriod.
+fn is_bounded(case: &Case) -> bool {
+    case.claim.is_some_and(|claim| claim.is_true("Drained") || claim.spec.termination_grace_period.is_some())
 }
 
 /// Whether an event has been repeated for as long as `wait`, and still is.

@@ -1,19 +1,19 @@
 //! A PodDisruptionBudget that lets no pod go.
 
-use super::{drain_taint, head, is_name, lasts};
+use super::{drain_taint, head, is_bounded, is_name, lasts};
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::objects::input::Input;
-use crate::objects::{Condition, Event, Node, NodeClaim, Pod, PodDisruptionBudget, Taint};
+use crate::objects::{Condition, Event, Node, Pod, PodDisruptionBudget, Taint};
 use crate::upstream::karpenter::DO_NOT_DISRUPT;
 
 const TWO_BUDGETS: &str = "eviction does not support multiple PDBs";
 
 /// A pod that a PodDisruptionBudget has not let go for as long as any step may take. A terminationGracePeriod ends that
 /// by itself: then so long is what its owner allows.
-pub(super) fn disruption_budget(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
-    if claim.is_true("Drained") || claim.spec.termination_grace_period.is_some() {
+pub(super) fn disruption_budget(case: &Case, node: &Node) -> Option<Finding> {
+    if is_bounded(case) {
         return None;
     }
     let lasts = |e: &&Event| lasts(case, e, case.wait.proven * 2);
@@ -32,7 +32,7 @@ pub(super) fn disruption_budget(case: &Case, claim: &NodeClaim, node: &Node) -> 
     Some(
         Finding::new(
             Confidence::Certain,
-            format!("{}: {why} pod {namespace}/{name} on its Node {}, so it is never evicted.", head(claim), node.name()),
+            format!("{}: {why} pod {namespace}/{name} on its Node {}, so it is never evicted.", head(case), node.name()),
             Evidence::new(
                 format!("Event/{}", event.metadata.name),
                 "message",
@@ -59,8 +59,8 @@ pub(super) fn disruption_budget(case: &Case, claim: &NodeClaim, node: &Node) -> 
 /// event often only counts the pods that it waits for.
 /// Sources: kubernetes v1.36.3 pkg/controller/disruption/disruption.go `updatePdbStatus`, `failSafe`,
 /// component-helpers/apps/poddisruptionbudget/helpers.go `UpdateDisruptionAllowedCondition`.
-pub(super) fn shut_budget(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
-    if claim.is_true("Drained") || claim.spec.termination_grace_period.is_some() {
+pub(super) fn shut_budget(case: &Case, node: &Node) -> Option<Finding> {
+    if is_bounded(case) {
         return None;
     }
     let taint = drain_taint(node)?;
@@ -88,7 +88,7 @@ pub(super) fn shut_budget(case: &Case, claim: &NodeClaim, node: &Node) -> Option
             Confidence::Certain,
             format!(
                 "{}: PodDisruptionBudget {of}{bound} allows no disruption {why}, so pod {namespace}/{name} on its Node {} is never evicted.",
-                head(claim),
+                head(case),
                 node.name()
             ),
             Evidence::new(
@@ -122,8 +122,8 @@ pub(super) fn shut_budget(case: &Case, claim: &NodeClaim, node: &Node) -> Option
 /// A pod that more than one budget selects: the API server evicts none such, whatever the budgets allow, and Karpenter's
 /// event only counts it among those that wait.
 /// Source: kubernetes v1.36.3 pkg/registry/core/pod/storage/eviction.go `Create`.
-pub(super) fn two_budgets(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
-    if claim.is_true("Drained") || claim.spec.termination_grace_period.is_some() {
+pub(super) fn two_budgets(case: &Case, node: &Node) -> Option<Finding> {
+    if is_bounded(case) {
         return None;
     }
     let taint = drain_taint(node)?;
@@ -147,7 +147,7 @@ pub(super) fn two_budgets(case: &Case, claim: &NodeClaim, node: &Node) -> Option
             Confidence::Certain,
             format!(
                 "{}: more than one PodDisruptionBudget ({}) selects pod {namespace}/{name} on its Node {}, so it is never evicted.",
-                head(claim),
+                head(case),
                 names.join(", "),
                 node.name()
             ),

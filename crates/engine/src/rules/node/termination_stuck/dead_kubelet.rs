@@ -4,11 +4,11 @@ use super::{PODS_GO_WITHIN, head};
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
-use crate::objects::{Node, NodeClaim, Pod};
+use crate::objects::{Node, Pod};
 use crate::upstream::karpenter::DO_NOT_DISRUPT;
 
 /// Pods whose deletion only the kubelet could finish, on a Node whose kubelet is gone.
-pub(super) fn dead_kubelet(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
+pub(super) fn dead_kubelet(case: &Case, node: &Node) -> Option<Finding> {
     let ready = node.condition("Ready").filter(|c| c.status == "Unknown")?;
     let deleted = |p: &&Pod| p.metadata.deletion_timestamp.is_some_and(|at| case.now - at > PODS_GO_WITHIN);
     let meant = |p: &&Pod| p.metadata.annotation(DO_NOT_DISRUPT) != Some("true");
@@ -24,7 +24,7 @@ pub(super) fn dead_kubelet(case: &Case, claim: &NodeClaim, node: &Node) -> Optio
             Confidence::Certain,
             format!(
                 "{}: the kubelet of Node {} no longer reports, so pod {namespace}/{}{others} can never finish terminating, and Karpenter waits for that.",
-                head(claim),
+                head(case),
                 node.name(),
                 first.metadata.name
             ),

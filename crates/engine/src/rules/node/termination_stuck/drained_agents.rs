@@ -6,12 +6,12 @@ use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::objects::input::Input;
-use crate::objects::{DaemonSet, Event, Node, NodeClaim, Pod, Taint};
+use crate::objects::{DaemonSet, Event, Node, Pod, Taint};
 use crate::rules::shared::{commands, network_plugin, placement, volume_attachments};
 
 /// The driver's pod on the Node was drained with the others, so nobody is left to unmount.
-pub(super) fn never_unmounted(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
-    let attached = attached(case, claim, node, case.wait.proven)?;
+pub(super) fn never_unmounted(case: &Case, node: &Node) -> Option<Finding> {
+    let attached = attached(case, node, case.wait.proven)?;
     if case.cluster.missing(Input::Pods).is_some() {
         return None;
     }
@@ -26,7 +26,7 @@ pub(super) fn never_unmounted(case: &Case, claim: &NodeClaim, node: &Node) -> Op
         Confidence::Certain,
         format!(
             "{}: its Node {} is drained, and its volumes are still attached{said}: the pod of DaemonSet {name}, which unmounts them, was drained too, for it does not tolerate {taint}.",
-            head(claim),
+            head(case),
             node.name()
         ),
         evidence,
@@ -53,7 +53,7 @@ fn attaches(set: &DaemonSet) -> bool {
 }
 
 /// The agent that takes down the network of a pod is gone from the Node, so the pods there never end.
-pub(super) fn agent_gone(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
+pub(super) fn agent_gone(case: &Case, node: &Node) -> Option<Finding> {
     if case.cluster.missing(Input::Pods).is_some() {
         return None;
     }
@@ -76,7 +76,7 @@ pub(super) fn agent_gone(case: &Case, claim: &NodeClaim, node: &Node) -> Option<
         Confidence::Certain,
         format!(
             "{}: pod {of_pod} on its Node {} cannot end, for DaemonSet {name}, which takes down its network, has no pod there any more: it does not tolerate {taint}, and a drained or rolled out pod does not come back.",
-            head(claim),
+            head(case),
             node.name()
         ),
         Evidence::new(

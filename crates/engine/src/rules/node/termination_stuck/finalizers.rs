@@ -4,9 +4,9 @@ use super::head;
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
-use crate::objects::{Node, NodeClaim};
+use crate::objects::{Meta, Node, NodeClaim, NodeClass};
 use crate::rules::shared::commands;
-use crate::upstream::karpenter::TERMINATION_FINALIZER;
+use crate::upstream::karpenter::{CLASS_TERMINATION_FINALIZER, TERMINATION_FINALIZER};
 
 /// A NodeClaim of before v1 whose conversion left out what v1 requires: the API server refuses every write of it, that
 /// of taking the finalizer off too, and later versions of Karpenter do not take it for their own.
@@ -24,7 +24,7 @@ pub(super) fn refused_as_it_is(case: &Case, claim: &NodeClaim) -> Finding {
         Confidence::Certain,
         format!(
             "{}: its spec.nodeClassRef has no group, which karpenter.sh/v1 requires, so the removal of Karpenter's finalizer is refused like every other write, or no Karpenter takes it for its own.",
-            head(claim)
+            head(case)
         ),
         Evidence::new(
             format!("NodeClaim/{name}"),
@@ -56,31 +56,49 @@ pub(super) fn refused_as_it_is(case: &Case, claim: &NodeClaim) -> Finding {
 }
 
 /// Karpenter is through with the Node, and another finalizer holds it.
-pub(super) fn foreign_finalizer(claim: &NodeClaim, node: &Node) -> Option<Finding> {
-    node.metadata.deletion_timestamp?;
-    let held = &node.metadata.finalizers;
-    let other = held.first().filter(|_| !held.iter().any(|f| f == TERMINATION_FINALIZER))?;
+pub(super) fn node_held_by_other(case: &Case, node: &Node) -> Option<Finding> {
+    let blame = Blame::object("v1", "Node", node.name());
+    let what = if case.claim.is_some() { format!("its Node {}", node.name()) } else { "it".to_owned() };
+    held_by_other(case, &node.metadata, blame, TERMINATION_FINALIZER, &what)
+}
+
+/// The same of a NodeClaim.
+pub(super) fn claim_held_by_other(case: &Case, claim: &NodeClaim) -> Option<Finding> {
+    let blame = Blame::object("karpenter.sh/v1", "NodeClaim", claim.name());
+    held_by_other(case, &claim.metadata, blame, TERMINATION_FINALIZER, "it")
+}
+
+/// The same of a node class.
+pub(super) fn class_held_by_other(case: &Case, class: &NodeClass) -> Option<Finding> {
+    held_by_other(case, &class.metadata, Blame::class(class), CLASS_TERMINATION_FINALIZER, "it")
+}
+
+fn held_by_other(case: &Case, meta: &Meta, blame: Blame, own: &str, what: &str) -> Option<Finding> {
+    meta.deletion_timestamp?;
+    let held = &meta.finalizers;
+    let other = held.first().filter(|_| !held.iter().any(|finalizer| *finalizer == *own))?;
+    let (name, kind) = (&meta.name, blame.kind.clone());
+    let plain = kind.to_ascii_lowercase();
     Some(
         Finding::new(
             Confidence::Certain,
-            format!("{}: the finalizer {other} holds its Node {}.", head(claim), node.name()),
+            format!("{}: the finalizer {other} holds {what}.", head(case)),
             Evidence::new(
-                format!("Node/{}", node.name()),
+                format!("{kind}/{name}"),
                 "metadata.finalizers",
                 held.join(", "),
-                "Karpenter has removed its own; the Node goes when this one is removed",
+                format!("Karpenter has removed its own; the {kind} goes when this one is removed"),
             ),
         )
-        .blaming(Blame::object("v1", "Node", node.name()).field("metadata.finalizers"))
+        .blaming(blame.field("metadata.finalizers"))
         .fix("See whose finalizer it is, and why it does not remove it: a controller that was uninstalled never will.")
-        .step(Risk::Inspect, "See the Node", Some(format!("kubectl get node {} -o yaml", node.name())))
+        .step(Risk::Inspect, format!("See the {kind}"), Some(format!("kubectl get {plain} {name} -o yaml")))
         .step(
             Risk::Destructive,
             format!("Take the finalizer off where nobody is left to do it; what {other} guards is then skipped"),
             held.iter().position(|f| f == other).map(|at| {
                 format!(
-                    "kubectl patch node {} --type=json -p '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{at}\"}}]'",
-                    node.name()
+                    "kubectl patch {plain} {name} --type=json -p '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{at}\"}}]'"
                 )
             }),
         ),

@@ -1,7 +1,7 @@
 //! Nothing is left to wait for but the end of the instance, or a volume that nobody has asked to detach.
 
 use super::volumes::still_attached;
-use super::{STILL_REFUSED, drain_taint, head};
+use super::{STILL_REFUSED, drain_taint, head, is_bounded, step};
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::finding::Finding;
 use crate::case::{Case, timestamp};
@@ -14,7 +14,7 @@ pub(super) fn instance(case: &Case, claim: &NodeClaim, why: &str) -> Finding {
     let state = |type_: &str| claim.condition(type_).map_or_else(|| "absent".to_owned(), Condition::shown);
     Finding::new(
         Confidence::Certain,
-        format!("{}: {why} ({id}).", head(claim)),
+        format!("{}: {why} ({id}).", head(case)),
         Evidence::new(
             format!("NodeClaim/{}", claim.name()),
             r#"status.conditions[?(@.type=="InstanceTerminating")]"#,
@@ -34,8 +34,8 @@ pub(super) fn instance(case: &Case, claim: &NodeClaim, why: &str) -> Finding {
 /// Sources: core pkg/controllers/node/termination/controller.go `finalize`, pkg/utils/pod/scheduling.go `IsDrainable`,
 /// terminator/events/events.go `NodeFailedToDrain` (v1.0.5).
 pub(super) fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
-    let says_how_far = ["Drained", "VolumesDetached"].iter().any(|step| claim.condition(step).is_some());
-    if says_how_far || claim.spec.termination_grace_period.is_some() || case.cluster.missing(Input::Pods).is_some() {
+    let says_how_far = ["Drained", "VolumesDetached"].iter().any(|name| step(case, name).is_some());
+    if says_how_far || is_bounded(case) || case.cluster.missing(Input::Pods).is_some() {
         return None;
     }
     let taint = drain_taint(node)?;
@@ -64,7 +64,7 @@ pub(super) fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> O
                 name,
                 "every pod that is left there tolerates Karpenter's taint, and Karpenter does not say that it drains",
             );
-            return Some(still_attached(case, claim, node, attachment, evidence));
+            return Some(still_attached(case, node, attachment, evidence));
         }
         None if case.cluster.missing(Input::VolumeAttachments).is_none() => {
             return Some(instance(
@@ -80,7 +80,7 @@ pub(super) fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> O
             Confidence::Certain,
             format!(
                 "{}: no pod is left to drain on its Node {name}, so a volume is still attached there (a VolumeAttachment that nobody deletes), or Karpenter has not got the instance terminated.",
-                head(claim)
+                head(case)
             ),
             Evidence::new(
                 format!("Node/{name}"),

@@ -1,10 +1,10 @@
 //! The Node is drained, and its volumes are still attached.
 
-use super::{head, is_name, lasts};
+use super::{head, is_name, lasts, step};
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
-use crate::objects::{Node, NodeClaim, VolumeAttachment};
+use crate::objects::{Node, VolumeAttachment};
 use crate::rules::shared::volume_attachments;
 use chrono::TimeDelta;
 
@@ -21,14 +21,14 @@ pub(super) struct Attached<'c> {
 }
 
 /// Whether that is the step, for as long as `wait`. Before 1.6 only the event tells, which repeats while it lasts.
-pub(super) fn attached<'c>(case: &Case<'c>, claim: &NodeClaim, node: &Node, wait: TimeDelta) -> Option<Attached<'c>> {
+pub(super) fn attached<'c>(case: &Case<'c>, node: &Node, wait: TimeDelta) -> Option<Attached<'c>> {
     const BECAUSE: &str =
         "Karpenter waits until the attach-detach controller has deleted the VolumeAttachments of the Node";
     let event = case.event("AwaitingVolumeDetachment");
-    let evidence = match (claim.condition("Drained"), claim.condition("VolumesDetached")) {
+    let evidence = match (step(case, "Drained"), step(case, "VolumesDetached")) {
         (Some(drained), Some(detached)) if drained.is_true() && !detached.is_true() && !detached.is_false() => {
             Evidence::new(
-                format!("NodeClaim/{}", claim.name()),
+                case.subject(),
                 r#"status.conditions[?(@.type=="VolumesDetached")]"#,
                 detached.shown(),
                 BECAUSE,
@@ -51,13 +51,13 @@ pub(super) fn attached<'c>(case: &Case<'c>, claim: &NodeClaim, node: &Node, wait
     })
 }
 
-pub(super) fn volumes(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Finding> {
-    let Attached { evidence, said, attachment, object } = attached(case, claim, node, case.wait.proven * 2)?;
+pub(super) fn volumes(case: &Case, node: &Node) -> Option<Finding> {
+    let Attached { evidence, said, attachment, object } = attached(case, node, case.wait.proven * 2)?;
     if let Some(object) = object {
         if volume_attachments::goes_until(case, object).is_some() {
             return None;
         }
-        return Some(still_attached(case, claim, node, object, evidence));
+        return Some(still_attached(case, node, object, evidence));
     }
     let (blame, look) = match attachment {
         Some(name) => (
@@ -72,7 +72,7 @@ pub(super) fn volumes(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Fin
     Some(
         Finding::new(
             Confidence::Certain,
-            format!("{}: its Node {} is drained, and its volumes are still attached{said}.", head(claim), node.name()),
+            format!("{}: its Node {} is drained, and its volumes are still attached{said}.", head(case), node.name()),
             evidence,
         )
         .blaming(blame)
@@ -82,13 +82,7 @@ pub(super) fn volumes(case: &Case, claim: &NodeClaim, node: &Node) -> Option<Fin
 }
 
 /// The same where the VolumeAttachment was read, which tells who has to let go of the volume.
-pub(super) fn still_attached(
-    case: &Case,
-    claim: &NodeClaim,
-    node: &Node,
-    attachment: &VolumeAttachment,
-    evidence: Evidence,
-) -> Finding {
+pub(super) fn still_attached(case: &Case, node: &Node, attachment: &VolumeAttachment, evidence: Evidence) -> Finding {
     let name = &*attachment.metadata.name;
     let held = volume_attachments::why(case, node, attachment);
     let volume = attachment.spec.source.persistent_volume_name.as_deref().unwrap_or("unknown");
@@ -100,7 +94,7 @@ pub(super) fn still_attached(
         Confidence::Certain,
         format!(
             "{}: its Node {} is drained, and volume {volume} is still attached there by VolumeAttachment {name}{why}.",
-            head(claim),
+            head(case),
             node.name()
         ),
         evidence,

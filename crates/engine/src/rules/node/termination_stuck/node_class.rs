@@ -1,0 +1,101 @@
+//! A node class that was deleted: Karpenter waits until no NodeClaim uses it, then deletes what it made for it in AWS, and
+//! only then takes its finalizer off.
+//!
+//! Sources: karpenter-provider-aws pkg/controllers/nodeclass/termination/controller.go `finalize` (v1.0.8),
+//! pkg/controllers/nodeclass/controller.go `finalize` (v1.14.1).
+
+use super::finalizers::class_held_by_other;
+use super::{head, machine};
+use crate::api::{Blame, Confidence, Evidence, Risk};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::objects::input::Input;
+use crate::objects::{NodeClaim, NodeClass};
+use crate::rules::shared::commands;
+use crate::upstream::karpenter::CLASS_TERMINATION_FINALIZER;
+
+pub(super) fn held(case: &Case, class: &NodeClass) -> Opinion {
+    if case.cluster.missing(Input::NodeClaims).is_some() {
+        return Opinion::Silent;
+    }
+    let mut claims: Vec<&NodeClaim> = case.cluster.claims_of_class(&class.kind, class.name()).collect();
+    claims.sort_by_key(|claim| claim.metadata.deletion_timestamp);
+    if !claims.is_empty() {
+        let held = claims.iter().find_map(|claim| for_machine(case, claim)).or_else(|| for_orphan(case, &claims));
+        return held.map_or(Opinion::Silent, Into::into);
+    }
+    let whole = case.wait.since.checked_add_signed(case.wait.proven * 2);
+    if let Some(whole) = whole.filter(|at| *at > case.now) {
+        return Opinion::LookAgain(whole);
+    }
+    if !class.is_ec2() || case.karpenter().is_some_and(|karpenter| karpenter.stopped.is_some()) {
+        return Opinion::Silent;
+    }
+    class_held_by_other(case, class).unwrap_or_else(|| for_aws(case, class)).into()
+}
+
+/// What holds a machine of it holds the class too.
+fn for_machine(case: &Case, claim: &NodeClaim) -> Option<Finding> {
+    let Opinion::Found(mut found) = machine(&case.of_leaving(claim)?) else { return None };
+    found.summary = format!("{}, for a NodeClaim still uses it. {}", head(case), found.summary);
+    Some(found.with(case.wait.evidence.clone()))
+}
+
+/// Karpenter deletes no NodeClaim for its class, and replaces none whose NodePool is gone. It may expire, in weeks.
+/// Source: core pkg/controllers/disruption/types.go `NewCandidate` (v1.14.3).
+fn for_orphan(case: &Case, claims: &[&NodeClaim]) -> Option<Finding> {
+    if case.cluster.missing(Input::NodePools).is_some() {
+        return None;
+    }
+    let lives_on = |claim: &&&NodeClaim| claim.metadata.deletion_timestamp.is_none();
+    let pool_of =
+        |claim: &NodeClaim| claim.node_pool().filter(|pool| case.cluster.pool(pool).is_none()).map(str::to_owned);
+    let (claim, pool) = claims.iter().filter(lives_on).find_map(|claim| Some((claim, pool_of(claim)?)))?;
+    let name = claim.name();
+    Some(
+        Finding::new(
+            Confidence::Certain,
+            format!(
+                "{}, for NodeClaim {name} still uses it, which nobody has deleted: its NodePool {pool} is gone without it.",
+                head(case)
+            ),
+            Evidence::new(
+                format!("NodeClaim/{name}"),
+                r#"metadata.labels["karpenter.sh/nodepool"]"#,
+                pool.clone(),
+                "there is no such NodePool, and Karpenter disrupts only machines that have theirs",
+            ),
+        )
+        .with(case.wait.evidence.clone())
+        .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", name))
+        .fix("Delete the NodeClaims that are left: Karpenter drains their Nodes, has the instances terminated, and then lets go of the class. Or make NodePool and class anew.")
+        .step(
+            Risk::Inspect,
+            "See the NodeClaims of the NodePool",
+            Some(format!("kubectl get nodeclaims -l karpenter.sh/nodepool={pool} -o wide")),
+        )
+        .step(Risk::Destructive, "Delete it; its Node is drained", Some(format!("kubectl delete nodeclaim {name} --wait=false"))),
+    )
+}
+
+/// No NodeClaim is left: what comes next are calls of AWS.
+fn for_aws(case: &Case, class: &NodeClass) -> Finding {
+    let name = class.name();
+    let calls = "iam:ListInstanceProfiles (since 1.8), iam:GetInstanceProfile, iam:RemoveRoleFromInstanceProfile, iam:DeleteInstanceProfile, ec2:DescribeLaunchTemplates, ec2:DeleteLaunchTemplate";
+    Finding::new(
+        Confidence::Likely,
+        format!(
+            "{}, though no NodeClaim uses it: before Karpenter takes its finalizer {CLASS_TERMINATION_FINALIZER} off, it deletes the instance profile and the launch templates that it made for it, and does not get that done.",
+            head(case)
+        ),
+        case.wait.evidence.clone(),
+    )
+    .blaming(Blame::class(class).field("metadata.finalizers"))
+    .fix(format!("Read Karpenter's log for the class: AWS denies a call. Allow its role {calls}; an instance profile that somebody else put a role into is theirs to clear. Karpenter then goes on by itself."))
+    .step(
+        Risk::Inspect,
+        "See which call fails",
+        Some(format!("{} | grep {name}", commands::karpenter_log(case))),
+    )
+    .unknown("Which call does AWS refuse?", format!("{} | grep {name}", commands::karpenter_log(case)))
+}

@@ -1,0 +1,103 @@
+//! A Node that was deleted, and whose NodeClaim is gone.
+
+use super::budgets::{disruption_budget, shut_budget};
+use super::finalizers::node_held_by_other;
+use super::volumes::volumes;
+use super::{drain_taint, head};
+use crate::api::{Blame, Confidence, Evidence, Risk};
+use crate::case::Case;
+use crate::case::finding::Finding;
+use crate::objects::input::Input;
+use crate::objects::{Node, Pod};
+use crate::rules::shared::{commands, volume_attachments};
+use crate::upstream::karpenter::TERMINATION_FINALIZER;
+
+/// Whether Karpenter drains it: where the kubelet is silent and the instance gone, it lets go of the Node undrained.
+/// Source: core pkg/controllers/node/termination/controller.go `finalize` (v1.0.5, v1.14.3).
+pub(super) fn is_drained_without_claim(case: &Case, node: &Node) -> bool {
+    case.cluster.missing(Input::NodeClaims).is_none() && node.is_ready()
+}
+
+pub(super) fn without_claim(case: &Case, node: &Node) -> Option<Finding> {
+    if case.cluster.missing(Input::NodeClaims).is_some() {
+        return None;
+    }
+    node_held_by_other(case, node).or_else(|| {
+        if is_drained_without_claim(case, node) {
+            volumes(case, node).or_else(|| shut_budget(case, node)).or_else(|| disruption_budget(case, node))
+        } else {
+            forgotten(case, node)
+        }
+    })
+}
+
+/// Nothing is left that Karpenter could wait for: the NodeClaim goes after the instance, and every pod that is left
+/// tolerates the taint of the drain.
+fn forgotten(case: &Case, node: &Node) -> Option<Finding> {
+    let karpenter = case.karpenter().filter(|karpenter| karpenter.stopped.is_none())?;
+    let ready = node.condition("Ready")?;
+    let taint = drain_taint(node)?;
+    let waited_for = |pod: &Pod| {
+        !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed")
+            && !pod.metadata.owner_references.iter().any(|owner| owner.kind == "Node")
+            && !pod.spec.tolerations.iter().any(|t| t.tolerates(taint))
+    };
+    if case.cluster.missing(Input::Pods).is_some()
+        || case.pods().any(waited_for)
+        || volume_attachments::of(case, node, None).is_some()
+    {
+        return None;
+    }
+    let name = node.name();
+    let owner = node.metadata.owner_references.iter().find(|owner| owner.kind == "NodeClaim");
+    let claim = owner.map_or_else(|| "its NodeClaim".to_owned(), |owner| format!("its NodeClaim {}", owner.name));
+    let (namespace, deployment) = karpenter.deployment.split_once('/').unwrap_or(("", &karpenter.deployment));
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!(
+            "{}: {claim} is gone, its kubelet is silent and no pod is left to drain there, and Karpenter has not taken its finalizer {TERMINATION_FINALIZER} off the Node.",
+            head(case)
+        ),
+        Evidence::new(
+            format!("Node/{name}"),
+            "metadata.finalizers",
+            node.metadata.finalizers.join(", "),
+            "a NodeClaim goes only after its instance: with both gone, taking this off is all that is left to do",
+        ),
+    )
+    .with(Evidence::new(
+        format!("Node/{name}"),
+        r#"status.conditions[?(@.type=="Ready")]"#,
+        ready.shown(),
+        "of a Node that is not Ready, and whose instance is gone, Karpenter waits for no pod",
+    ))
+    .blaming(Blame::object("v1", "Node", name).field("metadata.finalizers"))
+    .fix("Restart Karpenter: it looks at every Node again, and takes the finalizer off. Where it does not, its log says why (ec2:DescribeInstances denied); with the instance gone, take the finalizer off by hand.")
+    .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {name}", commands::karpenter_log(case))))
+    .step(
+        Risk::Mutating,
+        "Restart Karpenter",
+        Some(format!("kubectl rollout restart deployment -n {namespace} {deployment}")),
+    )
+    .step(
+        Risk::Destructive,
+        "Take the finalizer off once the instance is gone",
+        node.metadata.finalizers.iter().position(|f| *f == TERMINATION_FINALIZER).map(|at| {
+            format!("kubectl patch node {name} --type=json -p '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{at}\"}}]'")
+        }),
+    )
+    .ask_aws(
+        "Is the instance gone?",
+        format!(
+            "aws ec2 describe-instances --instance-ids {} --query 'Reservations[].Instances[].State'",
+            case.instance_id().unwrap_or("INSTANCE")
+        ),
+    );
+    Some(match case.cluster.missing(Input::VolumeAttachments) {
+        Some(_) => finding.unknown(
+            "Does a VolumeAttachment still name the Node?",
+            format!("kubectl get volumeattachments -o wide | grep {name}"),
+        ),
+        None => finding,
+    })
+}
