@@ -95,9 +95,9 @@ impl<'w> Case<'w> {
             }
             Subject::Class(kind, name) => {
                 let class = cluster.class(kind, name)?;
-                let is_used = cluster.missing(Input::NodeClaims).is_some()
-                    || cluster.claims_of_class(kind, name).next().is_some();
-                let leaving = stage::leaving_class_wait(&class.class, is_used, thresholds);
+                let is_used = cluster.claims_of_class(kind, name).next().is_some();
+                let may_be_used = is_used || cluster.missing(Input::NodeClaims).is_some();
+                let leaving = stage::leaving_class_wait(&class.class, may_be_used, thresholds);
                 let is_leaving = leaving.is_some();
                 let wait = leaving.or_else(|| stage::class_wait(&class.class, thresholds))?;
                 let pool = cluster.pools().find(|p| {

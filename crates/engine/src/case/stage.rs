@@ -282,12 +282,12 @@ fn leaving_node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
 
 /// A node class that was deleted and stays. Machines that use it go in their own time; where none does, only AWS is
 /// asked, and that takes seconds.
-pub fn leaving_class_wait(class: &NodeClass, is_used: bool, t: &Thresholds) -> Option<Wait> {
+pub fn leaving_class_wait(class: &NodeClass, may_be_used: bool, t: &Thresholds) -> Option<Wait> {
     let deleted = class.metadata.deletion_timestamp.filter(|_| !class.metadata.finalizers.is_empty())?;
     let because = "the node class was deleted, and a finalizer still holds it";
     let object = format!("{}/{}", class.kind, class.name());
     let wait = leaving_wait(object, deleted, deleted, t.terminate / 2, because);
-    Some(if is_used || !class.is_ec2() { wait } else { Wait { patience: t.terminate, ..wait } })
+    Some(if may_be_used || !class.is_ec2() { wait } else { Wait { patience: t.terminate, ..wait } })
 }
 
 /// A Ready Node that is short of memory, disk or process ids: the kubelet evicts, and nothing new is scheduled there.
