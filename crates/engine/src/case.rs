@@ -434,7 +434,13 @@ impl<'w> Case<'w> {
             }
             (None, None, kind) if kind.ends_with("NodeClass") => self.cluster.logs_of_class(&self.subject.meta.name),
             (None, None, _) => Vec::new(),
-            (claim, node, _) => self.cluster.logs_of(claim, node),
+            (claim, node, _) => {
+                let mut logs = self.cluster.logs_of(claim, node);
+                if let Some(class) = self.class().filter(|_| claim.is_some_and(NodeClaim::waits_for_class)) {
+                    logs.extend(self.cluster.logs_of_class(class.name()));
+                }
+                logs
+            }
         }
     }
 

@@ -165,6 +165,7 @@ pub const ALL: &[&Rule] = &[
     &launch::startup_taint_among_taints::RULE,
     &launch::insufficient_capacity::RULE,
     &launch::launch_failed::RULE,
+    &launch::node_class_crd_outdated::RULE,
     &launch::node_class_not_ready::RULE,
     &launch::node_pool_not_ready::RULE,
     &launch::volume_ties_pod_to_zone::RULE,

@@ -113,6 +113,14 @@ impl NodeClaim {
         self.condition(type_).is_some_and(Condition::is_true)
     }
 
+    /// Whether its launch failed because the node class is not Ready: the class has the reason.
+    /// Source: karpenter-provider-aws v0.37.0 pkg/cloudprovider/cloudprovider.go `Create`; from 1.0 on the reason says it.
+    pub fn waits_for_class(&self) -> bool {
+        let is_refused =
+            |launched: &Condition| !launched.is_true() && launched.message.contains("resolving ec2nodeclass, ");
+        self.condition("Launched").is_some_and(is_refused)
+    }
+
     /// When the condition became True; `None` where it is not.
     pub fn true_since(&self, type_: &str) -> Option<DateTime<Utc>> {
         self.condition(type_).filter(|c| c.is_true()).and_then(|c| c.last_transition_time)

@@ -60,10 +60,11 @@ fn check(case: &Case) -> Opinion {
             .step(Risk::Mutating, "Scale it up", Some(command))
             .into();
     }
-    let finding = if let Some(poor) = without_credentials(case, namespace) {
-        poor.onto(finding, namespace)
-    } else if let Some(waits) = waits_for_dns(case, namespace) {
+    // Without names no credentials are of use.
+    let finding = if let Some(waits) = waits_for_dns(case, namespace) {
         waits.onto(finding, namespace, name)
+    } else if let Some(poor) = without_credentials(case, namespace) {
+        poor.onto(finding, namespace)
     } else {
         unexplained(finding, namespace)
     };

@@ -32,6 +32,11 @@ fn check(case: &Case) -> Opinion {
     if matches!(launched.reason.as_str(), "AwaitingReconciliation" | "" | "Launched" | "NodeClassReadinessUnknown") {
         return Opinion::Silent;
     }
+    // So is this.
+    let is_ready = |class: &NodeClass| class.condition("Ready").is_some_and(Condition::is_true);
+    if claim.waits_for_class() && case.class().is_some_and(|class| !is_ready(class)) {
+        return Opinion::Silent;
+    }
     // What it has no reason for, Karpenter since 1.2 says in its log alone.
     let logged = logged::root(case, &[Trouble::RequestRefused]);
     let known = known(launched, logged.as_ref());

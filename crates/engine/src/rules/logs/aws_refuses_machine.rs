@@ -1,11 +1,14 @@
 //! A log says that IAM denies a call that the machine, the network plugin or Karpenter has to make.
 
-use crate::api::{Blame, Risk, Stage};
+use crate::api::{Blame, Evidence, Risk, Stage};
 use crate::case::Case;
-use crate::case::finding::Opinion;
+use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
+use crate::objects::{Pod, ServiceAccount};
 use crate::rules::Rule;
 use crate::rules::shared::{launch_blame, launch_error, logged};
+use crate::upstream::credentials::Credentials;
+use crate::upstream::karpenter::is_karpenter;
 use logs::fact::{Reason, Trouble};
 
 const KARPENTER: &str = "karpenter";
@@ -14,7 +17,7 @@ pub static RULE: Rule = Rule {
     cause: "AwsRefusesMachine",
     summary: "The machine, its network plugin or Karpenter logged that AWS denies a call",
     stages: &[Stage::Launch, Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready, Stage::Terminate],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::Logs],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::ServiceAccounts, Input::Logs],
     lint: false,
     versions: "all; seen only in logs",
     page: include_str!("../../../pages/AwsRefusesMachine.md"),
@@ -28,6 +31,11 @@ fn check(case: &Case) -> Opinion {
         .fix("Allow the call that the line names: in the policy of the role that makes it, or in that role's trust policy.")
         .step(Risk::Inspect, "See who calls what: the denial names both", logged::command(case));
     let of_karpenter = root.fact.program == KARPENTER;
+    let named = root.fact.names.get("role").map(String::as_str);
+    let mut own_pods = case.cluster.pods().filter(|pod| of_karpenter && is_karpenter(pod));
+    if let Some(pod) = own_pods.find(|pod| borrows(case, pod, named)) {
+        return without_own_role(finding, pod).into();
+    }
     // What Karpenter logs of a launch, it writes into the Launched condition too, sooner or later.
     let text = &root.fact.last.text;
     if let Some(error) = launch_error::named(text).filter(|_| of_karpenter)
@@ -47,7 +55,6 @@ fn check(case: &Case) -> Opinion {
             .blaming(account)
             .into();
     }
-    let named = root.fact.names.get("role").map(String::as_str);
     let own = case.class().and_then(|class| class.spec.role.as_deref()).filter(|_| !of_karpenter);
     match named.or(own) {
         Some(role) => finding.blaming(Blame::object("", "IAMRole", role)).into(),
@@ -65,4 +72,38 @@ fn refused_account(case: &Case, program: &str, text: &str) -> Option<Blame> {
     let account = Some(&*pod.spec.service_account_name).filter(|name| !name.is_empty())?;
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     Some(Blame::object("v1", "ServiceAccount", account).namespace(namespace).field("metadata.annotations"))
+}
+
+/// Whether the pod acts with the role of its Node, for want of one of its own.
+fn borrows(case: &Case, pod: &Pod, denied: Option<&str>) -> bool {
+    let names_its_role = |own: &ServiceAccount| {
+        own.metadata.name == pod.spec.service_account_name
+            && own.metadata.namespace == pod.metadata.namespace
+            && own.role_arn().is_some()
+    };
+    denied.is_some()
+        && Credentials::of(pod) == Credentials::Node
+        && !case.cluster.service_accounts().any(names_its_role)
+}
+
+/// Source: karpenter.sh docs/getting-started: Karpenter's controller has a role beside that of the Nodes.
+fn without_own_role(finding: Finding, pod: &Pod) -> Finding {
+    let (account, pod_name) = (&*pod.spec.service_account_name, &pod.metadata.name);
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    finding
+        .with(Evidence::new(
+            format!("Pod/{namespace}/{pod_name}"),
+            "spec.containers[*].env",
+            "neither AWS_ROLE_ARN nor AWS_CONTAINER_CREDENTIALS_FULL_URI",
+            "so it calls AWS with the role of the Node that it runs on",
+        ))
+        .blaming(Blame::object("v1", "ServiceAccount", account).namespace(namespace).field("metadata.annotations"))
+        .fix(format!(
+            "Give Karpenter its own role, in the namespace that it runs in: an EKS Pod Identity association for ServiceAccount {namespace}/{account}, or the annotation eks.amazonaws.com/role-arn; then start its pods anew. The role of the Nodes should not have these rights."
+        ))
+        .step(
+            Risk::Inspect,
+            "See which role the ServiceAccount is given",
+            Some(format!("kubectl get serviceaccount -n {namespace} {account} -o yaml")),
+        )
 }
