@@ -79,6 +79,8 @@ fn a_class_or_claim_that_launches_nothing_leads_to_karpenter_and_only_there() {
     assert_eq!(of("LaunchFailed", "Near miss: Karpenter has not come to it"), karpenter);
     assert_eq!(of("LaunchFailed", "Example: the instance profile is gone"), []);
     assert_eq!(of("NodePoolAtItsLimit", "Example"), []);
+    assert_eq!(of("KarpenterNotRunning", "Example: a Node that nobody registers"), karpenter);
+    assert_eq!(of("KarpenterNotRunning", "Example: on Fargate, and without a role"), []);
 }
 
 /// Over all that any page shows.
@@ -90,7 +92,11 @@ fn nobodys_log_is_read_where_nothing_is_open() {
             let objects: Vec<Value> =
                 over_cluster(&example.objects).into_iter().filter(|object| object["kind"] != "MachineLog").collect();
             let (sources, diagnoses) = judged(&objects);
-            let open = |d: &NodeDiagnosis| d.status.as_ref().is_some_and(|s| s.confidence != Confidence::Certain);
+            // Why Karpenter ends stands in its log alone.
+            let open = |d: &NodeDiagnosis| {
+                d.cause() == Some("KarpenterNotRunning")
+                    || d.status.as_ref().is_some_and(|s| s.confidence != Confidence::Certain)
+            };
             let is_open = diagnoses.iter().any(open);
             assert!(is_open || sources.is_empty(), "{}: {}: {sources:?}", rule.cause, example.title);
             clusters += 1;

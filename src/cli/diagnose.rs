@@ -300,10 +300,10 @@ fn read_logs(args: &Diagnose, state: &mut ClusterState) -> Logs {
     for journey in read.journeys.drain(..) {
         let log = MachineLog::new(journey);
         let came_to = log.journey.came_to().map_or("it booted", |(phase, _)| phase.in_words());
-        complain(&format!(
-            "log of {}: {} lines; the last step that it tells of: {came_to}",
-            log.metadata.name, log.journey.lines
-        ));
+        // A NodePool, or Karpenter itself, takes no steps.
+        let is_machine = log.journey.identity.is_no_group();
+        let step = if is_machine { format!("; the last step that it tells of: {came_to}") } else { String::new() };
+        complain(&format!("log of {}: {} lines{step}", log.metadata.name, log.journey.lines));
         state.apply(Object::MachineLog(log), DateTime::UNIX_EPOCH);
     }
     for log in state.foreign_logs() {

@@ -8,7 +8,7 @@ use engine::diagnose::log_source::{AgentContainer, AgentLog, LogSource, POD_LOG}
 use engine::objects::MachineLog;
 use engine::triage::change::ReadFailure;
 use futures::{AsyncReadExt, StreamExt, stream};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ContainerState, Pod};
 use kube::api::{Api, ListParams, LogParams};
 use kube::{Client, ResourceExt};
 use logs::journey::Journey;
@@ -164,11 +164,20 @@ async fn karpenter(client: &Client, namespace: &str, until: Instant) -> Result<V
     let params = ListParams::default().labels("app.kubernetes.io/name=karpenter").limit(REPLICAS);
     let listed = timeout_at(until, pods.list(&params)).await;
     let listed = listed.map_err(|_| ReadFailure::Unanswered("no answer in time".to_owned()))?;
-    let agent = |pod: Pod| AgentLog {
-        namespace: namespace.to_owned(),
-        pod: pod.name_any(),
-        program: KARPENTER,
-        containers: vec![AgentContainer { name: CONTAINER.to_owned(), runs: true, has_previous: false }],
+    let agent = |pod: Pod| {
+        let status = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+        let own = status.into_iter().find(|container| container.name == CONTAINER);
+        let ended = |state: Option<&ContainerState>| state.is_some_and(|state| state.terminated.is_some());
+        let waits = own.and_then(|own| own.state.as_ref()).is_some_and(|state| state.waiting.is_some());
+        let runs = !waits && !ended(own.and_then(|own| own.state.as_ref()));
+        // One that has come up says nothing any more of what it ended with before.
+        let has_previous = !waits && own.is_some_and(|own| !own.ready && ended(own.last_state.as_ref()));
+        AgentLog {
+            namespace: namespace.to_owned(),
+            pod: pod.name_any(),
+            program: KARPENTER,
+            containers: vec![AgentContainer { name: CONTAINER.to_owned(), runs, has_previous }],
+        }
     };
     Ok(listed.map_err(|error| failure::of(&error))?.items.into_iter().map(agent).collect())
 }

@@ -22,7 +22,7 @@ use crate::objects::{Condition, Event, Meta, Node, NodeClaim, NodeClass, NodePoo
 use crate::upstream::karpenter::{CLASS_HASH, Karpenter, Provider, Version, is_karpenter};
 use crate::upstream::unplaced::PlacementObstacle;
 use chrono::{DateTime, SubsecRound, Utc};
-use logs::fact::Phase;
+use logs::fact::{Phase, Trouble};
 use readers::userdata::UserData;
 
 /// One machine at one instant: its objects, the stage it waits at, and the cluster around it.
@@ -89,7 +89,8 @@ impl<'w> Case<'w> {
                     .or_else(|| {
                         let first = outgrown_in(cluster, pool).min_by_key(|outgrown| outgrown.since)?;
                         stage::outgrown_wait(first.pod, first.since, thresholds)
-                    })?;
+                    })
+                    .or_else(|| refused_wait(cluster, pool, now, thresholds))?;
                 let subject = About { api_version: "karpenter.sh/v1", kind: "NodePool", meta: &pool.metadata };
                 Some(Self { now, cluster, claim: None, node: None, pool: Some(pool), class, wait, subject })
             }
@@ -433,6 +434,7 @@ impl<'w> Case<'w> {
                 log.map(|log| OfMachine { log, is_named: true }).into_iter().collect()
             }
             (None, None, kind) if kind.ends_with("NodeClass") => self.cluster.logs_of_class(&self.subject.meta.name),
+            (None, None, "NodePool") => self.cluster.logs_of_pool(&self.subject.meta.name),
             (None, None, _) => Vec::new(),
             (claim, node, _) => {
                 let mut logs = self.cluster.logs_of(claim, node);
@@ -573,6 +575,23 @@ fn refused_claims_wait(cluster: &ClusterState, pool: &NodePool, thresholds: &Thr
     let since = oldest.metadata.creation_timestamp;
     let made = cluster.claims().any(|claim| claim.metadata.creation_timestamp >= since);
     if made { None } else { stage::refused_claims_wait(oldest, thresholds) }
+}
+
+/// A NodePool that a pod could have a machine of, did Karpenter's log not say that it is refused.
+fn refused_wait(cluster: &ClusterState, pool: &NodePool, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Wait> {
+    const REFUSED: [Trouble; 2] = [Trouble::NodePoolRefused, Trouble::NodeClaimRefused];
+    let logs = cluster.logs_of_pool(pool.name());
+    let open = logs.iter().flat_map(|of_pool| of_pool.log.journey.open());
+    let told = open.filter(|fact| REFUSED.contains(&fact.trouble) && fact.lasts());
+    let (first, last) = told.filter_map(|fact| fact.first.time.zip(fact.last.time)).max_by_key(|(_, last)| *last)?;
+    // Karpenter tries again for as long as a pod waits: after a silence it was corrected, or the log is an old one.
+    let is_old = now.signed_duration_since(last) > stage::STILL_ASKED_FOR;
+    let later = |claim: &NodeClaim| claim.metadata.creation_timestamp.is_some_and(|made| made > last);
+    if is_old || cluster.claims_of_pool(pool.name()).any(later) {
+        return None;
+    }
+    let waiting = waiting_pods(cluster).filter(|pod| unplaced::admits(pool, pod));
+    stage::refused_pool_wait(waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?, first, thresholds)
 }
 
 /// Why Karpenter works on the NodePool for no pod whatever.

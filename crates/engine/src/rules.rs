@@ -168,6 +168,7 @@ pub const ALL: &[&Rule] = &[
     &launch::node_class_crd_outdated::RULE,
     &launch::node_class_not_ready::RULE,
     &launch::node_pool_not_ready::RULE,
+    &launch::node_claim_refused::RULE,
     &launch::volume_ties_pod_to_zone::RULE,
     &launch::dra_requests_refused::RULE,
 ];

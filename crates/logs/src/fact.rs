@@ -77,6 +77,12 @@ pub enum Trouble {
     DiskFails,
     /// The cloud controller cannot take in the Node, so its taint stays.
     CloudControllerFails,
+    /// Karpenter leaves a NodePool out, for what it says.
+    NodePoolRefused,
+    /// The API server does not take the NodeClaims that Karpenter makes of a NodePool.
+    NodeClaimRefused,
+    /// Karpenter itself ends: no machine's trouble, and everybody's.
+    KarpenterEnds,
 }
 
 /// Why a request failed, as its error text ends.
@@ -107,6 +113,12 @@ pub enum Reason {
     NotFound,
     NotListening,
     Unresolvable,
+    /// The queue that a setting names is not there.
+    NoQueue,
+    /// The API server knows no such kind: its CustomResourceDefinition is missing, or of another version.
+    NoKind,
+    /// A setting of the program's own is missing or cannot be.
+    Setting,
 }
 
 impl Reason {
@@ -133,6 +145,9 @@ impl Reason {
             Self::NotFound => "there is no such thing",
             Self::NotListening => "nothing listens on its socket",
             Self::Unresolvable => "the reference cannot be resolved",
+            Self::NoQueue => "there is no such queue",
+            Self::NoKind => "the API server knows no such kind",
+            Self::Setting => "a setting is missing or cannot be",
         }
     }
 }
@@ -239,6 +254,12 @@ pub struct MachineNames {
     /// The IAM roles that a component speaks of: of all machines that have one.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub roles: BTreeSet<String>,
+    /// The NodePools that a component speaks of.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub pools: BTreeSet<String>,
+    /// The pods of a component that speaks of itself, the component's own name where nothing tells which pod it was.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub components: BTreeSet<String>,
 }
 
 impl MachineNames {
@@ -246,9 +267,9 @@ impl MachineNames {
         self.is_no_machine() && self.claims.is_empty() && self.pods.is_empty() && self.is_no_group()
     }
 
-    /// Whether nothing in it names many machines at once: a node class or a role.
+    /// Whether nothing in it names many machines at once, such as a node class or a role, or what serves all of them.
     pub fn is_no_group(&self) -> bool {
-        self.classes.is_empty() && self.roles.is_empty()
+        self.classes.is_empty() && self.roles.is_empty() && self.pools.is_empty() && self.components.is_empty()
     }
 
     /// Whether nothing in it names an instance or a host.
@@ -264,6 +285,8 @@ impl MachineNames {
             || !self.pods.is_disjoint(&other.pods)
             || !self.classes.is_disjoint(&other.classes)
             || !self.roles.is_disjoint(&other.roles)
+            || !self.pools.is_disjoint(&other.pools)
+            || !self.components.is_disjoint(&other.components)
             || self.hosts.iter().any(same_host)
     }
 
@@ -274,6 +297,8 @@ impl MachineNames {
         self.pods.extend(other.pods.iter().cloned());
         self.classes.extend(other.classes.iter().cloned());
         self.roles.extend(other.roles.iter().cloned());
+        self.pools.extend(other.pools.iter().cloned());
+        self.components.extend(other.components.iter().cloned());
     }
 }
 

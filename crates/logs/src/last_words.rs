@@ -1,7 +1,7 @@
 //! What a program said last before systemd says that it ended: better than nothing where no row knows the line.
 
 use crate::fact::{Fact, LogLine, Phase, Trouble};
-use crate::table::TABLE;
+use crate::table::{KARPENTER, TABLE};
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
 
@@ -11,15 +11,19 @@ pub(crate) struct LastWords {
     spoken: BTreeMap<String, LogLine>,
 }
 
+/// How Go begins what it says of a panic that nobody recovers.
+pub(crate) const PANIC: &str = "panic: ";
+
 /// What was said longer before the end is not what it ended with.
 const BREATH: TimeDelta = TimeDelta::seconds(30);
 
 impl LastWords {
-    /// Takes in a line; gives what a program ended with, if it says that one ended. `proves`: a row knows it.
+    /// Takes in a line; gives what a program ended with, if it says that one ended. `proves`: a row knows it. `raw` is
+    /// the message as it was written, with its level.
     pub(crate) fn hear(
         &mut self,
         program: &str,
-        message: &str,
+        (raw, message): (&str, &str),
         proves: bool,
         seen: impl Fn() -> LogLine,
     ) -> Option<Fact> {
@@ -35,7 +39,7 @@ impl LastWords {
         if proves {
             // A row says more than its program's words.
             self.spoken.remove(program);
-        } else if is_fatal(message) {
+        } else if is_fatal(message) || is_fatal(raw) {
             self.spoken.remove(program);
             return Some(fact(own, trouble, seen()));
         } else if is_error(message) {
@@ -56,7 +60,11 @@ fn fact(program: &str, trouble: Trouble, said: LogLine) -> Fact {
         means: format!("{program} ended, and said before it"),
         trouble,
         reason: None,
-        blocks: if trouble == Trouble::CniFails { Phase::Ready } else { Phase::KubeletUp },
+        blocks: match trouble {
+            Trouble::CniFails => Phase::Ready,
+            Trouble::KarpenterEnds => Phase::Booted,
+            _ => Phase::KubeletUp,
+        },
         ends: true,
         at_start: false,
         vague: true,
@@ -76,6 +84,7 @@ fn about(program: &str) -> Option<(&'static str, Trouble)> {
         "containerd" => Trouble::RuntimeNotUp,
         "nodeadm" | "bottlerocket" | "cloud-init" => Trouble::BootstrapFailed,
         "vpc-cni" => Trouble::CniFails,
+        KARPENTER => Trouble::KarpenterEnds,
         _ => return None,
     };
     Some((own, trouble))
@@ -96,16 +105,18 @@ fn is_of(unit: &str, program: &str) -> bool {
     unit.strip_prefix(program).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// Whoever writes this ends: klog's F, logrus' and zap's fatal.
-fn is_fatal(message: &str) -> bool {
+/// Whoever writes this ends: klog's F, logrus' and zap's fatal, Go's own panic.
+pub(crate) fn is_fatal(message: &str) -> bool {
+    // Karpenter's levels are large: core v0.34.0 pkg/operator/logging/logging.go `CapitalLevelEncoder`.
+    const ENDS: [&str; 3] = [r#""level":"fatal""#, r#""level":"FATAL""#, r#""level":"PANIC""#];
     let is_klog = message
         .strip_prefix('F')
         .and_then(|rest| rest.get(..4))
         .is_some_and(|date| date.bytes().all(|b| b.is_ascii_digit()));
     is_klog
-        || message.starts_with("panic: ")
+        || message.starts_with(PANIC)
         || message.contains("level=fatal")
-        || message.contains("\"level\":\"fatal\"")
+        || ENDS.iter().any(|level| message.contains(level))
 }
 
 fn is_error(message: &str) -> bool {

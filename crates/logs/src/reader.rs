@@ -1,9 +1,9 @@
 //! From files to journeys: every line once, in bounded memory.
 
-use crate::fact::{Fact, LogLine, MachineNames, Milestone};
+use crate::fact::{Fact, LogLine, MachineNames, Milestone, Trouble};
 use crate::framing::{RawLines, Utf16};
 use crate::journey::Journey;
-use crate::last_words::LastWords;
+use crate::last_words::{LastWords, PANIC, is_fatal};
 use crate::table::{KARPENTER, Row, TABLE, Understood, is_about_others, program_in, program_of};
 use crate::wrapping::{Line, plain, unwrapped, without_colors};
 use base64::Engine;
@@ -43,6 +43,9 @@ enum Whose {
     Class(String),
     Role(String),
     Pod(String),
+    Pool(String),
+    /// The component's that speaks of itself, by its pod where that is known.
+    Component(String),
 }
 
 /// What is known of a container's log before its first line.
@@ -317,10 +320,15 @@ impl<'f> OneFile<'f> {
         }
         let line = unwrapped(&text, &mut self.year);
         // Of most lines only the time and the host count.
-        let is_heard = fits || line.program.is_some();
+        let of_pod = self.of.map(|of| of.program).or_else(|| program_of(line.pod?).filter(|of| *of == KARPENTER));
+        let program = of_pod.or(line.program.as_deref()).or(self.program);
+        let ends = program == Some(KARPENTER) && is_fatal(&line.message);
+        let is_heard = fits || ends || line.program.is_some();
         let message = if is_heard { plain(&line.message) } else { Cow::Borrowed("") };
-        let program = self.of.map(|of| of.program).or(line.program.as_deref()).or(self.program);
         let said = fits.then(|| TABLE.read_line(program, &message)).flatten();
+        if self.is_of_karpenter(said.as_ref(), (&line, &message), number, ends) {
+            return;
+        }
         let of_others = said.as_ref().filter(|said| is_about_others(said.known.program));
         let about = of_others.and_then(|said| spoken_of(said, &line.message));
         let is_karpenter = of_others.is_some_and(|said| said.known.program == KARPENTER);
@@ -345,7 +353,7 @@ impl<'f> OneFile<'f> {
         let seen = || LogLine { file: self.name.to_owned(), line: number, time: line.time, text: shown(&message) };
         if let Some(program) = line.program.as_deref() {
             let proves = said.as_ref().is_some_and(|said| said.known.row.blocks.is_some());
-            if let Some(fact) = self.last_words.hear(program, &message, proves, seen) {
+            if let Some(fact) = self.last_words.hear(program, (&line.message, &message), proves, seen) {
                 self.known += 1;
                 note(journey, fact);
             }
@@ -354,6 +362,64 @@ impl<'f> OneFile<'f> {
             self.known += 1;
             take_in(journey, &said, &message, seen());
         }
+    }
+
+    /// What Karpenter says of itself, or of NodePools of which it can make no NodeClaim; whether the line was such a one.
+    fn is_of_karpenter(
+        &mut self,
+        said: Option<&Understood<'_, '_>>,
+        (line, message): (&Line<'_>, &str),
+        number: u64,
+        ends: bool,
+    ) -> bool {
+        let said = said.filter(|said| said.known.program == KARPENTER);
+        let seen = |text| LogLine { file: self.name.to_owned(), line: number, time: line.time, text: shown(text) };
+        match said.map(|said| (said, said.known.row.proves)) {
+            Some((_, Some(Trouble::NodeClaimRefused))) => {
+                let told: Vec<_> = untaken(message).into_iter().map(|piece| (piece, seen(piece))).collect();
+                for (piece, seen) in told {
+                    let said = TABLE.read_line(Some(KARPENTER), piece);
+                    let pool = said.as_ref().and_then(|said| pool_of_claim(named(said, "claim")?));
+                    if let (Some(said), Some(pool)) = (said, pool) {
+                        self.hear(Whose::Pool(pool.to_owned()), seen, |journey, seen| {
+                            take_in(journey, &said, piece, seen);
+                        });
+                    }
+                }
+            }
+            Some((said, Some(Trouble::KarpenterEnds))) => {
+                let (whose, seen) = (self.component(line), seen(message));
+                self.hear(whose, seen, |journey, seen| take_in(journey, said, message, seen));
+            }
+            None if ends => {
+                let (whose, seen) = (self.component(line), seen(message));
+                let Some(fact) = self.last_words.hear(KARPENTER, (&line.message, message), false, || seen.clone())
+                else {
+                    return false;
+                };
+                let role = denied_role(message).map(|role| ("role".to_owned(), cut(&mask(role))));
+                let fact = Fact { reason: TABLE.reason(message), names: role.into_iter().collect(), ..fact };
+                self.hear(whose, seen, |journey, _| note(journey, fact));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// The component whose file this is, by its pod where that is known.
+    fn component(&self, line: &Line<'_>) -> Whose {
+        Whose::Component(self.of.map(|of| of.pod).or(line.pod).unwrap_or(KARPENTER).to_owned())
+    }
+
+    fn hear(&mut self, whose: Whose, seen: LogLine, take: impl FnOnce(&mut Journey, LogLine)) {
+        if !self.subjects.contains_key(&whose) && self.subjects.len() >= self.most {
+            return;
+        }
+        self.known += 1;
+        let journey = self.subjects.entry(whose).or_default();
+        journey.begins = [journey.begins, seen.time].into_iter().flatten().min();
+        journey.ends = journey.ends.max(seen.time);
+        take(journey, seen);
     }
 
     /// A file of one host is that host's as a whole.
@@ -378,6 +444,8 @@ impl<'f> OneFile<'f> {
                 Whose::Class(class) => drop(journey.identity.classes.insert(class.clone())),
                 Whose::Role(role) => drop(journey.identity.roles.insert(role.clone())),
                 Whose::Pod(pod) => drop(journey.identity.pods.insert(pod.clone())),
+                Whose::Pool(pool) => drop(journey.identity.pools.insert(pool.clone())),
+                Whose::Component(pod) => drop(journey.identity.components.insert(pod.clone())),
             }
             if let Some(now) = self.of.and_then(|of| of.runs_at) {
                 journey.ends = journey.ends.max(Some(now));
@@ -407,11 +475,11 @@ fn whose(line: &Line<'_>) -> Whose {
     }
 }
 
-/// A journal's line may name the host though the table knows nothing of it: only while the host is not known that
-/// costs more than a look.
+/// A journal's line may name the host though the table knows nothing of it, and a panic ends whatever it is of: only
+/// while the host is not known that costs more than a look.
 fn may_name_host(raw: &[u8]) -> bool {
     // `Jan  2 …`, `2026-…`, `{"`, `[pod/`
-    matches!(raw.first(), Some(b'A'..=b'Z' | b'2' | b'{' | b'['))
+    matches!(raw.first(), Some(b'A'..=b'Z' | b'2' | b'{' | b'[')) || raw.starts_with(PANIC.as_bytes())
 }
 
 fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen: LogLine) {
@@ -523,15 +591,36 @@ fn spoken_of(said: &Understood<'_, '_>, message: &str) -> Option<Whose> {
     if said.known.program == KARPENTER {
         return spoken_of_by_karpenter(message);
     }
-    let named =
-        |wanted: &str| said.names.iter().find(|(name, _)| *name == wanted).map(|(_, value)| (*value).to_owned());
+    let named = |wanted: &str| named(said, wanted).map(str::to_owned);
     let instance = named("instance").filter(|id| is_instance(id)).map(Whose::Instance);
     instance.or_else(|| named("node").map(Whose::Host)).or_else(|| named("role").map(Whose::Role))
 }
 
-/// The NodeClaim, node class or Node of which Karpenter speaks.
+fn named<'l>(said: &Understood<'_, 'l>, wanted: &str) -> Option<&'l str> {
+    said.names.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
+}
+
+/// The errors of NodeClaims that Karpenter could not create, which it tells together.
+/// Source: core v1.14.1 pkg/controllers/provisioning/provisioner.go `CreateNodeClaims`, `multierr.Combine`.
+fn untaken(message: &str) -> Vec<&str> {
+    const BEGINS: &str = "creating node claim, ";
+    let begins: Vec<usize> = message.match_indices(BEGINS).map(|(at, _)| at).collect();
+    let ends = begins.iter().copied().skip(1).chain([message.len()]);
+    let pieces = begins.iter().zip(ends).filter_map(|(begin, end)| message.get(*begin..end));
+    pieces.map(|piece| piece.trim_end_matches("; ")).collect()
+}
+
+/// The NodePool of a NodeClaim by its name, which the API server makes of it: `POOL-`, and five letters drawn unless it
+/// was refused before.
+/// Sources: core v1.14.1 pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go `ToNodeClaim` (`GenerateName`);
+/// apiserver v0.36.3 pkg/admission/errors.go `extractResourceName`.
+fn pool_of_claim(claim: &str) -> Option<&str> {
+    claim.rsplit_once('-').map(|(pool, _)| pool).filter(|pool| !pool.is_empty())
+}
+
+/// The NodeClaim, node class, Node or NodePool of which Karpenter speaks.
 /// Source: controller-runtime v0.24 pkg/internal/controller/controller.go (the kind is the key), karpenter v0.3x
-/// (`nodeclaim`).
+/// (`nodeclaim`, `nodepool`).
 fn spoken_of_by_karpenter(message: &str) -> Option<Whose> {
     let named = |begin: &str| message.split_once(begin)?.1.split('"').next().map(str::to_owned);
     let claim = named("\"NodeClaim\":{\"name\":\"")
@@ -539,7 +628,9 @@ fn spoken_of_by_karpenter(message: &str) -> Option<Whose> {
         .or_else(|| named("\"NodeClaim\": {\"name\":\""));
     let class = || named("\"EC2NodeClass\":{\"name\":\"").map(Whose::Class);
     // Up to 1.4 the controller of Nodes ends instances: core pkg/controllers/node/termination/controller.go.
-    claim.map(Whose::Claim).or_else(class).or_else(|| named("\"Node\":{\"name\":\"").map(Whose::Host))
+    let node = || named("\"Node\":{\"name\":\"").map(Whose::Host);
+    let pool = || named("\"NodePool\":{\"name\":\"").or_else(|| named("\"nodepool\":\"")).map(Whose::Pool);
+    claim.map(Whose::Claim).or_else(class).or_else(node).or_else(pool)
 }
 
 /// The pod whose log a machine keeps in this file: `pods/NAMESPACE_POD_UID/…`, `containers/POD_NAMESPACE_CONTAINER-….log`.

@@ -259,7 +259,7 @@ impl Table {
         self.programs.get(name)?.first().copied()
     }
 
-    fn reason(&self, line: &str) -> Option<Reason> {
+    pub(crate) fn reason(&self, line: &str) -> Option<Reason> {
         self.reasons.iter().find(|(pattern, _)| pattern.read(line).is_some()).map(|(_, reason)| *reason)
     }
 }

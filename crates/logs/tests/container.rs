@@ -75,6 +75,40 @@ fn what_karpenter_says_is_of_what_it_names_and_never_of_the_machine_that_it_runs
     assert_eq!(named, expected);
 }
 
+/// Neither the machine that it runs on nor any other has this trouble.
+#[test]
+fn what_karpenter_ends_with_is_its_own() {
+    let open = |lines: &[&str]| {
+        let journeys = read(KARPENTER, None, lines);
+        let told = journeys.iter().filter(|journey| !journey.open().is_empty());
+        told.map(|journey| (journey.identity.components.len(), journey.open()[0].reason)).collect::<Vec<_>>()
+    };
+    let panic =
+        "2026-01-15T11:52:10Z panic: AWS.SimpleQueueService.NonExistentQueue: The specified queue does not exist.";
+    assert_eq!(open(&[panic, panic]), [(1, Some(Reason::NoQueue))]);
+    assert_eq!(open(&[&panic[21..]]), [(1, Some(Reason::NoQueue))]);
+    let fatal = r#"{"level":"PANIC","time":"2026-01-15T11:52:10Z","message":"validating options, missing field, cluster-name"}"#;
+    assert_eq!(open(&[fatal]), [(1, Some(Reason::Setting))]);
+    // controller-runtime recovers it, and tries again.
+    let recovered = r#"{"level":"ERROR","time":"2026-01-15T11:52:10Z","message":"Reconciler error","controller":"provisioner","error":"panic: runtime error: index out of range [recovered]"}"#;
+    assert_eq!(open(&[recovered]), []);
+    // Another program's panic is not Karpenter's.
+    assert!(read("vpc-cni", None, &[panic]).iter().all(|journey| journey.identity.components.is_empty()));
+}
+
+#[test]
+fn node_claims_that_never_came_to_be_are_told_of_their_node_pools() {
+    let line = r#"2026-01-15T11:52:10Z {"level":"ERROR","message":"creating node claim, NodeClaim.karpenter.sh \"spot-x86-52fcg\" is invalid: spec.requirements: Too many: 32; creating node claim, context deadline exceeded; creating node claim, NodeClaim.karpenter.sh \"batch-fr6lf\" is invalid: spec.requirements: Too many: 33"}"#;
+    let mut told: Vec<String> = read(KARPENTER, None, &[line])
+        .iter()
+        .flat_map(|journey| journey.open().into_iter().map(move |fact| (&journey.identity.pools, &fact.names["error"])))
+        .map(|(pools, error)| format!("{pools:?} {error}"))
+        .collect();
+    told.sort();
+    let expected = [r#"{"batch"} spec.requirements: Too many: 33"#, r#"{"spot-x86"} spec.requirements: Too many: 32"#];
+    assert_eq!(told, expected);
+}
+
 /// A program that runs has been silent since its last line; one that ended has not.
 #[test]
 fn a_complaint_of_long_ago_is_over_where_the_container_runs_on() {

@@ -793,7 +793,7 @@ pub fn pool_wait<'a>(
 /// Where pods still wait, Karpenter asks again once a refused offering leaves its cache: silence for much longer than
 /// that says that another NodePool has taken the pods, or that they are gone.
 /// Source: karpenter-provider-aws v1.14.1 pkg/cache/cache.go `UnavailableOfferingsTTL` (3 minutes).
-const STILL_ASKED_FOR: TimeDelta = TimeDelta::minutes(10);
+pub const STILL_ASKED_FOR: TimeDelta = TimeDelta::minutes(10);
 
 /// A NodePool for which EC2 has no capacity.
 fn capacity_wait(claim_events: Vec<&Event>, claims: &[&NodeClaim], now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
@@ -877,7 +877,13 @@ pub fn outgrown_wait(pod: &Pod, since: DateTime<Utc>, t: &Thresholds) -> Option<
     pod_wait(pod, since, "no Node has room for the pod, and each machine that Karpenter makes for it is too small", t)
 }
 
-/// A pod that waits for a machine which takes it.
+/// A NodePool that a pod could have a machine of, and that is refused since this time.
+pub fn refused_pool_wait(pod: &Pod, refused: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+    let because = "no Node has room for the pod, and of this NodePool there is no new one";
+    pod_wait(pod, refused.max(pod.metadata.creation_timestamp?), because, t)
+}
+
+/// A pod that waits for a machine, and that none is made for.
 fn pod_wait(pod: &Pod, since: DateTime<Utc>, because: &'static str, t: &Thresholds) -> Option<Wait> {
     let said = pod.unscheduled()?;
     let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");

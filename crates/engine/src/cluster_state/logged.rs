@@ -51,6 +51,18 @@ impl ClusterState {
         of_class.map(|log| OfMachine { log, is_named: true }).collect()
     }
 
+    /// What Karpenter says of a NodePool.
+    pub fn logs_of_pool(&self, name: &str) -> Vec<OfMachine<'_>> {
+        self.asks(Input::Logs);
+        let of_pool = self.logs.values().filter(|log| log.journey.identity.pools.contains(name));
+        of_pool.map(|log| OfMachine { log, is_named: true }).collect()
+    }
+
+    /// What a component says of itself.
+    pub fn logs_of_components(&self) -> impl Iterator<Item = &MachineLog> {
+        self.logs().filter(|log| !log.journey.identity.components.is_empty())
+    }
+
     /// The logs of the unfinished machines that were made as this one was and came as far, and those that can only be
     /// of one of them.
     pub fn logs_beside(&self, claim: &NodeClaim) -> Vec<Beside<'_>> {
@@ -99,7 +111,8 @@ impl ClusterState {
             }
             Subject::Node(name) => self.identity(None, self.nodes.get(name.as_str()).map(AsRef::as_ref)),
             Subject::Class(_, name) => MachineNames { classes: [name.clone()].into(), ..MachineNames::default() },
-            Subject::Pool(_) | Subject::Instance(_) => return,
+            Subject::Pool(name) => MachineNames { pools: [name.clone()].into(), ..MachineNames::default() },
+            Subject::Instance(_) => return,
         };
         self.logs.retain(|_, log| !log.journey.identity.meets(&own));
         self.derived = Derived::default();
@@ -116,7 +129,8 @@ impl ClusterState {
         let pods =
             self.pods.iter().filter(|(_, pods)| pods.values().any(|p| identity.pods.contains(&*p.metadata.name)));
         let of_pods = pods.filter_map(|(node, _)| self.node(node)).flat_map(|node| self.subjects_of_node(node));
-        claims.chain(identity.classes.iter().flat_map(kinds)).chain(of_pods).collect()
+        let pools = identity.pools.iter().map(|name| Subject::Pool(name.clone()));
+        claims.chain(identity.classes.iter().flat_map(kinds)).chain(pools).chain(of_pods).collect()
     }
 
     /// The machines that are known by their logs only: those of a user who has no dump. Where there is one, what is not
@@ -134,8 +148,9 @@ impl ClusterState {
         let waiting = self.waiting();
         let foreign =
             move |name: &Interned| is_known && !waiting.owned.contains(name) && !waiting.strays.contains(name);
-        // Who else may have a role, people among them, nobody asks.
-        let is_machine = |log: &MachineLog| log.journey.identity.roles.is_empty();
+        // Who else may have a role, people among them, nobody asks; and what a component says of itself is of no machine.
+        let is_machine =
+            |log: &MachineLog| log.journey.identity.roles.is_empty() && log.journey.identity.components.is_empty();
         self.logs.iter().filter(move |(name, log)| foreign(name) && is_machine(log)).map(|(_, log)| log)
     }
 
@@ -190,8 +205,12 @@ impl ClusterState {
             waiting.owned.extend(named.into_iter().map(|(log, _)| log.clone()));
         }
         let is_class = |name: &String| self.classes.values().any(|of_kind| of_kind.contains_key(name));
-        let of_class = self.logs.iter().filter(|(_, log)| log.journey.identity.classes.iter().any(is_class));
-        waiting.owned.extend(of_class.map(|(name, _)| name.clone()));
+        let is_pool = |name: &String| self.pools.contains_key(name.as_str());
+        let of_group = self.logs.iter().filter(|(_, log)| {
+            let identity = &log.journey.identity;
+            identity.classes.iter().any(is_class) || identity.pools.iter().any(is_pool)
+        });
+        waiting.owned.extend(of_group.map(|(name, _)| name.clone()));
         // Nobody knows whose a log is where they were made differently.
         if !are_alike {
             waiting.alike = None;
@@ -280,7 +299,8 @@ type LogsByName = HashMap<String, BTreeSet<Interned>>;
 
 fn keys(names: &MachineNames) -> impl Iterator<Item = &str> {
     let hosts = names.hosts.iter().map(|host| host.split_once('.').map_or(host.as_str(), |(label, _)| label));
-    let others = [&names.instances, &names.claims, &names.pods, &names.classes, &names.roles].into_iter().flatten();
+    let others = [&names.instances, &names.claims, &names.pods, &names.classes, &names.roles, &names.pools];
+    let others = others.into_iter().chain([&names.components]).flatten();
     hosts.chain(others.map(String::as_str))
 }
 

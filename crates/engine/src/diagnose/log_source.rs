@@ -8,6 +8,7 @@ use crate::cluster_state::{ClusterState, Subject};
 use crate::objects::input::Input;
 use crate::objects::{ContainerStatus, Pod};
 use crate::rules;
+use crate::rules::shared::karpenter_ends::WHY_KARPENTER_ENDS;
 use chrono::{DateTime, Utc};
 use logs::table::program_of;
 use std::collections::BTreeMap;
@@ -57,9 +58,15 @@ impl LogSource {
     }
 }
 
-/// Whether a log may tell more: what only a log has proven, it may take back.
+/// Whether a log may tell more: what only a log has proven, it may take back, and why Karpenter ends its log alone says.
 pub fn is_open(verdict: &NodeDiagnosisStatus) -> bool {
-    verdict.confidence != Confidence::Certain || verdict.evidence.iter().any(|e| e.object.starts_with(POD_LOG))
+    verdict.confidence != Confidence::Certain
+        || leaves_open_why_karpenter_ends(verdict)
+        || verdict.evidence.iter().any(|e| e.object.starts_with(POD_LOG))
+}
+
+fn leaves_open_why_karpenter_ends(verdict: &NodeDiagnosisStatus) -> bool {
+    verdict.unknowns.iter().any(|unknown| *unknown.question == *WHY_KARPENTER_ENDS)
 }
 
 /// How evidence out of a pod's log calls it: as `kubectl logs --prefix`.
@@ -101,7 +108,7 @@ pub fn log_sources(case: &Case, verdict: &NodeDiagnosisStatus) -> Vec<LogSource>
     if !is_open(verdict) || !reads_logs {
         return Vec::new();
     }
-    if matches!(case.stage(), Stage::Launch | Stage::Terminate) {
+    if leaves_open_why_karpenter_ends(verdict) || matches!(case.stage(), Stage::Launch | Stage::Terminate) {
         return karpenter(case).into_iter().collect();
     }
     let of_set = |pod: &&Pod| pod.daemon_set().is_some_and(|set| program_of(set).is_some());
@@ -114,10 +121,9 @@ pub fn log_sources(case: &Case, verdict: &NodeDiagnosisStatus) -> Vec<LogSource>
     pointed_to.into_iter().filter_map(agent).map(LogSource::Agent).collect()
 }
 
-/// Karpenter speaks of NodeClaims and node classes.
+/// Karpenter speaks of NodeClaims, node classes and NodePools.
 fn karpenter(case: &Case) -> Option<LogSource> {
-    let has_words = case.claim.is_some() || case.class_object().as_deref() == Some(&case.subject());
-    let (namespace, _) = case.karpenter().filter(|_| has_words)?.deployment.split_once('/')?;
+    let (namespace, _) = case.karpenter()?.deployment.split_once('/')?;
     Some(LogSource::Karpenter { namespace: namespace.to_owned() })
 }
 

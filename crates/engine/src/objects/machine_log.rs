@@ -6,6 +6,7 @@
 use super::{Answer, AwsObservation, Meta};
 use logs::journey::Journey;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The journey of one machine, or what a component says of one NodeClaim. Its texts are masked where they are read.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
@@ -20,17 +21,22 @@ impl MachineLog {
     pub fn new(journey: Journey) -> Self {
         let identity = &journey.identity;
         let names = identity.instances.iter().chain(&identity.hosts).chain(&identity.claims).chain(&identity.pods);
-        let names = names.chain(&identity.classes).chain(&identity.roles);
+        let names = names.chain(&identity.classes).chain(&identity.roles).chain(&identity.pools);
+        let names = names.chain(&identity.components);
         let name = names.chain(journey.files.keys()).next().map_or("", String::as_str);
         Self::named(name.to_owned(), journey)
     }
 
-    /// Called after the pod, NodeClaim or node class, however much of a machine it names: the next look at the same
+    /// Called after the pod, NodeClaim, node class or NodePool, however much of a machine it names: the next look at the same
     /// component takes its place.
     pub fn of_component(journey: Journey) -> Self {
         let identity = &journey.identity;
-        let name = identity.pods.iter().chain(&identity.claims).chain(&identity.classes).next();
-        Self::named(name.cloned().unwrap_or_default(), journey)
+        let names = identity.pods.iter().chain(&identity.claims).chain(&identity.classes).cloned();
+        // What else it says is not told apart from these by a name alone: a NodePool is called as its class is.
+        let apart = |names: &BTreeSet<String>, of: &str| names.first().map(|name| format!("{of}/{name}"));
+        let others = || apart(&identity.pools, "nodepool").or_else(|| apart(&identity.components, "controller"));
+        let name = names.into_iter().next().or_else(others);
+        Self::named(name.unwrap_or_default(), journey)
     }
 
     /// Called after the answer, which it is a part of. `None` where it says nothing.

@@ -79,7 +79,7 @@ pub struct Container {
 
 /// The environment variables that rules read, of Karpenter, of the VPC CNI, of device plugins, of istiod, and of pods that
 /// call AWS. All others are left out where an object is read, for they hold what is nobody's business.
-const ENVIRONMENT: [&str; 17] = [
+const ENVIRONMENT: [&str; 18] = [
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_ROLE_ARN",
     "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG",
@@ -93,6 +93,7 @@ const ENVIRONMENT: [&str; 17] = [
     "ENI_CONFIG_ANNOTATION_DEF",
     "ENI_CONFIG_LABEL_DEF",
     "FEATURE_GATES",
+    "INTERRUPTION_QUEUE",
     "KUBERNETES_SERVICE_HOST",
     "PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS",
     "RESERVED_ENIS",

@@ -14,6 +14,7 @@ pub mod no_instance_type_has_room;
 pub mod no_instance_type_left;
 pub mod no_subnet_in_zone;
 pub mod node_claim_never_worked_on;
+pub mod node_claim_refused;
 pub mod node_class_crd_outdated;
 pub mod node_class_not_ready;
 pub mod node_class_not_served;

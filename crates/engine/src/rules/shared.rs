@@ -15,6 +15,7 @@ pub mod image_drift;
 pub mod image_selection;
 pub mod instance_questions;
 pub mod instance_state;
+pub(crate) mod karpenter_ends;
 pub(crate) mod kubelet_skew;
 pub(crate) mod kubelet_version;
 pub mod kubelet_without_node;

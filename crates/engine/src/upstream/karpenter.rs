@@ -78,6 +78,8 @@ pub struct Karpenter {
     pub memory_overhead: Option<String>,
     /// DISABLE_WEBHOOK, as written.
     pub disable_webhook: Option<String>,
+    /// The SQS queue that tells of interruptions.
+    pub interruption_queue: Option<String>,
 }
 
 /// A Deployment without a replica that is available.
@@ -124,6 +126,7 @@ impl Karpenter {
             reserved_enis: env("RESERVED_ENIS"),
             memory_overhead: env("VM_MEMORY_OVERHEAD_PERCENT"),
             disable_webhook: env("DISABLE_WEBHOOK"),
+            interruption_queue: env("INTERRUPTION_QUEUE"),
             written: deployment.metadata.last_written(),
         })
     }

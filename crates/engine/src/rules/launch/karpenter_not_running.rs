@@ -8,6 +8,7 @@ use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
 use crate::objects::{Condition, Meta, Node, NodeClaim, Pod};
 use crate::rules::Rule;
+use crate::rules::shared::karpenter_ends;
 use crate::upstream::credentials::Credentials;
 use crate::upstream::karpenter::{
     CLASS_TERMINATION_FINALIZER, DISRUPTED_TAINTS, Stopped, TERMINATION_FINALIZER, is_karpenter,
@@ -18,7 +19,14 @@ pub static RULE: Rule = Rule {
     cause: "KarpenterNotRunning",
     summary: "No replica of Karpenter is available, so nothing is launched, registered or called usable",
     stages: &[Stage::Launch, Stage::Register, Stage::Initialize, Stage::Terminate],
-    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::ServiceAccounts, Input::Pods],
+    reads: &[
+        Input::NodeClaims,
+        Input::NodeClasses,
+        Input::Deployments,
+        Input::ServiceAccounts,
+        Input::Pods,
+        Input::Logs,
+    ],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/KarpenterNotRunning.md"),
@@ -63,6 +71,8 @@ fn check(case: &Case) -> Opinion {
     // Without names no credentials are of use.
     let finding = if let Some(waits) = waits_for_dns(case, namespace) {
         waits.onto(finding, namespace, name)
+    } else if let Some(ended) = karpenter_ends::of(case, namespace) {
+        ended.onto(case, finding, namespace, name)
     } else if let Some(poor) = without_credentials(case, namespace) {
         poor.onto(finding, namespace)
     } else {
@@ -82,7 +92,7 @@ fn unexplained(finding: Finding, namespace: &str) -> Finding {
     finding
         .fix("Bring Karpenter back. Its last log says why it ends: no AWS credentials (IRSA, Pod Identity), CRDs of another version, a cluster name or endpoint that is wrong, memory; or its pods are Pending, because it was left to run on Nodes of its own.")
         .step(Risk::Inspect, "See its pods", Some(format!("kubectl get pods -n {namespace} -l app.kubernetes.io/name=karpenter -o wide")))
-        .unknown("Why do its pods not run?", format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=karpenter"))
+        .unknown(karpenter_ends::WHY_KARPENTER_ENDS, format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=karpenter"))
 }
 
 /// Something deleted that only Karpenter lets go of, and that nobody has begun to work on.

@@ -3,15 +3,17 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::objects::Condition;
 use crate::objects::input::Input;
+use crate::objects::{Condition, NodePool};
 use crate::rules::Rule;
+use crate::rules::shared::logged::{self, Root};
+use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
     cause: "NodePoolNotReady",
     summary: "The NodePool is invalid, or its node class does not exist",
     stages: &[Stage::Launch],
-    reads: &[Input::NodePools],
+    reads: &[Input::NodePools, Input::Logs],
     lint: true,
     versions: "all",
     page: include_str!("../../../pages/NodePoolNotReady.md"),
@@ -26,6 +28,11 @@ fn check(case: &Case) -> Opinion {
             && matches!(c.reason.as_str(), "NodePoolValidationFailed" | "NodeClassNotFound" | "NodeClassTerminating")
     });
     let Some(condition) = failing else {
+        // A machine's own log says nothing of its NodePool.
+        let root = || logged::root(case, &[Trouble::NodePoolRefused]);
+        if let Some(root) = case.claim.is_none().then(root).flatten() {
+            return refused(pool, &root).into();
+        }
         if pool.condition("Ready").is_some_and(Condition::is_true) {
             return Opinion::ruled_out(pool, format!("NodePool {} is Ready", pool.name()));
         }
@@ -60,4 +67,24 @@ fn check(case: &Case) -> Opinion {
     .step(Risk::Inspect, "See the NodePool's conditions", Some(format!("kubectl describe nodepool {name}")))
     .step(Risk::Mutating, "Correct the NodePool", Some(format!("kubectl edit nodepool {name}")))
     .into()
+}
+
+/// Up to 0.37 nothing but Karpenter's log says that a NodePool is invalid.
+/// Source: core v0.37.0 pkg/controllers/provisioning/provisioner.go `NewScheduler`.
+fn refused(pool: &NodePool, root: &Root) -> Finding {
+    let name = pool.name();
+    let error = root.error();
+    Finding::new(
+        root.confidence(),
+        format!(
+            "NodePool {name} launches nothing, for Karpenter leaves it out: it is invalid: {}.",
+            logged::excerpt(error)
+        ),
+        root.evidence(),
+    )
+    .blaming(
+        Blame::object("karpenter.sh/v1", "NodePool", name).field(logged::path_in(error).unwrap_or("spec.template")),
+    )
+    .fix("Correct the field that the line names.")
+    .step(Risk::Mutating, "Correct the NodePool", Some(format!("kubectl edit nodepool {name}")))
 }

@@ -160,6 +160,11 @@ impl Root<'_> {
         format!(" Karpenter's log says why: {}: {}.", named("code"), named("error"))
     }
 
+    /// The error that the line tells of, without what stands around it.
+    pub(crate) fn error(&self) -> &str {
+        self.fact.names.get("error").unwrap_or(&self.fact.last.text).trim().trim_end_matches('.')
+    }
+
     /// The line, for a finding that proves more.
     pub(crate) fn evidence(&self) -> Evidence {
         told(self.fact, &self.fact.means)
@@ -267,7 +272,7 @@ fn came_to(journey: &Journey) -> Option<Evidence> {
     Some(at(&milestone.last, format!("the last step that the log tells of: {}", phase.in_words())))
 }
 
-fn told(fact: &Fact, because: &str) -> Evidence {
+pub(crate) fn told(fact: &Fact, because: &str) -> Evidence {
     let evidence = at(&fact.last, because.to_owned());
     match (fact.count, fact.first.time, fact.last.time) {
         (0 | 1, ..) => evidence,
@@ -285,8 +290,16 @@ fn at(seen: &LogLine, because: String) -> Evidence {
     if seen.file.starts_with(aws::CONSOLE) { evidence.told_by_aws(None) } else { evidence }
 }
 
+/// The first field that an error names: `spec.template.metadata.labels`.
+pub(crate) fn path_in(error: &str) -> Option<&str> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '.';
+    let start = ["spec.", "metadata."].iter().filter_map(|begin| error.find(begin)).min()?;
+    let path = error.get(start..)?;
+    Some(path.split(|c| !is_part(c)).next()?.trim_end_matches('.'))
+}
+
 /// A line, for a sentence.
-fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     const LONGEST: usize = 280;
     let length = text.chars().count();
     if length <= LONGEST {

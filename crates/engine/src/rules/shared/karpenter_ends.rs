@@ -1,0 +1,105 @@
+//! What Karpenter said before it ended, and what to change so that it runs.
+
+use crate::api::{Blame, Risk};
+use crate::case::Case;
+use crate::case::finding::Finding;
+use crate::objects::{OUT_OF_MEMORY, Pod};
+use crate::rules::shared::logged::{excerpt, told};
+use crate::upstream::credentials::POD_IDENTITY_AGENT;
+use crate::upstream::karpenter::is_karpenter;
+use logs::fact::{Fact, Reason, Trouble};
+use logs::table::KARPENTER;
+
+/// What its log may answer, where objects do not tell.
+pub(crate) const WHY_KARPENTER_ENDS: &str = "Why do its pods not run?";
+
+/// The line that it ended with, and its pod.
+pub(crate) struct KarpenterEnds<'w> {
+    fact: &'w Fact,
+    pod: &'w Pod,
+}
+
+/// The last words of a pod of Karpenter's that ended by itself.
+pub(crate) fn of<'w>(case: &Case<'w>, namespace: &str) -> Option<KarpenterEnds<'w>> {
+    let pods = || case.cluster.pods_in(namespace).filter(|pod| is_karpenter(pod) && ended_by_itself(pod));
+    let found = case.cluster.logs_of_components().filter_map(|log| {
+        let of = |pod: &&Pod| {
+            let components = &log.journey.identity.components;
+            components.contains(&*pod.metadata.name) || components.contains(KARPENTER)
+        };
+        let pod = pods().find(of)?;
+        let fact = log.journey.open().into_iter().filter(|fact| fact.trouble == Trouble::KarpenterEnds);
+        Some(KarpenterEnds { fact: fact.max_by_key(|fact| fact.last.time)?, pod })
+    });
+    found.max_by_key(|own| own.fact.last.time)
+}
+
+/// What was killed, for its memory or its probes, has not said why.
+fn ended_by_itself(pod: &Pod) -> bool {
+    const KILLED: [i64; 2] = [137, 143];
+    pod.status.container_statuses.iter().filter(|container| !container.ready).any(|container| {
+        let ended = container.state.terminated.as_ref().or(container.last_state.terminated.as_ref());
+        ended.is_some_and(|ended| {
+            ended.reason != OUT_OF_MEMORY && ended.exit_code.is_some_and(|code| code != 0 && !KILLED.contains(&code))
+        })
+    })
+}
+
+impl KarpenterEnds<'_> {
+    pub(crate) fn onto(self, case: &Case, mut finding: Finding, namespace: &str, deployment: &str) -> Finding {
+        let Self { fact, pod } = self;
+        let because = fact.reason.map_or_else(String::new, |reason| format!(", because {}", reason.in_words()));
+        let summary = finding.summary.trim_end_matches('.').to_owned();
+        let queue = case.karpenter().and_then(|karpenter| karpenter.interruption_queue.as_deref());
+        let queue = queue.filter(|_| fact.reason == Some(Reason::NoQueue));
+        let queue = queue.map_or_else(String::new, |queue| format!(" (INTERRUPTION_QUEUE is {queue})"));
+        finding.summary =
+            format!("{summary}. Its pod {} ends{because}{queue}: {}", pod.metadata.name, excerpt(&fact.last.text));
+        let finding = finding.with(told(fact, "it is what Karpenter said before it ended"));
+        let settings = Blame::object("apps/v1", "Deployment", deployment)
+            .namespace(namespace)
+            .field("spec.template.spec.containers[0].env");
+        let edit = format!("kubectl edit deployment -n {namespace} {deployment}");
+        match fact.reason {
+            Some(Reason::NoQueue) => finding
+                .blaming(settings)
+                .fix("Create the queue with its rules, as CloudFormation of the guide or the Terraform module do, or leave settings.interruptionQueue empty.")
+                .step(Risk::Mutating, "Name a queue that is there, or none", Some(edit)),
+            Some(Reason::Setting) => finding
+                .blaming(settings)
+                .fix("Correct the setting that the line names, in the values of the chart.")
+                .step(Risk::Mutating, "Correct the setting", Some(edit)),
+            Some(Reason::NoKind) => finding.fix(
+                "Install the CustomResourceDefinitions of this version (chart karpenter-crd): Helm does not upgrade those of a chart.",
+            ),
+            Some(Reason::AccessDenied | Reason::OrganizationPolicy | Reason::PermissionsBoundary) => {
+                denied(finding, fact, pod, namespace)
+            }
+            Some(Reason::NoIdentityAgent) => finding
+                .blaming(Blame::object("apps/v1", "DaemonSet", POD_IDENTITY_AGENT).namespace("kube-system"))
+                .fix("Install the add-on eks-pod-identity-agent, see that it runs on the Nodes of Karpenter's pods and that no network policy or proxy keeps them from it, or give Karpenter its role by IRSA."),
+            Some(Reason::NoCredentials) => finding
+                .blaming(account(pod, namespace))
+                .fix("Give Karpenter's ServiceAccount a role: by IRSA (annotation eks.amazonaws.com/role-arn, and a trust policy for the cluster's OIDC provider), or by an association of EKS Pod Identity."),
+            _ => finding.fix("Correct what the line names; Karpenter starts again by itself."),
+        }
+    }
+}
+
+/// The role may not make the call, or AWS does not give the role to this ServiceAccount.
+fn denied(finding: Finding, fact: &Fact, pod: &Pod, namespace: &str) -> Finding {
+    match fact.names.get("role").filter(|_| !fact.last.text.contains("AssumeRoleWithWebIdentity")) {
+        Some(role) => finding
+            .blaming(Blame::object("", "IAMRole", role))
+            .fix(format!("Allow the call that the line names in a policy of role {role}; the guide's CloudFormation and the Terraform module have all that Karpenter needs.")),
+        None => finding.blaming(account(pod, namespace)).fix(
+            "Correct the trust policy of the role that Karpenter's ServiceAccount names, or that role's policy: the line says which call was denied.",
+        ),
+    }
+}
+
+fn account(pod: &Pod, namespace: &str) -> Blame {
+    Blame::object("v1", "ServiceAccount", &pod.spec.service_account_name)
+        .namespace(namespace)
+        .field("metadata.annotations")
+}
