@@ -643,6 +643,7 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("939-doorman-of-the-private-door", "an image that cannot be pulled"),
     ("943-second-steward-for-the-same-cards", "a resource that is awaited"),
     ("947-six-chairs-ordered-four-reserved", "a refused launch"),
+    ("944-class-that-cannot-die", "a deletion that hangs"),
 ];
 
 /// Cases in whose files lint also sees what the machine would fail over next.

@@ -74,7 +74,7 @@ fn for_orphan(case: &Case, claims: &[&NodeClaim]) -> Option<Finding> {
             "See the NodeClaims of the NodePool",
             Some(format!("kubectl get nodeclaims -l karpenter.sh/nodepool={pool} -o wide")),
         )
-        .step(Risk::Destructive, "Delete it; its Node is drained", Some(format!("kubectl delete nodeclaim {name} --wait=false"))),
+        .step(Risk::Destructive, "Delete it; its Node is drained", Some(format!("kubectl delete nodeclaim {name}"))),
     )
 }
 
