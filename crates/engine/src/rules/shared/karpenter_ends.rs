@@ -69,9 +69,21 @@ impl KarpenterEnds<'_> {
                 .blaming(settings)
                 .fix("Correct the setting that the line names, in the values of the chart.")
                 .step(Risk::Mutating, "Correct the setting", Some(edit)),
-            Some(Reason::NoKind) => finding.fix(
-                "Install the CustomResourceDefinitions of this version (chart karpenter-crd): Helm does not upgrade those of a chart.",
-            ),
+            Some(Reason::NoKind) => {
+                let finding = match crd_of(&fact.last.text) {
+                    Some(crd) => finding.blaming(Blame::object("apiextensions.k8s.io/v1", "CustomResourceDefinition", &crd)),
+                    None => finding,
+                };
+                finding.fix("Install the CustomResourceDefinitions of this version (chart karpenter-crd): Helm does not upgrade those of a chart.")
+            }
+            Some(Reason::Forbidden) => finding
+                .blaming(Blame::object("rbac.authorization.k8s.io/v1", "ClusterRole", deployment))
+                .fix("Let Karpenter's ServiceAccount do what the line names: install the chart of this version anew with its ClusterRoles; those that an older release left grant older kinds.")
+                .step(
+                    Risk::Inspect,
+                    "See what its ClusterRoles permit",
+                    Some("kubectl get clusterroles -l app.kubernetes.io/name=karpenter -o yaml".to_owned()),
+                ),
             Some(Reason::AccessDenied | Reason::OrganizationPolicy | Reason::PermissionsBoundary) => {
                 denied(finding, fact, pod, namespace)
             }
@@ -84,6 +96,16 @@ impl KarpenterEnds<'_> {
             _ => finding.fix("Correct what the line names; Karpenter starts again by itself."),
         }
     }
+}
+
+/// The CustomResourceDefinition of the kind for which there is no match, as `KIND in version GROUP/VERSION` names it.
+/// Source: apimachinery v0.36.3 pkg/api/meta/errors.go `NoKindMatchError.Error`; the plurals are those of Karpenter's.
+fn crd_of(text: &str) -> Option<String> {
+    let (_, named) = text.split_once("no matches for kind \"")?;
+    let (kind, rest) = named.split_once('"')?;
+    let (group, _) = rest.split_once("in version \"")?.1.split_once('/')?;
+    let plural = if kind.ends_with('s') { "es" } else { "s" };
+    Some(format!("{}{plural}.{group}", kind.to_ascii_lowercase()))
 }
 
 /// The role may not make the call, or AWS does not give the role to this ServiceAccount.
@@ -102,4 +124,18 @@ fn account(pod: &Pod, namespace: &str) -> Blame {
     Blame::object("v1", "ServiceAccount", &pod.spec.service_account_name)
         .namespace(namespace)
         .field("metadata.annotations")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_without_a_match_has_a_custom_resource_by_name() {
+        let crd =
+            |kind: &str, version: &str| crd_of(&format!("no matches for kind \"{kind}\" in version \"{version}\""));
+        assert_eq!(crd("NodePool", "karpenter.sh/v1").as_deref(), Some("nodepools.karpenter.sh"));
+        assert_eq!(crd("EC2NodeClass", "karpenter.k8s.aws/v1").as_deref(), Some("ec2nodeclasses.karpenter.k8s.aws"));
+        assert_eq!(crd("Lease", "v1"), None);
+    }
 }
