@@ -6,8 +6,8 @@ use std::borrow::Cow;
 /// Source: containerd v2.1 internal/cri/util/id.go `GenerateID`.
 const ID: usize = 64;
 
-/// Puts `…` for how long ago something was, how long the kubelet waits before it tries again, and the id of a sandbox:
-/// the first grows while nothing happens, the others change with every try.
+/// Puts `…` for how long ago something was, how long the kubelet waits before it tries again, the id of a sandbox,
+/// and the number of a mount: the first grows while nothing happens, the others change with every try.
 ///
 /// Sources: kubernetes v1.36.3 pkg/kubelet/pleg/generic.go `Healthy` ("pleg was last seen active 3m15s ago"),
 /// pkg/kubelet/kuberuntime/kuberuntime_manager.go `doBackOff` ("back-off 5m0s restarting failed container").
@@ -27,7 +27,7 @@ pub(crate) fn steady(said: &str) -> Cow<'_, str> {
         if is_age {
             moving.push(at..at + text.len());
         } else {
-            moving.extend(ids(text).map(|id| at + id.start..at + id.end));
+            moving.extend(ids(text).chain(mount(text)).map(|id| at + id.start..at + id.end));
         }
         (at, before) = (at + word.len(), text);
     }
@@ -57,6 +57,15 @@ fn ids(word: &str) -> impl Iterator<Item = std::ops::Range<usize>> {
     })
 }
 
+/// The number of a mount that containerd makes for a moment, to look into an image.
+/// Source: containerd v2.1 core/mount/temp.go `WithTempMount`.
+fn mount(word: &str) -> Option<std::ops::Range<usize>> {
+    const NAME: &str = "containerd-mount";
+    let start = word.find(NAME)? + NAME.len();
+    let digits = word.get(start..)?.bytes().take_while(u8::is_ascii_digit).count();
+    (digits > 0).then_some(start..start + digits)
+}
+
 #[cfg(test)]
 mod tests {
     use super::steady;
@@ -74,6 +83,8 @@ mod tests {
                 "back-off 40s restarting failed container=a pod=aws-node-x_kube-system(f72b2bd2-6e18)",
                 "back-off … restarting failed container=a",
             ),
+            ("on /tmpmounts/containerd-mount2992162305: no users", "on /tmpmounts/containerd-mount…: no users"),
+            ("containerd-mounts fail", "containerd-mounts fail"),
             ("0/3 nodes are available after 5m", "0/3 nodes are available after 5m"),
             ("some time ago", "some time ago"),
             ("", ""),
