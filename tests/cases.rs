@@ -200,18 +200,7 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("972-drained-by-hand-and-still-there", "a Node that was drained by hand, without a deletion, is not looked at"),
     ("979-create-not-allowed", "what Karpenter says of its whole round of scheduling is not read"),
     ("999-marked-for-removal-and-forgotten", "a taint that the cluster autoscaler left"),
-    (
-        "1002-daemon-is-killed-when-the-cpu-is-full",
-        "an agent that is killed again and again on a Ready Node is not looked at",
-    ),
-    ("1003-no-container-can-be-made-there", "a Node on which no container is made, and that says it is Ready"),
-    ("1004-ready-and-not-ready-by-turns", "a Node that is Ready by turns"),
     ("1005-gone-machine-waits-for-its-pods", "a repair that waits for evictions from a Node without a kubelet"),
-    ("1006-one-disk-too-many", "a volume that does not fit on a Ready Node"),
-    (
-        "1007-after-the-restart-nothing-starts",
-        "a network plugin of the service mesh that waits for itself on a Ready Node",
-    ),
 ];
 
 /// The table of reports orders suspects that nothing else tells apart, and the cases are such reports: each is judged

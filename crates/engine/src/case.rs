@@ -1,18 +1,20 @@
 //! Everything known about one machine at one instant. Rules read this and nothing else.
 
 pub mod admission;
+pub mod again;
 pub mod deletion_reason;
 pub mod finding;
 pub mod karpenter_line;
 pub mod outgrown;
 pub mod reckoned;
+pub mod refused_volume;
 pub mod sighting;
 pub mod stage;
 pub mod unplaced;
 
 use crate::api::{Blame, Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
 use crate::case::outgrown::Outgrown;
-use crate::case::stage::{Inert, Thresholds, Wait};
+use crate::case::stage::{Inert, Symptom, Thresholds, Wait};
 use crate::case::unplaced::{Lack, Unplaced};
 use crate::cluster_state::class_members::{ClassMembers, DIMENSIONS};
 use crate::cluster_state::logged::{Beside, OfMachine};
@@ -126,8 +128,8 @@ impl<'w> Case<'w> {
     }
 
     fn of_node(cluster: &'w ClusterState, node: &'w Node, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Self> {
-        let refused = || refused_pods_wait(cluster, node, now, thresholds);
-        let wait = stage::node_wait(node, thresholds).or_else(refused)?;
+        let wait = stage::node_wait(node, thresholds);
+        let wait = in_service_wait(cluster, node, wait, now, thresholds)?;
         if cluster.claim_of_node(node).is_some() {
             return None;
         }
@@ -151,11 +153,11 @@ impl<'w> Case<'w> {
     ) -> Option<Self> {
         let nodes = cluster.nodes_of(claim);
         let changed = |c: &Condition| cluster.reason_changed_at(claim.name(), &c.type_, &c.reason);
-        let refused = || {
-            let node = nodes
-                .first()
-                .filter(|_| claim.is_true("Initialized") && claim.metadata.deletion_timestamp.is_none())?;
-            refused_pods_wait(cluster, node, now, thresholds)
+        let in_service = |wait| match nodes.first() {
+            Some(node) if claim.is_true("Initialized") && claim.metadata.deletion_timestamp.is_none() => {
+                in_service_wait(cluster, node, wait, now, thresholds)
+            }
+            _ => wait,
         };
         let vanished = || {
             let gone = nodes.is_empty() && cluster.missing(Input::Nodes).is_none();
@@ -166,7 +168,7 @@ impl<'w> Case<'w> {
                 None
             }
         };
-        let wait = vanished().or_else(|| stage::claim_wait(claim, &nodes, changed, thresholds)).or_else(refused)?;
+        let wait = in_service(vanished().or_else(|| stage::claim_wait(claim, &nodes, changed, thresholds)))?;
         let pool = claim.node_pool().and_then(|p| cluster.pool(p));
         let class = class_of(cluster, &claim.spec.node_class_ref);
         let subject = About { api_version: "karpenter.sh/v1", kind: "NodeClaim", meta: &claim.metadata };
@@ -535,11 +537,31 @@ fn lacking_in<'w>(
     named.filter_map(move |unplaced| Some((unplaced, unplaced.lacks(cluster, pool, class)?)))
 }
 
+/// What a Node in service waits for, beside what it says itself: of one that is Ready by turns no turn tells it.
+fn in_service_wait(
+    cluster: &ClusterState,
+    node: &Node,
+    wait: Option<Wait>,
+    now: DateTime<Utc>,
+    t: &Thresholds,
+) -> Option<Wait> {
+    let is_turn = |wait: &Wait| wait.stage == Stage::Ready && wait.symptom == Symptom::NotPassed && !node.is_ready();
+    if wait.as_ref().is_none_or(is_turn)
+        && let Some(by_turns) = again::by_turns_wait(node, cluster.events("Node", node.name()), now, t)
+    {
+        return Some(by_turns);
+    }
+    let pods = || cluster.pods_on(node.name());
+    wait.or_else(|| refused_pods_wait(cluster, node, now, t))
+        .or_else(|| again::killed_agent_wait(node, pods, cluster.pod_events_on(node.name()), now, t))
+        .or_else(|| refused_volume::wait(cluster, node, now, t))
+}
+
 fn refused_pods_wait(cluster: &ClusterState, node: &Node, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Wait> {
-    let starts_elsewhere = |pod: &Pod| {
+    let starts_elsewhere = |pod: &Pod, is_alike: stage::Kinship| {
         let mut alike = cluster.pods_in(pod.metadata.namespace.as_deref().unwrap_or_default());
         let starts = |other: &Pod| other.node() != node.name() && (other.has_started() || other.is_ready());
-        alike.any(|other| starts(other) && other.workload() == pod.workload())
+        alike.any(|other| starts(other) && is_alike(pod, other))
     };
     let (events, pods) = (cluster.pod_events_on(node.name()), cluster.pods_on(node.name()));
     stage::refused_pods_wait(node, events, pods, starts_elsewhere, now, thresholds)

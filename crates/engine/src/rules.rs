@@ -128,6 +128,8 @@ pub const ALL: &[&Rule] = &[
     &network::cni_not_ready::RULE,
     &network::pods_get_no_address::RULE,
     &network::network_unavailable::RULE,
+    &network::agent_killed_by_probe::RULE,
+    &node::volume_limit_too_high::RULE,
     &node::pod_sandbox_fails::RULE,
     &node::node_deleted_by_cloud_controller::RULE,
     &node::node_object_deleted::RULE,

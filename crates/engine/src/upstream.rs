@@ -8,6 +8,7 @@ pub mod eks;
 pub mod image_releases;
 pub mod instance_types;
 pub mod karpenter;
+pub mod network_agents;
 pub mod reckoning;
 pub mod startup_taint;
 pub mod termination_handler;

@@ -79,6 +79,12 @@ pub enum Symptom {
     PodsRefused,
     /// The network plugin calls the network of the Node unavailable.
     NetworkUnavailable,
+    /// It is Ready and NotReady by turns.
+    ByTurns,
+    /// What pods need for their network is killed again and again.
+    AgentKilled,
+    /// EC2 attaches no volume more.
+    VolumeRefused,
     /// The accelerator is called broken.
     HardwareBroken,
     /// A termination handler has cordoned it.
@@ -324,6 +330,9 @@ fn network_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     Some(Wait { symptom: Symptom::NetworkUnavailable, ..wait })
 }
 
+/// Whether two pods are alike.
+pub type Kinship = fn(&Pod, &Pod) -> bool;
+
 /// A Ready Node that cannot start the pods it is given, for long and still.
 ///
 /// The kubelet tries again every few seconds and says so every time, or every five minutes once its events are
@@ -333,18 +342,29 @@ pub fn refused_pods_wait<'e>(
     node: &Node,
     pod_events: impl Iterator<Item = &'e Event>,
     pods: impl Iterator<Item = &'e Pod>,
-    starts_elsewhere: impl Fn(&Pod) -> bool,
+    starts_elsewhere: impl Fn(&Pod, Kinship) -> bool,
     now: DateTime<Utc>,
     t: &Thresholds,
 ) -> Option<Wait> {
     if !node.is_ready() || is_out_of_service(node) {
         return None;
     }
-    let refusals: Vec<&Event> = pod_events.filter(|e| refused_sandbox(e).is_some()).collect();
-    let newest = refusals
-        .iter()
-        .filter(|e| e.last_seen().is_some_and(|at| now - at <= STILL_REFUSED))
-        .max_by_key(|e| e.last_seen())?;
+    let refusals: Vec<&Event> = pod_events.filter(|e| refused_sandbox(e).is_some() || refuses_container(e)).collect();
+    let (containers, refusals): (Vec<&Event>, Vec<&Event>) =
+        refusals.into_iter().partition(|event| refuses_container(event));
+    let is_recent = |e: &&&Event| e.last_seen().is_some_and(|at| now - at <= STILL_REFUSED);
+    let Some(newest) = refusals.iter().filter(is_recent).max_by_key(|e| e.last_seen()) else {
+        if node.is_windows() {
+            return None;
+        }
+        let recent: Vec<&Event> = containers.iter().filter(is_recent).copied().collect();
+        let (newest, first) = containers_refused(&recent, pods, starts_elsewhere)?;
+        let because = "the Node is Ready, and its runtime makes no container of pods that run elsewhere";
+        let evidence =
+            Evidence::new(format!("Event Pod/{}", newest.involved_object.name), "message", newest.said(), because);
+        let wait = Wait::new(Stage::Ready, first, t.ready * 2, t, evidence);
+        return Some(Wait { proven: wait.patience, symptom: Symptom::PodsRefused, ..wait });
+    };
     let of_node = refusals.iter().any(|e| matches!(refused_sandbox(e), Some(Sandbox::Address | Sandbox::Image)));
     let (newest, first) = if of_node || node.is_windows() {
         (*newest, refusals.iter().filter_map(|e| e.first_timestamp.or(e.last_seen())).min()?)
@@ -363,30 +383,78 @@ pub fn refused_pods_wait<'e>(
 fn refused_together<'e>(
     refusals: &[&'e Event],
     pods: impl Iterator<Item = &'e Pod>,
-    starts_elsewhere: impl Fn(&Pod) -> bool,
+    starts_elsewhere: impl Fn(&Pod, Kinship) -> bool,
     now: DateTime<Utc>,
 ) -> Option<(&'e Event, DateTime<Utc>)> {
     // One in the network of the host needs no plugin.
     let of_network = refusals.iter().all(|e| refused_sandbox(e) == Some(Sandbox::Network));
-    let (started, waiting): (Vec<&Pod>, Vec<&Pod>) = pods
-        .filter(|pod| pod.metadata.deletion_timestamp.is_none() && !(of_network && pod.spec.host_network))
-        .partition(|pod| pod.has_started() || pod.is_ready());
     let of_pod = |pod: &Pod| {
-        let own = refusals.iter().copied().filter(|e| e.names(&pod.metadata));
+        let own = refusals.iter().copied().filter(|e| e.names(&pod.metadata) && waits_for_sandbox(pod, e));
         own.filter(|e| e.last_seen().is_some_and(|at| now - at <= STILL_REFUSED)).max_by_key(|e| e.last_seen())
     };
+    let (started, waiting): (Vec<&Pod>, Vec<&Pod>) = pods
+        .filter(|pod| pod.metadata.deletion_timestamp.is_none() && !(of_network && pod.spec.host_network))
+        .partition(|pod| (pod.has_started() || pod.is_ready()) && of_pod(pod).is_none());
     let waiting: Vec<(&Pod, &Event)> = waiting.into_iter().filter_map(|pod| Some((pod, of_pod(pod)?))).collect();
-    let came = waiting.iter().filter_map(|(pod, _)| pod.metadata.creation_timestamp).min()?;
-    if started.iter().any(|pod| pod.metadata.creation_timestamp >= Some(came)) {
+    // After a reboot each pod needs another sandbox: it comes anew when it has stopped.
+    let anew = waiting.iter().any(|(pod, _)| pod.has_started());
+    let came_at = |pod: &Pod| pod.stopped_at().filter(|_| anew).or(pod.metadata.creation_timestamp);
+    let came = waiting.iter().filter_map(|(pod, _)| came_at(pod)).min()?;
+    if started.iter().any(|pod| came_at(pod) >= Some(came)) {
         return None;
     }
     let (first, _) = waiting.first()?;
     let of_many = waiting.iter().any(|(pod, _)| pod.workload() != first.workload());
-    if !of_many && !waiting.iter().any(|(pod, _)| starts_elsewhere(pod)) {
+    if !of_many && !waiting.iter().any(|(pod, _)| starts_elsewhere(pod, Pod::is_same_workload)) {
         return None;
     }
-    let since = waiting.iter().filter_map(|(_, event)| event.first_timestamp.or(event.last_seen())).min()?;
+    let since =
+        waiting.iter().filter_map(|(pod, e)| e.first_timestamp.or(e.last_seen()).max(pod.stopped_at())).min()?;
     let (_, newest) = waiting.into_iter().max_by_key(|(_, event)| event.last_seen())?;
+    Some((newest, since))
+}
+
+/// Whether a refused sandbox is one that the pod needs now: it has never had any, or has lost it, as all do when their
+/// machine restarts.
+pub fn waits_for_sandbox(pod: &Pod, refusal: &Event) -> bool {
+    !pod.is_ready() && !pod.runs() && refusal.last_seen() > pod.stopped_at()
+}
+
+/// Whether the runtime could not make a container out of an image that is there.
+/// Source: containerd v2.1 internal/cri/server/container_create.go; of a failure before that, such as the container's
+/// spec, the pod's own text may be at fault.
+pub fn refuses_container(event: &Event) -> bool {
+    event.reason == "Failed" && event.message.contains("failed to create containerd container")
+}
+
+/// A container may be refused to one pod for what is in its text. It is the Node's affair where two pods or more are
+/// refused theirs in the same way, none that came with them or later has started, and a pod of the same text runs
+/// elsewhere.
+fn containers_refused<'e>(
+    refusals: &[&'e Event],
+    pods: impl Iterator<Item = &'e Pod>,
+    starts_elsewhere: impl Fn(&Pod, Kinship) -> bool,
+) -> Option<(&'e Event, DateTime<Utc>)> {
+    if refusals.is_empty() {
+        return None;
+    }
+    let (started, waiting): (Vec<&Pod>, Vec<&Pod>) = pods
+        .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+        .partition(|pod| pod.has_started() || pod.is_ready());
+    let of_pod = |pod: &Pod| refusals.iter().copied().filter(|e| e.names(&pod.metadata)).max_by_key(|e| e.last_seen());
+    let waiting: Vec<(&Pod, &str, &Event)> =
+        waiting.into_iter().filter_map(|pod| Some((pod, pod.refused_container()?, of_pod(pod)?))).collect();
+    let came = waiting.iter().filter_map(|(pod, ..)| pod.metadata.creation_timestamp).min()?;
+    // Names of temporary mounts, snapshots and containers are others each time.
+    let words = |said: &str| said.chars().filter(|c| c.is_alphabetic()).collect::<String>();
+    let (_, first, _) = waiting.first()?;
+    let alike = waiting.len() >= 2 && waiting.iter().all(|(_, said, _)| words(said) == words(first));
+    let any_starts = started.iter().any(|pod| pod.metadata.creation_timestamp >= Some(came));
+    if !alike || any_starts || !waiting.iter().any(|(pod, ..)| starts_elsewhere(pod, Pod::is_same_text)) {
+        return None;
+    }
+    let since = waiting.iter().filter_map(|(.., event)| event.first_timestamp.or(event.last_seen())).min()?;
+    let (.., newest) = waiting.into_iter().max_by_key(|(.., event)| event.last_seen())?;
     Some((newest, since))
 }
 
@@ -458,7 +526,7 @@ pub fn deletes_node(event: &Event) -> bool {
 }
 
 /// How long after its last message a refusal still counts.
-const STILL_REFUSED: TimeDelta = TimeDelta::minutes(10);
+pub(super) const STILL_REFUSED: TimeDelta = TimeDelta::minutes(10);
 
 /// What a kubelet lacks to start a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -685,7 +753,7 @@ fn cordon_wait(node: &Node, patience: TimeDelta) -> Option<Wait> {
 
 /// Deleted, stopped, cordoned or about to be removed. A cordon is a decision too: node group upgrades and termination
 /// handlers begin with one, and `KubeNodeNotReady` of kubernetes-mixin leaves cordoned Nodes out as well.
-fn is_out_of_service(node: &Node) -> bool {
+pub(super) fn is_out_of_service(node: &Node) -> bool {
     node.spec.unschedulable || is_leaving(node)
 }
 

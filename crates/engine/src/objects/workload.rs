@@ -242,6 +242,43 @@ impl Pod {
         statuses.into_iter().any(|c| c.state.waiting.is_none() || c.last_state.terminated.is_some())
     }
 
+    pub fn is_same_workload(&self, other: &Self) -> bool {
+        self.workload() == other.workload()
+    }
+
+    /// Whether the other was made of the same text: a ReplicaSet has one only, and of each of their own DaemonSets and
+    /// StatefulSets keep a revision.
+    /// Source: kubernetes v1.36.3 k8s.io/api/apps/v1/types.go `ControllerRevisionHashLabelKey`.
+    pub fn is_same_text(&self, other: &Self) -> bool {
+        let text = |pod: &'_ Self| {
+            let owner = pod.metadata.owner_references.first().map(|o| (o.kind.to_string(), o.name.to_string()));
+            (owner, pod.metadata.label("controller-revision-hash").map(str::to_owned))
+        };
+        text(self).0.is_some() && text(self) == text(other)
+    }
+
+    fn containers(&self) -> impl Iterator<Item = &ContainerStatus> {
+        self.status.init_container_statuses.iter().chain(&self.status.container_statuses)
+    }
+
+    /// Whether any of its containers runs now.
+    pub fn runs(&self) -> bool {
+        self.containers().any(|c| c.state.waiting.is_none() && c.state.terminated.is_none())
+    }
+
+    /// When the last of its containers ended, where one has.
+    pub fn stopped_at(&self) -> Option<DateTime<Utc>> {
+        let ended = self.containers().flat_map(|c| [&c.state.terminated, &c.last_state.terminated]);
+        ended.flatten().filter_map(|ended| ended.finished_at).max()
+    }
+
+    /// What the runtime says where it cannot make a container of this pod.
+    /// Source: kubernetes v1.36.3 pkg/kubelet/kuberuntime/kuberuntime_container.go `ErrCreateContainer`.
+    pub fn refused_container(&self) -> Option<&str> {
+        let waiting = self.containers().filter_map(|c| c.state.waiting.as_ref());
+        waiting.filter(|w| w.reason == "CreateContainerError").map(|w| w.message.as_str()).next()
+    }
+
     /// Why a container does not run: the first one that waits, or died last.
     pub fn trouble(&self) -> Option<(&str, String)> {
         self.status.init_container_statuses.iter().chain(&self.status.container_statuses).filter(|c| !c.ready).find_map(

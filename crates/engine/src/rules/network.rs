@@ -1,5 +1,6 @@
 //! Nodes whose pods get no network: the VPC CNI, kube-proxy, addresses, sandboxes, credentials.
 
+pub mod agent_killed_by_probe;
 pub mod cni_lacks_permissions;
 pub mod cni_not_ready;
 pub mod endpoint_access_refuses;

@@ -14,3 +14,4 @@ pub mod pod_sandbox_fails;
 pub mod reservations_exceed_machine;
 pub mod stale_node_taken_over;
 pub mod termination_stuck;
+pub mod volume_limit_too_high;

@@ -3,6 +3,7 @@
 use crate::api::{Confidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Finding;
+use crate::case::stage::Symptom;
 use crate::objects::{Node, NodeClaim, NodePool};
 use crate::rules::shared::commands;
 use crate::rules::shared::instance_questions::ask_the_instance;
@@ -32,6 +33,9 @@ pub fn finding(case: &Case) -> Finding {
         }
         Stage::Initialize => {
             format!("{subject} has been registered but not initialized since {since}, and the objects do not tell why.")
+        }
+        Stage::Ready if case.wait.symptom == Symptom::ByTurns => {
+            format!("{subject} has been Ready and NotReady by turns since {since}, and the objects do not tell why.")
         }
         Stage::Ready => format!("{subject} has not been Ready since {since}, and the objects do not tell why."),
         Stage::Terminate => format!("{subject} has been terminating since {since}, and the objects do not tell why."),

@@ -3,6 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::case::stage::Symptom;
 use crate::objects::Node;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -78,8 +79,9 @@ fn check(case: &Case) -> Opinion {
             // What the kubelet misses it says; why it is missing is on the machine.
             Confidence::Likely,
             format!(
-                "Node {} has been NotReady since {}, and its kubelet says why: {quoted}{also}.",
+                "Node {} has been {} since {}, and its kubelet says why: {quoted}{also}.",
                 node.name(),
+                if case.wait.symptom == Symptom::ByTurns { "Ready and NotReady by turns" } else { "NotReady" },
                 case.since()
             ),
             Evidence::new(

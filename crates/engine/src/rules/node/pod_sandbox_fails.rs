@@ -3,16 +3,16 @@
 use crate::api::{Blame, Link, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
-use crate::case::stage::{Sandbox, Symptom, refused_sandbox};
+use crate::case::stage::{Sandbox, Symptom, refused_sandbox, refuses_container, waits_for_sandbox};
 use crate::objects::input::Input;
-use crate::objects::{Node, Pod};
+use crate::objects::{Event, Node, Pod};
 use crate::rules::Rule;
 use crate::rules::shared::agent_chain::{Obstacle, of_pod};
 use crate::rules::shared::network_plugin;
 
 pub static RULE: Rule = Rule {
     cause: "PodSandboxFails",
-    summary: "The Node is Ready, and none of its pods starts: their sandboxes are refused by the network plugin or the runtime",
+    summary: "The Node is Ready, and none of its pods starts: their sandboxes or containers are refused by the network plugin or the runtime",
     stages: &[Stage::Ready],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets],
     lint: false,
@@ -40,11 +40,12 @@ fn check(case: &Case) -> Opinion {
 /// A pod that waits for its sandbox: one of a DaemonSet may suffer from more than that.
 fn refused<'c>(case: &Case<'c>, node: &Node) -> Option<(&'c Pod, Sandbox)> {
     let of = |pod: &Pod| {
-        let own = case.cluster.pod_events_on(node.name()).filter(|e| e.names(&pod.metadata));
-        own.filter_map(|e| Some((e.last_seen(), refused_sandbox(e)?))).max_by_key(|(at, _)| *at)
+        let own =
+            case.cluster.pod_events_on(node.name()).filter(|e| e.names(&pod.metadata) && waits_for_sandbox(pod, e));
+        let refusal = |e: &Event| refused_sandbox(e).or_else(|| refuses_container(e).then_some(Sandbox::Runtime));
+        own.filter_map(|e| Some((e.last_seen(), refusal(e)?))).max_by_key(|(at, _)| *at)
     };
-    let waiting =
-        case.pods().filter(|pod| !pod.has_started() && !pod.is_ready()).filter_map(|pod| Some((pod, of(pod)?.1)));
+    let waiting = case.pods().filter_map(|pod| Some((pod, of(pod)?.1)));
     let unspecific = waiting.filter(|(_, sandbox)| matches!(sandbox, Sandbox::Network | Sandbox::Runtime));
     unspecific.min_by_key(|(pod, _)| (pod.daemon_set().is_some(), &pod.metadata.name))
 }

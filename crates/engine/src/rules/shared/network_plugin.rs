@@ -4,19 +4,8 @@ use crate::api::Link;
 use crate::case::Case;
 use crate::objects::input::Input;
 use crate::objects::{Condition, DaemonSet, Node};
-
-/// What makes the API server's Service reachable on a Node.
-pub(crate) const KUBE_PROXY: &str = "kube-proxy";
-
-/// DaemonSets that are a network plugin, as their charts and manifests call them. The likelier first: Calico and Cilium
-/// also run beside another plugin, for policies only.
-const PLUGINS: &[&str] =
-    &["aws-node", "cilium", "calico-node", "antrea-agent", "kube-flannel-ds", "weave-net", "kube-router"];
-
-/// How likely a DaemonSet of this name is the network plugin: the lowest is the likeliest.
-pub(crate) fn rank(name: &str) -> Option<usize> {
-    PLUGINS.iter().position(|plugin| *plugin == name)
-}
+use crate::upstream::network_agents::PLUGINS;
+pub(crate) use crate::upstream::network_agents::{KUBE_PROXY, rank};
 
 /// The DaemonSet that installs a plugin: mostly it is called as the plugin is.
 /// Sources: amazon-vpc-cni-k8s v1.20.4 misc/10-aws.conflist; cilium v1.17.3 plugins/cilium-cni; calico v3.29.2

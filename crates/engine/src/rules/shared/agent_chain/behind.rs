@@ -27,8 +27,11 @@ pub(super) fn refused_by_plugin(
     (plugin, network): (&str, Option<&str>),
 ) -> Option<Obstacle> {
     let set = network_plugin::of_plugin(plugin);
-    let pod = case.pods().find(|p| p.daemon_set() == Some(set) && set != agent.set)?;
     let gets_none = format!("pod {} gets no network ({says})", agent.name);
+    if set == agent.set {
+        return (!agent.pod.is_ready()).then(|| refused_by_itself(agent, says, plugin));
+    }
+    let pod = case.pods().find(|p| p.daemon_set() == Some(set))?;
     if !pod.is_ready() {
         let deeper = of_pod(case, node, pod);
         let why = format!("{gets_none}, and {}", deeper.why);
@@ -71,6 +74,20 @@ pub(super) fn refused_by_plugin(
             .step(Risk::Inspect, "Read its log", log.clone())
             .ask(format!("What does pod {} say of it?", owner.name), log),
     )
+}
+
+/// The plugin is still in the configuration of the Node, and what it needs only its own pod brings: after a restart of
+/// the machine /run is empty.
+/// Source: istio/istio#60668; istio 1.28 cni/pkg/plugin/plugin.go `CmdAdd`.
+fn refused_by_itself(agent: &Agent, says: &str, plugin: &str) -> Obstacle {
+    let each_other = format!("plugin {plugin} refuses the pod of its own DaemonSet {}", agent.set);
+    let why = format!("{each_other}, so both may wait for each other");
+    let log = format!("kubectl describe pod -n {} {}", agent.namespace, agent.name);
+    Obstacle::new(Proof::Open, why, agent.blame.clone(), agent.link(says))
+        .behind(Link::new(format!("DaemonSet/{}", agent.set), each_other))
+        .fix(format!("Replace the Node, or take {plugin} out of /etc/cni/net.d there until pod {} runs, which puts it back. Use a version of DaemonSet {} whose plugin lets its own pod pass, or run that pod in the host's network.", agent.name, agent.set))
+        .step(Risk::Inspect, "See what the plugin lacks", log.clone())
+        .ask(format!("Is what plugin {plugin} lacks what only pod {} brings?", agent.name), log)
 }
 
 /// A pod in the network of its Node, which nobody has set up.

@@ -6,6 +6,7 @@ use super::words::{Meaning, last_words, meaning};
 use super::{Obstacle, Proof, reads, without_pod};
 use crate::api::{Blame, Link, Risk};
 use crate::case::Case;
+use crate::case::stage::{refused_sandbox, waits_for_sandbox};
 use crate::objects::input::Input;
 use crate::objects::{Event, Node, Pod, steady};
 use crate::rules::shared::kubelet_skew;
@@ -55,7 +56,8 @@ impl<'c> Agent<'c> {
 pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
     reads(case);
     let agent = Agent::of(pod);
-    if let Some((container, said)) = pod.trouble() {
+    let trouble = pod.trouble().filter(|_| !waits_for_another_sandbox(case, node, pod));
+    if let Some((container, said)) = trouble {
         let before = format!("container {container}");
         let said = why_not_pulled(case, node, pod, &said).unwrap_or(said);
         return meant(case, node, &agent, &last_words(&pull::unwrapped(&said)), &before, Some(container));
@@ -107,13 +109,20 @@ pub(crate) fn cannot_be_set_up(case: &Case, node: &Node, pod: &Pod) -> bool {
     !pod.is_ready() && !pod.has_started() && newest_warning(case, node, pod).is_some()
 }
 
+/// Its machine was restarted, and since then its sandbox is refused: how its containers ended tells nothing.
+fn waits_for_another_sandbox(case: &Case, node: &Node, pod: &Pod) -> bool {
+    let refuses = |e: &Event| e.names(&pod.metadata) && refused_sandbox(e).is_some() && waits_for_sandbox(pod, e);
+    pod.has_started() && !pod.is_ready() && case.cluster.pod_events_on(node.name()).any(refuses)
+}
+
 /// What the kubelet said last of the pod since it was made, and what still may hold: where a container has started, the
 /// sandbox and the volumes were there.
 fn newest_warning<'c>(case: &Case<'c>, node: &Node, pod: &Pod) -> Option<&'c Event> {
     // Source: kubernetes v1.36.3 pkg/kubelet/events/event.go.
     const BEFORE: &[&str] = &["FailedCreatePodSandBox", "FailedMount", "FailedAttachVolume"];
     const AFTER: &[&str] = &["Failed", "Unhealthy"];
-    let reasons = if pod.has_started() { AFTER } else { BEFORE };
+    let has_sandbox = pod.has_started() && !waits_for_another_sandbox(case, node, pod);
+    let reasons = if has_sandbox { AFTER } else { BEFORE };
     let events = || {
         let of_node = case.cluster.pod_events_on(node.name()).filter(|e| e.involved_object.name == *pod.metadata.name);
         let events = of_node.chain(case.cluster.events("Pod", &pod.metadata.name));

@@ -1,0 +1,81 @@
+//! A Node in service that is of use by turns only: what its Events count says so, not how it looks at this moment.
+
+use super::stage::{Symptom, Thresholds, Wait, is_out_of_service};
+use crate::api::{Evidence, Stage};
+use crate::objects::{Event, Node, Pod};
+use crate::upstream::network_agents::serves_pods;
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// What happens this often, over this long, and this close together, does not end by itself: a restart of the kubelet,
+/// an upgrade of an agent or a bad start makes one or two of a kind. The kubelet pauses for five minutes at most before
+/// it starts a container again (kubernetes v1.36.3 pkg/kubelet/kubelet.go `MaxCrashLoopBackOff`).
+const TIMES: u32 = 4;
+const SPAN: TimeDelta = TimeDelta::minutes(30);
+const APART: TimeDelta = TimeDelta::minutes(12);
+
+/// Since when an Event comes again and again, where it still does.
+fn again_since(event: &Event, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let (first, last) = (event.first_timestamp?, event.last_seen()?);
+    let pauses = i32::try_from(event.times()).ok()?.checked_sub(1)?;
+    let close = last - first <= APART.checked_mul(pauses)?;
+    (event.times() >= TIMES && close && last - first >= SPAN && now - last <= APART).then_some(first)
+}
+
+/// A Node that is Ready and NotReady by turns: no turn may last long enough to count by itself.
+pub(super) fn by_turns_wait<'e>(
+    node: &Node,
+    mut node_events: impl Iterator<Item = &'e Event>,
+    now: DateTime<Utc>,
+    t: &Thresholds,
+) -> Option<Wait> {
+    // kubernetes v1.36.3 pkg/kubelet/events/event.go; the node lifecycle controller says the same of a silent kubelet.
+    let (event, since) =
+        node_events.find_map(|e| Some((e, (e.reason == "NodeNotReady").then(|| again_since(e, now))??)))?;
+    if is_out_of_service(node) {
+        return None;
+    }
+    let because = "the Node is Ready and NotReady by turns";
+    let evidence = Evidence::new(format!("Event Node/{}", node.name()), "message", event.said(), because)
+        .figures(format!("{} times", event.times()));
+    let wait = Wait::new(Stage::Ready, since, t.ready, t, evidence);
+    Some(Wait { symptom: Symptom::ByTurns, ..wait })
+}
+
+/// What a kubelet says before it kills a container for its own probe.
+/// Source: kubernetes v1.36.3 pkg/kubelet/kuberuntime/kuberuntime_manager.go `computePodActions`.
+fn kills_for_probe(event: &Event) -> bool {
+    event.reason == "Killing" && event.message.contains(" failed liveness probe")
+}
+
+/// The pod of an agent that pods need for their network, which the kubelet kills again and again, and since when.
+pub fn killed_agent<'e, P: Iterator<Item = &'e Pod>>(
+    pods: impl Fn() -> P,
+    pod_events: impl Iterator<Item = &'e Event>,
+    now: DateTime<Utc>,
+) -> Option<(&'e Pod, &'e Event, DateTime<Utc>)> {
+    let killed = pod_events.filter(|e| kills_for_probe(e)).filter_map(|e| Some((e, again_since(e, now)?)));
+    let of_agent = killed.filter_map(|(event, since)| {
+        let is_agent = |pod: &&Pod| pod.daemon_set().is_some_and(serves_pods) && event.names(&pod.metadata);
+        Some((pods().find(is_agent)?, event, since))
+    });
+    of_agent.min_by_key(|(pod, event, since)| (*since, &pod.metadata.name, &event.message))
+}
+
+/// A Ready Node on which such an agent is killed again and again: while it is away no pod starts.
+pub(super) fn killed_agent_wait<'e, P: Iterator<Item = &'e Pod>>(
+    node: &Node,
+    pods: impl Fn() -> P,
+    pod_events: impl Iterator<Item = &'e Event>,
+    now: DateTime<Utc>,
+    t: &Thresholds,
+) -> Option<Wait> {
+    let (pod, event, since) = killed_agent(pods, pod_events, now)?;
+    if !node.is_ready() || is_out_of_service(node) {
+        return None;
+    }
+    let because = "the Node is Ready, and the kubelet kills what its pods need for their network again and again";
+    let evidence = Evidence::new(format!("Event Pod/{}", pod.metadata.name), "message", event.said(), because)
+        .figures(format!("{} times", event.times()));
+    let wait = Wait::new(Stage::Ready, since, t.ready, t, evidence);
+    Some(Wait { symptom: Symptom::AgentKilled, ..wait })
+}

@@ -1,0 +1,36 @@
+//! A Ready Node that has a pod for whose volume EC2 has no place left there.
+
+use super::stage::{STILL_REFUSED, Symptom, Thresholds, Wait, is_out_of_service};
+use crate::api::{Evidence, Stage};
+use crate::cluster_state::ClusterState;
+use crate::objects::{Event, Node, Pod};
+use chrono::{DateTime, Utc};
+
+/// Whether EC2 says that the instance has all the volumes that it can have.
+/// Source: Amazon EC2 API Reference, error codes; aws-ebs-csi-driver v1.50 pkg/cloud/cloud.go `AttachDisk` passes it on.
+fn exceeds_machine(event: &Event) -> bool {
+    event.reason == "FailedAttachVolume" && event.message.contains("AttachmentLimitExceeded")
+}
+
+/// The pod that waits the longest, and what the attach-detach controller says of it. It tries again every few minutes.
+pub fn refused_volume<'w>(cluster: &'w ClusterState, node: &Node, now: DateTime<Utc>) -> Option<(&'w Pod, &'w Event)> {
+    let waits =
+        |pod: &&Pod| !pod.spec.volumes.is_empty() && !pod.has_started() && pod.metadata.deletion_timestamp.is_none();
+    let refused = cluster.pods_on(node.name()).filter(waits).flat_map(|pod| {
+        let own = cluster.events("Pod", &pod.metadata.name).filter(|e| exceeds_machine(e) && e.names(&pod.metadata));
+        own.filter(|e| e.last_seen().is_some_and(|at| now - at <= STILL_REFUSED)).map(move |event| (pod, event))
+    });
+    refused.min_by_key(|(pod, event)| (event.first_timestamp.or(event.last_seen()), &pod.metadata.name))
+}
+
+pub(super) fn wait(cluster: &ClusterState, node: &Node, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+    if !node.is_ready() || is_out_of_service(node) {
+        return None;
+    }
+    let (pod, event) = refused_volume(cluster, node, now)?;
+    let because = "the scheduler has put the pod on the Node, and EC2 attaches no further volume there";
+    let evidence = Evidence::new(format!("Event Pod/{}", pod.metadata.name), "message", event.said(), because);
+    // A volume that is on its way off the machine makes room within minutes.
+    let wait = Wait::new(Stage::Ready, event.first_timestamp.or(event.last_seen())?, t.ready * 2, t, evidence);
+    Some(Wait { proven: wait.patience, symptom: Symptom::VolumeRefused, ..wait })
+}

@@ -1,0 +1,117 @@
+//! The kubelet kills the network plugin or kube-proxy of a Ready Node again and again, since its probe gets no answer.
+
+use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
+use crate::case::Case;
+use crate::case::again::killed_agent;
+use crate::case::finding::{Finding, Opinion};
+use crate::case::stage::Symptom;
+use crate::objects::input::Input;
+use crate::objects::{Event, Node, Pod};
+use crate::rules::Rule;
+use readers::source_text;
+
+pub static RULE: Rule = Rule {
+    cause: "AgentKilledByProbe",
+    summary: "The Node is Ready, and the kubelet kills its network plugin or kube-proxy again and again: their liveness probe fails",
+    stages: &[Stage::Ready],
+    reads: &[Input::Events, Input::Pods],
+    lint: false,
+    versions: "all",
+    page: include_str!("../../../pages/AgentKilledByProbe.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(node) = case.node.filter(|_| case.wait.symptom == Symptom::AgentKilled) else { return Opinion::Silent };
+    let events = || case.cluster.pod_events_on(node.name());
+    let Some((pod, ..)) = killed_agent(|| case.pods(), events(), case.now) else { return Opinion::Silent };
+    let (name, namespace) = (&pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or_default());
+    let set = pod.daemon_set().unwrap_or(name);
+    let probe =
+        events().filter(|e| e.names(&pod.metadata) && fails_probe(e)).max_by_key(|e| (e.last_seen(), &e.message));
+    let said = probe.map(|e| answer(&e.message));
+    let fails = said.as_ref().map_or_else(String::new, |said| format!(" ({said})"));
+    let late = said.as_ref().is_some_and(|said| is_late(said));
+    let why = format!("its liveness probe fails{fails}");
+    let fix = if late {
+        format!(
+            "Let the liveness and readiness probes of DaemonSet {set} wait longer (timeoutSeconds 5 or more, as its newer versions do) and let it request more CPU; pods that take more CPU than they request keep it from answering."
+        )
+    } else {
+        format!(
+            "Read what pod {name} logged before it was killed: its probe gets no good answer, and every restart leaves new pods of the Node without network."
+        )
+    };
+    Finding::new(Confidence::Likely, summary(case, node, set, &why), case.wait.evidence.clone())
+        .with_all(probe.map(|e| of_probe(pod, e)))
+        .linked([
+            Link::new(format!("Node/{}", node.name()), "Ready, and its pods are without network by turns"),
+            Link::new(format!("Pod/{name}"), why),
+        ])
+        .blaming(Blame::object("apps/v1", "DaemonSet", set).namespace(namespace).field("spec.template.spec.containers"))
+        .fix(fix)
+        .step(
+            Risk::Inspect,
+            "See its probes, requests and restarts",
+            Some(format!("kubectl describe pod -n {namespace} {name}")),
+        )
+        .unknown("What takes the CPU of the Node?", format!("kubectl describe node {}", node.name()))
+        .unknown(
+            "What does it say before it is killed?",
+            format!("kubectl logs -n {namespace} {name} --all-containers --previous --tail=50"),
+        )
+        .into()
+}
+
+fn summary(case: &Case, node: &Node, set: &str, why: &str) -> String {
+    format!(
+        "Node {} is Ready, and since {} its kubelet kills {set} there again and again: {why}. While it is away, new pods of the Node get no network.",
+        node.name(),
+        case.since()
+    )
+}
+
+fn of_probe(pod: &Pod, event: &Event) -> Evidence {
+    let object = format!("Event Pod/{}", pod.metadata.name);
+    Evidence::new(object, "message", answer(&event.message), "what the probe got as an answer")
+}
+
+/// Source: kubernetes v1.36.3 pkg/kubelet/prober/prober.go `probe`.
+fn fails_probe(event: &Event) -> bool {
+    event.reason == "Unhealthy" && event.message.contains("Liveness probe failed")
+}
+
+/// Of a line that a probe logs as JSON only what it says: its time is another each time.
+fn answer(message: &str) -> String {
+    let said = message.split_once("Liveness probe failed").map_or(message, |(_, said)| said.trim_start_matches(": "));
+    let said = said.rsplit_once(r#""msg":""#).map_or(said, |(_, said)| said.trim_end_matches(['}', '"']));
+    source_text::mask(said.replace('\\', "").trim().trim_end_matches('.'))
+}
+
+fn is_late(said: &str) -> bool {
+    ["timeout", "timed out", "deadline exceeded"].iter().any(|word| said.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{answer, is_late};
+
+    #[test]
+    fn of_a_probe_its_answer_is_quoted_without_its_time() {
+        for (message, said, late) in [
+            (
+                r#"Liveness probe failed: {"level":"info","ts":"2021-07-26T16:08:40.590Z","msg":"timeout: failed to connect service \":50051\" within 1s"}"#,
+                r#"timeout: failed to connect service ":50051" within 1s"#,
+                true,
+            ),
+            (
+                "Liveness probe failed: HTTP probe failed with statuscode: 503",
+                "HTTP probe failed with statuscode: 503",
+                false,
+            ),
+        ] {
+            assert_eq!(answer(message), said);
+            assert_eq!(is_late(said), late);
+        }
+    }
+}
