@@ -138,6 +138,7 @@ const RESOURCES: &[&str] = &[
     "nodeclass",
     "ocinodeclass",
     "configmap",
+    "csinode",
     "pod",
     "pods",
     "poddisruptionbudgets",
