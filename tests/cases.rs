@@ -52,7 +52,11 @@ struct Expect {
 fn names(diagnosis: &NodeDiagnosis) -> Vec<String> {
     let spec = &diagnosis.spec;
     let machine = spec.node_claim.iter().chain(&spec.node).map(|n| n.name.clone());
-    machine.chain([spec.subject.name.clone(), format!("{}/{}", spec.subject.kind, spec.subject.name)]).collect()
+    let node = spec.node.iter().map(|n| format!("Node/{}", n.name));
+    machine
+        .chain(node)
+        .chain([spec.subject.name.clone(), format!("{}/{}", spec.subject.kind, spec.subject.name)])
+        .collect()
 }
 
 /// `nat|route`: one of them.
