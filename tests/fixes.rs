@@ -109,6 +109,7 @@ const KUBECTL: &[(&str, &[&str])] = &[
     ("get", &["-A", "-n", "-o", "-l", "-L", "--field-selector", "--show-managed-fields"]),
     ("describe", &["-n", "-l"]),
     ("logs", &["-n", "-l", "-c", "--tail", "--previous", "--all-containers"]),
+    ("apply", &["-f"]),
     ("edit", &["-n"]),
     ("patch", &["-n", "--type", "-p"]),
     ("delete", &["-n", "-l", "--field-selector", "--force", "--grace-period"]),
@@ -127,6 +128,8 @@ const KUBECTL: &[(&str, &[&str])] = &[
 
 /// Resources as fixes write them, of Kubernetes and of what it is extended by here.
 const RESOURCES: &[&str] = &[
+    "crd",
+    "clusterroles",
     "node",
     "nodes",
     "nodeclaim",
@@ -279,7 +282,7 @@ fn least_risk(command: &str) -> Risk {
     let words: Vec<&str> = command.split(' ').take(3).collect();
     match words.as_slice() {
         ["kubectl", "delete", "node" | "nodeclaim"] | ["kubectl", "drain", _] => Risk::Destructive,
-        ["kubectl", "edit" | "patch" | "scale" | "set", _]
+        ["kubectl", "apply" | "edit" | "patch" | "scale" | "set", _]
         | ["aws", "eks", "associate-access-policy" | "create-access-entry" | "delete-access-entry"] => Risk::Mutating,
         ["kubectl", "taint" | "cordon" | "uncordon" | "delete", _] => Risk::LowRisk,
         _ => Risk::Inspect,

@@ -610,7 +610,6 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("729-spot-quota-used-up", "what AWS denies"),
     ("730-no-arm-image-with-a-gpu", "what AWS denies"),
     ("740-volta-gets-the-open-kernel-module", "what the machine says"),
-    ("670-controller-of-0-37-with-older-crds", "a refused launch"),
     ("732-ubuntu-image-never-made-for-this-minor", "a refused launch"),
     ("751-seven-to-a-zone", "a refused launch"),
     ("759-price-list-without-the-new-family", "pods that wait"),
@@ -642,6 +641,7 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("936-two-questions-the-role-may-not-ask", "what AWS denies"),
     ("939-doorman-of-the-private-door", "an image that cannot be pulled"),
     ("943-second-steward-for-the-same-cards", "a resource that is awaited"),
+    ("991-aws-node-lost-its-identity", "what AWS denies"),
     ("947-six-chairs-ordered-four-reserved", "a refused launch"),
     ("944-class-that-cannot-die", "a deletion that hangs"),
 ];
@@ -709,6 +709,12 @@ const OF_THE_CLUSTER: &[&str] = &[
     "Example: an AL2 alias on 1.33 under a Karpenter that does not say why",
     "Example: a release of AL2 after the last one",
     "Near miss: AL2 where it is published",
+    "Example: less than nothing is left of the volume",
+    "Example: the same in the words of Karpenter 1.0",
+    "Near miss: rootVolume is on the small volume, and it is enough",
+    "Near miss: images and pods live on the other volume",
+    "Near miss: the instance's own disks may be larger",
+    "Near miss: the pod is for another NodePool",
     "Example: Bottlerocket settings that are no TOML",
     "Near miss: userData brings the label",
     "Example: a role label",
@@ -744,8 +750,12 @@ fn pages_have_the_cause_under_lint_that_they_have_under_diagnose() {
                 .collect();
             let mut linted: BTreeSet<String> =
                 found_in("page", &text).into_iter().map(|f| f.cause).filter(by_text).collect();
-            // In which zone a machine is, no manifest tells.
-            if example.title == "Example: Bottlerocket is told of another region" {
+            // In which zone a machine is, no manifest tells, nor what Karpenter says of a NodePool.
+            if matches!(
+                example.title.as_str(),
+                "Example: Bottlerocket is told of another region"
+                    | "Example: invalid, and only Karpenter's log says so"
+            ) {
                 continue;
             }
             if OF_THE_CLUSTER.contains(&example.title.as_str()) {

@@ -27,7 +27,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 pub use bootstrap::BootstrapCall;
-use feature_gates::Refusal;
+use feature_gates::GateRefusal;
 pub use ip_family::IpFamily;
 use known_flags::Recognized;
 use kubelet_flags::{FlagError, RegisteredTaint};
@@ -235,7 +235,7 @@ pub struct RefusedGate<'a> {
     pub argument: &'a Argument,
     pub name: &'a str,
     pub span: Span,
-    pub refusal: Refusal,
+    pub refusal: GateRefusal,
 }
 
 /// What an argument sets gates to: of the flag `A=true,B=false`, of the configuration a field for each.

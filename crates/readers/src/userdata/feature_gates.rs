@@ -15,7 +15,7 @@ const NEWEST: u32 = 36;
 
 /// Why a kubelet ends over a feature gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum GateRefusal {
     /// Gone since this minor version.
     Gone(u32),
     /// There from this minor version on.
@@ -27,7 +27,7 @@ pub enum Refusal {
 }
 
 /// As a clause after the gate's name.
-impl fmt::Display for Refusal {
+impl fmt::Display for GateRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gone(since) => write!(f, "which Kubernetes 1.{since} removed"),
@@ -40,24 +40,24 @@ impl fmt::Display for Refusal {
 
 /// Whether a kubelet of this minor version ends over a gate that is set so; `None` also where the table is too old, or
 /// too young, to tell.
-pub fn refusal(gate: &str, value: &str, minor: u32) -> Option<Refusal> {
+pub fn refusal(gate: &str, value: &str, minor: u32) -> Option<GateRefusal> {
     if !(OLDEST..=NEWEST).contains(&minor) || matches!(gate, "AllAlpha" | "AllBeta") {
         return None;
     }
     let row = TABLE.lines().find_map(|row| row.strip_prefix(gate)?.strip_prefix('\t'));
-    let Some(row) = row else { return Some(Refusal::Unknown) };
+    let Some(row) = row else { return Some(GateRefusal::Unknown) };
     let mut columns = row.split('\t');
     let mut number = || columns.next()?.parse().ok();
     let (first, last, locked): (u32, u32, Option<u32>) = (number()?, number()?, number());
     if last < minor {
-        return Some(Refusal::Gone(last + 1));
+        return Some(GateRefusal::Gone(last + 1));
     }
     if minor < first {
-        return Some(Refusal::NotYet(first));
+        return Some(GateRefusal::NotYet(first));
     }
     let (since, to) = (locked.filter(|since| *since <= minor)?, columns.next()? == "true");
     let set = is_true(value)?;
-    (set != to).then_some(Refusal::Locked(since, to))
+    (set != to).then_some(GateRefusal::Locked(since, to))
 }
 
 /// As Go's `strconv.ParseBool` reads it.
@@ -76,13 +76,13 @@ mod tests {
     #[test]
     fn gates_come_and_go_and_are_locked() {
         assert_eq!(refusal("DynamicKubeletConfig", "false", 25), None);
-        assert_eq!(refusal("DynamicKubeletConfig", "false", 26), Some(Refusal::Gone(26)));
-        assert_eq!(refusal("KubeletPSI", "true", 32), Some(Refusal::NotYet(33)));
+        assert_eq!(refusal("DynamicKubeletConfig", "false", 26), Some(GateRefusal::Gone(26)));
+        assert_eq!(refusal("KubeletPSI", "true", 32), Some(GateRefusal::NotYet(33)));
         assert_eq!(refusal("KubeletPSI", "true", 33), None);
         assert_eq!(refusal("APIServerTracing", "false", 33), None);
-        assert_eq!(refusal("APIServerTracing", "false", 34), Some(Refusal::Locked(34, true)));
+        assert_eq!(refusal("APIServerTracing", "false", 34), Some(GateRefusal::Locked(34, true)));
         assert_eq!(refusal("APIServerTracing", "true", 34), None);
-        assert_eq!(refusal("RotateKubeletServerCertficate", "true", 30), Some(Refusal::Unknown));
+        assert_eq!(refusal("RotateKubeletServerCertficate", "true", 30), Some(GateRefusal::Unknown));
     }
 
     #[test]

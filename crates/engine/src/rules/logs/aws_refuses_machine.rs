@@ -32,7 +32,8 @@ fn check(case: &Case) -> Opinion {
         .step(Risk::Inspect, "See who calls what: the denial names both", logged::command(case));
     let of_karpenter = root.fact.program == KARPENTER;
     let named = root.fact.names.get("role").map(String::as_str);
-    let mut own_pods = case.cluster.pods().filter(|pod| of_karpenter && is_karpenter(pod));
+    let is_asked = of_karpenter && root.is_because(&[Reason::AccessDenied]);
+    let mut own_pods = case.cluster.pods().filter(|pod| is_asked && is_karpenter(pod));
     if let Some(pod) = own_pods.find(|pod| borrows(case, pod, named)) {
         return without_own_role(finding, pod).into();
     }

@@ -8,7 +8,7 @@ use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::kubelet_version;
 use readers::source_text;
-use readers::userdata::feature_gates::Refusal;
+use readers::userdata::feature_gates::GateRefusal;
 
 pub static RULE: Rule = Rule {
     cause: "FeatureGateRefused",
@@ -29,16 +29,16 @@ fn check(case: &Case) -> Opinion {
     let Some(gate) = user_data.refused_gates(kubelet.minor).next() else { return Opinion::Silent };
     // An older kubelet knows what is gone by now; what is not there yet, any that joined shows to be there.
     let since = match gate.refusal {
-        Refusal::Gone(since) | Refusal::Locked(since, _) => since,
-        Refusal::NotYet(_) | Refusal::Unknown => 0,
+        GateRefusal::Gone(since) | GateRefusal::Locked(since, _) => since,
+        GateRefusal::NotYet(_) | GateRefusal::Unknown => 0,
     };
     if let Some(sibling) = kubelet_version::joined_since(case, class, since) {
         return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with the same userData", sibling.name()));
     }
     let (minor, name, place) = (kubelet.minor, class.name(), source_text::position(text, gate.span.start));
-    let is_exact = gate.refusal != Refusal::Unknown && gate.argument.is_certain_of(gate.name);
+    let is_exact = gate.refusal != GateRefusal::Unknown && gate.argument.is_certain_of(gate.name);
     let error = match gate.refusal {
-        Refusal::Locked(_, to) => {
+        GateRefusal::Locked(_, to) => {
             format!("cannot set feature gate {} to {}, feature is locked to {to}", gate.name, !to)
         }
         _ => format!("unrecognized feature gate: {}", gate.name),
@@ -62,7 +62,7 @@ fn check(case: &Case) -> Opinion {
     .with(Evidence::new(case.subject(), "status.imageID", &claim.status.image_id, kubelet.why))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, gate.span))
     .fix(match gate.refusal {
-        Refusal::Unknown => format!("Correct the name of {0}, or take it out of the kubelet's feature gates; a gate of nodeadm, such as InstanceIdNodeName, stands in spec.featureGates of the NodeConfig.", gate.name),
+        GateRefusal::Unknown => format!("Correct the name of {0}, or take it out of the kubelet's feature gates; a gate of nodeadm, such as InstanceIdNodeName, stands in spec.featureGates of the NodeConfig.", gate.name),
         _ => format!("Take {} out of the feature gates in userData.", gate.name),
     })
     .step(

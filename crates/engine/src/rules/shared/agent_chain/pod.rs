@@ -68,7 +68,7 @@ pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
     // While a sandbox or a volume fails, its containers only wait: an event says why.
     let waits = !pod.is_ready();
     if let Some(event) = waits.then(|| newest_warning(case, node, pod)).flatten() {
-        return meant(case, node, &agent, event.message.trim_end_matches('.'), &event.reason, None);
+        return meant(case, node, &agent, &last_words(event.message.trim_end_matches('.')), &event.reason, None);
     }
     let (says, why) = if waits {
         let says = format!("it is not Ready (phase {})", pod.status.phase);
