@@ -1,5 +1,6 @@
 //! What stands around a message: kubectl's prefix, a container runtime's, journald's, the kernel's time since boot.
 
+use crate::last_words::PANIC;
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -31,7 +32,8 @@ pub(crate) fn unwrapped<'l>(line: &'l str, year: &mut Option<i32>) -> Line<'l> {
         for stream in ["stdout F ", "stderr F ", "stdout P ", "stderr P "] {
             rest = rest.strip_prefix(stream).unwrap_or(rest);
         }
-        if let Some((host, program, message)) = syslog(rest) {
+        // No program is called so.
+        if let Some((host, program, message)) = syslog(rest).filter(|_| !rest.starts_with(PANIC)) {
             (out.host, out.program, rest) = (host.map(Cow::Borrowed), Some(Cow::Borrowed(program)), message);
         }
     } else if let Some(object) = rest.starts_with("{\"").then(|| journal_object(rest)).flatten() {

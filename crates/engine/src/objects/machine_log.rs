@@ -4,9 +4,9 @@
 //! one. Rules read them as they read objects.
 
 use super::{Answer, AwsObservation, Meta};
+use logs::fact::MachineNames;
 use logs::journey::Journey;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 
 /// The journey of one machine, or what a component says of one NodeClaim. Its texts are masked where they are read.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
@@ -21,21 +21,17 @@ impl MachineLog {
     pub fn new(journey: Journey) -> Self {
         let identity = &journey.identity;
         let names = identity.instances.iter().chain(&identity.hosts).chain(&identity.claims).chain(&identity.pods);
-        let names = names.chain(&identity.classes).chain(&identity.roles).chain(&identity.pools);
-        let names = names.chain(&identity.components);
-        let name = names.chain(journey.files.keys()).next().map_or("", String::as_str);
-        Self::named(name.to_owned(), journey)
+        let mut names = names.chain(&identity.classes).chain(&identity.roles).cloned();
+        let name = names.next().or_else(|| apart(identity)).or_else(|| journey.files.keys().next().cloned());
+        Self::named(name.unwrap_or_default(), journey)
     }
 
     /// Called after the pod, NodeClaim, node class or NodePool, however much of a machine it names: the next look at the same
     /// component takes its place.
     pub fn of_component(journey: Journey) -> Self {
         let identity = &journey.identity;
-        let names = identity.pods.iter().chain(&identity.claims).chain(&identity.classes).cloned();
-        // What else it says is not told apart from these by a name alone: a NodePool is called as its class is.
-        let apart = |names: &BTreeSet<String>, of: &str| names.first().map(|name| format!("{of}/{name}"));
-        let others = || apart(&identity.pools, "nodepool").or_else(|| apart(&identity.components, "controller"));
-        let name = names.into_iter().next().or_else(others);
+        let mut names = identity.pods.iter().chain(&identity.claims).chain(&identity.classes).cloned();
+        let name = names.next().or_else(|| apart(identity));
         Self::named(name.unwrap_or_default(), journey)
     }
 
@@ -50,4 +46,10 @@ impl MachineLog {
     fn named(name: String, journey: Journey) -> Self {
         Self { metadata: Meta { name: name.into(), ..Meta::default() }, journey }
     }
+}
+
+/// A NodePool may be called as its node class is, and what a component says of itself is not what its pod does.
+fn apart(names: &MachineNames) -> Option<String> {
+    let pool = names.pools.first().map(|pool| format!("nodepool/{pool}"));
+    pool.or_else(|| names.components.first().map(|pod| format!("controller/{pod}")))
 }

@@ -253,6 +253,7 @@ mod tests {
             reserved_enis: None,
             memory_overhead: None,
             disable_webhook: None,
+            interruption_queue: None,
         };
         assert!(at("1.0.8").blocks_on_missing_taint(Provider::Aws));
         assert!(!at("1.0.8").blocks_on_missing_taint(Provider::Core));
