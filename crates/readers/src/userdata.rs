@@ -248,10 +248,10 @@ fn gates(argument: &Argument) -> Vec<(&Argument, &str, &str, Span)> {
         Setting::Flag(flag) if flag == "feature-gates" => {
             let mut start = 0;
             let pairs = argument.value.split(',').filter_map(|pair| {
-                let span = Span::new(start, start + pair.len());
-                start = span.end + 1;
+                let begins = start;
+                start += pair.len() + 1;
                 let (gate, value) = pair.split_once('=')?;
-                Some((argument, gate.trim(), value.trim(), argument.place(span)))
+                Some((argument, gate.trim(), value.trim(), argument.place(Span::new(begins, begins + gate.len()))))
             });
             pairs.collect()
         }

@@ -68,7 +68,7 @@ pub(crate) fn of_pod(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
     // While a sandbox or a volume fails, its containers only wait: an event says why.
     let waits = !pod.is_ready();
     if let Some(event) = waits.then(|| newest_warning(case, node, pod)).flatten() {
-        return meant(case, node, &agent, &last_words(event.message.trim_end_matches('.')), &event.reason, None);
+        return meant(case, node, &agent, event.message.trim_end_matches('.'), &event.reason, None);
     }
     let (says, why) = if waits {
         let says = format!("it is not Ready (phase {})", pod.status.phase);
@@ -167,7 +167,7 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
     let link = || agent.link(says);
     let of = |proof, why: String, blame| Obstacle::new(proof, why, blame, link());
     let Some(meaning) = meaning(said) else {
-        return unexplained(case, node, agent, says, container);
+        return unexplained(case, node, agent, &format!("{of_what}: {}", last_words(said)), container);
     };
     let obstacle = match meaning {
         Meaning::NoServices => without_services(case, node, fails, link()),
