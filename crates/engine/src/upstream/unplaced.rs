@@ -350,12 +350,16 @@ mod tests {
                 r#"Failed to schedule pod, no instance type has enough resources, requirements=karpenter.sh/nodepool In [batch], resources=min={"cpu":"8"}, max={"cpu":"9"}"#,
                 r#"[("cpu", "8")] None"#,
             ),
+            // Said only after none was found that meets the requirements and is large enough.
+            (
+                r#"Failed to schedule pod, no instance type which had enough resources and the required offering met the scheduling requirements, requirements=karpenter.sh/nodepool In [batch], resources={"cpu":"8"}"#,
+                r#"[("cpu", "8")] None"#,
+            ),
         ] {
             assert_eq!(read(message).as_deref(), Some(told), "{message}");
         }
         for other in [
             r#"Failed to schedule pod, no instance type met all requirements, requirements=karpenter.sh/nodepool In [batch], resources={"cpu":"8"}"#,
-            r#"Failed to schedule pod, no instance type which had enough resources and the required offering met the scheduling requirements, requirements=karpenter.sh/nodepool In [batch], resources={"cpu":"8"}"#,
             r#"Failed to schedule pod, no instance type has enough resources, requirements=karpenter.sh/nodepool In [more], resources={"cpu":"8"}"#,
         ] {
             assert_eq!(read(other), None, "{other}");
