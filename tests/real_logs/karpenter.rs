@@ -106,7 +106,39 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-const NOT_HERE: &[(&str, &str)] = &[("Reconciler error{}syncing node, {error}", "Karpenter up to 1.0 says it")];
+const NOT_HERE: &[(&str, &str)] = &[
+    ("Reconciler error{}syncing node, {error}", "Karpenter up to 1.0 says it"),
+    ("Checking EC2 API connectivity, {error}", "Karpenter up to 0.36 says it"),
+    ("Failed to renew lease{}err={error}", "no other replica takes the lease, and the API server answers"),
+    (
+        "Reconciler error{}deleting instance profile, {error} EC2NodeClass=",
+        "the profiles here are not made by Karpenter",
+    ),
+    (
+        "Reconciler error{}listing instance profiles, {error} EC2NodeClass=",
+        "the profiles here are not made by Karpenter",
+    ),
+    (r#"creating node claim, NodeClaim.karpenter.sh "{claim}" is invalid: {error}"#, "Karpenter up to 0.36 says it"),
+    (
+        r#"creating node claim, NodeClaim.karpenter.sh "{claim}" is invalid: {error} controller="#,
+        "no pod asks for a machine here",
+    ),
+    (
+        r#"creating node claim, nodeclaims.karpenter.sh "{claim}" is forbidden: {error}"#,
+        "no pod asks for a machine here",
+    ),
+    ("ec2 api connectivity check failed{}error={error}", "Karpenter ends with it, and no other case could follow"),
+    ("failed detecting cluster endpoint{}error={error}", "Karpenter ends with it, and no other case could follow"),
+    (
+        r#"failed to list {kind}: {resource} is forbidden: User "{user}" cannot list resource"#,
+        "this Karpenter is an administrator",
+    ),
+    ("failed to renew lease {lease}: {error}", "client-go up to 0.34 says it"),
+    ("if kind is a CRD, it should be installed before calling Start{}error={error}", "the custom resources are there"),
+    ("nodepool failed validation, {error} nodepool=", "Karpenter up to 0.36 says it"),
+    ("nodepool failed validation{}error={error} NodePool=", "Karpenter 0.37 says it"),
+    ("unable to detect the cluster endpoint, {error}", "Karpenter up to 0.36 says it"),
+];
 
 const SOON: Duration = Duration::from_mins(1);
 
