@@ -177,6 +177,30 @@ fn a_healthy_machine_with_an_alarming_log_is_not_stuck() {
     assert_eq!(code, 0);
 }
 
+/// What the kubelet tries every ten seconds fails each time, or once in an hour.
+#[test]
+fn a_kubelet_that_is_refused_now_and_then_is_not_stuck() {
+    let log = |minutes: u32| -> String {
+        let line = |at: u32| {
+            format!(
+                "Jan 30 {:02}:{:02}:21 {HOST} kubelet[4226]: E0130 {:02}:{:02}:21.590612    4226 \
+                 kubelet_node_status.go:377] Error updating node status, will retry: error getting node \"{HOST}\": \
+                 Unauthorized\n",
+                at / 60,
+                at % 60,
+                at / 60,
+                at % 60,
+            )
+        };
+        (0..20).map(|turn| line(60 + turn * minutes)).collect()
+    };
+    for (minutes, is_open) in [(1, true), (8, true), (12, false), (60, false)] {
+        let logs = read(log(minutes).as_bytes(), Bounds::default());
+        let open: Vec<bool> = logs.journeys.iter().map(logs::journey::Journey::complains).collect();
+        assert_eq!(open, [is_open], "every {minutes} minutes");
+    }
+}
+
 /// Real ones, whatever else the cluster tells.
 #[test]
 fn the_logs_of_healthy_cases_alone_call_nobody_stuck() {

@@ -115,6 +115,8 @@ fn cases() -> Vec<Case> {
 const HEALTHY: &str = "finish: modules-final: SUCCESS";
 
 const NOT_HERE: &[(&str, &str)] = &[
+    ("No entry for type '{type}' in /etc/eks/eni-max-pods.txt", "bootstrap.sh of images of 2021 says it"),
+    ("No entry for type '{type}' in /etc/eks/eni-max-pods.txt. Will", "bootstrap.sh says it, which asks EC2"),
     ("Failed running {script} [{code}]", "cloud-init up to 20.2 says it, such as that of AL2"),
     (
         "Failed to run module scripts_user

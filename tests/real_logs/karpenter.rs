@@ -121,12 +121,39 @@ const NOT_HERE: &[(&str, &str)] = &[
     (r#"creating node claim, NodeClaim.karpenter.sh "{claim}" is invalid: {error}"#, "Karpenter up to 0.36 says it"),
     (
         r#"creating node claim, NodeClaim.karpenter.sh "{claim}" is invalid: {error} controller="#,
-        "no pod asks for a machine here",
+        "the NodePool here is a good one",
+    ),
+    ("creating node claim, {error}", "Karpenter up to 0.36 says it"),
+    ("creating scheduler, {error}", "Karpenter up to 0.36 says it"),
+    ("Could not launch node, {error}", "Karpenter up to 0.9 says it"),
+    ("Launching node, {error}", "Karpenter from 0.10 on says it, as long as a round makes the machines itself"),
+    (
+        "launched machine
+        registered machine
+        initialized machine
+        deleted machine",
+        "Karpenter from 0.28 to 0.31 says it",
+    ),
+    ("launching node, {error}", "Karpenter up to 0.21 says it, where a round makes the machines itself"),
+    (
+        "Reconciler error{}fetching instance types using ec2.DescribeInstanceTypes, {error}",
+        "Karpenter up to 0.6 says it",
+    ),
+    ("Reconciler error{}tracking volume usage, {error}", "Karpenter up to 0.31 says it"),
+    ("launching machine, {error}", "Karpenter 0.22 says it, where a round makes the machines itself"),
+    ("creating machine, {error}", "Karpenter from 0.25 to 0.27 says it, where a round makes the machines itself"),
+    ("waiting on cluster sync", "it is said at debug level, and of a cluster that never gets in step"),
+    ("Unable to detect the IP of the kube-dns service, {error}", "later versions go on without that Service"),
+    ("Launched instance: ", "Karpenter says so as long as a round makes the machines itself"),
+    (
+        "failed to list {}: conversion webhook for {version}, Kind={kind} failed: {error}",
+        "the definitions of this Karpenter have one version, and convert nothing",
     ),
     (
-        r#"creating node claim, nodeclaims.karpenter.sh "{claim}" is forbidden: {error}"#,
-        "no pod asks for a machine here",
+        "failed to list {}: request to convert CR from an invalid group/version: {version}",
+        "the API server refuses to forget a version in which objects are stored",
     ),
+    ("Reconciler error{}ller=provisioner ", "this Karpenter is an administrator, and its inputs are well"),
     ("ec2 api connectivity check failed{}error={error}", "Karpenter ends with it, and no other case could follow"),
     ("failed detecting cluster endpoint{}error={error}", "Karpenter ends with it, and no other case could follow"),
     (
@@ -202,6 +229,33 @@ impl Field {
         }
     }
 
+    /// The first line that holds these words, once it is there.
+    fn line(&self, words: &str) -> String {
+        wait_until(SOON, || self.karpenter.log().lines().find(|line| line.contains(words)).map(str::to_owned))
+    }
+
+    /// A NodePool, and a pod that no Node has room for: there is no scheduler here, so its word is put in its mouth.
+    fn pool_with_a_pod(&self, name: &str) {
+        self.control_plane.apply(json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": { "name": name },
+            "spec": { "template": { "spec": {
+                "nodeClassRef": ec2_node_class_ref(),
+                "requirements": [{ "key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"] }],
+            } } },
+        }));
+        self.control_plane.apply(json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name, "namespace": "default" },
+            "spec": {
+                "nodeSelector": { "karpenter.sh/nodepool": name },
+                "containers": [{ "name": "app", "image": "app", "resources": { "requests": { "cpu": "100m" } } }],
+            },
+        }));
+        let condition = json!({
+            "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/0 nodes are available",
+        });
+        self.control_plane.patch_status("pod", name, "merge", &json!({ "status": { "conditions": [condition] } }));
+    }
+
     fn delete(&self, claim: &str) {
         self.control_plane.kubectl(&["delete", "nodeclaim", claim, "--wait=false"]);
     }
@@ -218,19 +272,20 @@ impl Field {
         }));
     }
 
-    /// A policy that refuses what anybody writes into the Node of that name.
-    fn refuse_writes(&self, node: &str) {
-        let rules =
-            json!([{ "apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"], "operations": ["UPDATE"] }]);
+    /// A policy that refuses what anybody does to the objects that the expression is true of.
+    fn refuse(&self, name: &str, resource: &str, operation: &str, expression: &str) {
+        let rules = json!([{
+            "apiGroups": ["*"], "apiVersions": ["*"], "resources": [resource], "operations": [operation],
+        }]);
         let policy = json!({
             "matchConstraints": { "resourceRules": rules },
-            "matchConditions": [{ "name": "node", "expression": format!("object.metadata.name == '{node}'") }],
-            "validations": [{ "expression": "false", "message": "a Node needs the label team" }],
+            "matchConditions": [{ "name": "those", "expression": expression }],
+            "validations": [{ "expression": "false", "message": "it needs the label team" }],
         });
-        let binding = json!({ "policyName": node, "validationActions": ["Deny"] });
+        let binding = json!({ "policyName": name, "validationActions": ["Deny"] });
         for (kind, spec) in [("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding)] {
             self.control_plane.apply(json!({
-                "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": { "name": node }, "spec": spec,
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": { "name": name }, "spec": spec,
             }));
         }
     }
@@ -245,7 +300,7 @@ fn what_karpenter_says_in_trouble_is_known() {
     let moto = moto();
     let field = Field::new(&moto);
     // The API server takes a moment to act on a new policy.
-    field.refuse_writes("unpatched");
+    field.refuse("unpatched", "nodes", "UPDATE", "object.metadata.name == 'unpatched'");
     field.class("default", json!({ "instanceProfile": "shop_1" }));
     let (mut wrong, mut printed) = (Vec::new(), BTreeSet::new());
     let mut tell = |name: &str, says: &str, wanted| {
@@ -287,6 +342,14 @@ fn what_karpenter_says_in_trouble_is_known() {
     let admission = Some((Trouble::AdmissionRefuses, Some(Reason::Admission)));
     tell("unpatched", "Reconciler error{}patching node, {error}", admission);
 
+    // While a NodeClaim has no instance, Karpenter waits with everything else; after half a minute it says so.
+    moto.tell("fault", &refused("ec2:CreateFleet", "InternalError", "An internal error has occurred"));
+    field.claim("waited-for", "c5.4xlarge");
+    let unsynced = "cluster is waiting on sync for extended duration";
+    let of_waiting = field.line(unsynced);
+    moto.tell("no-faults", &json!({}));
+    field.delete("waited-for");
+
     // One that gets there, and whose end AWS refuses at first.
     let mut passes = |name: &str, says: &str, phase| {
         let log = tell(name, says, None);
@@ -305,6 +368,27 @@ fn what_karpenter_says_in_trouble_is_known() {
     tell("ends", "Reconciler error{}TerminateInstances{error}", denied);
     moto.tell("no-faults", &json!({}));
     tell("ends", "deleted nodeclaim", None);
+
+    // Machines for pods; then nobody may make a NodeClaim; then their definition goes, and waits for one that stays.
+    field.pool_with_a_pod("general");
+    tell("general", "created nodeclaim", None);
+    field.refuse("strict", "nodeclaims", "CREATE", "object.metadata.labels['karpenter.sh/nodepool'] == 'strict'");
+    field.pool_with_a_pod("strict");
+    let of_a_policy = field.line("ValidatingAdmissionPolicy 'strict'");
+    moto.tell("fault", &refused("ec2:TerminateInstances", "UnauthorizedOperation", DENIED));
+    field.control_plane.kubectl(&["delete", "crd", "nodeclaims.karpenter.sh", "--wait=false"]);
+    field.pool_with_a_pod("late");
+    let terminating = "create not allowed while custom resource definition is terminating";
+    let of_a_definition = field.line(terminating);
+    let is_forbidden = r#"creating node claim, nodeclaims.karpenter.sh "{claim}" is forbidden: {error}"#;
+    for (says, line, trouble) in [
+        (is_forbidden, of_a_policy, (Trouble::NodeClaimRefused, Some(Reason::Admission))),
+        (unsynced, of_waiting, (Trouble::ProvisioningFails, None)),
+        (terminating, of_a_definition, (Trouble::ProvisioningFails, Some(Reason::Forbidden))),
+    ] {
+        wrong.extend(judge(says, &line, says, Some(trouble)));
+        printed.extend(rows_in(&line));
+    }
 
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_complete("karpenter", &printed, NOT_HERE);

@@ -6,10 +6,12 @@ mod authenticator;
 mod cloud_controller;
 mod cloud_init;
 mod containerd;
+mod http;
 mod karpenter;
 mod kube_proxy;
 mod kubelet;
 mod nodeadm;
+mod vpc_cni;
 
 use logs::fact::{Reason, Trouble};
 use logs::journey::Journey;
@@ -53,7 +55,7 @@ fn judge(name: &str, log: &str, says: &str, wanted: Option<(Trouble, Option<Reas
 fn assert_complete(program: &str, printed: &BTreeSet<&str>, not_here: &[(&str, &str)]) {
     let (_, text) = FILES.into_iter().find(|(name, _)| *name == program).expect("a file of the table");
     let known: BTreeSet<String> = rows(text).expect("the table").into_iter().map(|row| row.says).collect();
-    let excused: BTreeSet<&str> = not_here.iter().flat_map(|(rows, _)| rows.lines()).map(str::trim).collect();
+    let excused: BTreeSet<&str> = not_here.iter().flat_map(|(rows, _)| rows.lines()).map(str::trim_start).collect();
     let left: Vec<_> =
         known.iter().filter(|row| !printed.contains(row.as_str()) && !excused.contains(row.as_str())).collect();
     assert_eq!(left, [""; 0], "nothing printed these rows of {program}");
@@ -71,6 +73,11 @@ fn contained(program: &Path, arguments: &[&str]) -> Command {
         .arg(program)
         .args(arguments);
     command
+}
+
+/// As `kubectl logs --prefix` prints it.
+fn prefixed(prefix: &str, log: &str) -> String {
+    log.lines().fold(String::new(), |log, line| format!("{log}{prefix} {line}\n"))
 }
 
 /// What a program says until it ends, or says enough, or takes too long.

@@ -1,10 +1,9 @@
 //! nodeadm of AL2023, with user data that it does not take, beside a metadata service and an EC2 that answer little.
 
-use crate::{assert_complete, contained, judge, rows_in, said};
+use crate::{assert_complete, contained, http, judge, rows_in, said};
 use logs::fact::Trouble;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,44 +32,26 @@ pub fn serve(aws: Aws) -> u16 {
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             // nodeadm may be gone.
-            let _ = answer(stream, aws);
+            let _ = answer(&stream, aws);
         }
     });
     port
 }
 
-fn answer(mut stream: TcpStream, aws: Aws) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let (mut request, mut length) = (String::new(), 0);
-    reader.read_line(&mut request)?;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap_or(0);
-        }
-        if line.trim().is_empty() {
-            break;
-        }
-    }
-    reader.take(length).read_to_end(&mut Vec::new())?;
+fn answer(stream: &TcpStream, aws: Aws) -> std::io::Result<()> {
     let known = |text: &str| (!text.is_empty()).then(|| text.as_bytes().to_vec());
-    let body = match request.split(' ').nth(1).unwrap_or_default() {
-        "/latest/api/token" => Some(b"token".to_vec()),
-        "/latest/user-data" => Some(aws.user_data.to_vec()),
-        "/latest/dynamic/instance-identity/document" => known(aws.identity),
-        "/latest/meta-data/mac" => Some(b"02:00:00:00:00:01".to_vec()),
-        "/" => known(aws.instances)
-            .map(|set| [b"<DescribeInstancesResponse>", set.as_slice(), b"</DescribeInstancesResponse>"].concat()),
-        _ => None,
-    };
-    let (status, body) = body.map_or(("404 Not Found", Vec::new()), |body| ("200 OK", body));
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Length: {}\r\nX-Aws-Ec2-Metadata-Token-Ttl-Seconds: 21600\r\nConnection: close\r\n\r\n",
-        body.len()
-    )?;
-    stream.write_all(&body)
+    http::answer(stream, |path, _| {
+        let body = match path {
+            "/latest/api/token" => Some(b"token".to_vec()),
+            "/latest/user-data" => Some(aws.user_data.to_vec()),
+            "/latest/dynamic/instance-identity/document" => known(aws.identity),
+            "/latest/meta-data/mac" => Some(b"02:00:00:00:00:01".to_vec()),
+            "/" => known(aws.instances)
+                .map(|set| [b"<DescribeInstancesResponse>", set.as_slice(), b"</DescribeInstancesResponse>"].concat()),
+            _ => None,
+        };
+        body.map_or((404, Vec::new()), |body| (200, body))
+    })
 }
 
 fn program() -> PathBuf {

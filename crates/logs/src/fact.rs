@@ -75,12 +75,18 @@ pub enum Trouble {
     KubeProxyFails,
     DeviceFails,
     DiskFails,
+    /// An agent does not get its startup taint off the Node.
+    TaintStays,
     /// The cloud controller cannot take in the Node, so its taint stays.
     CloudControllerFails,
     /// Karpenter leaves a NodePool out, for what it says.
     NodePoolRefused,
     /// The API server does not take the NodeClaims that Karpenter makes of a NodePool.
     NodeClaimRefused,
+    /// Karpenter finds out for no pod where it could go, or makes no NodeClaim whatever it found.
+    ProvisioningFails,
+    /// Karpenter cannot get on with a machine or a node class, for what no row of the table knows.
+    Unexplained,
     /// Karpenter itself ends: no machine's trouble, and everybody's.
     KarpenterEnds,
 }
@@ -117,6 +123,8 @@ pub enum Reason {
     NoQueue,
     /// The API server knows no such kind: its CustomResourceDefinition is missing, or of another version.
     NoKind,
+    /// The API server cannot convert an object to the version that was asked for.
+    NotConverted,
     /// A setting of the program's own is missing or cannot be.
     Setting,
 }
@@ -147,6 +155,7 @@ impl Reason {
             Self::Unresolvable => "the reference cannot be resolved",
             Self::NoQueue => "there is no such queue",
             Self::NoKind => "the API server knows no such kind",
+            Self::NotConverted => "the API server cannot convert it",
             Self::Setting => "a setting is missing or cannot be",
         }
     }
@@ -217,9 +226,42 @@ pub struct Fact {
 impl Fact {
     /// Told again and again, for a while.
     pub fn lasts(&self) -> bool {
+        Self::last_together([self].into_iter())
+    }
+
+    /// The same of several that are told in place of each other.
+    pub fn last_together<'f>(facts: impl Iterator<Item = &'f Self> + Clone) -> bool {
         const LONG: TimeDelta = TimeDelta::minutes(1);
-        let lasted = self.first.time.zip(self.last.time);
-        self.count > 2 && lasted.is_none_or(|(first, last)| last.signed_duration_since(first) >= LONG)
+        let count: u64 = facts.clone().map(|fact| fact.count).sum();
+        let first = facts.clone().map(|fact| fact.first.time).min().flatten();
+        let last = facts.map(|fact| fact.last.time).max().flatten();
+        count > 2 && first.zip(last).is_none_or(|(first, last)| last.signed_duration_since(first) >= LONG)
+    }
+
+    /// Whether the kubelet, which tries everything again within five minutes, was right with most tries: it complains now
+    /// and then. Source: k8s.io/kubernetes v1.36.3 pkg/kubelet/kubelet.go `MaxImageBackOff`, `MaxCrashLoopBackOff`.
+    pub(crate) fn is_now_and_then(&self) -> bool {
+        const APART: TimeDelta = TimeDelta::minutes(10);
+        let lasted = self.first.time.zip(self.last.time).map(|(first, last)| last.signed_duration_since(first));
+        let gaps = i32::try_from(self.count).unwrap_or(i32::MAX).saturating_sub(1);
+        let is_apart = |lasted: TimeDelta| APART.checked_mul(gaps).is_some_and(|apart| lasted > apart);
+        self.program == "kubelet" && !self.ends && self.count > 2 && lasted.is_some_and(is_apart)
+    }
+
+    /// Whether both are one trouble, told twice.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let what = |fact: &Self| (fact.trouble, fact.reason);
+        (&self.program, &self.means) == (&other.program, &other.means) && what(self) == what(other)
+    }
+
+    /// What another line of the same trouble says more clearly: that it is the end, or what it is about.
+    pub(crate) fn learn(&mut self, other: &mut Self) {
+        self.ends |= other.ends;
+        self.vague &= other.vague;
+        self.unknown &= other.unknown;
+        for (name, value) in std::mem::take(&mut other.names) {
+            self.names.entry(name).or_insert(value);
+        }
     }
 
     /// The root of all trouble is the least of these.
@@ -263,8 +305,13 @@ pub struct MachineNames {
 }
 
 impl MachineNames {
+    fn sets(&self) -> [&BTreeSet<String>; 8] {
+        let Self { instances, hosts, claims, pods, classes, roles, pools, components } = self;
+        [instances, hosts, claims, pods, classes, roles, pools, components]
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.is_no_machine() && self.claims.is_empty() && self.pods.is_empty() && self.is_no_group()
+        self.sets().into_iter().all(BTreeSet::is_empty)
     }
 
     /// Whether nothing in it names many machines at once, such as a node class or a role, or what serves all of them.
@@ -280,25 +327,16 @@ impl MachineNames {
     /// Whether both name one machine.
     pub fn meets(&self, other: &Self) -> bool {
         let same_host = |host: &String| other.hosts.iter().any(|theirs| is_same_host(host, theirs));
-        !self.instances.is_disjoint(&other.instances)
-            || !self.claims.is_disjoint(&other.claims)
-            || !self.pods.is_disjoint(&other.pods)
-            || !self.classes.is_disjoint(&other.classes)
-            || !self.roles.is_disjoint(&other.roles)
-            || !self.pools.is_disjoint(&other.pools)
-            || !self.components.is_disjoint(&other.components)
-            || self.hosts.iter().any(same_host)
+        let mut both = self.sets().into_iter().zip(other.sets());
+        both.any(|(own, theirs)| !own.is_disjoint(theirs)) || self.hosts.iter().any(same_host)
     }
 
     pub fn extend(&mut self, other: &Self) {
-        self.instances.extend(other.instances.iter().cloned());
-        self.hosts.extend(other.hosts.iter().cloned());
-        self.claims.extend(other.claims.iter().cloned());
-        self.pods.extend(other.pods.iter().cloned());
-        self.classes.extend(other.classes.iter().cloned());
-        self.roles.extend(other.roles.iter().cloned());
-        self.pools.extend(other.pools.iter().cloned());
-        self.components.extend(other.components.iter().cloned());
+        let Self { instances, hosts, claims, pods, classes, roles, pools, components } = self;
+        let own = [instances, hosts, claims, pods, classes, roles, pools, components];
+        for (own, theirs) in own.into_iter().zip(other.sets()) {
+            own.extend(theirs.iter().cloned());
+        }
     }
 }
 

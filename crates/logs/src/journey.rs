@@ -15,6 +15,9 @@ pub struct Journey {
     /// When each program said last that it had come up.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub came_up: BTreeMap<String, LogLine>,
+    /// The error that the file of each component's own ends with, where the table does not know it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub last_words: BTreeMap<String, LogLine>,
     /// When each file ends.
     pub files: BTreeMap<String, Option<DateTime<Utc>>>,
     pub lines: u64,
@@ -47,7 +50,8 @@ impl Journey {
         self.facts.iter().any(|fact| self.is_open(fact))
     }
 
-    /// A fault is over when the machine got past what it blocks, or when nobody complains any more.
+    /// A fault is over when the machine got past what it blocks, or when nobody complains any more, and what comes only now
+    /// and then was none.
     fn is_open(&self, fact: &Fact) -> bool {
         let ends_again = self.kubelet_ends_again();
         let passed = self.milestones.range(fact.blocks..);
@@ -67,7 +71,7 @@ impl Journey {
         let ends = self.files.get(&fact.last.file).copied().flatten();
         let fell_silent = !fact.ends
             && ends.zip(fact.last.time).is_some_and(|(ends, last)| ends.signed_duration_since(last) > SILENCE);
-        !got_past && !came_up && !fell_silent && !is_slight
+        !got_past && !came_up && !fell_silent && !is_slight && !fact.is_now_and_then()
     }
 
     /// Whether nothing follows from this one that does not follow from the other, which was read at another time: the
@@ -93,17 +97,20 @@ impl Journey {
         })
     }
 
+    /// Something was said at that time.
+    pub(crate) fn heard_at(&mut self, time: Option<DateTime<Utc>>) {
+        self.begins = [self.begins, time].into_iter().flatten().min();
+        self.ends = self.ends.max(time);
+    }
+
     /// Takes in what another file says of the same machine.
     pub(crate) fn extend(&mut self, other: Self) {
         self.identity.extend(&other.identity);
-        for fact in other.facts {
-            let same = |own: &&mut Fact| {
-                (&own.program, &own.means, own.trouble, own.reason)
-                    == (&fact.program, &fact.means, fact.trouble, fact.reason)
-            };
-            match self.facts.iter_mut().find(same) {
+        for mut fact in other.facts {
+            match self.facts.iter_mut().find(|own| own.is_same(&fact)) {
                 // The same lines stand in the journal, in /var/log/messages and on the console.
                 Some(own) => {
+                    own.learn(&mut fact);
                     own.count = own.count.max(fact.count);
                     if fact.last.is_after(&own.last) && fact.last.time.is_some() {
                         own.last = fact.last;
@@ -132,6 +139,12 @@ impl Journey {
             let newest = self.came_up.entry(program).or_insert_with(|| up.clone());
             if up.time > newest.time {
                 *newest = up;
+            }
+        }
+        for (program, said) in other.last_words {
+            let last = self.last_words.entry(program).or_insert_with(|| said.clone());
+            if said.time > last.time {
+                *last = said;
             }
         }
         for (file, ends) in other.files {

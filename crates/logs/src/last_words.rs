@@ -2,6 +2,7 @@
 
 use crate::fact::{Fact, LogLine, Phase, Trouble};
 use crate::table::{KARPENTER, TABLE};
+use crate::wrapping::klog_level;
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
 
@@ -13,6 +14,9 @@ pub(crate) struct LastWords {
 
 /// How Go begins what it says of a panic that nobody recovers.
 pub(crate) const PANIC: &str = "panic: ";
+
+/// What logrus panics with has been said in the line before.
+const OF_LOGRUS: &str = "panic: (*logrus.Entry)";
 
 /// What was said longer before the end is not what it ended with.
 const BREATH: TimeDelta = TimeDelta::seconds(30);
@@ -109,21 +113,28 @@ fn is_of(unit: &str, program: &str) -> bool {
 pub(crate) fn is_fatal(message: &str) -> bool {
     // Karpenter's levels are large: core v0.34.0 pkg/operator/logging/logging.go `CapitalLevelEncoder`.
     const ENDS: [&str; 3] = [r#""level":"fatal""#, r#""level":"FATAL""#, r#""level":"PANIC""#];
-    let is_klog = message
-        .strip_prefix('F')
-        .and_then(|rest| rest.get(..4))
-        .is_some_and(|date| date.bytes().all(|b| b.is_ascii_digit()));
-    is_klog
-        || message.starts_with(PANIC)
-        || message.contains("level=fatal")
+    // Of logrus; as Calico writes it: calico v3.30 libcalico-go lib/logutils/logutils.go `Formatter.Format`.
+    const WORDS: [&str; 4] = ["level=fatal", "level=panic", " [FATAL][", " [PANIC]["];
+    klog_level(message) == Some('F')
+        || message.starts_with(PANIC) && !message.starts_with(OF_LOGRUS)
+        || WORDS.iter().any(|word| message.contains(word))
         || ENDS.iter().any(|level| message.contains(level))
+}
+
+/// Whether a line of a component's own file speaks of an error: of a record its level tells, whatever its words.
+pub(crate) fn complains(line: &str) -> bool {
+    match line.split_once(r#""level":""#) {
+        Some((_, level)) => ["error", "fatal", "panic"]
+            .iter()
+            .any(|bad| level.get(..5).is_some_and(|own| own.eq_ignore_ascii_case(bad))),
+        None => is_fatal(line) || is_error(line),
+    }
 }
 
 fn is_error(message: &str) -> bool {
     const WORDS: [&str; 9] =
         ["error", "fail", "fatal", "cannot", "not found", "no such", "denied", "invalid", "unexpected"];
-    let is_told = message.starts_with(['I', 'W'])
-        && message.get(1..5).is_some_and(|date| date.bytes().all(|b| b.is_ascii_digit()));
+    let is_told = matches!(klog_level(message), Some('I' | 'W'));
     let is_told = is_told || ["level=info", "level=warning", "level=debug"].iter().any(|level| message.contains(level));
     if is_told {
         return false;

@@ -7,13 +7,15 @@
 // Nothing may panic on input.
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::todo, clippy::unimplemented)]
 
+mod denial;
 pub mod fact;
 mod framing;
 pub mod journey;
 mod last_words;
 mod pattern;
+mod quoted;
 mod reader;
 pub mod table;
 mod wrapping;
 
-pub use reader::{ContainerLog, FileKind, FileLimits, LogReader, row_of};
+pub use reader::{ContainerLog, FileKind, FileLimits, LogReader, pool_of_claim, row_of};

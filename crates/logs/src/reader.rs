@@ -1,11 +1,15 @@
 //! From files to journeys: every line once, in bounded memory.
 
-use crate::fact::{Fact, LogLine, MachineNames, Milestone, Trouble};
+use crate::denial::denied;
+use crate::fact::{Fact, LogLine, MachineNames, Milestone, Phase, Trouble};
 use crate::framing::{RawLines, Utf16};
 use crate::journey::Journey;
-use crate::last_words::{LastWords, PANIC, is_fatal};
-use crate::table::{KARPENTER, Row, TABLE, Understood, is_about_others, program_in, program_of};
-use crate::wrapping::{Line, plain, unwrapped, without_colors};
+use crate::last_words::{LastWords, PANIC, complains, is_fatal};
+use crate::quoted::{named as quoted, shown};
+use crate::table::{
+    KARPENTER, KARPENTERS_ERROR, KUBELET, Row, TABLE, Understood, is_about_others, program_in, program_of,
+};
+use crate::wrapping::{Line, klog_level, plain, unwrapped, without_colors};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, Datelike, Utc};
@@ -52,8 +56,9 @@ enum Whose {
 #[derive(Debug, Clone, Copy)]
 pub struct ContainerLog<'c> {
     pub pod: &'c str,
-    /// As [`crate::table::program_of`] names it: only its lines are looked for.
-    pub program: &'c str,
+    /// As [`crate::table::program_of`] names it: only its lines are looked for. Of one that it does not know only what it
+    /// ends with is kept.
+    pub program: Option<&'c str>,
     /// When it was read, where the container still runs: it has been silent from its last line until then.
     pub runs_at: Option<DateTime<Utc>>,
 }
@@ -141,8 +146,11 @@ impl LogReader {
         let on_machine = pod_on_machine(name);
         let pod = on_machine.or_else(|| pod_in(name, &self.pods));
         if let Some(pod) = pod {
+            let program = program_of(pod);
             // What a user's own pod complains of is no trouble of the machine.
-            let Some(program) = program_of(pod) else { return Ok(FileKind::Text { lines: 0, known: 0 }) };
+            if program.is_none() && self.pods.get(pod) != Some(&true) {
+                return Ok(FileKind::Text { lines: 0, known: 0 });
+            }
             file.of = Some(ContainerLog { pod, program, runs_at: None });
             file.is_here = on_machine.is_some() || self.pods.get(pod) == Some(&false);
         }
@@ -164,6 +172,7 @@ impl LogReader {
             let number = lines.number;
             file.line(number, lines.line());
         };
+        file.end(lines.number);
         let (number, known) = (lines.number, file.known);
         self.read.extend(file.finish(number));
         failed.map_or(Ok(FileKind::Text { lines: number, known }), Err)
@@ -225,7 +234,10 @@ impl LogReader {
         let all = journeys.into_iter().chain(unclaimed).map(|(_, journey)| journey);
         // A file of something else, and one that speaks of others only, tells of no machine.
         let tells = |journey: &Journey| {
-            !journey.identity.is_empty() || !journey.facts.is_empty() || !journey.milestones.is_empty()
+            !journey.identity.is_empty()
+                || !journey.facts.is_empty()
+                || !journey.milestones.is_empty()
+                || !journey.last_words.is_empty()
         };
         all.filter(tells).collect()
     }
@@ -287,6 +299,12 @@ struct OneFile<'f> {
     most: usize,
     known: u64,
     last_words: LastWords,
+    /// The process that ended last as another program than the kubelet, in a file whose lines name none.
+    ended: Option<u32>,
+    /// Of a component that runs on the machine: its last line that speaks of an error, with number and time.
+    last_error: Option<(u64, Option<DateTime<Utc>>, String)>,
+    /// The panic that is being told, from this line on, and the functions in which it came to it.
+    panic: Option<(u64, Vec<String>)>,
 }
 
 impl<'f> OneFile<'f> {
@@ -301,12 +319,109 @@ impl<'f> OneFile<'f> {
             most,
             known: 0,
             last_words: LastWords::default(),
+            ended: None,
+            last_error: None,
+            panic: None,
         }
+    }
+
+    /// A panic says what, and its first functions say in what.
+    fn trace(&mut self, number: u64, raw: &[u8]) {
+        const ENOUGH: usize = 3;
+        let begins = raw.windows(PANIC.len()).any(|part| part == PANIC.as_bytes());
+        if !begins && self.panic.is_none() {
+            return;
+        }
+        let Ok(text) = str::from_utf8(raw) else { return };
+        let line = unwrapped(text, &mut self.year);
+        if line.message.starts_with(PANIC) {
+            self.panic = Some((number, Vec::new()));
+            return;
+        }
+        let Some((_, frames)) = &mut self.panic else { return };
+        let begun = frames.len();
+        frames.extend(frame(&line.message));
+        let is_part = ["[", "goroutine ", "panic("].iter().any(|part| line.message.starts_with(part));
+        let is_between = frames.len() > begun || line.message.is_empty() || is_part || line.message.contains(".go:");
+        if !is_between || frames.len() == ENOUGH {
+            self.end_panic();
+        }
+    }
+
+    fn end_panic(&mut self) {
+        let Some((number, frames)) = self.panic.take().filter(|(_, frames)| !frames.is_empty()) else { return };
+        let told = format!(" (in {})", frames.join(", of "));
+        let facts = self.subjects.values_mut().flat_map(|journey| &mut journey.facts);
+        for fact in facts.filter(|fact| fact.unknown) {
+            for line in [&mut fact.first, &mut fact.last].into_iter().filter(|line| line.line == number) {
+                line.text.push_str(&told);
+            }
+        }
+        if let Some((_, _, text)) = self.last_error.as_mut().filter(|(line, ..)| *line == number) {
+            text.push_str(&told);
+        }
+    }
+
+    /// The program that alone writes the file, beside the machine or in a container of it: one that the table does not
+    /// know goes by its pod's name.
+    fn component(&self) -> Option<&'f str> {
+        let of = self.of.and_then(|of| match of.program {
+            Some(program) => TABLE.program(program),
+            None => Some(of.pod),
+        });
+        of.or(self.program).filter(|program| !is_about_others(program))
+    }
+
+    /// Nobody knows what its lines mean.
+    fn is_of_unknown(&self) -> bool {
+        self.of.is_some_and(|of| of.program.is_none())
+    }
+
+    fn keep_error(&mut self, number: u64, raw: &[u8]) {
+        let runs = self.of.is_some_and(|of| of.runs_at.is_some());
+        let Ok(text) = str::from_utf8(raw) else { return };
+        if runs || self.component().is_none() || !complains(text) {
+            return;
+        }
+        let text = without_colors(text);
+        let line = unwrapped(&text, &mut self.year);
+        if complains(&line.message) {
+            self.last_error = Some((number, line.time, line.message.into_owned()));
+        }
+    }
+
+    /// What a container's file ends with is what it ended with: where no row knows it, it is better than nothing.
+    fn end(&mut self, lines: u64) {
+        /// What comes after an error while a program ends.
+        const FEW: u64 = 20;
+        self.end_panic();
+        let Some((number, time, message)) = self.last_error.take() else { return };
+        // What Go says of a panic may go on for pages.
+        let is_last = lines - number <= FEW || is_fatal(&message);
+        let Some(program) = self.component().filter(|_| is_last) else { return };
+        let message = plain(&message);
+        if !self.is_of_unknown() && TABLE.read_line(Some(program), &message).is_some() {
+            return;
+        }
+        let said = LogLine { file: self.name.to_owned(), line: number, time, text: shown(&message) };
+        let whose = match self.of {
+            Some(of) if !self.is_here => Whose::Pod(of.pod.to_owned()),
+            _ => Whose::Here,
+        };
+        self.known += 1;
+        self.subjects.entry(whose).or_default().last_words.insert(program.to_owned(), said);
     }
 
     fn line(&mut self, number: u64, raw: &[u8]) {
         let is_first = number == 1;
         let fits = TABLE.may_fit(raw);
+        if fits || self.panic.is_some() {
+            self.trace(number, raw);
+        }
+        self.keep_error(number, raw);
+        if self.is_of_unknown() {
+            return;
+        }
         if !fits && !is_first && !may_name_host(raw) {
             return;
         }
@@ -320,12 +435,13 @@ impl<'f> OneFile<'f> {
         }
         let line = unwrapped(&text, &mut self.year);
         // Of most lines only the time and the host count.
-        let of_pod = self.of.map(|of| of.program).or_else(|| program_of(line.pod?).filter(|of| *of == KARPENTER));
+        let of_pod = self.of.and_then(|of| of.program).or_else(|| program_of(line.pod?).filter(|of| *of == KARPENTER));
         let program = of_pod.or(line.program.as_deref()).or(self.program);
         let ends = program == Some(KARPENTER) && is_fatal(&line.message);
         let is_heard = fits || ends || line.program.is_some();
         let message = if is_heard { plain(&line.message) } else { Cow::Borrowed("") };
         let said = fits.then(|| TABLE.read_line(program, &message)).flatten();
+        let said = said.filter(|said| program.is_some() || self.may_be_of(said, &message));
         if self.is_of_karpenter(said.as_ref(), (&line, &message), number, ends) {
             return;
         }
@@ -348,8 +464,7 @@ impl<'f> OneFile<'f> {
             return;
         }
         let journey = self.subjects.entry(whose).or_default();
-        journey.begins = [journey.begins, line.time].into_iter().flatten().min();
-        journey.ends = journey.ends.max(line.time);
+        journey.heard_at(line.time);
         let seen = || LogLine { file: self.name.to_owned(), line: number, time: line.time, text: shown(&message) };
         if let Some(program) = line.program.as_deref() {
             let proves = said.as_ref().is_some_and(|said| said.known.row.blocks.is_some());
@@ -364,7 +479,21 @@ impl<'f> OneFile<'f> {
         }
     }
 
-    /// What Karpenter says of itself, or of NodePools of which it can make no NodeClaim; whether the line was such a one.
+    /// Whether a line that names no program may be of the row's. What ends kube-proxy, the cloud controller and others
+    /// is told as what ends the kubelet is: component-base v0.36.3 cli/run.go `Run`. It is not the kubelet's where the
+    /// process is a container's first, which no service of systemd is, or has ended as another program before.
+    fn may_be_of(&mut self, said: &Understood<'_, '_>, message: &str) -> bool {
+        let (program, row) = (said.known.program, &said.known.row);
+        let Some(process) = process(message).filter(|_| row.ends) else { return true };
+        if program != KUBELET {
+            self.ended = Some(process);
+        }
+        let names_it = program != KUBELET || row.says.contains("ubelet");
+        names_it || process != 1 && self.ended != Some(process)
+    }
+
+    /// What Karpenter says of itself and of its whole round, or of NodePools of which it can make no NodeClaim; whether the
+    /// line was such a one.
     fn is_of_karpenter(
         &mut self,
         said: Option<&Understood<'_, '_>>,
@@ -372,6 +501,7 @@ impl<'f> OneFile<'f> {
         number: u64,
         ends: bool,
     ) -> bool {
+        let is_unexplained = said.is_none() && is_of_worker(&line.message) && !is_passing(message);
         let said = said.filter(|said| said.known.program == KARPENTER);
         let seen = |text| LogLine { file: self.name.to_owned(), line: number, time: line.time, text: shown(text) };
         match said.map(|said| (said, said.known.row.proves)) {
@@ -387,19 +517,32 @@ impl<'f> OneFile<'f> {
                     }
                 }
             }
-            Some((said, Some(Trouble::KarpenterEnds))) => {
-                let (whose, seen) = (self.component(line), seen(message));
+            Some((_, Some(Trouble::ProvisioningFails))) if is_passing(message) => {}
+            Some((said, Some(Trouble::KarpenterEnds | Trouble::ProvisioningFails))) => {
+                let pool = provisioner(message).map(|name| Whose::Pool(name.to_owned()));
+                let (whose, seen) = (pool.unwrap_or_else(|| self.karpenter(line)), seen(message));
                 self.hear(whose, seen, |journey, seen| take_in(journey, said, message, seen));
             }
+            Some((said, None)) if said.known.row.undoes.is_some() => {
+                let is_own = |whose: &Whose| matches!(whose, Whose::Component(_) | Whose::Pool(_));
+                for (_, journey) in self.subjects.iter_mut().filter(|(whose, _)| is_own(whose)) {
+                    take_back(journey, &said.known.row);
+                }
+            }
             None if ends => {
-                let (whose, seen) = (self.component(line), seen(message));
+                let (whose, seen) = (self.karpenter(line), seen(message));
                 let Some(fact) = self.last_words.hear(KARPENTER, (&line.message, message), false, || seen.clone())
                 else {
                     return false;
                 };
-                let role = denied_role(message).map(|role| ("role".to_owned(), cut(&mask(role))));
-                let fact = Fact { reason: TABLE.reason(message), names: role.into_iter().collect(), ..fact };
+                let reason = TABLE.reason(message);
+                let names = denied(message, reason).map(|(name, value)| (name.to_owned(), quoted(&value)));
+                let fact = Fact { reason, names: names.collect(), ..fact };
                 self.hear(whose, seen, |journey, _| note(journey, fact));
+            }
+            None if is_unexplained => {
+                let Some(whose) = spoken_of_by_karpenter(&line.message) else { return false };
+                self.hear(whose, seen(message), |journey, seen| note(journey, unexplained(seen)));
             }
             _ => return false,
         }
@@ -407,7 +550,7 @@ impl<'f> OneFile<'f> {
     }
 
     /// The component whose file this is, by its pod where that is known.
-    fn component(&self, line: &Line<'_>) -> Whose {
+    fn karpenter(&self, line: &Line<'_>) -> Whose {
         Whose::Component(self.of.map(|of| of.pod).or(line.pod).unwrap_or(KARPENTER).to_owned())
     }
 
@@ -417,8 +560,7 @@ impl<'f> OneFile<'f> {
         }
         self.known += 1;
         let journey = self.subjects.entry(whose).or_default();
-        journey.begins = [journey.begins, seen.time].into_iter().flatten().min();
-        journey.ends = journey.ends.max(seen.time);
+        journey.heard_at(seen.time);
         take(journey, seen);
     }
 
@@ -456,6 +598,23 @@ impl<'f> OneFile<'f> {
         }
         out
     }
+}
+
+/// `ipamd.(*IPAMContext).AnnotatePod` of `github.com/aws/amazon-vpc-cni-k8s/pkg/ipamd.(*IPAMContext).AnnotatePod(0xc000…`.
+/// Source: Go 1.26 src/runtime/traceback.go `traceback2`.
+fn frame(line: &str) -> Option<String> {
+    let (function, _) = line.rsplit_once('(').filter(|_| line.ends_with(')') && !line.starts_with(['\t', ' ']))?;
+    // The arguments may hold brackets of their own.
+    let function = function.split("({").next().unwrap_or(function).split("(0x").next().unwrap_or(function);
+    let of_runtime = ["runtime.", "panic", "goroutine ", "created by "].iter().any(|own| function.starts_with(own));
+    let name = function.rsplit('/').next().filter(|name| name.contains('.') && !of_runtime)?;
+    (name.len() <= 120 && !name.contains(char::is_whitespace)).then(|| name.to_owned())
+}
+
+/// The process that klog names.
+fn process(message: &str) -> Option<u32> {
+    klog_level(message)?;
+    message.split_ascii_whitespace().nth(2)?.parse().ok()
 }
 
 /// The program and the row of the table that a line is.
@@ -503,16 +662,12 @@ fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen
     if row.is_up {
         journey.came_up.insert(said.known.program.to_owned(), seen.clone());
     }
-    if let Some(undone) = &row.undoes {
-        journey.facts.retain(|fact| fact.means != *undone);
-    }
+    take_back(journey, row);
     let asked = row.asks.zip(said.reason).map(|(asked, reason)| asked.trouble(reason));
     let (Some(trouble), Some(blocks)) = (asked.or(row.proves), row.blocks) else { return };
     let mut names: BTreeMap<String, String> =
-        said.names.iter().map(|(name, value)| ((*name).to_owned(), cut(&mask(value.trim())))).collect();
-    if let Some(role) = denied_role(message) {
-        names.insert("role".to_owned(), cut(&mask(role)));
-    }
+        said.names.iter().map(|(name, value)| ((*name).to_owned(), quoted(value))).collect();
+    names.extend(denied(message, said.reason).map(|(name, value)| (name.to_owned(), quoted(&value))));
     note(
         journey,
         Fact {
@@ -533,13 +688,64 @@ fn take_in(journey: &mut Journey, said: &Understood<'_, '_>, message: &str, seen
     );
 }
 
-/// Counts what was told before.
-fn note(journey: &mut Journey, fact: Fact) {
-    let same = |own: &&mut Fact| {
-        (&own.program, &own.means, own.trouble, own.reason) == (&fact.program, &fact.means, fact.trouble, fact.reason)
+fn take_back(journey: &mut Journey, row: &Row) {
+    if let Some(undone) = &row.undoes {
+        journey.facts.retain(|fact| fact.means != *undone);
+    }
+}
+
+/// Whether it is an error of those of Karpenter's controllers that a machine or a node class cannot do without. What
+/// tags, prices, counts or replaces them may fail, and they are well.
+/// Sources: core v1.14.1 pkg/controllers/nodeclaim/lifecycle/controller.go, pkg/controllers/node/termination/controller.go
+/// (up to v1.4); karpenter-provider-aws v1.14.1 pkg/controllers/nodeclass/controller.go, v1.0.8 (nodeclass.status).
+fn is_of_worker(raw: &str) -> bool {
+    const WORKERS: [&str; 7] = [
+        "nodeclaim.lifecycle\"",
+        "nodeclaim.termination\"",
+        "node.termination\"",
+        "machine.termination\"",
+        "termination\"",
+        "nodeclass\"",
+        "nodeclass.status\"",
+    ];
+    let is_its = |name: &&str| {
+        // Up to 0.36 the logger has the name.
+        ["\"controller\":\"", "\"logger\":\"controller."].iter().any(|key| raw.contains(&format!("{key}{name}")))
     };
-    match journey.facts.iter_mut().find(same) {
+    raw.contains(KARPENTERS_ERROR) && WORKERS.iter().any(is_its)
+}
+
+/// What no row knows; whatever its machine passes, only its end takes it back.
+fn unexplained(seen: LogLine) -> Fact {
+    Fact {
+        program: KARPENTER.to_owned(),
+        means: "Karpenter cannot get on with it".to_owned(),
+        trouble: Trouble::Unexplained,
+        reason: None,
+        blocks: Phase::Gone,
+        ends: false,
+        at_start: false,
+        vague: true,
+        unknown: true,
+        names: BTreeMap::new(),
+        count: 1,
+        first: seen.clone(),
+        last: seen,
+    }
+}
+
+/// Whether Karpenter tries again at once, and nothing is wrong: somebody else wrote meanwhile, or it is told to end.
+/// Sources: apiserver v0.36.3 pkg/registry/generic/registry/store.go (OptimisticLockErrorMsg); golang/go go1.26
+/// src/context/context.go (Canceled).
+fn is_passing(message: &str) -> bool {
+    ["the object has been modified", "context canceled"].iter().any(|text| message.contains(text))
+}
+
+/// Counts what was told before.
+fn note(journey: &mut Journey, mut fact: Fact) {
+    match journey.facts.iter_mut().find(|own| own.is_same(&fact)) {
         Some(own) => {
+            own.learn(&mut fact);
             own.count += 1;
             own.last = fact.last;
         }
@@ -547,43 +753,21 @@ fn note(journey: &mut Journey, fact: Fact) {
     }
 }
 
-/// The role whose call IAM denies: `User: arn:aws:sts::1:assumed-role/ROLE/SESSION is not authorized to perform …`.
-/// Source: <https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html>.
-fn denied_role(message: &str) -> Option<&str> {
-    let (who, _) = message.split_once(" is not authorized to perform")?;
-    let (_, role) = who.rsplit_once(":assumed-role/")?;
-    role.split('/').next()
-}
-
-/// Characters of a line that are shown.
-const SHOWN: usize = 400;
-
-/// A message as it may be shown, without klog's header: masked first, so that no cut leaves half of a secret.
-fn shown(message: &str) -> String {
-    let is_klog = message.get(1..5).is_some_and(|date| date.bytes().all(|b| b.is_ascii_digit()));
-    let header = message.split_once("] ").filter(|(header, _)| is_klog && header.len() < 80);
-    cut(&mask(header.map_or(message, |(_, rest)| rest)))
-}
-
-/// Errors are put together from the outside in: what counts stands at both ends.
-fn cut(text: &str) -> String {
-    let length = text.chars().count();
-    if length <= SHOWN {
-        return text.to_owned();
-    }
-    let begin: String = text.chars().take(SHOWN / 3).collect();
-    let end: String = text.chars().skip(length - SHOWN * 2 / 3).collect();
-    format!("{begin} … {end}")
-}
-
 /// `i-` and 8 or 17 hexadecimal digits.
 fn is_instance(text: &str) -> bool {
     text.strip_prefix("i-").is_some_and(|id| matches!(id.len(), 8 | 17) && id.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// `eks_i-0d76cf08b353ce546_2026-01-15_1158-UTC_0.7.8.tar.gz`: the log collector names what it writes so.
+/// `eks_i-0d76cf08b353ce546_2026-01-15_1158-UTC_0.7.8.tar.gz`: the log collector names what it writes so, and people do
+/// (`console-i-0d76cf08b353ce546.txt`).
 fn instance_in(name: &str) -> Option<String> {
-    name.split(['_', '/', '.', ' ']).find(|part| is_instance(part)).map(str::to_owned)
+    let begins = name.match_indices("i-").filter(|(at, _)| !name[..*at].ends_with(|c: char| c.is_alphanumeric()));
+    begins.into_iter().find_map(|(at, _)| {
+        let id = &name[at + 2..];
+        let end = id.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(id.len());
+        let id = &name[at..at + 2 + end];
+        is_instance(id).then(|| id.to_owned())
+    })
 }
 
 /// Of what a component speaks.
@@ -614,8 +798,16 @@ fn untaken(message: &str) -> Vec<&str> {
 /// was refused before.
 /// Sources: core v1.14.1 pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go `ToNodeClaim` (`GenerateName`);
 /// apiserver v0.36.3 pkg/admission/errors.go `extractResourceName`.
-fn pool_of_claim(claim: &str) -> Option<&str> {
+pub fn pool_of_claim(claim: &str) -> Option<&str> {
     claim.rsplit_once('-').map(|(pool, _)| pool).filter(|pool| !pool.is_empty())
+}
+
+/// The Provisioner for which an old Karpenter speaks, in the fields that it ends its line with.
+/// Source: github.com/aws/karpenter v0.6.5 pkg/controllers/provisioning/controller.go (`With("provisioner", …)`).
+fn provisioner(message: &str) -> Option<&str> {
+    let begins = [" provisioner=", "\"provisioner\": \""];
+    let (_, rest) = begins.into_iter().find_map(|begin| message.rsplit_once(begin))?;
+    rest.split([' ', '"']).next().filter(|name| !name.is_empty())
 }
 
 /// The NodeClaim, node class, Node or NodePool of which Karpenter speaks.
@@ -623,9 +815,12 @@ fn pool_of_claim(claim: &str) -> Option<&str> {
 /// (`nodeclaim`, `nodepool`).
 fn spoken_of_by_karpenter(message: &str) -> Option<Whose> {
     let named = |begin: &str| message.split_once(begin)?.1.split('"').next().map(str::to_owned);
+    // Before 0.32 a NodeClaim was a Machine; the console's encoder leaves a space.
+    let machine = || ["\"machine\": \"", "\"machine\":\""].into_iter().find_map(named);
     let claim = named("\"NodeClaim\":{\"name\":\"")
         .or_else(|| named("\"nodeclaim\":\""))
-        .or_else(|| named("\"NodeClaim\": {\"name\":\""));
+        .or_else(|| named("\"NodeClaim\": {\"name\":\""))
+        .or_else(machine);
     let class = || named("\"EC2NodeClass\":{\"name\":\"").map(Whose::Class);
     // Up to 1.4 the controller of Nodes ends instances: core pkg/controllers/node/termination/controller.go.
     let node = || named("\"Node\":{\"name\":\"").map(Whose::Host);
@@ -643,10 +838,12 @@ fn pod_on_machine(path: &str) -> Option<&str> {
     file.split('_').nth(usize::from(folder == "pods"))
 }
 
-/// The pod that a file or its folder is named after: `POD.log`, `NAMESPACE/POD/logs.txt`.
+/// The pod that a file or its folder is named after: `POD.log`, `POD-CONTAINER.log`, `NAMESPACE/POD/logs.txt`.
 fn pod_in<'p>(path: &'p str, pods: &BTreeMap<String, bool>) -> Option<&'p str> {
-    let ends = |name: &'p str| name.match_indices('.').map(move |(at, _)| &name[..at]).chain([name]);
-    path.split(['/', '_']).flat_map(ends).find(|name| pods.contains_key(*name))
+    let is_end = |c: char| matches!(c, '.' | '-');
+    let begins = |name: &'p str| name.match_indices(is_end).map(move |(at, _)| &name[..at]).chain([name]);
+    let known = |name: &'p str| begins(name).filter(|begin| pods.contains_key(*begin)).max_by_key(|begin| begin.len());
+    path.split(['/', '_']).find_map(known)
 }
 
 /// The first year of a date that stands in the text: `2026-01-`, or as seconds since 1970.
@@ -699,4 +896,26 @@ fn console(bytes: &[u8]) -> Option<(Vec<u8>, MachineNames)> {
     identity.instances.extend(is_instance(&console.instance_id).then_some(console.instance_id));
     let text = if is_base64(console.output.as_bytes()) { decoded(&console.output) } else { None };
     Some((text.unwrap_or_else(|| console.output.into_bytes()), identity))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::instance_in;
+
+    #[test]
+    fn a_file_is_of_the_instance_that_it_is_named_after() {
+        let found = |name: &str| instance_in(name);
+        let id = Some("i-0d76cf08b353ce546".to_owned());
+        for name in [
+            "eks_i-0d76cf08b353ce546_2026-01-15_1158-UTC_0.7.8.tar.gz",
+            "logs/console-i-0d76cf08b353ce546.txt",
+            "i-0d76cf08b353ce546",
+            "console-i-new of i-0d76cf08b353ce546.log",
+        ] {
+            assert_eq!(found(name), id, "{name}");
+        }
+        for name in ["kernel-i-0d76.log", "api-i-0d76cf08b353ce546a.log", "wifi-0d76cf08b353ce546.log", "i-", "é-i-"] {
+            assert_eq!(found(name), None, "{name}");
+        }
+    }
 }

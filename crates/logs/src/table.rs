@@ -1,6 +1,7 @@
 //! What lines mean: one file a program in `crates/logs/table`.
 
 use crate::fact::{Phase, Reason, Trouble};
+use crate::last_words::PANIC;
 use crate::pattern::Pattern;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde::Deserialize;
@@ -9,7 +10,7 @@ use std::sync::LazyLock;
 
 /// The files, by the program whose lines they are about.
 pub const FILES: [(&str, &str); 18] = [
-    ("kubelet", include_str!("../table/kubelet.toml")),
+    (KUBELET, include_str!("../table/kubelet.toml")),
     ("nodeadm", include_str!("../table/nodeadm.toml")),
     ("bottlerocket", include_str!("../table/bottlerocket.toml")),
     ("cloud-init", include_str!("../table/cloud_init.toml")),
@@ -30,7 +31,10 @@ pub const FILES: [(&str, &str); 18] = [
     (AUTHENTICATOR, include_str!("../table/authenticator.toml")),
 ];
 
+pub(crate) const KUBELET: &str = "kubelet";
 pub const KARPENTER: &str = "karpenter";
+/// Nobody else's level is large. Source: core v0.34.0 pkg/operator/logging/logging.go `CapitalLevelEncoder`.
+pub(crate) const KARPENTERS_ERROR: &str = r#""level":"ERROR""#;
 const CLOUD_CONTROLLER: &str = "cloud-controller";
 const AUTHENTICATOR: &str = "authenticator";
 
@@ -192,15 +196,26 @@ pub fn program_of(daemon_set: &str) -> Option<&'static str> {
     TABLE.pods.iter().find(|(part, _)| daemon_set.contains(part.as_str())).map(|(_, program)| *program)
 }
 
+/// Whether the program, as [`program_of`] names it, runs in pods.
+pub fn runs_in_pods(program: &str) -> bool {
+    TABLE.pods.iter().any(|(_, own)| *own == program)
+}
+
 /// The program whose log somebody has kept in this file: `kube-proxy.log`, or as its pod is called
 /// `kube-proxy-x7k2p.log`.
 pub(crate) fn program_in(path: &str) -> Option<&'static str> {
     /// What the API server puts behind a name: apimachinery v0.36.3 pkg/util/rand/rand.go.
     const DRAWN: &str = "bcdfghjklmnpqrstvwxz2456789";
+    /// And what people do.
+    const ADDED: [&str; 8] = ["previous", "prev", "old", "controller", "log", "logs", "agent", "pod"];
     let stem = path.rsplit('/').next()?.split('.').next()?;
-    let is_drawn = |end: &str| end.len() == 5 && end.chars().all(|c| DRAWN.contains(c));
+    let is_drawn = |end: &str| (5..=10).contains(&end.len()) && end.chars().all(|c| DRAWN.contains(c));
+    let is_behind = |part: &str| ADDED.contains(&part) || is_drawn(part);
     let is_of = |pod: &str| {
-        stem.strip_prefix(pod).is_some_and(|end| end.is_empty() || end.strip_prefix('-').is_some_and(is_drawn))
+        let end = stem.strip_prefix(pod);
+        end.is_some_and(|end| {
+            end.is_empty() || end.strip_prefix(['-', '_']).is_some_and(|end| end.split(['-', '_']).all(is_behind))
+        })
     };
     TABLE.pods.iter().find(|(pod, _)| is_of(pod)).map(|(_, program)| *program)
 }
@@ -224,7 +239,8 @@ impl Table {
         }
         let reasons = reasons().unwrap_or_default();
         table.reasons = reasons.into_iter().filter_map(|r| Some((Pattern::new(&r.says)?, r.reason))).collect();
-        let needles = table.rows.iter().map(|known| known.pattern.needle());
+        // Behind those of the rows: of what no row knows, Karpenter's errors are kept.
+        let needles = table.rows.iter().map(|known| known.pattern.needle()).chain([KARPENTERS_ERROR, PANIC]);
         // Each byte of a log goes through it: one look-up a byte is worth three megabytes.
         let kind = Some(AhoCorasickKind::DFA);
         table.needles = AhoCorasick::builder().match_kind(MatchKind::Standard).kind(kind).build(needles).ok();

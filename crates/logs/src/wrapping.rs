@@ -63,8 +63,24 @@ pub(crate) fn unwrapped<'l>(line: &'l str, year: &mut Option<i32>) -> Line<'l> {
         out.time = Some(time);
     }
     *year = out.time.map(|time| time.year()).or(*year);
-    out.message = Cow::Borrowed(rest.trim());
+    let message = rest.trim();
+    out.message = of_zap(message).map_or(Cow::Borrowed(message), Cow::Owned);
     out
+}
+
+/// `ERROR controller.provisioner launching machine, … {"commit": "5d4ae35", "provisioner": "general"}` as the object that later
+/// versions of the same programs write, so that one row reads both.
+/// Source: zap v1.24 zapcore/console_encoder.go `EncodeEntry`, as Karpenter up to 0.31 and others configure it.
+fn of_zap(message: &str) -> Option<String> {
+    const LEVELS: [&str; 6] = ["DEBUG", "INFO", "WARN", "ERROR", "FATAL", "PANIC"];
+    let (level, rest) = message.split_once('\t').filter(|(level, _)| LEVELS.contains(level))?;
+    let (said, fields) = rest.rsplit_once("\t{\"").filter(|_| rest.ends_with('}'))?;
+    let mut object: Map<String, Value> = serde_json::from_str(&format!("{{\"{fields}")).ok()?;
+    let (logger, said) = said.split_once('\t').unwrap_or(("", said));
+    object.insert("level".to_owned(), level.into());
+    object.insert("logger".to_owned(), logger.into());
+    object.insert("message".to_owned(), said.into());
+    Some(Value::Object(object).to_string())
 }
 
 /// `[pod/aws-node-x7k2p/aws-node] …`
@@ -108,6 +124,13 @@ fn time_of_day(clock: &str) -> Option<NaiveTime> {
     NaiveTime::from_hms_nano_opt(hour, minute, second, nanos)
 }
 
+/// What is about to become another program calls itself `(program)`, and what it says is systemd's.
+/// Source: systemd src/core/exec-invoke.c `rename_process_from_path`.
+fn of_systemd(program: &str) -> &str {
+    let is_child = program.len() > 2 && program.starts_with('(') && program.ends_with(')');
+    if is_child { "systemd" } else { program }
+}
+
 /// `host program[pid]: message`, or without the host.
 fn syslog(text: &str) -> Option<(Option<&str>, &str, &str)> {
     let (head, message) = text.split_once(": ").or_else(|| Some((text.strip_suffix(':')?, "")))?;
@@ -115,7 +138,7 @@ fn syslog(text: &str) -> Option<(Option<&str>, &str, &str)> {
         Some((host, tag)) => (Some(host), tag),
         None => (None, head),
     };
-    let program = tag.split_once('[').map_or(tag, |(program, _)| program);
+    let program = of_systemd(tag.split_once('[').map_or(tag, |(program, _)| program));
     let may_be_in = |c: char| c.is_ascii_alphanumeric() || "._-@/()".contains(c);
     let is_word = |word: &str| !word.is_empty() && word.len() <= 64 && word.chars().all(may_be_in);
     (is_word(program) && host.is_none_or(is_word)).then_some((host, program, message))
@@ -153,7 +176,13 @@ fn of_journal<'l>(object: &Map<String, Value>, year: &mut Option<i32>) -> Line<'
         _ => String::new(),
     };
     let owned = |field: &str| text(field).map(|text| Cow::Owned(text.to_owned()));
-    Line { time, host: owned("_HOSTNAME"), program: owned("SYSLOG_IDENTIFIER"), pod: None, message: message.into() }
+    Line {
+        time,
+        host: owned("_HOSTNAME"),
+        program: owned("SYSLOG_IDENTIFIER").map(|program| of_systemd(&program).to_owned().into()),
+        pod: None,
+        message: message.into(),
+    }
 }
 
 /// The time that the program itself writes: it is finer than the journal's, and has a year.
@@ -174,7 +203,7 @@ fn own_time(message: &str, year: Option<i32>) -> Option<DateTime<Utc>> {
     }
     // klog: I0812 07:29:41.123456
     if message.len() > 21
-        && message.starts_with(['I', 'W', 'E', 'F'])
+        && klog_level(message).is_some()
         && let (Some(date), Some(clock)) = (message.get(1..5), message.get(6..21))
         && let (Ok(month), Ok(day)) = (date.get(..2)?.parse(), date.get(2..)?.parse())
     {
@@ -187,6 +216,12 @@ fn own_time(message: &str, year: Option<i32>) -> Option<DateTime<Utc>> {
     NaiveDateTime::parse_from_str(written, "%Y-%m-%d %H:%M:%S").ok().map(|time| time.and_utc())
 }
 
+/// The level of a line that klog writes: `E0115 11:52:07.123456    1629 run.go:72] …`.
+pub(crate) fn klog_level(message: &str) -> Option<char> {
+    let is_dated = message.get(1..5)?.bytes().all(|b| b.is_ascii_digit());
+    message.chars().next().filter(|level| is_dated && "IWEF".contains(*level))
+}
+
 /// The message as a text to be matched: of a JSON object its message, then its other fields, and no quote is escaped.
 pub(crate) fn plain(message: &str) -> Cow<'_, str> {
     if let Some(line) = of_console(message) {
@@ -196,7 +231,9 @@ pub(crate) fn plain(message: &str) -> Cow<'_, str> {
         && let Ok(object) = serde_json::from_str::<Map<String, Value>>(message)
     {
         const MESSAGE: [&str; 3] = ["msg", "message", "MESSAGE"];
-        const LESS: [&str; 8] = ["level", "ts", "time", "caller", "logger", "stacktrace", "commit", "timestamp"];
+        // zap tells an error once more, with where it came through: zap v1.27 zapcore/error.go `encodeError`.
+        const LESS: [&str; 9] =
+            ["level", "ts", "time", "caller", "logger", "stacktrace", "errorVerbose", "commit", "timestamp"];
         let said = MESSAGE.iter().find_map(|field| object.get(*field)).and_then(Value::as_str).unwrap_or_default();
         let mut out = said.to_owned();
         let is_told = |key: &str| !MESSAGE.contains(&key) && !LESS.contains(&key);
@@ -287,6 +324,11 @@ mod tests {
             (
                 "Aug 12 07:29:41 ip-10-0-0-1.ec2.internal kubelet[2061]: it says: x",
                 "2024-08-12T07:29:41+00:00|ip-10-0-0-1.ec2.internal|kubelet|-|it says: x",
+            ),
+            ("Aug 12 07:29:41 ip (nodeadm)[1611]: x", "2024-08-12T07:29:41+00:00|ip|systemd|-|x"),
+            (
+                r#"{"__REALTIME_TIMESTAMP":"1723447781000000","_HOSTNAME":"ip","SYSLOG_IDENTIFIER":"(nodeadm)","MESSAGE":"x"}"#,
+                "2024-08-12T07:29:41+00:00|ip|systemd|-|x",
             ),
             ("2024-08-12T07:29:41+0000 ip kubelet[1]: x", "2024-08-12T07:29:41+00:00|ip|kubelet|-|x"),
             (

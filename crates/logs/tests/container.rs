@@ -8,10 +8,10 @@ use logs::{ContainerLog, FileLimits, LogReader};
 const DENIED: &str = r#"2026-01-15T11:52:10.1Z {"level":"error","msg":"Initialization failure: ipamd init: operation error EC2: DescribeNetworkInterfaces, api error UnauthorizedOperation: x"}"#;
 const UNREACHABLE: &str = r#"2026-01-15T11:52:10.1Z {"level":"error","msg":"Unable to reach API Server: Get \"https://172.20.0.1:443/version\": dial tcp 172.20.0.1:443: i/o timeout"}"#;
 
-fn read(program: &str, runs_at: Option<&str>, lines: &[&str]) -> Vec<Journey> {
+fn read(program: impl Into<Option<&'static str>>, runs_at: Option<&str>, lines: &[&str]) -> Vec<Journey> {
     let mut reader = LogReader::new(FileLimits::default());
     let runs_at = runs_at.map(|at| at.parse().expect("a time"));
-    let of = ContainerLog { pod: "p-1", program, runs_at };
+    let of = ContainerLog { pod: "p-1", program: program.into(), runs_at };
     reader.container("pod/p-1/c", lines.join("\n").as_bytes(), of).expect("text");
     reader.journeys()
 }
@@ -80,7 +80,8 @@ fn what_karpenter_says_is_of_what_it_names_and_never_of_the_machine_that_it_runs
 fn what_karpenter_ends_with_is_its_own() {
     let open = |lines: &[&str]| {
         let journeys = read(KARPENTER, None, lines);
-        let told = journeys.iter().filter(|journey| !journey.open().is_empty());
+        let ends = |journey: &Journey| journey.open().first().is_some_and(|f| f.trouble == Trouble::KarpenterEnds);
+        let told = journeys.iter().filter(|journey| ends(journey));
         told.map(|journey| (journey.identity.components.len(), journey.open()[0].reason)).collect::<Vec<_>>()
     };
     let panic =
@@ -94,6 +95,54 @@ fn what_karpenter_ends_with_is_its_own() {
     assert_eq!(open(&[recovered]), []);
     // Another program's panic is not Karpenter's.
     assert!(read("vpc-cni", None, &[panic]).iter().all(|journey| journey.identity.components.is_empty()));
+}
+
+/// What fails for all pods at once is nobody's but Karpenter's, until it makes a NodeClaim.
+#[test]
+fn what_karpenters_round_fails_for_is_its_own_until_one_succeeds() {
+    let open = |lines: &[&str]| {
+        let journeys = read(KARPENTER, None, lines);
+        let failing = |journey: &Journey| {
+            let open = journey.open();
+            let of_round = open.iter().find(|fact| fact.trouble == Trouble::ProvisioningFails)?;
+            Some((journey.identity.components.len(), of_round.count))
+        };
+        journeys.iter().filter_map(failing).collect::<Vec<_>>()
+    };
+    let round = |error: &str| {
+        format!(
+            r#"{{"level":"ERROR","time":"2026-01-15T11:52:10Z","message":"Reconciler error","controller":"provisioner","namespace":"","name":"","error":"{error}"}}"#
+        )
+    };
+    let fails = round("getting instance types, no such host");
+    assert_eq!(open(&[&fails, &fails]), [(1, 2)]);
+    let made = r#"{"level":"INFO","time":"2026-01-15T11:52:20Z","message":"created nodeclaim","controller":"provisioner","NodePool":{"name":"general"},"NodeClaim":{"name":"general-7xk2p"}}"#;
+    assert_eq!(open(&[&fails, &fails, made]), []);
+    assert_eq!(open(&[&fails, made, &fails]), [(1, 1)]);
+    for passing in ["creating node claim, the object has been modified", "listing pods, context canceled"] {
+        assert_eq!(open(&[&round(passing)]), [], "{passing}");
+    }
+    let of_pod = r#"{"level":"ERROR","time":"2026-01-15T11:52:10Z","message":"could not schedule pod","controller":"provisioner","Pod":{"name":"a","namespace":"b"},"error":"did not tolerate taint"}"#;
+    assert_eq!(open(&[of_pod]), []);
+}
+
+/// Of what no row knows only that is kept which a machine or a class cannot do without.
+#[test]
+fn what_no_row_knows_of_a_claim_is_its_own_unless_it_is_beside_it() {
+    let line = |controller: &str, error: &str| {
+        format!(
+            r#"{{"level":"ERROR","time":"2026-01-15T11:52:10Z","message":"Reconciler error","controller":"{controller}","NodeClaim":{{"name":"general-7xk2p"}},"error":"{error}"}}"#
+        )
+    };
+    let told = |line: &str| {
+        let journeys = read_file("controller.log", line);
+        journeys.iter().map(|journey| (journey.identity.claims.len(), journey.open().len())).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&line("nodeclaim.lifecycle", "quota of widgets is exceeded")), [(1, 1)]);
+    for beside in ["nodeclaim.tagging", "nodeclaim.disruption", "state.nodeclaim", "provisioner.trigger.pod"] {
+        assert_eq!(told(&line(beside, "quota of widgets is exceeded")), [], "{beside}");
+    }
+    assert_eq!(told(&line("nodeclaim.lifecycle", "the object has been modified")), []);
 }
 
 #[test]
@@ -156,10 +205,29 @@ fn a_file_tells_the_program_of_lines_that_name_none() {
     for file in ["kube-proxy.log", "logs/kube-proxy.previous.txt", "kube-proxy-x7k2p.log"] {
         assert_eq!(troubles(file), ["kube-proxy"], "{file}");
     }
-    // Whose that is nobody knows.
     for file in ["kubelet.log", "kube-proxy-and-kubelet.log", "kube-proxy/kubelet.log"] {
-        assert_eq!(troubles(file), ["kubelet", "kube-proxy"], "{file}");
+        assert_eq!(troubles(file), ["kube-proxy"], "{file}");
     }
+}
+
+/// Many programs end with the same words.
+#[test]
+fn what_the_kubelet_ends_with_is_its_own_where_nothing_tells_that_another_did() {
+    let troubles = |lines: &[&str]| {
+        let journeys = read_file("a.log", &lines.join("\n"));
+        journeys.iter().flat_map(Journey::open).map(|fact| (fact.program.clone(), fact.vague)).collect::<Vec<_>>()
+    };
+    let ended = |process: u32| format!(r#"E0115 11:52:07.1 {process} run.go:72] "command failed" err="it is so""#);
+    let proxy = r#"E0115 11:52:07.1 11 server.go:136] "Error running ProxyServer" err="it is so""#;
+    let (kubelet, other) = (("kubelet".to_owned(), true), ("kube-proxy".to_owned(), true));
+    assert_eq!(troubles(&[&ended(1629)]), std::slice::from_ref(&kubelet));
+    assert_eq!(troubles(&[proxy, &ended(11)]), std::slice::from_ref(&other));
+    assert_eq!(troubles(&[proxy, &ended(1629)]), [kubelet, other]);
+    // The first process of a container.
+    assert_eq!(troubles(&[&ended(1)]), []);
+    assert_eq!(troubles(&[r#"E0115 11:52:07.1 1 run.go:74] "command failed" err="unknown flag: --x""#]), []);
+    let named = r#"E0115 11:52:07.1 1 run.go:72] "command failed" err="failed to run Kubelet: it is so""#;
+    assert_eq!(troubles(&[named]), [("kubelet".to_owned(), true)]);
 }
 
 #[test]
@@ -183,7 +251,8 @@ fn what_a_program_ended_with_is_behind_it_once_it_has_come_up() {
 
 /// What each journey is of, and whether anything stops it.
 fn of_files(pods: &[&str], files: &[(&str, &str)]) -> Vec<String> {
-    let pods = pods.iter().map(|pod| ((*pod).to_owned(), !pod.contains("operator"))).collect();
+    let pods =
+        pods.iter().map(|pod| ((*pod).to_owned(), !pod.contains("operator") && !pod.starts_with("web"))).collect();
     let mut reader = LogReader::new(FileLimits::default()).of_pods(pods);
     for (name, text) in files {
         reader.file(name, text.as_bytes(), "2026-01-15T12:00:00Z".parse().ok()).expect("text");
@@ -263,4 +332,26 @@ fn that_a_node_is_ready_does_not_mend_the_cloud_controller() {
     let failed = "2026-01-15T11:52:10Z E0115 11:52:10.123456 1 node_controller.go:236] error syncing 'ip-10-0-3-9': failed to get instance metadata for node ip-10-0-3-9: instance not found, requeuing";
     let ready = r#"2026-01-15T11:52:41+00:00 ip-10-0-3-9 kubelet[1]: I0115 11:52:41.123456 1 x.go:431] "Fast updating node status as it just became ready""#;
     assert_eq!(of_files(&[], &[("ccm.log", failed), ("kubelet.log", ready)]), ["ip-10-0-3-9: cloud-controller"]);
+}
+
+#[test]
+fn the_error_that_a_file_ends_with_is_kept_where_no_row_knows_it() {
+    let last = |file: &str, text: &str| {
+        let said = read_file(file, text).into_iter().flat_map(|journey| journey.last_words).next();
+        said.map(|(program, line)| format!("{program} {}: {}", line.line, line.text))
+    };
+    let glibc = "Fatal glibc error: CPU does not support x86-64-v2\n";
+    assert_eq!(
+        last("kube-proxy.log", glibc).as_deref(),
+        Some("kube-proxy 1: Fatal glibc error: CPU does not support x86-64-v2")
+    );
+    let info = r#"{"level":"info","ts":"2026-01-15T11:52:11.1Z","msg":"retry after error"}"#;
+    let error = r#"{"level":"error","ts":"2026-01-15T11:52:10.1Z","msg":"Failed to patch node x"}"#;
+    assert_eq!(last("ipamd.log", &format!("{error}\n{info}\n")).as_deref(), Some("vpc-cni 1: Failed to patch node x"));
+    // It went on, nobody knows whose file it is, or a row says more.
+    assert_eq!(last("ipamd.log", &format!("{error}\n{}", format!("{info}\n").repeat(30))), None);
+    assert_eq!(last("some.log", glibc), None);
+    assert_eq!(last("ipamd.log", DENIED), None);
+    // A container that still runs has not ended.
+    assert!(read("vpc-cni", Some("2026-01-15T11:58:00Z"), &[error]).iter().all(|own| own.last_words.is_empty()));
 }

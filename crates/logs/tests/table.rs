@@ -1,6 +1,6 @@
 //! Every row of the table knows its own sample, and nothing of what only looks like it.
 
-use logs::fact::Fact;
+use logs::fact::{Fact, Trouble};
 use logs::journey::Journey;
 use logs::table::{FILES, Row, reasons, rows};
 use logs::{FileLimits, LogReader};
@@ -35,23 +35,22 @@ fn every_row_knows_its_sample() {
                 && fact.vague == row.vague
                 && Some(fact.blocks) == row.blocks
         };
-        let known = match row.passes {
-            Some(phase) => journey.milestones.contains_key(&phase),
-            None if row.is_up => journey.came_up.contains_key(program),
-            None => journey.facts.iter().any(fits),
-        };
+        let is_trouble = row.proves.is_some() || row.asks.is_some();
+        let known = row.passes.is_none_or(|phase| journey.milestones.contains_key(&phase))
+            && (!row.is_up || journey.came_up.contains_key(program))
+            && (!is_trouble || journey.facts.iter().any(fits));
         if !known {
             faults.push(format!("{program}: {}\n    {:?}", row.says, told(&journey)));
         }
-        let is_good = row.passes.is_some() || row.is_up;
-        if is_good == (row.proves.is_some() || row.asks.is_some()) {
-            faults.push(format!("{program}: {}: either passes or is up, or proves or asks", row.says));
+        let gets_further = row.passes.is_some_and(|phase| row.blocks.is_none_or(|blocked| phase < blocked));
+        if !(gets_further || row.is_up || is_trouble && row.passes.is_none()) {
+            faults.push(format!("{program}: {}: passes, comes up, proves or asks", row.says));
         }
         let is_minor = |version: &String| version.strip_prefix("1.").is_some_and(|minor| minor.parse::<u32>().is_ok());
         if ![&row.since, &row.until].into_iter().flatten().all(is_minor) {
             faults.push(format!("{program}: {}: since and until are minor versions", row.says));
         }
-        if is_good == row.blocks.is_some() {
+        if is_trouble != row.blocks.is_some() {
             faults.push(format!("{program}: {}: what proves, blocks", row.says));
         }
     }
@@ -77,10 +76,11 @@ fn no_row_takes_its_neighbor_for_trouble() {
     let faults: Vec<String> = all()
         .filter_map(|(program, row)| {
             let journey = read(&row.harmless);
-            let wrong = match row.passes {
-                Some(phase) => journey.milestones.contains_key(&phase),
-                None => !journey.facts.is_empty() || row.is_up && journey.came_up.contains_key(program),
-            };
+            // What no row knows is no row's.
+            let is_trouble = journey.facts.iter().any(|fact| fact.trouble != Trouble::Unexplained);
+            let wrong = row.passes.is_some_and(|phase| journey.milestones.contains_key(&phase))
+                || is_trouble && (row.passes.is_none() || row.blocks.is_some())
+                || row.is_up && journey.came_up.contains_key(program);
             wrong.then(|| format!("{program}: {}\n    {}\n    {:?}", row.says, row.harmless, told(&journey)))
         })
         .collect();
