@@ -1,6 +1,10 @@
 //! `--aws` against a server that speaks as AWS does: what it settles, what stays open, and how it asks.
 
+mod image;
+mod key;
 mod network;
+mod quota;
+mod role;
 
 use assert_cmd::Command;
 use aws::questions;
@@ -170,49 +174,6 @@ fn an_instance_that_ended_for_its_key_is_told_from_one_that_runs() {
     assert!(!questions(&status).contains("describe-instances"), "{status:#}");
 }
 
-/// A machine of a class that encrypts with this key, and that EC2 ended at its launch.
-fn ended_for_its_key(moto: &Moto, key: &str) -> String {
-    let code = "Client.InternalError";
-    moto.tell("instance", &json!({"id": MACHINE, "state": "terminated", "code": code, "message": code}));
-    let volumes = json!([{"deviceName": "/dev/xvda", "ebs": {"encrypted": true, "kmsKeyID": key}}]);
-    let class = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec:";
-    format!("{JOINING}---\n{class} {{blockDeviceMappings: {volumes}}}\n")
-}
-
-#[test]
-fn the_state_of_the_key_decides_where_it_is_told() {
-    for (state, confidence, told) in [
-        ("Disabled", "Certain", "for it is Disabled"),
-        ("PendingDeletion", "Certain", "for it is PendingDeletion"),
-        ("Enabled", "Likely", "though it is enabled"),
-    ] {
-        let moto = moto();
-        let key = moto.tell("key", &json!({"state": state}))["arn"].as_str().expect("an ARN").to_owned();
-        let run = Run::of(&moto, &ended_for_its_key(&moto, &key));
-        moto.tell("policy", &policy_without(&[]));
-        let status = run.assert("VolumeKeyRefused", confidence);
-        assert!(status["summary"].as_str().is_some_and(|summary| summary.contains(told)), "{status:#}");
-        assert!(status["evidence"].to_string().contains(&format!("kms:DescribeKey {key}")), "{status:#}");
-    }
-    let moto = moto();
-    let nowhere = "arn:aws:kms:eu-west-1:123456789012:key/00000000-0000-4000-8000-000000000000";
-    let run = Run::of(&moto, &ended_for_its_key(&moto, nowhere));
-    let status = run.assert("VolumeKeyRefused", "Certain");
-    assert!(status["summary"].as_str().is_some_and(|summary| summary.contains("no such key")), "{status:#}");
-}
-
-#[test]
-fn a_key_that_may_not_be_asked_about_leaves_it_open() {
-    let moto = moto();
-    let key = moto.tell("key", &json!({}))["arn"].as_str().expect("an ARN").to_owned();
-    let objects = ended_for_its_key(&moto, &key);
-    moto.tell("policy", &policy_without(&["kms:DescribeKey"]));
-    let run = Run::of(&moto, &objects);
-    let status = run.assert("VolumeKeyRefused", "Likely");
-    assert!(questions(&status).contains("not permitted to call kms:DescribeKey"), "{status:#}");
-    assert!(run.calls().contains(&"kms:DescribeKey".to_owned()));
-}
-
 #[test]
 fn an_instance_is_gone_only_where_ec2_shows_another_of_the_cluster() {
     let moto = moto();
@@ -231,41 +192,6 @@ fn another_region_proves_nothing() {
     let run = Run::of(&moto, JOINING);
     run.assert("InstanceEnded", "Certain");
     run.argument("--aws-region=us-east-2").assert("Unknown", "Possible");
-}
-
-#[test]
-fn the_access_entry_decides() {
-    let moto = moto();
-    running(&moto);
-    let run = Run::of(&moto, JOINING);
-    cluster(&moto, "API");
-    // More than one page, and a role whose name ends alike.
-    for other in ["a", "b", "x-KarpenterNodeRole-shop", "path/other"] {
-        entry(&moto, &format!("arn:aws:iam::123456789012:role/{other}"), "EC2_LINUX");
-    }
-    run.assert("NodeRoleHasNoAccessEntry", "Certain");
-    cluster(&moto, "CONFIG_MAP");
-    run.assert("Unknown", "Possible");
-    assert!(!run.calls().is_empty());
-    cluster(&moto, "API_AND_CONFIG_MAP");
-    entry(&moto, ROLE, "STANDARD");
-    let status = run.assert("AccessEntryWrongType", "Certain");
-    assert!(status["fix"].to_string().contains(ROLE), "{status:#}");
-}
-
-#[test]
-fn a_role_that_is_younger_than_its_entry_is_another_one() {
-    let moto = moto();
-    running(&moto);
-    cluster(&moto, "API");
-    entry(&moto, ROLE, "EC2_LINUX");
-    let profile = "---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nstatus: {instanceProfile: shop_1}\n";
-    let run = Run::of(&moto, &(JOINING.to_owned() + profile));
-    moto.tell(
-        "profile",
-        &json!({"name": "shop_1", "role": "KarpenterNodeRole-shop", "created": "2025-12-01T09:00:00+00:00"}),
-    );
-    run.assert("AccessEntryOutlivedRole", "Certain");
 }
 
 #[test]
@@ -410,7 +336,7 @@ fn the_policy_permits_every_call_and_each_denial_is_said_once_by_name() {
     entry(&moto, ROLE, "EC2_LINUX");
     moto.tell(
         "profile",
-        &json!({"name": "shop_1", "role": "KarpenterNodeRole-shop", "created": "2025-01-01T09:00:00+00:00"}),
+        &json!({"name": "shop_1", "role": "KarpenterNodeRole-shop", "attached": ["arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"]}),
     );
     let profile = "---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nstatus: {instanceProfile: shop_1}\n";
     let run = Run::of(&moto, &(JOINING.to_owned() + profile));
@@ -421,8 +347,8 @@ fn the_policy_permits_every_call_and_each_denial_is_said_once_by_name() {
     called.sort();
     called.dedup();
     let all: Vec<_> = questions::Call::ALL.into_iter().map(questions::Call::action).collect();
-    // Images are asked about where a launch is refused, a key where an instance ended for it.
-    assert_eq!(called.len(), all.len() - 2, "{called:?}");
+    // Images, instance types and quotas are asked about where a launch is refused, a key where an instance ended for it.
+    assert_eq!(called.len(), all.len() - 6, "{called:?}");
     for action in called {
         moto.tell("policy", &policy_without(&[&action]));
         let status = run.assert("Unknown", "Possible");

@@ -1,4 +1,4 @@
-//! EC2: how it is asked, images, instances, their checks and their consoles. Query in, XML out.
+//! EC2: how it is asked, instances, their checks and their consoles. Query in, XML out.
 
 use super::console;
 use super::questions::Call;
@@ -6,7 +6,7 @@ use super::transport::{CallFailure, Service, Transport, Unsigned, encode};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, NaiveDateTime, Utc};
-use engine::objects::{AmiTerm, Answer, Checks, Image, Instance};
+use engine::objects::{Answer, Checks, Instance};
 use http::Method;
 use readers::source_text;
 use serde::Deserialize;
@@ -44,45 +44,6 @@ pub fn filter<'v>(name: &'v str, values: &'v [&str]) -> Vec<(String, &'v str)> {
 /// Answers for those of the things that EC2 showed; the rest it does not know.
 pub fn answers(asked: &[&str], mut shown: BTreeMap<String, Answer>) -> Vec<(String, Answer)> {
     asked.iter().map(|id| ((*id).to_owned(), shown.remove(*id).unwrap_or(Answer::Absent))).collect()
-}
-
-/// Deprecated and disabled ones too: only these flags show them.
-pub async fn images(transport: &mut Transport, ids: &[&str]) -> Result<Vec<(String, Answer)>, CallFailure> {
-    let mut parameters = filter("image-id", ids);
-    parameters.extend([("IncludeDeprecated".to_owned(), "true"), ("IncludeDisabled".to_owned(), "true")]);
-    let found: Images = call(transport, Call::DescribeImages, &parameters).await?;
-    Ok(answers(
-        ids,
-        found.images_set.item.into_iter().map(|image| (image.image_id.clone(), Answer::Image(image.into()))).collect(),
-    ))
-}
-
-/// The newest image that a selector term takes, were it available.
-/// Source: karpenter-provider-aws v1.14.1 pkg/providers/amifamily/ami.go `DescribeImageQueries`, which adds
-/// `state=available`.
-pub async fn newest(transport: &mut Transport, term: &AmiTerm) -> Result<Option<(String, Image)>, CallFailure> {
-    let mut parameters = vec![("IncludeDeprecated".to_owned(), "true")];
-    match term.owner.as_ref().and_then(serde_json::Value::as_str) {
-        Some(owner) => parameters.push(("Owner.1".to_owned(), owner)),
-        // Anybody may call an image as ours.
-        None if term.name.is_some() => {
-            parameters.extend([("Owner.1".to_owned(), "self"), ("Owner.2".to_owned(), "amazon")]);
-        }
-        None => {}
-    }
-    let name = term.name.iter().map(|name| ("name".to_owned(), name.as_str()));
-    let tags = term.tags.iter().map(|(key, value)| match value.as_str() {
-        "*" => ("tag-key".to_owned(), key.as_str()),
-        value => (format!("tag:{key}"), value),
-    });
-    let filters: Vec<(String, &str)> = name.chain(tags).collect();
-    for (n, (name, value)) in filters.iter().enumerate() {
-        parameters.push((format!("Filter.{}.Name", n + 1), name));
-        parameters.push((format!("Filter.{}.Value.1", n + 1), value));
-    }
-    let found: Images = call(transport, Call::DescribeImages, &parameters).await?;
-    let newest = found.images_set.item.into_iter().max_by(|a, b| a.creation_date.cmp(&b.creation_date));
-    Ok(newest.map(|image| (image.image_id.clone(), image.into())))
 }
 
 pub async fn instances(transport: &mut Transport, ids: &[&str]) -> Result<Vec<(String, Answer)>, CallFailure> {
@@ -123,41 +84,11 @@ impl<T> Default for Items<T> {
     }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Images {
-    images_set: Items<ImageItem>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ImageItem {
-    image_id: String,
-    image_state: String,
-    name: String,
-    creation_date: String,
-    deprecation_time: String,
-    state_reason: Reason,
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Reason {
+pub struct StateReasonItem {
     code: String,
-    message: String,
-}
-
-impl From<ImageItem> for Image {
-    fn from(item: ImageItem) -> Self {
-        let time = |text: &str| text.parse::<DateTime<Utc>>().ok();
-        Self {
-            state: item.image_state,
-            state_reason: Some(source_text::mask(&item.state_reason.message)).filter(|reason| !reason.is_empty()),
-            created: time(&item.creation_date),
-            deprecated_at: time(&item.deprecation_time),
-            name: item.name,
-        }
-    }
+    pub message: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -182,7 +113,7 @@ struct InstanceItem {
     private_dns_name: String,
     /// `User initiated (2026-01-15 12:05:10 GMT)`, for stops and terminations by call.
     reason: String,
-    state_reason: Reason,
+    state_reason: StateReasonItem,
     iam_instance_profile: Profile,
     subnet_id: String,
     vpc_id: String,
@@ -290,15 +221,5 @@ mod tests {
         assert_eq!(instance.reason.as_deref(), Some("Client.InternalError"));
         assert_eq!(instance.since, "2026-01-15T12:05:10Z".parse().ok());
         assert_eq!(instance.private_dns_name, None);
-    }
-
-    #[test]
-    fn what_ec2_does_not_show_is_absent_and_what_is_no_answer_is_none() {
-        let empty: Images = read(b"<DescribeImagesResponse><imagesSet/></DescribeImagesResponse>").unwrap();
-        assert_eq!(empty.images_set.item.len(), 0);
-        assert_eq!(answers(&["ami-1"], BTreeMap::new()), [("ami-1".to_owned(), Answer::Absent)]);
-        for broken in [&b""[..], b"<html>", b"\xff\xfe", b"<DescribeImagesResponse/>", b"{}"] {
-            assert!(matches!(read::<Images>(broken), Err(CallFailure::Unanswered(_))), "{broken:?}");
-        }
     }
 }

@@ -7,9 +7,12 @@ mod console;
 mod ec2;
 mod eks;
 mod iam;
+mod images;
 mod kms;
 mod network;
+mod policy;
 pub mod questions;
+mod quotas;
 mod transport;
 
 use chrono::{DateTime, SubsecRound, Utc};
@@ -68,11 +71,16 @@ fn good_for(answer: &Answer) -> Duration {
         Answer::Instance(instance) if instance.state == "terminated" => 600,
         Answer::Console(console) if !console.journey.open().is_empty() => 600,
         Answer::Image(image) if image.state == "available" => 600,
+        // Nothing of it ever changes.
+        Answer::InstanceType(_) => 86_400,
         Answer::Checks(_) | Answer::Console(_) => 120,
         Answer::Cluster(_)
         | Answer::AccessEntry(_)
         | Answer::InstanceProfile(_)
+        | Answer::RolePolicies(_)
         | Answer::Key(_)
+        | Answer::KeyUsers(_)
+        | Answer::Quota(_)
         | Answer::Vpc(_)
         | Answer::Dns(_)
         | Answer::DhcpOptions(_)
@@ -124,13 +132,15 @@ impl Client {
         let mut single = Vec::new();
         for question in questions.into_iter().filter(|q| !self.fresh.contains_key(q)) {
             match question {
-                Question::Instance(_) | Question::Image(_) | Question::Checks(_) | Question::SecurityGroup(_) => {
+                question if question.has_batches() => {
                     batches.entry(question.call()).or_default().push(question);
                 }
                 _ => single.push(question),
             }
         }
-        let (consoles, first): (Vec<_>, Vec<_>) = single.into_iter().partition(|q| matches!(q, Question::Console(_)));
+        // What few verdicts hang on is asked about last.
+        let is_last = |q: &Question| matches!(q, Question::RolePolicies(_) | Question::Console(_));
+        let (last, first): (Vec<_>, Vec<_>) = single.into_iter().partition(is_last);
         for question in first {
             let answer = self.one(&question).await;
             answers.extend(answer.map(|answer| (question, answer)));
@@ -140,7 +150,7 @@ impl Client {
                 answers.extend(self.batch(call, questions).await);
             }
         }
-        for question in consoles {
+        for question in last {
             let answer = self.one(&question).await;
             answers.extend(answer.map(|answer| (question, answer)));
         }
@@ -159,7 +169,7 @@ impl Client {
     ) -> Result<Vec<(Ami, AwsObservation)>, String> {
         let mut selected = Vec::new();
         for term in terms.iter().filter(|term| term.id.is_none() && (term.name.is_some() || !term.tags.is_empty())) {
-            let found = ec2::newest(&mut self.transport, term)
+            let found = images::newest(&mut self.transport, term)
                 .await
                 .map_err(|failure| format!("{}: {failure}", Call::DescribeImages.action()))?;
             if let Some((id, image)) = found {
@@ -180,13 +190,18 @@ impl Client {
             Question::Cluster(name) => eks::cluster(transport, name).await.map_err(of_call),
             Question::AccessEntry { cluster, role } => eks::access_entry(transport, cluster, role).await,
             Question::InstanceProfile(name) => iam::instance_profile(transport, name).await.map_err(of_call),
+            Question::RolePolicies(role) => iam::role_policies(transport, role).await,
             Question::Key(id) => kms::key(transport, id).await.map_err(of_call),
+            Question::Quota(code) => quotas::quota(transport, code).await.map_err(of_call),
+            Question::KeyUsers(arn) => kms::users(transport, arn).await,
             Question::Console(id) => ec2::console(transport, id).await.map_err(of_call),
             Question::OfVpc(call, vpc) => network::of_vpc(transport, *call, vpc).await.map_err(of_call),
             Question::DhcpOptions(id) => network::dhcp_options(transport, id).await.map_err(of_call),
-            Question::Instance(_) | Question::Image(_) | Question::Checks(_) | Question::SecurityGroup(_) => {
-                return None;
-            }
+            Question::Instance(_)
+            | Question::Image(_)
+            | Question::InstanceType(_)
+            | Question::Checks(_)
+            | Question::SecurityGroup(_) => return None,
         };
         answer.map_or_else(|(call, failure)| self.refused(call, &failure), Some)
     }
@@ -202,7 +217,8 @@ impl Client {
         let about: Vec<String> = questions.iter().map(Question::about).collect();
         let ids: Vec<&str> = about.iter().map(String::as_str).collect();
         let found = match call {
-            Call::DescribeImages => ec2::images(&mut self.transport, &ids).await,
+            Call::DescribeImages => images::images(&mut self.transport, &ids).await,
+            Call::DescribeInstanceTypes => images::instance_types(&mut self.transport, &ids).await,
             Call::DescribeInstanceStatus => ec2::checks(&mut self.transport, &ids).await,
             Call::DescribeSecurityGroups => network::security_groups(&mut self.transport, &ids).await,
             _ => ec2::instances(&mut self.transport, &ids).await,
@@ -225,6 +241,8 @@ impl Client {
         }
         let calls = match question {
             Question::AccessEntry { .. } => &[Call::ListAccessEntries, Call::DescribeAccessEntry][..],
+            Question::RolePolicies(_) => &[Call::ListAttachedRolePolicies, Call::ListRolePolicies],
+            Question::KeyUsers(_) => &[Call::GetKeyPolicy, Call::ListGrants],
             _ => &[question.call()],
         };
         let (call, (_, why)) = calls.iter().find_map(|call| Some((*call, self.denied.get(call)?)))?;
@@ -242,7 +260,9 @@ impl Client {
             CallFailure::Denied(_) => {
                 // A denial of one thing only, as the console's of a machine without the tag, or a key's by its own
                 // policy, says nothing of the next.
-                if !matches!(call, Call::GetConsoleOutput | Call::DescribeKey) {
+                let of_one =
+                    matches!(call, Call::GetConsoleOutput | Call::DescribeKey | Call::GetKeyPolicy | Call::ListGrants);
+                if !of_one {
                     self.denied.insert(call, (Instant::now() + Duration::from_mins(15), why.clone()));
                 }
             }

@@ -1,6 +1,7 @@
 //! EC2: the VPC around an instance, as far as it decides whether a packet passes.
 
 use super::ec2::{self, Items};
+use super::policy;
 use super::questions::Call;
 use super::transport::{CallFailure, Transport};
 use engine::objects::{
@@ -9,7 +10,6 @@ use engine::objects::{
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 /// Pages of a list that are read.
 const PAGES: usize = 10;
@@ -371,33 +371,9 @@ impl From<EndpointItem> for VpcEndpoint {
             subnets: item.subnet_id_set.item,
             groups: item.group_set.item.into_iter().filter_map(|group| group.group_id).collect(),
             route_tables: item.route_table_id_set.item,
-            policy_open: is_open(&item.policy_document),
+            policy_open: policy::is_open(&item.policy_document),
         }
     }
-}
-
-/// Whether a policy is the one that endpoints have by default. What another one permits is not worked out.
-/// Source: AWS PrivateLink guide, "Control access to VPC endpoints using endpoint policies", default policy.
-fn is_open(policy: &str) -> bool {
-    let Ok(policy) = serde_json::from_str::<Value>(policy) else { return policy.is_empty() };
-    let statements = match policy.get("Statement") {
-        Some(Value::Array(statements)) => statements.as_slice(),
-        Some(statement) => std::slice::from_ref(statement),
-        None => &[],
-    };
-    let is = |statement: &Value, key: &str| match statement.get(key) {
-        Some(Value::Array(values)) => values.iter().any(|value| value == "*"),
-        Some(Value::Object(principals)) => principals.get("AWS").is_some_and(|value| value == "*"),
-        Some(value) => value == "*",
-        None => false,
-    };
-    let permits_all = |statement: &&Value| {
-        statement.get("Effect").is_some_and(|effect| effect == "Allow")
-            && ["Action", "Resource", "Principal"].iter().all(|key| is(statement, key))
-            && statement.get("Condition").is_none()
-    };
-    !statements.iter().any(|s| s.get("Effect").is_some_and(|effect| effect == "Deny"))
-        && statements.iter().any(|statement| permits_all(&statement))
 }
 
 #[derive(Debug, Deserialize)]
@@ -426,30 +402,6 @@ impl From<NatItem> for NatGateway {
             connectivity: item.connectivity_type,
             subnet: item.subnet_id.filter(|subnet| !subnet.is_empty()),
             public_ips: item.nat_gateway_address_set.item.into_iter().filter_map(|a| a.public_ip).collect(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_policy_that_permits_all_to_all_is_open() {
-        let statement = |rest: &str| format!(r#"{{"Statement": [{{"Effect": "Allow", {rest}}}]}}"#);
-        let all = r#""Action": "*", "Resource": "*", "Principal": "*""#;
-        let denial = r#"{"Effect": "Deny", "Action": "s3:GetObject", "Resource": "*", "Principal": "*"}"#;
-        for (policy, open) in [
-            (String::new(), true),
-            (statement(all), true),
-            (statement(&all.replace(r#""Principal": "*""#, r#""Principal": {"AWS": "*"}"#)), true),
-            (statement(&all.replace(r#""Action": "*""#, r#""Action": ["s3:GetObject"]"#)), false),
-            (statement(&format!(r#"{all}, "Condition": {{"StringEquals": {{"aws:PrincipalOrgID": "o-1"}}}}"#)), false),
-            (statement(all).replace("]}", &format!(", {denial}]}}")), false),
-            ("no JSON".to_owned(), false),
-            ("{}".to_owned(), false),
-        ] {
-            assert_eq!(is_open(&policy), open, "{policy}");
         }
     }
 }

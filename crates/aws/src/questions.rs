@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Call {
     DescribeImages,
+    DescribeInstanceTypes,
     DescribeInstances,
     DescribeInstanceStatus,
     DescribeVpcs,
@@ -30,12 +31,18 @@ pub enum Call {
     ListAccessEntries,
     DescribeAccessEntry,
     GetInstanceProfile,
+    ListAttachedRolePolicies,
+    ListRolePolicies,
     DescribeKey,
+    GetKeyPolicy,
+    ListGrants,
+    GetServiceQuota,
 }
 
 impl Call {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 24] = [
         Self::DescribeImages,
+        Self::DescribeInstanceTypes,
         Self::DescribeInstances,
         Self::DescribeInstanceStatus,
         Self::DescribeVpcs,
@@ -52,13 +59,19 @@ impl Call {
         Self::ListAccessEntries,
         Self::DescribeAccessEntry,
         Self::GetInstanceProfile,
+        Self::ListAttachedRolePolicies,
+        Self::ListRolePolicies,
         Self::DescribeKey,
+        Self::GetKeyPolicy,
+        Self::ListGrants,
+        Self::GetServiceQuota,
     ];
 
     /// As IAM calls it.
     pub const fn action(self) -> &'static str {
         match self {
             Self::DescribeImages => aws::IMAGE,
+            Self::DescribeInstanceTypes => aws::INSTANCE_TYPE,
             Self::DescribeInstances => aws::INSTANCE,
             Self::DescribeInstanceStatus => aws::CHECKS,
             Self::DescribeVpcs => aws::VPC,
@@ -75,24 +88,30 @@ impl Call {
             Self::ListAccessEntries => "eks:ListAccessEntries",
             Self::DescribeAccessEntry => aws::ENTRY,
             Self::GetInstanceProfile => aws::PROFILE,
+            Self::ListAttachedRolePolicies => aws::ROLE_POLICIES,
+            Self::ListRolePolicies => "iam:ListRolePolicies",
             Self::DescribeKey => aws::KEY,
+            Self::GetKeyPolicy => aws::KEY_USERS,
+            Self::ListGrants => "kms:ListGrants",
+            Self::GetServiceQuota => aws::QUOTA,
         }
     }
 
-    /// `ec2`, `eks`, `iam` or `kms`.
+    /// `ec2`, `eks`, `iam`, `kms` or `servicequotas`.
     pub fn service(self) -> &'static str {
         self.action().split(':').next().unwrap_or_default()
     }
 
     /// The resource that the policy permits it on. IAM knows none narrower for the calls that list.
-    /// Source: AWS service authorization reference of EC2, EKS, IAM and KMS.
+    /// Source: AWS service authorization reference of EC2, EKS, IAM, KMS and Service Quotas.
     const fn resource(self) -> &'static str {
         match self {
             Self::GetConsoleOutput => "arn:aws:ec2:*:*:instance/*",
             Self::DescribeCluster | Self::ListAccessEntries => "arn:aws:eks:*:*:cluster/CLUSTER",
             Self::DescribeAccessEntry => "arn:aws:eks:*:*:access-entry/CLUSTER/*",
             Self::GetInstanceProfile => "arn:aws:iam::*:instance-profile/*",
-            Self::DescribeKey => "arn:aws:kms:*:*:key/*",
+            Self::ListAttachedRolePolicies | Self::ListRolePolicies => "arn:aws:iam::*:role/*",
+            Self::DescribeKey | Self::GetKeyPolicy | Self::ListGrants => "arn:aws:kms:*:*:key/*",
             _ => "*",
         }
     }
@@ -124,12 +143,18 @@ pub enum Question {
     Cluster(String),
     InstanceProfile(String),
     Key(String),
+    /// By the key's ARN.
+    KeyUsers(String),
+    /// Of EC2, by its code.
+    Quota(String),
     AccessEntry {
         cluster: String,
         role: String,
     },
+    RolePolicies(String),
     Instance(String),
     Image(String),
+    InstanceType(String),
     /// Of a VPC: what this call shows.
     OfVpc(Call, String),
     DhcpOptions(String),
@@ -145,8 +170,12 @@ impl Question {
             Self::Cluster(about)
             | Self::InstanceProfile(about)
             | Self::Key(about)
+            | Self::KeyUsers(about)
+            | Self::Quota(about)
             | Self::Instance(about)
             | Self::Image(about)
+            | Self::InstanceType(about)
+            | Self::RolePolicies(about)
             | Self::OfVpc(_, about)
             | Self::DhcpOptions(about)
             | Self::SecurityGroup(about)
@@ -156,15 +185,27 @@ impl Question {
         }
     }
 
+    /// Whether one call answers many of its kind.
+    pub const fn has_batches(&self) -> bool {
+        matches!(
+            self,
+            Self::Instance(_) | Self::Image(_) | Self::InstanceType(_) | Self::Checks(_) | Self::SecurityGroup(_)
+        )
+    }
+
     /// The call whose answer rules read.
     pub const fn call(&self) -> Call {
         match self {
             Self::Cluster(_) => Call::DescribeCluster,
             Self::InstanceProfile(_) => Call::GetInstanceProfile,
+            Self::RolePolicies(_) => Call::ListAttachedRolePolicies,
             Self::Key(_) => Call::DescribeKey,
+            Self::KeyUsers(_) => Call::GetKeyPolicy,
+            Self::Quota(_) => Call::GetServiceQuota,
             Self::AccessEntry { .. } => Call::DescribeAccessEntry,
             Self::Instance(_) => Call::DescribeInstances,
             Self::Image(_) => Call::DescribeImages,
+            Self::InstanceType(_) => Call::DescribeInstanceTypes,
             Self::OfVpc(call, _) => *call,
             Self::DhcpOptions(_) => Call::DescribeDhcpOptions,
             Self::SecurityGroup(_) => Call::DescribeSecurityGroups,
@@ -185,10 +226,15 @@ pub fn of(case: &Case, verdict: &NodeDiagnosisStatus) -> BTreeSet<Question> {
         return questions;
     }
     match case.stage() {
-        Stage::Launch => images(case, &mut questions),
+        Stage::Launch => match rules::quota_in_question(case) {
+            Some(code) => _ = questions.insert(Question::Quota(code.to_owned())),
+            None => images(case, &mut questions),
+        },
         Stage::Join => {
             instance(case, &mut questions);
+            questions.extend(rules::encrypted_image_in_question(case).map(|id| Question::Image(id.to_owned())));
             questions.extend(rules::volume_key_in_question(case).map(|key| Question::Key(key.to_owned())));
+            questions.extend(rules::key_users_in_question(case).map(|arn| Question::KeyUsers(arn.to_owned())));
             role(case, &mut questions);
             network(case, &mut questions);
         }
@@ -209,6 +255,7 @@ fn images(case: &Case, questions: &mut BTreeSet<Question>) {
         witness(case, questions);
     }
     questions.insert(Question::Image(image.to_owned()));
+    questions.extend(rules::types_in_question(case).into_iter().map(|name| Question::InstanceType(name.to_owned())));
 }
 
 fn instance(case: &Case, questions: &mut BTreeSet<Question>) {
@@ -261,8 +308,9 @@ fn network(case: &Case, questions: &mut BTreeSet<Question>) {
 }
 
 fn role(case: &Case, questions: &mut BTreeSet<Question>) {
-    let (Some(class), aws) = (case.class(), case.cluster.aws()) else { return };
-    questions.extend(class.instance_profile().map(|name| Question::InstanceProfile(name.to_owned())));
+    let aws = case.cluster.aws();
+    questions.extend(rules::profile_of_machine(case).map(|name| Question::InstanceProfile(name.to_owned())));
+    questions.extend(rules::policies_in_question(case).map(|role| Question::RolePolicies(role.to_owned())));
     let Some(cluster) = cluster(case, questions) else { return };
     // A cluster that reads no entries refuses to list them.
     let may_read = match aws.cluster(cluster) {

@@ -13,6 +13,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use readers::source_text;
 use reqsign_aws_v4::{Credential, DefaultCredentialProvider, RequestSigner};
 use reqsign_core::{Context, FileRead, HttpSend, OsEnv, Signer};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
@@ -46,6 +48,7 @@ pub enum Service {
     Eks,
     Iam,
     Kms,
+    Quotas,
 }
 
 impl Service {
@@ -55,6 +58,17 @@ impl Service {
             Self::Eks => "eks",
             Self::Iam => "iam",
             Self::Kms => "kms",
+            Self::Quotas => "servicequotas",
+        }
+    }
+
+    /// What the actions of a service that speaks JSON are called by.
+    /// Source: botocore 1.44.5 data/{kms/2014-11-01,service-quotas/2019-06-24}/service-2.json: targetPrefix, jsonVersion.
+    const fn target(self) -> Option<&'static str> {
+        match self {
+            Self::Kms => Some("TrentService"),
+            Self::Quotas => Some("ServiceQuotasV20190624"),
+            Self::Ec2 | Self::Eks | Self::Iam => None,
         }
     }
 
@@ -67,7 +81,9 @@ impl Service {
             Self::Iam if china => ("cn-north-1", format!("https://iam.cn-north-1.{suffix}")),
             Self::Iam if region.starts_with("us-gov-") => ("us-gov-west-1", format!("https://iam.us-gov.{suffix}")),
             Self::Iam => ("us-east-1", format!("https://iam.{suffix}")),
-            Self::Ec2 | Self::Eks | Self::Kms => (region, format!("https://{}.{region}.{suffix}", self.name())),
+            Self::Ec2 | Self::Eks | Self::Kms | Self::Quotas => {
+                (region, format!("https://{}.{region}.{suffix}", self.name()))
+            }
         }
     }
 }
@@ -125,7 +141,7 @@ pub struct Unsigned {
     pub method: Method,
     /// Path and query, encoded once.
     pub path: String,
-    /// The body: a form, or the JSON of KMS.
+    /// The body: a form, or JSON.
     pub form: String,
 }
 
@@ -160,6 +176,19 @@ impl Transport {
         Err(CallFailure::Budget)
     }
 
+    /// Asks a service that takes JSON and answers in JSON.
+    pub async fn ask<T: DeserializeOwned>(
+        &mut self,
+        call: Call,
+        service: Service,
+        body: &Value,
+    ) -> Result<T, CallFailure> {
+        let unsigned = Unsigned { call, service, method: Method::POST, path: "/".to_owned(), form: body.to_string() };
+        let answer = self.send(&unsigned).await?;
+        serde_json::from_slice(&answer)
+            .map_err(|error| CallFailure::Unanswered(format!("the answer cannot be read: {error}")))
+    }
+
     async fn once(&self, unsigned: &Unsigned) -> Result<Bytes, CallFailure> {
         let request = self.sign(unsigned).await?;
         let response = timeout(TIMEOUT, fetch(&self.http, request)).await;
@@ -176,10 +205,9 @@ impl Transport {
         let mut request = Request::builder().method(unsigned.method.clone()).uri(format!("{base}{}", unsigned.path));
         // The signer signs this header as the hash of the body.
         request = request.header("x-amz-content-sha256", reqsign_core::hash::hex_sha256(unsigned.form.as_bytes()));
-        if unsigned.service == Service::Kms {
-            // botocore data/kms/2014-11-01/service-2.json: targetPrefix, jsonVersion.
+        if let Some(target) = unsigned.service.target() {
             let action = unsigned.call.action().rsplit(':').next().unwrap_or_default();
-            request = request.header("x-amz-target", format!("TrentService.{action}"));
+            request = request.header("x-amz-target", format!("{target}.{action}"));
             request = request.header(header::CONTENT_TYPE, "application/x-amz-json-1.1");
         } else if unsigned.method == Method::POST {
             request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded; charset=utf-8");
@@ -223,7 +251,7 @@ async fn fetch(http: &Http, request: Request<Full<Bytes>>) -> Result<Response<By
 
 /// What an answer that is no success means.
 ///
-/// EC2 and IAM write `<Code>` and `<Message>`, EKS a header and `message`, KMS `__type` and `message`.
+/// EC2 and IAM write `<Code>` and `<Message>`, EKS a header and `message`, KMS and Service Quotas `__type` and `message`.
 fn refusal(response: &Response<Bytes>) -> CallFailure {
     let body = String::from_utf8_lossy(response.body());
     let element = |name: &str| {
@@ -247,7 +275,9 @@ fn refusal(response: &Response<Bytes>) -> CallFailure {
     };
     match code.as_str() {
         "UnauthorizedOperation" | "AccessDenied" | "AccessDeniedException" => CallFailure::Denied(said),
-        "ResourceNotFoundException" | "NoSuchEntity" | "NotFoundException" => CallFailure::Absent(said),
+        "ResourceNotFoundException" | "NoSuchResourceException" | "NoSuchEntity" | "NotFoundException" => {
+            CallFailure::Absent(said)
+        }
         code if code.ends_with(".NotFound") => CallFailure::Absent(said),
         "AuthFailure"
         | "ExpiredToken"

@@ -4,8 +4,11 @@ python server.py PORT, on loopback. What the tests set goes to /test/..., everyt
 Every request must be signed as botocore signs it, and be permitted by the policy that was set.
 """
 
-import base64, datetime, hashlib, io, json, sys, time
+import base64, datetime, hashlib, io, json, os, sys, time
 from urllib.parse import parse_qs, unquote
+
+# The policies of AWS's own, which roles are given.
+os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"
 
 import boto3
 from botocore.auth import SigV4Auth
@@ -14,6 +17,7 @@ from botocore.credentials import Credentials
 from moto.core import DEFAULT_ACCOUNT_ID as ACCOUNT
 from moto.core.responses import ActionResult
 from moto.ec2.models import ec2_backends
+from moto.ec2.models.amis import Ami
 from moto.ec2.models.route_tables import Route
 from moto.ec2.responses.general import General
 from moto.eks.models import eks_backends
@@ -21,14 +25,26 @@ from moto.iam.access_control import IAMPolicy, PermissionResult
 from moto.iam.models import iam_backends
 from moto.kms.models import kms_backends
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.servicequotas.exceptions import NoSuchResource
+from moto.servicequotas.models import ServiceQuotasBackend
 from moto.sts.models import sts_backends
 from werkzeug.serving import WSGIRequestHandler, run_simple
 from werkzeug.wrappers import Request, Response
 
 REGION = "eu-west-1"
 KEYS = {"AKIATESTTESTTESTTEST": "secret"}
-calls, consoles, entries, faults, blackholes = [], {}, {}, [], set()
+calls, consoles, entries, faults, blackholes, quotas = [], {}, {}, [], set(), {}
 settings = {"policy": None}
+
+
+def get_service_quota(self, service_code, quota_code):
+    # moto has those of VPCs only.
+    if service_code != "ec2" or quota_code not in quotas:
+        raise NoSuchResource
+    return {"ServiceCode": "ec2", "QuotaCode": quota_code, "QuotaName": quota_code, "Value": quotas[quota_code]}
+
+
+ServiceQuotasBackend.get_service_quota = get_service_quota
 
 
 def get_console_output(self):
@@ -38,23 +54,31 @@ def get_console_output(self):
 
 
 General.get_console_output = get_console_output
+# The snapshots of moto's images are of one size, and none is encrypted.
+own_volumes = Ami.block_device_mappings.fget
+Ami.block_device_mappings = property(
+    lambda ami: [v | {"Ebs": v["Ebs"] | {"VolumeSize": getattr(ami, "gib", 15), "Encrypted": getattr(ami, "encrypted", False)}} for v in own_volumes(ami)]
+)
 # A route whose target is gone: moto's are always active.
 Route.state = property(lambda route: "blackhole" if route.route_table.id in blackholes and not route.local else "active")
 
 
-def set_image(ec2, id, name, state="available", created="2026-01-15T11:20:00+00:00"):
+def set_image(ec2, id, name, state="available", created="2026-01-15T11:20:00+00:00", gib=15, encrypted=False, ena=True, **more):
+    """More is what moto's images have: architecture, boot_mode, root_device_name."""
     some = next(iter(ec2.amis.values()))
-    ami = some.__class__(ec2, ami_id=id, source_ami=some, name=name, description=name, creation_date=datetime.datetime.fromisoformat(created))
-    ami.state = state
+    ami = some.__class__(ec2, ami_id=id, source_ami=some, name=name, description=name, creation_date=datetime.datetime.fromisoformat(created), **more)
+    ami.state, ami.ena_support, ami.gib, ami.encrypted = state, ena, gib, encrypted
+    ami.architecture = more.get("architecture", ami.architecture)
     ec2.amis[id] = ami
 
 
-def set_instance(ec2, id, state="running", code="", message="", reason="", **place):
+def set_instance(ec2, id, state="running", code="", message="", reason="", image=None, profile=None, **place):
     if not any(i.id == id for r in ec2.reservations.values() for i in r.instances):
-        image = next(iter(ec2.amis))
-        reservation = ec2.run_instances(image, 1, "", [], instance_type="m5.large", is_instance_type_default=False, **place)
+        reservation = ec2.run_instances(image or next(iter(ec2.amis)), 1, "", [], instance_type="m5.large", is_instance_type_default=False, **place)
         reservation.instances[0].id = id
     instance = next(i for r in ec2.reservations.values() for i in r.instances if i.id == id)
+    if profile:
+        instance.iam_instance_profile = {"Arn": f"arn:aws:iam::{ACCOUNT}:instance-profile/{profile}", "Id": "AIPAEXAMPLE"}
     codes = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
     instance._state.name, instance._state.code = state, codes[state]
     instance.state_reason.code, instance.state_reason.message, instance._reason = code, message, reason
@@ -142,17 +166,33 @@ def set_cluster(name, mode):
     eks.clusters[name].access_config = {"authenticationMode": mode}
 
 
-def set_profile(name, role, created):
-    iam = iam_backends[ACCOUNT]["aws"]
-    made = iam.create_role(role, "{}", "/", None, "", {}, "3600")
-    made.create_date = datetime.datetime.fromisoformat(created)
-    iam.create_instance_profile(name, "/", [made.name])
+def set_profile(name, role=None, created="2025-01-01T09:00:00+00:00", trusts="ec2.amazonaws.com", attached=(), inline=()):
+    """An instance profile, empty without a role. The role trusts this service, and has these policies."""
+    iam = client("iam")
+    if name not in [p["InstanceProfileName"] for p in iam.list_instance_profiles()["InstanceProfiles"]]:
+        iam.create_instance_profile(InstanceProfileName=name)
+    if role:
+        statement = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": trusts}}
+        iam.create_role(RoleName=role, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
+        backend = iam_backends[ACCOUNT]["aws"]
+        backend.get_role(role).create_date = datetime.datetime.fromisoformat(created)
+        iam.add_role_to_instance_profile(InstanceProfileName=name, RoleName=role)
+    for arn in attached:
+        iam.attach_role_policy(RoleName=role, PolicyArn=arn)
+    for policy in inline:
+        anything = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "ec2:*", "Resource": "*"}]}
+        iam.put_role_policy(RoleName=role, PolicyName=policy, PolicyDocument=json.dumps(anything))
+    calls.clear()
 
 
-def set_key(state="Enabled"):
-    """A key in this state. Gives its ARN."""
+def set_key(state="Enabled", named=None, granted=()):
+    """A key in this state, whose policy names these, as one does for volumes. Gives its ARN."""
     kms = client("kms")
-    key = kms.create_key()["KeyMetadata"]
+    statement = {"Effect": "Allow", "Principal": {"AWS": list(named or [])}, "Action": "kms:*", "Resource": "*"}
+    policy = {"Policy": json.dumps({"Version": "2012-10-17", "Statement": [statement]})} if named else {}
+    key = kms.create_key(**policy)["KeyMetadata"]
+    for principal in granted:
+        kms.create_grant(KeyId=key["KeyId"], GranteePrincipal=principal, Operations=["Decrypt", "CreateGrant"])
     if state == "Disabled":
         kms.disable_key(KeyId=key["KeyId"])
     elif state == "PendingDeletion":
@@ -187,6 +227,8 @@ def told(path, body):
         entries.setdefault(body.pop("cluster"), []).append(body)
     elif path == "/test/tags":
         tag_network(ec2, **body)
+    elif path == "/test/quota":
+        quotas[body["code"]] = body["value"]
     elif path == "/test/profile":
         set_profile(**body)
     elif path == "/test/policy":
@@ -197,7 +239,7 @@ def told(path, body):
         faults.clear()
     elif path == "/test/reset":
         settings["policy"] = None
-        for state in (consoles, entries, faults, blackholes):
+        for state in (consoles, entries, faults, blackholes, quotas):
             state.clear()
         for backends in (ec2_backends, eks_backends, iam_backends, kms_backends):
             backends[ACCOUNT].reset()
@@ -209,7 +251,7 @@ def told(path, body):
 def refuse(service, status, code, message):
     if service == "eks":
         return Response(json.dumps({"message": message}), status, {"x-amzn-errortype": code}, content_type="application/json")
-    if service == "kms":
+    if service in ("kms", "servicequotas"):
         return Response(json.dumps({"__type": code, "message": message}), status, content_type="application/x-amz-json-1.1")
     error = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
     whole = f"<Response><Errors>{error}</Errors></Response>" if service == "ec2" else f"<ErrorResponse>{error}</ErrorResponse>"
@@ -255,10 +297,14 @@ def action_and_resource(service, request):
     if service == "kms":
         id = json.loads(request.get_data()).get("KeyId", "*").rpartition("/")[2]
         return "kms:" + request.headers["X-Amz-Target"].partition(".")[2], f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{id}"
+    if service == "servicequotas":
+        return "servicequotas:" + request.headers["X-Amz-Target"].partition(".")[2], "*"
     form = {k: v[0] for k, v in parse_qs(request.get_data().decode()).items()}
     action = f"{service}:{form.get('Action')}"
     if "InstanceId" in form:
         return action, f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/{form['InstanceId']}"
+    if service == "iam" and "RoleName" in form:
+        return action, f"arn:aws:iam::{ACCOUNT}:role/{form['RoleName']}"
     if "InstanceProfileName" in form:
         return action, f"arn:aws:iam::{ACCOUNT}:instance-profile/{form['InstanceProfileName']}"
     return action, "*"
@@ -325,7 +371,7 @@ def application(environ, start_response):
             answer = refuse(service, 403, "SignatureDoesNotMatch", "botocore signs this otherwise")
         policy = settings["policy"]
         if answer is None and policy and policy.is_action_permitted(action, resource) != PermissionResult.PERMITTED:
-            code = {"ec2": "UnauthorizedOperation", "eks": "AccessDeniedException", "iam": "AccessDenied", "kms": "AccessDeniedException"}[service]
+            code = {"ec2": "UnauthorizedOperation", "eks": "AccessDeniedException", "iam": "AccessDenied", "kms": "AccessDeniedException", "servicequotas": "AccessDeniedException"}[service]
             answer = refuse(service, 403, code, f"not authorized to perform: {action}")
         if answer is None and "AccessEntr" in action:
             answer = access_entries(action, request)
