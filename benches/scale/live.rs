@@ -3,7 +3,7 @@
 use crate::chart::{Line, Point};
 use crate::machines::{PEERS_UP_TO, fill};
 use crate::measure::{Row, timed, whole};
-use crate::{chart, operator, peers};
+use crate::{chart, operator, peers, upgrade as replacement};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
@@ -79,6 +79,12 @@ pub fn cluster(n: usize) -> Vec<Row> {
     let Cluster { control_plane, rights, runtime, client } = &cluster;
     rows.extend(operator::rows(control_plane, rights, runtime, client, n));
     rows
+}
+
+/// Makes every machine anew beside `nodewhy run`.
+pub fn upgrade(n: usize) -> Vec<Row> {
+    let Cluster { control_plane, rights, runtime, client } = &Cluster::of(n);
+    replacement::rows(control_plane, rights, runtime, client, n)
 }
 
 /// Draws what a look costs in clusters of 100 Nodes, of ten times as many, and so on up to `most`.

@@ -31,7 +31,7 @@ pub async fn fill(client: &kube::Client, n: usize) {
 }
 
 /// What the API server gives itself must not be in a new object.
-fn object(mut value: Value) -> DynamicObject {
+pub fn object(mut value: Value) -> DynamicObject {
     if let Some(metadata) = value["metadata"].as_object_mut() {
         for field in ["uid", "resourceVersion", "creationTimestamp", "generation", "ownerReferences"] {
             metadata.remove(field);

@@ -4,7 +4,7 @@
 //! `cargo bench --bench scale`, with `NODEWHY_NODES=10000` Nodes and as many NodeClaims unless told otherwise;
 //! `NODEWHY_ONLY` is `engine`, `offline`, `logs` or `live`; `NODEWHY_LOG_MIB` the size of the logs. Five of every thousand
 //! machines are stuck. `NODEWHY_ONLY=chart` measures clusters of 100, 1,000 … Nodes instead, up to `NODEWHY_NODES`, and
-//! draws `docs/images/scale.svg`.
+//! draws `docs/images/scale.svg`; `NODEWHY_ONLY=upgrade` replaces every machine within ten minutes.
 
 mod chart;
 mod engine;
@@ -16,6 +16,7 @@ mod measure;
 mod offline;
 mod operator;
 mod peers;
+mod upgrade;
 
 use measure::Row;
 use testkit::objects::fleet::Fate;
@@ -43,9 +44,12 @@ fn main() {
         ("logs", logs::bundle),
         ("live", live::cluster),
         ("chart", live::chart),
+        ("upgrade", live::upgrade),
     ];
-    // The chart takes clusters of its own.
-    let wanted = parts.iter().filter(|(name, _)| only.as_deref().map_or(*name != "chart", |only| only == *name));
+    // These take clusters of their own.
+    let on_demand = ["chart", "upgrade"];
+    let wanted =
+        parts.iter().filter(|(name, _)| only.as_deref().map_or(!on_demand.contains(name), |only| only == *name));
     let rows: Vec<Row> = wanted.flat_map(|(_, part)| part(n)).collect();
     println!("\n{n} Nodes and {n} NodeClaims\n");
     println!("{:64} {:>9} {:>9} {:>10} {:>10} {:>9}", "what", "seconds", "cpu s", "peak MiB", "then MiB", "API cpu s");

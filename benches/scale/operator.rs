@@ -10,12 +10,20 @@ use serde_json::json;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testkit::control_plane::{ControlPlane, Nodewhy};
+use testkit::control_plane::{ControlPlane, Nodewhy, Process};
 use testkit::objects::fleet::node;
 use tokio::runtime::Runtime;
 
 /// Machines that turn sick one by one.
 const ONE_BY_ONE: usize = 200;
+
+pub fn until_verdicts_begin(process: &Process) {
+    let begun = Instant::now();
+    while !process.log().contains("verdicts begin") {
+        assert!(begun.elapsed() < Duration::from_mins(10), "{}", process.log());
+        sleep(Duration::from_millis(10));
+    }
+}
 
 pub fn rows(
     control_plane: &ControlPlane,
@@ -28,10 +36,7 @@ pub fn rows(
     let (begun, served_before) = (Instant::now(), served());
     let Nodewhy { process, port } = control_plane.nodewhy(rights, &[]);
     let spent = || cpu(process.id(), OWN);
-    while !process.log().contains("verdicts begin") {
-        assert!(begun.elapsed() < Duration::from_mins(10), "{}", process.log());
-        sleep(Duration::from_millis(10));
-    }
+    until_verdicts_begin(&process);
     let (started, spent_then, served) = (begun.elapsed(), spent(), served() - served_before);
     sleep(Duration::from_secs(30));
     let mut rows = vec![Row {
