@@ -474,7 +474,7 @@ fn say(write: &Write, metrics: &Metrics, now: DateTime<Utc>) {
     let name = write.diagnosis.metadata.name.as_deref().unwrap_or_default();
     if write.announces {
         metrics.diagnosed(&write.diagnosis, write.first, now);
-        tracing::info!(name, cause = &*status.cause, stage = ?status.stage, confidence = ?status.confidence, summary = status.summary, "diagnosed");
+        tracing::info!(name, cause = &*status.cause, stage = ?status.stage, confidence = ?status.confidence, summary = &*status.summary, "diagnosed");
     }
     if let Some(outcome) = write.ends {
         metrics.ended(outcome);

@@ -238,6 +238,50 @@ fn a_machine_is_found_by_its_name_its_instance_and_its_provider_id() {
     assert!(nobody.err.contains("is called nobody"), "{}", nobody.err);
 }
 
+/// A pod that no machine is made for is no verdict, and no all-clear either.
+#[test]
+fn pods_that_karpenter_refuses_are_told_where_no_verdict_explains_them() {
+    let pod = |name: &str, made: &str| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop", "uid": name, "creationTimestamp": made},
+            "spec": {"containers": [{"name": "c"}]},
+            "status": {"phase": "Pending", "conditions": [
+                {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available"}]}})
+    };
+    let refusal = |pod: &str, seen: &str| {
+        json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": pod, "namespace": "shop"}, "reason": "FailedScheduling",
+            "involvedObject": {"kind": "Pod", "name": pod, "namespace": "shop", "uid": pod}, "lastTimestamp": seen,
+            "message": "Failed to schedule pod, incompatible with nodepool \"general\", daemonset overhead={}, did not tolerate taint a=b:NoSchedule"})
+    };
+    let pods = [
+        pod("old", "2026-01-15T11:40:00Z"),
+        pod("older", "2026-01-15T11:30:00Z"),
+        pod("told-long-ago", "2026-01-15T11:00:00Z"),
+        pod("young", "2026-01-15T11:58:00Z"),
+        refusal("old", "2026-01-15T11:59:00Z"),
+        refusal("older", "2026-01-15T11:59:00Z"),
+        refusal("told-long-ago", "2026-01-15T11:20:00Z"),
+        refusal("young", "2026-01-15T11:59:00Z"),
+    ];
+    let with = |mut objects: Vec<Value>| {
+        objects.extend(pods.iter().cloned());
+        Dump::of(&objects, "2026-01-15T12:00:00Z").diagnose(&["--now", "2026-01-15T12:00:00Z"])
+    };
+    with(vec![reporting("2026-01-15T11:59:30Z")]).says(&[
+        "nothing is stuck",
+        "No verdict explains 2 pods that Karpenter makes no machine for; Pod shop/older waits longest, for 30m",
+        "did not tolerate taint a=b:NoSchedule",
+        "kubectl describe pod -n shop older",
+    ]);
+    // Nothing can be launched with such a class, whatever pods ask for.
+    let unready = json!({"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "default", "uid": "c"},
+        "spec": {"amiFamily": "AL2"}, "status": {"conditions": [
+            {"type": "SubnetsReady", "status": "False", "reason": "SubnetsNotFound", "message": "SubnetSelector did not match any Subnets",
+                "lastTransitionTime": "2026-01-15T11:00:00Z"},
+            {"type": "Ready", "status": "False", "reason": "UnhealthyDependents", "message": "SubnetsReady=False", "lastTransitionTime": "2026-01-15T11:00:00Z"}]}});
+    let told = with(vec![reporting("2026-01-15T11:59:30Z"), unready]);
+    assert!(told.out.contains("1 is stuck") && !told.out.contains("No verdict explains"), "{}", told.out);
+}
+
 #[test]
 fn a_machine_that_died_in_a_series_is_told_with_its_pool() {
     let dump_of = |title: &str| {

@@ -105,9 +105,9 @@ fn a_node_claim_without_status_waits_for_its_launch() {
 
 #[test]
 fn old_versions_are_named_with_the_served_one() {
-    let old = "apiVersion: karpenter.sh/v1alpha5\nkind: Machine\nmetadata: {name: old}\n";
+    let old = "apiVersion: karpenter.sh/v1alpha4\nkind: Provisioner\nmetadata: {name: old}\n";
     Dump::judge(format!("{old}---\n{STUCK}"))
-        .complains(&["dump.yaml:1: document 1", "Machine of karpenter.sh/v1alpha5", "karpenter.sh/v1beta1"])
+        .complains(&["dump.yaml:1: document 1", "Provisioner of karpenter.sh/v1alpha4", "karpenter.sh/v1alpha5"])
         .judges_the_rest();
 }
 

@@ -22,6 +22,7 @@ const OF_THE_MACHINE: &[&str] = &[
     "SandboxImagePullFails",
     "StaleCloudProviderTaint",
     "StaleNodeTakenOver",
+    "TaintLeftBehind",
     "TerminationStuck",
     "UnregisteredTaintMissing",
     "UnregisteredTaintPutBack",

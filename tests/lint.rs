@@ -16,6 +16,8 @@ use testkit::objects::{case_folders, examples, over_cluster};
 fn found_in(file: &str, text: &str) -> Vec<LintFinding> {
     let (mut files, mut summary) = (Files::default(), Summary::default());
     load_from(file, text.as_bytes(), &mut files, &mut summary);
+    // Kinds of before Karpenter 0.32 are left to diagnose.
+    summary.complaints.retain(|complaint| !complaint.message.contains("is not judged here"));
     assert_eq!(summary.complaints, [], "{text}");
     lint(files, None).findings
 }
@@ -527,7 +529,8 @@ fn objects_of_one_name_are_those_of_several_clusters() {
         std::fs::write(folder.path().join(cluster).join("class.yaml"), text).unwrap();
     }
     let mut files = Files::default();
-    let summary = dump::load(&[folder.path().to_owned()], &mut files);
+    let mut summary = dump::load(&[folder.path().to_owned()], &mut files);
+    summary.complaints.retain(|complaint| !complaint.message.contains("is not judged here"));
     assert_eq!(summary.complaints, []);
     let found: Vec<String> =
         lint(files, None).findings.iter().map(|f| f.file.rsplit('/').nth(1).unwrap_or_default().to_owned()).collect();
@@ -536,6 +539,27 @@ fn objects_of_one_name_are_those_of_several_clusters() {
 
 /// Cases whose object to change is one of the files' kinds, and which only a machine shows, with what it takes.
 const NEEDS_A_MACHINE: &[(&str, &str)] = &[
+    ("1262-new-nodes-removed-within-two-minutes", "a taint that comes onto Nodes"),
+    ("1270-new-spot-node-takes-no-pods", "a machine under pressure"),
+    ("1298-pods-crash-on-the-two-new-machines", "pods that fail"),
+    ("1299-disk-pressure-after-two-days", "a disk that fills"),
+    ("1321-new-revision-has-nowhere-to-go", "pods that wait"),
+    ("1330-first-windows-machine-ready-pod-waits", "a Windows Node"),
+    ("1332-some-spot-machines-never-register", "machines that do not join"),
+    ("1337-eleven-pods-without-address", "pods without address"),
+    ("1338-third-machine-of-a-pool-never-comes", "pods that wait"),
+    ("1381-one-pool-is-replaced-all-day", "machines that drift"),
+    ("1403-batch-machines-stay-unknown", "a refused launch"),
+    ("1405-some-machines-of-one-pool-never-start", "a refused launch"),
+    ("1406-volumes-do-not-come-on-new-machines", "a pod that waits for its volume"),
+    ("1408-replicas-wait-since-half-an-hour", "pods that wait"),
+    ("1416-reserved-pool-launches-nothing-this-week", "pods that wait"),
+    ("1435-renderers-since-the-new-weekly-image", "pods that fail"),
+    ("1474-reserved-machine-idle-for-hours", "pods that are rejected"),
+    ("1383-on-demand-pods-wait-since-an-hour", "a refused launch"),
+    ("1201-karpenter-machines-run-but-no-node-appears", "a machine that does not join"),
+    ("1216-no-instance-is-created-since-the-upgrade", "a refused launch"),
+    ("1217-every-machine-is-replaced-after-some-minutes", "machines that drift"),
     ("102-aws-auth-rewritten-without-node-roles", "that Nodes stopped together"),
     ("104-instance-profile-name-of-the-template", "a refused launch"),
     ("110-gpu-shared-name-by-time-slicing", "a resource that is awaited"),
@@ -544,6 +568,7 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("129-root-volume-too-small", "a Node without room"),
     ("202-nodes-with-another-security-group", "that others join"),
     ("203-one-vcpu-machines-do-not-boot", "that others join"),
+    ("1112-two-slices-one-card", "what a machine offers"),
     ("115-calico-ebpf-without-kube-proxy", "a plugin that fails"),
     ("204-new-gpu-image-does-not-join", "that others join"),
     ("205-aws-node-without-its-role", "a plugin that is refused"),
@@ -644,6 +669,31 @@ const NEEDS_A_MACHINE: &[(&str, &str)] = &[
     ("991-aws-node-lost-its-identity", "what AWS denies"),
     ("947-six-chairs-ordered-four-reserved", "a refused launch"),
     ("944-class-that-cannot-die", "a deletion that hangs"),
+    ("1024-machines-come-and-the-pod-waits-on", "machines that come out too small"),
+    ("1026-new-machine-has-less-memory-than-thought", "machines that come out too small"),
+    ("1027-class-waits-for-its-profile", "a profile that Karpenter cannot make"),
+    ("1030-first-machines-of-a-new-install-do-not-show-up", "a kubelet that is turned away"),
+    ("1005-gone-machine-waits-for-its-pods", "a drain that waits"),
+    ("1021-fixed-number-keeps-its-old-image", "a drift that waits"),
+    ("1031-launch-refused-while-reading-the-images", "a refused launch"),
+    ("1033-only-the-new-image-does-not-come-up", "machines that do not come up"),
+    ("1055-six-does-not-add-up", "an agent that crashes"),
+    ("1056-sidecars-only-on-yesterdays-machines", "pods that fail"),
+    ("1064-lustre-lost-its-shine", "pods that fail"),
+    ("1089-scratch-pool-finds-no-type", "pods that wait"),
+    ("1115-every-new-node-just-too-small", "machines that come out too small"),
+    ("662-gpu-image-whose-plugin-cannot-load-nvml", "a device plugin that fails"),
+    ("998-hook-cannot-write-in-etc-nvidia", "a device plugin that fails"),
+    ("1129-big-machine-without-its-fast-cards", "a NodePool that is full"),
+    ("1141-images-eat-the-small-disk", "a disk that is full"),
+    ("1176-two-launches-without-a-node", "machines of two images"),
+    ("1177-edge-machines-get-lost", "machines of two node classes"),
+    ("1178-ready-machine-starts-no-pod", "pods that do not start"),
+    ("1508-fractional-accelerators-not-offered", "devices that nothing makes known"),
+    ("1509-new-machines-are-taken-away-at-once", "a taint that comes onto Nodes"),
+    ("1510-only-some-images-arrive", "images that are not unpacked"),
+    ("1525-first-test-of-the-autoscaler", "a machine that does not join"),
+    ("1530-traffic-does-not-reach-the-rotated-machines", "what the controller of load balancers says"),
 ];
 
 /// Cases in whose files lint also sees what the machine would fail over next.
@@ -656,7 +706,11 @@ const NEXT_MISTAKE: &[(&str, &str)] = &[
     ("669-toml-wrapped-into-mime", "NoInterpreter"),
     ("713-kubelet-argument-that-does-not-exist", "UnknownFlag"),
     ("853-custom-family-knows-no-windows-addresses", "EntryReplaced"),
+    ("1111-logs-and-exec-refused", "EntryReplaced"),
+    ("1129-big-machine-without-its-fast-cards", "ReservationUnused"),
     ("905-hundred-gigabytes-on-the-wrong-disk", "VolumeOfAnotherFamily"),
+    ("1141-images-eat-the-small-disk", "VolumeOfAnotherFamily"),
+    ("1147-pinned-cpus-strangers-at-the-door", "BootstrapBeforeKarpenter"),
 ];
 
 #[test]
@@ -676,7 +730,7 @@ fn real_cases_have_the_cause_under_lint_that_they_have_under_diagnose() {
         let diagnosed: BTreeSet<(String, String)> = diagnose(&state, now, &Thresholds::default())
             .into_iter()
             .filter_map(|d| d.status)
-            .filter_map(|s| s.blame.filter(|b| blamed(b)).map(|blame| (s.cause.into_owned(), blame.object)))
+            .filter_map(|s| s.blame.filter(|b| blamed(b)).map(|blame| (s.cause.to_string(), blame.object)))
             .filter(|(_, object)| {
                 let others = expect["object_to_fix_alternatives"].as_array().map_or(&[][..], Vec::as_slice);
                 others.iter().chain([&expect["object_to_fix"]]).any(|to_fix| to_fix == object)
@@ -745,16 +799,19 @@ fn pages_have_the_cause_under_lint_that_they_have_under_diagnose() {
                 .into_iter()
                 .filter_map(|d| d.status)
                 .filter(|s| s.blame.as_deref().is_some_and(written))
-                .map(|s| s.cause.into_owned())
+                .map(|s| s.cause.to_string())
                 .filter(by_text)
                 .collect();
             let mut linted: BTreeSet<String> =
                 found_in("page", &text).into_iter().map(|f| f.cause).filter(by_text).collect();
-            // In which zone a machine is, no manifest tells, nor what Karpenter says of a NodePool.
+            // In which zone a machine is, no manifest tells, nor what Karpenter says of a NodePool; and what is only
+            // Possible is told of a machine that does not join.
             if matches!(
                 example.title.as_str(),
                 "Example: Bottlerocket is told of another region"
                     | "Example: invalid, and only Karpenter's log says so"
+                    | "Example: told once, of what still stands there"
+                    | "Example: system:bootstrappers without its last letter"
             ) {
                 continue;
             }

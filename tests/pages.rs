@@ -35,7 +35,7 @@ fn shown(diagnosis: &NodeDiagnosis) -> BTreeMap<String, String> {
         ("stage".to_owned(), format!("{:?}", status.stage)),
         ("cause".to_owned(), status.cause.to_string()),
         ("confidence".to_owned(), format!("{:?}", status.confidence)),
-        ("summary".to_owned(), status.summary.clone()),
+        ("summary".to_owned(), status.summary.to_string()),
     ]);
     if !status.suspects.is_empty() {
         let causes: Vec<&str> = status.suspects.iter().map(|suspect| &*suspect.grounds.cause).collect();
@@ -51,11 +51,12 @@ fn shown(diagnosis: &NodeDiagnosis) -> BTreeMap<String, String> {
 }
 
 /// Every finding is expected, every expectation found; an expectation names as many fields as it cares for, `summary`
-/// in part, of `suspects` the first.
+/// in part, or its `ending`, of `suspects` the first.
 fn differences(found: &[BTreeMap<String, String>], expect: &[BTreeMap<String, String>]) -> Vec<String> {
     let fits = |found: &BTreeMap<String, String>, expect: &BTreeMap<String, String>| {
         expect.iter().all(|(key, want)| {
-            found.get(key).is_some_and(|have| match key.as_str() {
+            found.get(if key == "ending" { "summary" } else { key }).is_some_and(|have| match key.as_str() {
+                "ending" => have.ends_with(want),
                 "summary" => have.contains(want),
                 "suspects" => have.split(", ").take(want.split(", ").count()).eq(want.split(", ")),
                 _ => have == want,

@@ -80,6 +80,7 @@ fn waiting(objects: &[Value], now: DateTime<Utc>) -> BTreeSet<String> {
         Subject::Pool(name) => format!("NodePool/{name}"),
         Subject::Class(kind, name) => format!("{kind}/{name}"),
         Subject::Instance(name) => format!("Instance/{name}"),
+        Subject::Karpenter(name) => format!("Deployment/{name}"),
     };
     state.subjects().filter(waits).map(name).collect()
 }

@@ -269,7 +269,7 @@ fn what_is_collected_of_user_data_holds_no_planted_secret_and_gives_the_same_ver
 }
 
 /// Of these maps rules read every key; none is a place for secrets, and what is written there is looked up by value.
-const READ_WHOLE: [&str; 14] = [
+const READ_WHOLE: [&str; 18] = [
     "labels",
     "matchLabels",
     "kubeReserved",
@@ -279,10 +279,15 @@ const READ_WHOLE: [&str; 14] = [
     "capacity",
     "requests",
     "tags",
+    // The tags that a class of Karpenter before 0.32 selects by.
+    "subnetSelector",
+    "securityGroupSelector",
+    "amiSelector",
     "answer",
     "files",
     "milestones",
     "cameUp",
+    "lastWords",
     "names",
 ];
 /// What people and programs write as they like.
@@ -295,7 +300,9 @@ fn plant(value: &mut Value, name: &str, (line, secret): (&str, &str)) {
         Value::Object(fields) => {
             fields.iter_mut().for_each(|(name, value)| plant(value, name, (line, secret)));
             match name {
-                "kubelet" => drop(fields.insert("dbPassword".to_owned(), json!({ "token": [secret] }))),
+                "kubelet" | "kubeletConfiguration" => {
+                    drop(fields.insert("dbPassword".to_owned(), json!({ "token": [secret] })));
+                }
                 "annotations" => {
                     drop(fields.insert("kubectl.kubernetes.io/last-applied-configuration".to_owned(), json!(line)));
                 }
@@ -308,7 +315,7 @@ fn plant(value: &mut Value, name: &str, (line, secret): (&str, &str)) {
                 }
                 _ => {}
             }
-            if !READ_WHOLE.contains(&name) && name != "kubelet" {
+            if !READ_WHOLE.contains(&name) && !["kubelet", "kubeletConfiguration"].contains(&name) {
                 fields.insert("planted".to_owned(), json!(secret));
             }
         }

@@ -35,18 +35,23 @@ fn operator(objects: &[Value], known: &BTreeMap<String, NodeDiagnosis>, now: Dat
         triage.take(Change::Diagnosis(Box::new(diagnosis.clone())), now);
     }
     // A list that says of which API server it is holds nothing that is watched.
-    for object in objects.iter().filter(|object| object["kind"] != "List") {
-        triage.take(applied(object), now);
+    for change in objects.iter().filter(|object| object["kind"] != "List").filter_map(applied) {
+        triage.take(change, now);
     }
     triage.start();
     triage.lead();
     triage
 }
 
-fn applied(object: &Value) -> Change {
+/// What is watched of it: of Karpenter before 0.32 only dumps are read.
+fn applied(object: &Value) -> Option<Change> {
     let meta: TypeMeta = serde_json::from_value(object.clone()).expect("a kind");
-    let Reading::As(input) = meta.reading() else { panic!("{meta:?} is not read") };
-    Change::Applied(Box::new(Object::from_value(input, object.clone()).expect("an object of its kind")))
+    let input = match meta.reading() {
+        Reading::As(input) => input,
+        Reading::Former(_) => return None,
+        _ => panic!("{meta:?} is not read"),
+    };
+    Some(Change::Applied(Box::new(Object::from_value(input, object.clone()).expect("an object of its kind"))))
 }
 
 /// The pods of its Nodes, as it asks for them, and what it writes; nobody answers for rights.
@@ -122,7 +127,8 @@ fn no_verdict_is_written_because_somebody_repeats_himself_or_the_operator_starts
             let now = noon() + TimeDelta::minutes(minute.into());
             for n in speaks.iter().filter(|_| minute > 0) {
                 repeat(&mut objects[*n], minute);
-                triage.take(applied(&objects[*n]), now);
+                let Some(change) = applied(&objects[*n]) else { continue };
+                triage.take(change, now);
             }
             for starts_anew in [false, true] {
                 let mut fresh = starts_anew.then(|| operator(&objects, &known, now));

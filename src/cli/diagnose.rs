@@ -207,6 +207,7 @@ fn of_cluster(args: &Diagnose) -> ExitCode {
         Err(error) => return fail(&error, NO_CLUSTER),
     };
     say_karpenter(&state);
+    say_former(&state);
     let survey = match ask_aws(&args.aws, &mut state, now, &thresholds) {
         Ok(answers) => judged.filter(|_| answers.is_empty()).unwrap_or_else(|| judge(&state)),
         Err(error) => return fail(&error, BAD_INPUT),
@@ -259,6 +260,7 @@ fn of_dump(args: &Diagnose) -> ExitCode {
         return fail(&"nothing in the dump carries a time to judge at; give one with --now", BAD_INPUT);
     };
     say_karpenter(&state);
+    say_former(&state);
     let thresholds = Thresholds::from(&args.thresholds);
     if let Err(error) = ask_aws(&args.aws, &mut state, now, &thresholds) {
         return fail(&error, BAD_INPUT);
@@ -300,8 +302,10 @@ fn read_logs(args: &Diagnose, state: &mut ClusterState) -> Logs {
     for journey in read.journeys.drain(..) {
         let log = MachineLog::new(journey);
         let came_to = log.journey.came_to().map_or("it booted", |(phase, _)| phase.in_words());
-        // A NodePool, or Karpenter itself, takes no steps.
-        let is_machine = log.journey.identity.is_no_group();
+        // A NodePool, a pod, or Karpenter itself, takes no steps.
+        let identity = &log.journey.identity;
+        let is_pod = !identity.pods.is_empty() && identity.is_no_machine();
+        let is_machine = identity.is_no_group() && !is_pod;
         let step = if is_machine { format!("; the last step that it tells of: {came_to}") } else { String::new() };
         complain(&format!("log of {}: {} lines{step}", log.metadata.name, log.journey.lines));
         state.apply(Object::MachineLog(log), DateTime::UNIX_EPOCH);
@@ -314,6 +318,17 @@ fn read_logs(args: &Diagnose, state: &mut ClusterState) -> Logs {
 
 fn say_karpenter(state: &ClusterState) {
     complain(&karpenter(state));
+}
+
+/// What an upgrade left is told of, not judged.
+fn say_former(state: &ClusterState) {
+    let left = state.left_behind();
+    if left > 0 {
+        complain(&format!(
+            "{left} of kind Provisioner, Machine or AWSNodeTemplate: not judged, as the Karpenter of this cluster does not \
+             read them; an upgrade to 0.33 or later left them"
+        ));
+    }
 }
 
 pub(super) fn karpenter(state: &ClusterState) -> String {

@@ -242,8 +242,19 @@ impl Reader<'_> {
 
     fn take(&mut self, piece: Piece, source: ObjectText<'_>) {
         match piece {
-            Piece::Object(object) => {
+            Piece::Object(object) if !self.sink.takes_former_kinds() && object.former_kind().is_some() => {
+                let kind = object.former_kind().unwrap_or_default();
+                let served = "karpenter.sh/v1beta1 or v1 (Karpenter 0.32 and later)";
+                self.complain(
+                    source.line,
+                    format!("{kind} {} is not judged here; write it as of {served}", object.meta().name),
+                );
+            }
+            Piece::Object(mut object) => {
                 self.summary.objects += 1;
+                if let Some(own) = object.provider_apart() {
+                    self.sink.object(own, source);
+                }
                 // What breaks off within a list is told there.
                 self.without_status = if self.item == 0 { without_status(&object) } else { None };
                 self.sink.object(*object, source);
@@ -285,39 +296,35 @@ fn read_value(value: serde_json::Value, type_of_items: &TypeMeta) -> Piece {
         return Piece::List(value);
     }
     let type_ = if own.kind.is_empty() { type_of_items } else { &own };
-    read(type_, |input| Object::from_value(input, value).map_err(|e| e.to_string()))
+    read(type_, |reading| reading.read(value).map_err(|e| e.to_string()))
 }
 
-fn read(type_: &TypeMeta, read: impl FnOnce(Input) -> Result<Object, String>) -> Piece {
+fn read(type_: &TypeMeta, read: impl FnOnce(Reading) -> Result<Object, String>) -> Piece {
     if type_.kind.is_empty() {
         return Piece::Untyped;
     }
     // A stranger's text, of any length. Kubernetes has no kind longer than a label, nor a version.
     let told = |name: &str| readers::source_text::mask(name).chars().take(63).collect::<String>();
     let kind = || told(&type_.kind);
-    match type_.reading() {
-        Reading::Ignored => Piece::Ignored,
-        Reading::Outdated { served } => Piece::Bad(
-            0,
-            format!("{} of {} is not judged; ask the cluster for {served}", kind(), told(&type_.api_version)),
-        ),
-        Reading::As(input) => match read(input) {
-            Ok(object) if object.meta().name.is_empty() && input != Input::AccessReviews => {
-                Piece::Bad(0, format!("this {} has no metadata.name", kind()))
-            }
-            Ok(object) => Piece::Object(Box::new(object.by_its_name())),
-            Err(error) => {
-                let expected = input.command();
-                Piece::Bad(
-                    0,
-                    format!(
-                        "this {} cannot be read: {}; expected what {expected} prints",
-                        kind(),
-                        without_place(&error)
-                    ),
-                )
-            }
-        },
+    let reading = type_.reading();
+    let (input, command) = match reading {
+        Reading::Ignored => return Piece::Ignored,
+        Reading::Outdated { served } => {
+            let version = told(&type_.api_version);
+            return Piece::Bad(0, format!("{} of {version} is not judged; ask the cluster for {served}", kind()));
+        }
+        Reading::As(input) => (input, input.command()),
+        Reading::Former(former) => (former.input(), former.command()),
+    };
+    match read(reading) {
+        Ok(object) if object.meta().name.is_empty() && input != Input::AccessReviews => {
+            Piece::Bad(0, format!("this {} has no metadata.name", kind()))
+        }
+        Ok(object) => Piece::Object(Box::new(object.by_its_name())),
+        Err(error) => {
+            let error = without_place(&error);
+            Piece::Bad(0, format!("this {} cannot be read: {error}; expected what {command} prints", kind()))
+        }
     }
 }
 

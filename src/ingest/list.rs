@@ -1,5 +1,5 @@
-//! The live way in for the command: every source listed once, then the pods of the machines that are stuck, and what
-//! their kubelets may do.
+//! The live way in for the command: every source listed once, then the pods of the machines that are stuck, those that
+//! wait for a machine, and what kubelets may do.
 
 use crate::kube_client::access_review::review;
 use crate::kube_client::raw::Raw;
@@ -31,20 +31,21 @@ struct Wanted {
     api: Api<Raw>,
     resource: ApiResource,
     params: ListParams,
+    /// One page says enough.
+    is_sample: bool,
 }
 
 impl Wanted {
     fn of(client: &Client, input: Input, source: &ApiSource) -> Self {
         let resource = resource_of(source);
-        let api = match source.only {
-            Some((namespace, _)) => Api::namespaced_with(client.clone(), namespace, &resource),
+        let api = match source.namespace {
+            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
             None => Api::all_with(client.clone(), &resource),
         };
         let mut params = ListParams::default().limit(PAGE);
-        params.field_selector =
-            source.only.map(|(_, name)| format!("metadata.name={name}")).or(source.fields.map(str::to_owned));
+        params.field_selector = source.field_selector();
         params.label_selector = source.labels.map(str::to_owned);
-        Self { input, api, resource, params }
+        Self { input, api, resource, params, is_sample: false }
     }
 
     /// Page by page, so that no more than one of a list is held; the last thing it gives is how it ended.
@@ -55,7 +56,7 @@ impl Wanted {
             match wanted.api.list(&wanted.params).await {
                 Ok(page) => {
                     wanted.params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-                    let is_last = wanted.params.continue_token.is_none();
+                    let is_last = wanted.is_sample || wanted.params.continue_token.is_none();
                     Some(((input, resource, Ok(Page { items: page.items, is_last })), (!is_last).then_some(wanted)))
                 }
                 Err(error) => Some(((input, resource, Err(failure::of(&error))), None)),
@@ -172,6 +173,7 @@ impl Reader<'_> {
                         api,
                         resource,
                         params: ListParams::default().limit(PAGE),
+                        is_sample: false,
                     }])
                     .await;
                 }
@@ -182,7 +184,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The pods of machines that wait where pods matter: a cluster has too many to read them all.
+    /// The pods of machines that wait where pods matter, and those that wait for a machine of a NodePool, for few
+    /// reasons: a cluster has too many to read them all.
     async fn pods(&mut self, thresholds: &Thresholds) {
         let wants_pods = |case: &Case| matches!(case.stage(), Stage::Initialize | Stage::Ready | Stage::Terminate);
         let stuck = Case::all(self.state, self.now, thresholds).filter(wants_pods);
@@ -195,8 +198,16 @@ impl Reader<'_> {
             wanted.params.field_selector = Some(format!("spec.nodeName={node}"));
             wanted
         };
-        let wanted =
-            Input::Pods.sources().iter().flat_map(|source| nodes.iter().map(move |node| of_node(source, node)));
+        let without_node = |source| {
+            let mut wanted = Wanted::of(client, Input::Pods, source);
+            wanted.params.field_selector = Some("spec.nodeName=,status.phase=Pending".to_owned());
+            Wanted { is_sample: true, ..wanted }
+        };
+        let has_pools = self.state.classes_and_pools().next().is_some();
+        let wanted = Input::Pods.sources().iter().flat_map(|source| {
+            let waiting = has_pools.then(|| without_node(source));
+            waiting.into_iter().chain(nodes.iter().map(move |node| of_node(source, node)))
+        });
         self.take(wanted.collect()).await;
     }
 

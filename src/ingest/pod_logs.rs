@@ -99,7 +99,7 @@ pub async fn read(client: &Client, sources: &[LogSource], limits: PodLogLimits, 
 struct Part {
     namespace: String,
     pod: String,
-    program: &'static str,
+    program: Option<&'static str>,
     container: AgentContainer,
     previous: bool,
 }
@@ -175,7 +175,7 @@ async fn karpenter(client: &Client, namespace: &str, until: Instant) -> Result<V
         AgentLog {
             namespace: namespace.to_owned(),
             pod: pod.name_any(),
-            program: KARPENTER,
+            program: Some(KARPENTER),
             containers: vec![AgentContainer { name: CONTAINER.to_owned(), runs, has_previous }],
         }
     };

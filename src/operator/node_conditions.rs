@@ -4,6 +4,7 @@
 use crate::operator::lease::Leads;
 use crate::operator::publish::node_condition;
 use chrono::{DateTime, TimeDelta, Utc};
+use engine::api::Text;
 use engine::triage::{NodeVerdict, Triage};
 use kube::Client;
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ const LAST: TimeDelta = TimeDelta::hours(1);
 #[derive(Debug)]
 struct Attempt {
     /// The reason and the message; `None` where it was to be taken away.
-    said: Option<(String, String)>,
+    said: Option<(Text, Text)>,
     at: DateTime<Utc>,
     wait: TimeDelta,
 }
@@ -40,7 +41,7 @@ struct Patience(BTreeMap<String, Attempt>);
 impl Patience {
     /// Whether it may be said now; then it counts as said.
     fn permits(&mut self, verdict: &NodeVerdict, now: DateTime<Utc>) -> bool {
-        let said = verdict.condition.as_ref().map(|c| (c.reason.to_string(), c.message.clone()));
+        let said = verdict.condition.as_ref().map(|c| (c.reason.clone(), c.message.clone()));
         let before = self.0.get(&verdict.node.uid).filter(|attempt| attempt.said == said);
         let wait = match before {
             Some(attempt) if now - attempt.at < attempt.wait => return false,
@@ -100,7 +101,7 @@ mod tests {
             status: "True".into(),
             last_transition_time: DateTime::UNIX_EPOCH,
             reason: reason.to_owned().into(),
-            message: String::new(),
+            message: Text::default(),
             observed_generation: None,
         };
         NodeVerdict { node: NamedUid { name: "n".into(), uid: "1".into() }, condition: reason.map(condition) }

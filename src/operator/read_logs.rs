@@ -64,6 +64,10 @@ impl ReadLogs {
                 break;
             }
         }
+        let of_waiting = triage
+            .log_of_waiting_pods(now)
+            .filter(|own| self.namespaces.contains(own.namespace()) && !self.read.contains_key(&own.name()));
+        due.extend(of_waiting.map(|own| (own.name(), own)));
         let (names, sources): (Vec<_>, Vec<_>) = due.into_iter().take(LIMITS.pods).unzip();
         if !sources.is_empty() && self.asked.try_send((sources, now)).is_ok() {
             self.read.extend(names.into_iter().map(|name| (name, now)));

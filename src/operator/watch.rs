@@ -127,7 +127,7 @@ impl Watches {
 /// `nodes`, `events/NodeClaim`: the name of a source in metrics and in /readyz.
 fn source_name(source: &ApiSource) -> String {
     match (source.only, source.fields.and_then(|f| f.rsplit_once('='))) {
-        (Some((_, name)), _) => format!("{}/{name}", source.plural),
+        (Some(name), _) => format!("{}/{name}", source.plural),
         (None, Some((_, kind))) => format!("{}/{kind}", source.plural),
         (None, None) => source.plural.to_owned(),
     }
@@ -152,15 +152,14 @@ struct Watch {
 impl Watch {
     fn of_source(client: &Client, input: Input, source: &ApiSource) -> Self {
         let resource = resource_of(source);
-        let api = match source.only {
-            Some((namespace, _)) => Api::namespaced_with(client.clone(), namespace, &resource),
+        let api = match source.namespace {
+            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
             None => Api::all_with(client.clone(), &resource),
         };
         let mut config = config();
         // With this selector a Role that names the object permits list and watch.
         // Source: kubernetes staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go (v1.36).
-        config.field_selector =
-            source.only.map(|(_, name)| format!("metadata.name={name}")).or(source.fields.map(str::to_owned));
+        config.field_selector = source.field_selector();
         config.label_selector = source.labels.map(str::to_owned);
         Self { what: Watched::Input(input), name: source_name(source), api, resource, config }
     }

@@ -3,7 +3,7 @@
 
 use super::clock;
 use chrono::{DateTime, Utc};
-use engine::api::{Confidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome, Suspect, Unknown};
+use engine::api::{Confidence, Fix, NodeDiagnosis, NodeDiagnosisSpec, NodeDiagnosisStatus, Outcome, Suspect, Unknown};
 use engine::case::duration;
 use engine::rules::unknown;
 
@@ -41,9 +41,17 @@ pub fn who(group: &[Diagnosed]) -> String {
     if group.len() == 1 {
         return named;
     }
-    let pool = first.spec.node_pool.as_ref().filter(|_| subject.kind != "NodePool");
-    let of = pool.map_or_else(String::new, |pool| format!(" of NodePool {}", pool.name));
-    format!("{named} and {} more{of}", group.len() - 1)
+    format!("{named} and {} more{}", group.len() - 1, of_pool(&first.spec))
+}
+
+/// ` of NodePool general`, where it is of one.
+pub fn of_pool(spec: &NodeDiagnosisSpec) -> String {
+    let kind = match spec.subject.kind.as_str() {
+        "NodePool" | "Provisioner" => return String::new(),
+        "Machine" => "Provisioner",
+        _ => "NodePool",
+    };
+    spec.node_pool.as_ref().map_or_else(String::new, |pool| format!(" of {kind} {}", pool.name))
 }
 
 /// How it ended, or when Karpenter deletes the first of them.
@@ -97,7 +105,7 @@ pub fn next(status: &NodeDiagnosisStatus) -> Option<Next<'_>> {
 pub fn excluded(status: &NodeDiagnosisStatus) -> Vec<(&str, Vec<&str>)> {
     let mut excluded: Vec<(&str, Vec<&str>)> = Vec::new();
     for ruled_out in &status.ruled_out {
-        match excluded.iter_mut().find(|(because, _)| *because == ruled_out.because) {
+        match excluded.iter_mut().find(|(because, _)| *because == &*ruled_out.because) {
             Some((_, causes)) => causes.push(&ruled_out.cause),
             None => excluded.push((&ruled_out.because, vec![&ruled_out.cause])),
         }

@@ -83,7 +83,7 @@ fn entries(diagnosis: &NodeDiagnosis, now: DateTime<Utc>) -> Vec<Entry> {
     let standing = Entry {
         at: ended_at.unwrap_or(*since),
         cells: cells(*stage, cause, *confidence, *since, *ended_at, *outcome),
-        details: [Some(summary.clone()), counted, ended].into_iter().flatten().collect(),
+        details: [Some(summary.to_string()), counted, ended].into_iter().flatten().collect(),
     };
     let earlier = status.earlier.iter().map(|earlier| {
         let EarlierVerdict { uid: _, stage, cause, confidence, summary, first_observed_at: since, ended_at, outcome } =
@@ -91,7 +91,7 @@ fn entries(diagnosis: &NodeDiagnosis, now: DateTime<Utc>) -> Vec<Entry> {
         Entry {
             at: *ended_at,
             cells: cells(*stage, cause, *confidence, *since, Some(*ended_at), Some(*outcome)),
-            details: vec![summary.clone()],
+            details: vec![summary.to_string()],
         }
     });
     std::iter::once(standing).chain(earlier).collect()

@@ -1,16 +1,17 @@
 //! What was judged, and when, in sentences: an all-clear is worth what was looked at.
 
 use super::clock;
-use engine::api::judged::{About, AlsoStuck, Judged, JudgedBy, Otherwise};
+use engine::api::judged::{About, AlsoStuck, Judged, JudgedBy, Otherwise, UnplacedPods};
 use engine::case::duration;
 
 /// Machines that are named of those that another time would call stuck.
 const NAMED: usize = 5;
 
-/// What was judged; what it lacks; what another time would have given.
+/// What was judged; pods that nothing is made for; what it lacks; what another time would have given.
 pub fn sentences(judged: &Judged) -> Vec<String> {
     let mut sentences = vec![answer(judged)];
     sentences.extend(judged.about.iter().filter_map(causes));
+    sentences.extend(judged.unplaced.as_ref().filter(|_| judged.about.is_empty()).map(|pods| unplaced(pods, judged)));
     sentences.extend(missing(judged));
     sentences.extend(judged.otherwise.as_ref().map(otherwise));
     sentences
@@ -85,6 +86,15 @@ fn causes(about: &About) -> Option<String> {
 
 fn is_machine(about: &About) -> bool {
     matches!(about.kind.as_str(), "NodeClaim" | "Node")
+}
+
+/// `No verdict explains 2 pods that Karpenter makes no machine for; Pod shop/web-0 waits longest, for 12m: did not …`
+fn unplaced(waiting: &UnplacedPods, judged: &Judged) -> String {
+    let UnplacedPods { pods, namespace, name, since, message } = waiting;
+    let (pods, waits) = (counted_as(*pods, "pod"), duration(judged.at - *since));
+    format!(
+        "No verdict explains {pods} that Karpenter makes no machine for; Pod {namespace}/{name} waits longest, for {waits}: {message}. What it asks for may not be had: kubectl describe pod -n {namespace} {name}"
+    )
 }
 
 fn missing(judged: &Judged) -> Option<String> {

@@ -56,6 +56,6 @@ fn row(diagnosis: &NodeDiagnosis, now: DateTime<Utc>) -> Option<Vec<String>> {
         or_none(diagnosis.spec.node.as_ref().map(|n| n.name.clone())),
         or_none(terminates),
         or_none(status.blame.as_ref().map(|b| b.object.clone())),
-        status.summary.clone(),
+        status.summary.to_string(),
     ])
 }

@@ -200,11 +200,19 @@ impl Page {
     }
 }
 
+/// As many names as two lines hold.
 fn listed(names: &[&str]) -> String {
     const SHOWN: usize = 10;
-    let mut out = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
-    if names.len() > SHOWN {
-        let _ = write!(out, " and {} more", names.len() - SHOWN);
+    const CHARACTERS: usize = 150;
+    let ends = names.iter().scan(0, |end, name| {
+        *end += name.len() + ", ".len();
+        Some(*end)
+    });
+    let fitting = ends.take_while(|end| *end <= CHARACTERS).count();
+    let shown = fitting.clamp(1, SHOWN).min(names.len());
+    let mut out = names[..shown].join(", ");
+    if names.len() > shown {
+        let _ = write!(out, " and {} more", names.len() - shown);
     }
     out
 }

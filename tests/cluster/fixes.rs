@@ -100,6 +100,15 @@ fn kubectl_and_the_api_server_take_every_command_of_a_fix() {
     control_plane.apply(kind("readiness.node.x-k8s.io", "v1alpha1", "NodeReadinessRule", "nodereadinessrules"));
     control_plane.apply(kind("eks.amazonaws.com", "v1", "NodeClass", "nodeclasses"));
     control_plane.apply(kind("oci.oraclecloud.com", "v1beta1", "OCINodeClass", "ocinodeclasses"));
+    // As charts of Karpenter's definitions had it up to 1.0.
+    let service = json!({ "namespace": "karpenter", "name": "karpenter", "port": 8443 });
+    let webhook = json!({ "clientConfig": { "service": service }, "conversionReviewVersions": ["v1"] });
+    let conversion = json!({ "spec": { "conversion": { "strategy": "Webhook", "webhook": webhook } } });
+    control_plane.kubectl(&["patch", "crd", "nodepools.karpenter.sh", "--type=merge", "-p", &conversion.to_string()]);
+    // Of Karpenter before 0.32.
+    control_plane.apply(kind("karpenter.sh", "v1alpha5", "Provisioner", "provisioners"));
+    control_plane.apply(kind("karpenter.sh", "v1alpha5", "Machine", "machines"));
+    control_plane.apply(kind("karpenter.k8s.aws", "v1alpha1", "AWSNodeTemplate", "awsnodetemplates"));
     control_plane.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]);
 
     let kubectl = binaries::control_plane("kubectl");

@@ -100,6 +100,31 @@ fn crashing(control_plane: &ControlPlane, node: &str, pod: &str, port: u16) {
     );
 }
 
+/// Karpenter, with a pod on that Node.
+fn karpenter(control_plane: &ControlPlane, node: &str) {
+    let labels = json!({"app.kubernetes.io/name": "karpenter"});
+    let container = json!({"name": "controller", "image": "public.ecr.aws/karpenter/controller:1.14.1"});
+    control_plane.apply(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "karpenter", "namespace": "kube-system", "labels": labels},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}},
+    }));
+    control_plane.apply(json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "karpenter-1", "namespace": "kube-system", "labels": labels},
+        "spec": {"nodeName": node, "containers": [container]},
+    }));
+}
+
+/// A NodeClaim for which no machine was launched.
+fn unlaunched(control_plane: &ControlPlane, claim: &str, reason: &str) {
+    let class = json!({"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"});
+    control_plane.apply(json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": claim},
+        "spec": {"nodeClassRef": class, "requirements": [], "expireAfter": "Never"},
+    }));
+    let waits = json!({"type": "Launched", "status": "Unknown", "reason": reason, "message": "", "lastTransitionTime": ago(60)});
+    status(control_plane, "nodeclaim", claim, &json!({"conditions": [waits]}));
+}
+
 fn status(control_plane: &ControlPlane, kind: &str, name: &str, status: &Value) {
     let patch = json!({"status": status}).to_string();
     control_plane.kubectl(&[
@@ -128,6 +153,16 @@ fn cluster() -> (ControlPlane, PathBuf) {
 fn nodewhy(rights: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nodewhy"));
     command.args(arguments).args(IMPATIENT).env("KUBECONFIG", rights).output().expect("nodewhy runs")
+}
+
+/// Waits until so many machines are: none is as old as it says.
+fn until_stuck(rights: &Path, count: usize) {
+    wait_until(SOON, || {
+        std::thread::sleep(Duration::from_secs(1));
+        let output = nodewhy(rights, &["diagnose", "-o", "json", "--no-logs", "--launch-threshold=3"]);
+        let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        (list["items"].as_array().map(Vec::len) == Some(count)).then_some(())
+    });
 }
 
 /// The verdict on a machine, and what was said beside it.
@@ -222,38 +257,12 @@ fn karpenters_log_tells_why_a_claim_is_not_launched_and_a_container_that_runs_ag
                 "state": {"running": {"startedAt": ago(3)}}, "lastState": {"terminated": {"reason": "Error", "exitCode": 1}}}],
         }),
     );
-    let labels = json!({"app.kubernetes.io/name": "karpenter"});
-    let container = json!({"name": "controller", "image": "public.ecr.aws/karpenter/controller:1.14.1"});
-    control_plane.apply(json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "karpenter", "namespace": "kube-system", "labels": labels},
-        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}},
-    }));
-    control_plane.apply(json!({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "karpenter-1", "namespace": "kube-system", "labels": labels},
-        "spec": {"nodeName": "restarted", "containers": [container]},
-    }));
-    let class = json!({"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"});
+    karpenter(&control_plane, "restarted");
     for claim in ["unlaunched", "beside"] {
-        control_plane.apply(json!({
-            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": claim},
-            "spec": {"nodeClassRef": class, "requirements": [], "expireAfter": "Never"},
-        }));
-        status(
-            &control_plane,
-            "nodeclaim",
-            claim,
-            &json!({"conditions": [
-                {"type": "Launched", "status": "Unknown", "reason": "LaunchFailed", "message": "creating instance", "lastTransitionTime": ago(60)},
-            ]}),
-        );
+        unlaunched(&control_plane, claim, "LaunchFailed");
     }
     let arguments = ["--launch-threshold=3"];
-    wait_until(SOON, || {
-        std::thread::sleep(Duration::from_secs(1));
-        let output = nodewhy(&administrator, &["diagnose", "-o", "json", "--no-logs", "--launch-threshold=3"]);
-        let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        (list["items"].as_array().map(Vec::len) == Some(3)).then_some(())
-    });
+    until_stuck(&administrator, 3);
     let (launch, said) = verdict(&administrator, "unlaunched", &arguments);
     assert_eq!(launch["cause"], "AwsRefusesMachine", "{launch:#}{said}");
     let (beside, _) = verdict(&administrator, "beside", &arguments);
@@ -262,6 +271,74 @@ fn karpenters_log_tells_why_a_claim_is_not_launched_and_a_container_that_runs_ag
     assert_eq!(restarted["cause"], "AwsRefusesMachine", "{restarted:#}{said}");
     let objects = restarted["evidence"].to_string();
     assert!(objects.contains("pod/aws-node-x1/aws-node, before its restart"), "{restarted:#}");
+}
+
+#[test]
+fn what_a_karpenter_that_ends_again_and_again_said_before_its_restart_tells_why_it_does_not_run() {
+    const CRASH: &str =
+        "panic: fetching queue url, AWS.SimpleQueueService.NonExistentQueue: The specified queue does not exist.";
+    let (control_plane, _) = cluster();
+    let administrator = control_plane.kubeconfig();
+    // As a kubelet keeps them: of the run that ended last, and of the one that has just begun.
+    let kubelet = KubeletLogs::start(|path| {
+        let begun =
+            r#"{"level":"INFO","logger":"controller","message":"discovered karpenter version","version":"1.14.1"}"#;
+        let line = if path.contains("previous=true") { CRASH } else { begun };
+        Log::Lines(format!("{} {line}\n", ago(if path.contains("previous=true") { 30 } else { 2 })))
+    });
+    crashing(&control_plane, "host", "aws-node-x1", kubelet.port);
+    karpenter(&control_plane, "host");
+    let unavailable = json!({"type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable", "message": "",
+        "lastTransitionTime": ago(60), "lastUpdateTime": ago(60)});
+    control_plane.kubectl(&[
+        "patch",
+        "deployment",
+        "karpenter",
+        "--namespace=kube-system",
+        "--subresource=status",
+        "--type=merge",
+        "--patch",
+        &json!({"status": {"replicas": 1, "unavailableReplicas": 1, "conditions": [unavailable]}}).to_string(),
+    ]);
+    unlaunched(&control_plane, "unlaunched", "AwaitingReconciliation");
+    let ended = json!({"terminated": {"reason": "Error", "exitCode": 2, "startedAt": ago(40), "finishedAt": ago(30)}});
+    let container = |state: Value, last: &Value| {
+        status(
+            &control_plane,
+            "pod",
+            "karpenter-1",
+            &json!({
+                "phase": "Running", "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": ago(60)}],
+                "containerStatuses": [{"name": "controller", "ready": false, "restartCount": 4, "image": "", "imageID": "",
+                    "state": state, "lastState": last}],
+            }),
+        );
+    };
+    container(json!({"running": {"startedAt": ago(3)}}), &ended);
+    let arguments = ["--launch-threshold=3"];
+    let asked_of_karpenter = || -> Vec<bool> {
+        let asked = kubelet.asked().into_iter().filter(|path| path.contains("/karpenter-1/controller?"));
+        asked.map(|path| path.contains("previous=true")).collect()
+    };
+    let says_why = |verdict: &Value| {
+        let summary = verdict["summary"].as_str().unwrap_or_default();
+        verdict["cause"] == "KarpenterNotRunning" && summary.contains("there is no such queue")
+    };
+    until_stuck(&administrator, 2);
+    let (verdict_now, said) = verdict(&administrator, "unlaunched", &arguments);
+    assert!(says_why(&verdict_now), "{verdict_now:#}{said}");
+    assert!(verdict_now.to_string().contains("pod/karpenter-1/controller, before its restart"), "{verdict_now:#}");
+    let mut asked = asked_of_karpenter();
+    asked.sort_unstable();
+    assert_eq!(asked, [false, true], "both of its logs");
+    kubelet.forget();
+
+    // While it waits to start again there is one log, that of its last run; here the stand-in has another.
+    container(json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s"}}), &ended);
+    let (verdict_now, said) = verdict(&administrator, "unlaunched", &arguments);
+    assert_eq!(verdict_now["cause"], "KarpenterNotRunning", "{verdict_now:#}{said}");
+    assert!(!says_why(&verdict_now), "{verdict_now:#}");
+    assert_eq!(asked_of_karpenter(), [false]);
 }
 
 #[test]

@@ -196,8 +196,11 @@ impl Run {
                 said = lock(&self.cluster).deliver(watch);
             }
         }
-        self.answer_pods();
-        self.turn().await;
+        // The first turn asks for pods of machines that are new: until they are shown, a verdict is that of before.
+        for _ in 0..2 {
+            self.answer_pods();
+            self.turn().await;
+        }
     }
 
     /// A machine that is stuck is repaired, and passes its stages a moment later: its diagnosis ends with the cause

@@ -7,6 +7,7 @@ use testkit::go::module_source;
 
 /// Whose source no Go module of a pinned version holds, and why.
 const NOT_LOOKED_UP: &[(&str, &str)] = &[
+    ("github.com/aws/karpenter", "before 0.28 it stands under this name, which is pinned nowhere"),
     ("AWS EC2 HTTP NVIDIA", "it is documented, or seen, and nowhere open"),
     ("Linux glibc mdadm bash curl apt systemd rpm-software-management NVIDIA/", "it is written in C"),
     ("kubernetes-sigs/aws-ebs-csi-driver projectcalico/ cilium/", "no program here pins it"),
@@ -23,7 +24,7 @@ const NOT_LOOKED_UP: &[(&str, &str)] = &[
         "a program's go.mod tells the version",
     ),
     (
-        "containerd k8s.io/kubernetes k8s.io/client-go k8s.io/cloud-provider aws/amazon-vpc-cni-k8s aws-sdk-go-v2 github.com/aws/aws-sdk-go sigs.k8s.io/karpenter github.com/aws/karpenter-provider-aws",
+        "containerd k8s.io/apiextensions-apiserver k8s.io/kubernetes k8s.io/client-go k8s.io/cloud-provider aws/amazon-vpc-cni-k8s aws-sdk-go-v2 github.com/aws/aws-sdk-go sigs.k8s.io/karpenter github.com/aws/karpenter-provider-aws",
         "another version than those that are pinned",
     ),
 ];

@@ -7,6 +7,7 @@ pub mod crd;
 pub mod judged;
 pub mod pool_machines;
 pub mod schema_limits;
+pub mod text;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use judged::Judged;
@@ -14,11 +15,9 @@ use kube_derive::{CustomResource, KubeSchema};
 use pool_machines::PoolMachines;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// A text that is most often a constant of the program, which no verdict then copies.
-pub type Text = Cow<'static, str>;
+pub use text::Text;
 
 /// The field manager of every write, and the reporter of every Event.
 pub const FIELD_MANAGER: &str = "nodewhy";
@@ -132,6 +131,15 @@ impl NodeDiagnosis {
         self.status.as_ref().map(|s| &*s.cause)
     }
 
+    /// The labels that it is written and printed with: they repeat what the verdict says, which holds none itself.
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        let outcome = self.outcome().map(|outcome| format!("{outcome:?}"));
+        let pool = self.spec.node_pool.as_ref().map(|pool| pool.name.clone());
+        let labels =
+            [(CAUSE_LABEL, self.cause().map(str::to_owned)), (OUTCOME_LABEL, outcome), ("karpenter.sh/nodepool", pool)];
+        labels.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+    }
+
     pub fn recurrences(&self) -> u32 {
         self.status.as_ref().map_or(0, |s| s.recurrences)
     }
@@ -203,7 +211,7 @@ pub struct NodeDiagnosisStatus {
     pub confidence: Confidence,
     /// One sentence that says what is wrong, with the real names in it.
     #[schemars(length(max = schema_limits::SENTENCE))]
-    pub summary: String,
+    pub summary: Text,
     /// The object to change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<Box<Blame>>,
@@ -564,7 +572,7 @@ pub struct EarlierVerdict {
     pub confidence: Confidence,
     /// What was wrong.
     #[schemars(length(max = schema_limits::SENTENCE))]
-    pub summary: String,
+    pub summary: Text,
     /// Since when it had been waiting.
     pub first_observed_at: DateTime<Utc>,
     /// When it ended, or was seen to be over.
@@ -589,7 +597,7 @@ pub struct Condition {
     /// CamelCase reason.
     pub reason: Text,
     /// One sentence.
-    pub message: String,
+    pub message: Text,
     /// The generation of the NodeDiagnosis that the condition was set for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
@@ -606,7 +614,10 @@ pub struct NodeDiagnosisList {
 }
 
 impl NodeDiagnosisList {
-    pub fn new(items: Vec<NodeDiagnosis>, judged: Judged) -> Self {
+    pub fn new(mut items: Vec<NodeDiagnosis>, judged: Judged) -> Self {
+        for diagnosis in &mut items {
+            diagnosis.metadata.labels = Some(diagnosis.labels());
+        }
         Self { api_version: "nodewhy.dev/v1alpha1".into(), kind: "NodeDiagnosisList".into(), judged, items }
     }
 }

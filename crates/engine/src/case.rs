@@ -2,15 +2,37 @@
 
 pub mod admission;
 pub mod again;
+pub mod by_image;
+pub mod by_revision;
+pub mod conversion;
 pub mod deletion_reason;
+pub mod device_missing;
+pub(crate) mod drift_at_once;
+pub mod emptied_early;
+pub mod extended;
+pub mod failing_agent;
+pub mod failing_round;
 pub mod finding;
+pub mod held_drain;
 pub mod karpenter_line;
+pub mod left_taint;
+mod logged_agent;
+pub mod missing_driver;
+pub mod node_image;
+pub mod other_family;
 pub mod outgrown;
+pub mod port_held;
 pub mod reckoned;
+pub mod refilled_drain;
+pub mod refused_pool;
 pub mod refused_volume;
+pub mod rejected_pods;
 pub mod sighting;
 pub mod stage;
+pub(crate) mod static_drift;
+pub mod tagged_twice;
 pub mod unplaced;
+pub mod vanished;
 
 use crate::api::{Blame, Named, NamedUid, NodeDiagnosisSpec, ObjectRef, Stage};
 use crate::case::outgrown::Outgrown;
@@ -21,7 +43,9 @@ use crate::cluster_state::logged::{Beside, OfMachine};
 use crate::cluster_state::{ClassFacts, ClusterState, Subject, diagnosis_name};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Meta, Node, NodeClaim, NodeClass, NodePool, Pod};
+use crate::upstream::former_words::Words;
 use crate::upstream::karpenter::{CLASS_HASH, Karpenter, Provider, Version, is_karpenter};
+use crate::upstream::provider_id::is_elsewhere;
 use crate::upstream::unplaced::PlacementObstacle;
 use chrono::{DateTime, SubsecRound, Utc};
 use logs::fact::{Phase, Trouble};
@@ -74,16 +98,22 @@ impl<'w> Case<'w> {
             Subject::Claim(name) => Self::of_claim(cluster, cluster.claim(name)?, now, thresholds),
             Subject::Node(name) => Self::of_node(cluster, cluster.node(name)?, now, thresholds),
             Subject::Pool(name) => {
-                let pool = cluster.pool(name)?;
+                let pool = cluster.pool(name).filter(|pool| !cluster.is_left_behind(&pool.api_version))?;
                 let class = class_of(cluster, &pool.spec.template.spec.node_class_ref);
                 let (events, claims) = (cluster.claim_events_of_pool(name), cluster.claims_of_pool(name));
                 let lacking = lacking_in(cluster, pool, class.map(|c| &c.class)).map(|(unplaced, _)| unplaced);
                 let unplaced = unplaced_in(cluster, pool, class.map(|c| &c.class)).chain(lacking);
+                let unplaced = unplaced.chain(uncounted_in(cluster, pool));
                 let wait = stage::pool_wait(pool, class.map(|c| &c.class), events, claims, unplaced, now, thresholds)
                     .or_else(|| unserved_wait(cluster, pool, class, thresholds))
                     .or_else(|| refused_claims_wait(cluster, pool, thresholds))
                     .or_else(|| stage::inert_wait(pool, is_inert(cluster, pool, class)?, thresholds))
                     .or_else(|| karpenter_line::wait(cluster, pool, now, thresholds))
+                    .or_else(|| static_drift::wait(cluster, pool, now, thresholds))
+                    .or_else(|| drift_at_once::wait(cluster, pool, thresholds))
+                    .or_else(|| emptied_early::wait(cluster, pool, thresholds))
+                    .or_else(|| vanished::wait(cluster, pool, now, thresholds))
+                    .or_else(|| port_held::wait(cluster, pool, thresholds))
                     .or_else(|| {
                         let oldest = ignored_in(cluster, pool).min_by_key(|pod| pod.metadata.creation_timestamp)?;
                         stage::ignored_wait(oldest, thresholds)
@@ -92,17 +122,30 @@ impl<'w> Case<'w> {
                         let first = outgrown_in(cluster, pool).min_by_key(|outgrown| outgrown.since)?;
                         stage::outgrown_wait(first.pod, first.since, thresholds)
                     })
-                    .or_else(|| refused_wait(cluster, pool, now, thresholds))?;
+                    .or_else(|| refused_pool::wait(cluster, pool, now, thresholds))
+                    .or_else(|| {
+                        // A node class that is not ready has the diagnosis.
+                        let of_class = class.is_some_and(|c| {
+                            let wait = stage::class_wait(&c.class, thresholds);
+                            wait.or_else(|| profileless_wait(cluster, &c.class, now, thresholds)).is_some()
+                        });
+                        failing_round::wait(cluster, pool, now, thresholds).filter(|_| !of_class)
+                    })?;
                 let subject = About { api_version: "karpenter.sh/v1", kind: "NodePool", meta: &pool.metadata };
                 Some(Self { now, cluster, claim: None, node: None, pool: Some(pool), class, wait, subject })
             }
             Subject::Class(kind, name) => {
                 let class = cluster.class(kind, name)?;
+                if cluster.is_left_behind(&class.class.api_version) {
+                    return None;
+                }
                 let is_used = cluster.claims_of_class(kind, name).next().is_some();
                 let may_be_used = is_used || cluster.missing(Input::NodeClaims).is_some();
                 let leaving = stage::leaving_class_wait(&class.class, may_be_used, thresholds);
                 let is_leaving = leaving.is_some();
-                let wait = leaving.or_else(|| stage::class_wait(&class.class, thresholds))?;
+                let wait = leaving
+                    .or_else(|| stage::class_wait(&class.class, thresholds))
+                    .or_else(|| profileless_wait(cluster, &class.class, now, thresholds))?;
                 let pool = cluster.pools().find(|p| {
                     let reference = &p.spec.template.spec.node_class_ref;
                     reference.kind == *kind && reference.name == *name
@@ -122,6 +165,12 @@ impl<'w> Case<'w> {
                 let log = cluster.log(name)?;
                 let wait = stage::logged_wait(log, now, thresholds)?;
                 let subject = About { api_version: "", kind: "Instance", meta: &log.metadata };
+                Some(Self { now, cluster, claim: None, node: None, pool: None, class: None, wait, subject })
+            }
+            Subject::Karpenter(name) => {
+                let karpenter = cluster.karpenter().filter(|own| *own.metadata.name == **name)?;
+                let wait = conversion::wait(cluster, thresholds)?;
+                let subject = About { api_version: "apps/v1", kind: "Deployment", meta: &karpenter.metadata };
                 Some(Self { now, cluster, claim: None, node: None, pool: None, class: None, wait, subject })
             }
         }
@@ -151,6 +200,9 @@ impl<'w> Case<'w> {
         now: DateTime<Utc>,
         thresholds: &Thresholds,
     ) -> Option<Self> {
+        if cluster.is_left_behind(&claim.api_version) {
+            return None;
+        }
         let nodes = cluster.nodes_of(claim);
         let changed = |c: &Condition| cluster.reason_changed_at(claim.name(), &c.type_, &c.reason);
         let in_service = |wait| match nodes.first() {
@@ -168,7 +220,11 @@ impl<'w> Case<'w> {
                 None
             }
         };
-        let wait = in_service(vanished().or_else(|| stage::claim_wait(claim, &nodes, changed, thresholds)))?;
+        let of_claim = || {
+            stage::unlaunched_leaving_wait(claim, now, thresholds)
+                .or_else(|| stage::claim_wait(claim, &nodes, changed, thresholds))
+        };
+        let wait = in_service(vanished().or_else(of_claim))?;
         let pool = claim.node_pool().and_then(|p| cluster.pool(p));
         let class = class_of(cluster, &claim.spec.node_class_ref);
         let subject = About { api_version: "karpenter.sh/v1", kind: "NodeClaim", meta: &claim.metadata };
@@ -222,6 +278,22 @@ impl<'w> Case<'w> {
         Some(NamedUid { name: owner.name.to_string(), uid: String::new() })
     }
 
+    /// What the user knows NodePools, NodeClaims and node classes of this case by.
+    pub fn words(&self) -> Words {
+        let mut pools = self.cluster.pools().peekable();
+        let former = pools.peek().is_some() && pools.all(NodePool::is_provisioner)
+            || self.pool.is_some_and(NodePool::is_provisioner)
+            || self.class.is_some_and(|facts| facts.class.is_node_template())
+            || self.node.is_some_and(|node| node.is_of_provisioner() && self.claim.is_none());
+        match self.claim {
+            Some(claim) if claim.is_node() => Words::BeforeMachines,
+            Some(claim) if claim.is_machine() => Words::BeforeNodePools,
+            None if former && self.cluster.is_before_machines() => Words::BeforeMachines,
+            None if former => Words::BeforeNodePools,
+            _ => Words::Present,
+        }
+    }
+
     /// The name that a NodeDiagnosis of this case has.
     pub fn diagnosis_name(&self) -> String {
         diagnosis_name(self.subject.kind, &self.subject.meta.name)
@@ -251,6 +323,12 @@ impl<'w> Case<'w> {
     pub fn unplaced(&self) -> impl Iterator<Item = Unplaced<'w>> + use<'w> {
         let (cluster, class, now) = (self.cluster, self.class(), self.now);
         self.pool().into_iter().flat_map(move |pool| unplaced_in(cluster, pool, class)).filter(move |u| u.waits(now))
+    }
+
+    /// Pods that wait for a machine of the NodePool, and for whose spread Karpenter counts no zone.
+    pub fn uncounted(&self) -> impl Iterator<Item = Unplaced<'w>> + use<'w> {
+        let (cluster, now) = (self.cluster, self.now);
+        self.pool().into_iter().flat_map(move |pool| uncounted_in(cluster, pool)).filter(move |u| u.waits(now))
     }
 
     /// Pods that Karpenter leaves alone for a label that they ask for, and that would else have a machine of the
@@ -297,6 +375,13 @@ impl<'w> Case<'w> {
         Some(Blame::object(&api_version, &reference.kind, &reference.name).field(field))
     }
 
+    /// The class's user data, where one of these words stands in it.
+    pub fn user_data_naming(&self, words: &[&str]) -> Option<Blame> {
+        let class = self.class()?;
+        let text = class.spec.user_data.as_deref()?;
+        words.iter().any(|word| text.contains(word)).then(|| Blame::class(class).field("spec.userData"))
+    }
+
     /// The class's user data as the machine reads it, with its text.
     pub fn user_data(&self) -> Option<(&'w UserData, &'w str)> {
         let facts = self.class_facts()?;
@@ -327,6 +412,12 @@ impl<'w> Case<'w> {
             Some(_) => Provider::Core,
             None => self.class().map_or(Provider::Aws, |c| if c.is_ec2() { Provider::Aws } else { Provider::Core }),
         }
+    }
+
+    /// Whether the machine is of another cloud than AWS.
+    pub fn is_elsewhere(&self) -> bool {
+        let claims = self.claim.map(|claim| &*claim.status.provider_id);
+        claims.into_iter().chain(self.node.map(|node| &*node.spec.provider_id)).any(is_elsewhere)
     }
 
     /// Whether an input can tell anything of this machine. That of EKS Auto Mode comes in by an access entry alone, and
@@ -440,7 +531,8 @@ impl<'w> Case<'w> {
             (None, None, _) => Vec::new(),
             (claim, node, _) => {
                 let mut logs = self.cluster.logs_of(claim, node);
-                if let Some(class) = self.class().filter(|_| claim.is_some_and(NodeClaim::waits_for_class)) {
+                let of_class = claim.is_some_and(|claim| claim.waits_for_class() || claim.waits_for_profile());
+                if let Some(class) = self.class().filter(|_| of_class) {
                     logs.extend(self.cluster.logs_of_class(class.name()));
                 }
                 logs
@@ -508,6 +600,14 @@ fn unplaced_in<'w>(
     })
 }
 
+/// Pods for whose spread this Karpenter counts no zone, for they name the NodePool.
+fn uncounted_in<'w>(cluster: &'w ClusterState, pool: &'w NodePool) -> impl Iterator<Item = Unplaced<'w>> {
+    let forgets = cluster.karpenter().is_some_and(Karpenter::forgets_zones_of_named_pools);
+    let refused = cluster.unplaced().filter(move |_| forgets);
+    let all = refused.map(|(event, pod)| Unplaced { event, refusal: PlacementObstacle::PassedOver, pod: Some(pod) });
+    all.filter(move |unplaced| unplaced.counts_no_zone(pool))
+}
+
 /// Pods that Karpenter leaves alone for a label that they ask for, and that would else have a machine of the NodePool.
 fn ignored_in<'w>(cluster: &'w ClusterState, pool: &'w NodePool) -> impl Iterator<Item = &'w Pod> {
     // Up to 0.32 the label of a Provisioner counted.
@@ -554,7 +654,20 @@ fn in_service_wait(
     let pods = || cluster.pods_on(node.name());
     wait.or_else(|| refused_pods_wait(cluster, node, now, t))
         .or_else(|| again::killed_agent_wait(node, pods, cluster.pod_events_on(node.name()), now, t))
+        .or_else(|| failing_agent::wait(cluster, node, t))
+        .or_else(|| device_missing::wait(cluster, node, t))
+        .or_else(|| rejected_pods::wait(cluster, node, now, t))
+        .or_else(|| other_family::wait(cluster, node, t))
         .or_else(|| refused_volume::wait(cluster, node, now, t))
+        .or_else(|| refilled_drain::wait(cluster, node, t))
+        .or_else(|| held_drain::wait(cluster, node, now, t))
+        .or_else(|| stage::stopped_wait(cluster.claim_of_node(node)?, node, t))
+        .or_else(|| left_taint::wait(node, cluster.claim_of_node(node), t))
+        .or_else(|| missing_driver::wait(cluster, node, now, t))
+        .or_else(|| by_image::wait(cluster, node, now, t))
+        .or_else(|| by_revision::wait(cluster, node, now, t))
+        .or_else(|| tagged_twice::wait(cluster, node, now, t))
+        .or_else(|| logged_agent::wait(cluster, node, now, t))
 }
 
 fn refused_pods_wait(cluster: &ClusterState, node: &Node, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Wait> {
@@ -589,6 +702,26 @@ fn unserved_wait(
     stage::unserved_wait(stopped, waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?, thresholds)
 }
 
+/// A node class without the instance profile that Karpenter makes for it, and whose log says why: before v0.37 it has no
+/// condition that tells.
+fn profileless_wait(
+    cluster: &ClusterState,
+    class: &NodeClass,
+    now: DateTime<Utc>,
+    thresholds: &Thresholds,
+) -> Option<Wait> {
+    let is_made = class.spec.role.is_some() && class.spec.instance_profile.is_none();
+    if !is_made || class.status.instance_profile.is_some() || class.condition("Ready").is_some() {
+        return None;
+    }
+    let logs = cluster.logs_of_class(class.name());
+    let open = logs.iter().flat_map(|of_class| of_class.log.journey.open());
+    let told = open.filter(|fact| fact.trouble == Trouble::AwsRefuses && fact.blocks == Phase::Booted && fact.lasts());
+    let (first, last) = told.filter_map(|fact| fact.first.time.zip(fact.last.time)).max_by_key(|(_, last)| *last)?;
+    let is_old = now.signed_duration_since(last) > stage::STILL_ASKED_FOR;
+    (!is_old).then(|| stage::profileless_wait(class, first, thresholds))
+}
+
 /// A NodePool that pods wait for, of which no NodeClaim has come since: a webhook that nobody answers refuses them.
 fn refused_claims_wait(cluster: &ClusterState, pool: &NodePool, thresholds: &Thresholds) -> Option<Wait> {
     admission::refuses_claims(cluster)?;
@@ -597,23 +730,6 @@ fn refused_claims_wait(cluster: &ClusterState, pool: &NodePool, thresholds: &Thr
     let since = oldest.metadata.creation_timestamp;
     let made = cluster.claims().any(|claim| claim.metadata.creation_timestamp >= since);
     if made { None } else { stage::refused_claims_wait(oldest, thresholds) }
-}
-
-/// A NodePool that a pod could have a machine of, did Karpenter's log not say that it is refused.
-fn refused_wait(cluster: &ClusterState, pool: &NodePool, now: DateTime<Utc>, thresholds: &Thresholds) -> Option<Wait> {
-    const REFUSED: [Trouble; 2] = [Trouble::NodePoolRefused, Trouble::NodeClaimRefused];
-    let logs = cluster.logs_of_pool(pool.name());
-    let open = logs.iter().flat_map(|of_pool| of_pool.log.journey.open());
-    let told = open.filter(|fact| REFUSED.contains(&fact.trouble) && fact.lasts());
-    let (first, last) = told.filter_map(|fact| fact.first.time.zip(fact.last.time)).max_by_key(|(_, last)| *last)?;
-    // Karpenter tries again for as long as a pod waits: after a silence it was corrected, or the log is an old one.
-    let is_old = now.signed_duration_since(last) > stage::STILL_ASKED_FOR;
-    let later = |claim: &NodeClaim| claim.metadata.creation_timestamp.is_some_and(|made| made > last);
-    if is_old || cluster.claims_of_pool(pool.name()).any(later) {
-        return None;
-    }
-    let waiting = waiting_pods(cluster).filter(|pod| unplaced::admits(pool, pod));
-    stage::refused_pool_wait(waiting.min_by_key(|pod| pod.metadata.creation_timestamp)?, first, thresholds)
 }
 
 /// Why Karpenter works on the NodePool for no pod whatever.

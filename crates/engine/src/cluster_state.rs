@@ -10,6 +10,7 @@ mod index;
 mod intake;
 pub mod logged;
 pub mod memo;
+pub mod old_machines;
 mod reads;
 
 use crate::api::ObjectRef;
@@ -17,17 +18,18 @@ use crate::cluster_state::class_members::ClassMembers;
 use crate::objects::input::Input;
 use crate::objects::intern::Interned;
 use crate::objects::{
-    ApiServerFacts, CertificateSigningRequest, DaemonSet, EniConfig, Event, MachineLog, Meta, Node, NodeClaim,
-    NodeClass, NodeOverlay, NodePool, Pod, PodDisruptionBudget, ReviewStatus, ServiceAccount, VolumeAttachment,
-    Webhook, WebhookConfiguration, Written,
+    ApiServerFacts, CertificateSigningRequest, ClusterService, CustomResourceDefinition, DaemonSet, EniConfig, Event,
+    MachineLog, Meta, Node, NodeClaim, NodeClass, NodeOverlay, NodePool, Pod, PodDisruptionBudget, ReviewStatus,
+    ServiceAccount, VolumeAttachment, Webhook, WebhookConfiguration, Written,
 };
 use crate::upstream::karpenter::Karpenter;
 use crate::upstream::unplaced::{self, PlacementObstacle};
 use aws::Aws;
 use chrono::{DateTime, Utc};
-use events::{Events, KUBELET_ABOUT_PODS, is_about};
+use events::{Events, KUBELET_ABOUT_PODS, VOLUMES_FOR, is_about};
 use index::Index;
 use memo::Derived;
+use old_machines::OldMachines;
 use readers::aws_auth::AwsAuth;
 use readers::aws_auth::identity::Identity;
 use readers::userdata::UserData;
@@ -47,6 +49,8 @@ pub enum Subject {
     Class(String, String),
     /// A machine of which nothing is known but its log.
     Instance(String),
+    /// Karpenter itself, by the name of its Deployment: where nothing could be read that it makes machines of.
+    Karpenter(String),
 }
 
 impl Subject {
@@ -54,10 +58,12 @@ impl Subject {
     pub fn of(reference: &ObjectRef) -> Option<Self> {
         let name = reference.name.clone();
         match reference.kind.as_str() {
-            "NodeClaim" => Some(Self::Claim(name)),
+            "NodeClaim" | "Machine" => Some(Self::Claim(name)),
             "Node" => Some(Self::Node(name)),
-            "NodePool" => Some(Self::Pool(name)),
+            "NodePool" | "Provisioner" => Some(Self::Pool(name)),
+            "AWSNodeTemplate" => Some(Self::Class("EC2NodeClass".to_owned(), name)),
             "Instance" => Some(Self::Instance(name)),
+            "Deployment" => Some(Self::Karpenter(name)),
             kind if kind.ends_with("NodeClass") => Some(Self::Class(kind.to_owned(), name)),
             _ => None,
         }
@@ -71,6 +77,7 @@ impl Subject {
             Self::Pool(name) => ("NodePool", name),
             Self::Class(kind, name) => (kind, name),
             Self::Instance(name) => ("Instance", name),
+            Self::Karpenter(name) => ("Deployment", name),
         }
     }
 
@@ -140,6 +147,8 @@ pub struct ClusterState {
     windows_ipam: Option<String>,
     api_server: ApiServerFacts,
     karpenter: BTreeMap<Key, Karpenter>,
+    custom_resources: BTreeMap<String, CustomResourceDefinition>,
+    services: BTreeMap<Key, ClusterService>,
     service_accounts: BTreeMap<Key, ServiceAccount>,
     daemon_sets: BTreeMap<Key, DaemonSet>,
     csrs: BTreeMap<String, CertificateSigningRequest>,
@@ -166,6 +175,7 @@ pub struct ClusterState {
     /// By claim and condition, the reason that was seen to replace another, and when: as the condition tells where its
     /// status moved too, else when it was seen, for Karpenter's own timestamps move only with the status.
     reason_changes: BTreeMap<Interned, BTreeMap<Interned, (Interned, DateTime<Utc>)>>,
+    old_machines: OldMachines,
     availability: BTreeMap<Input, Availability>,
     derived: Derived,
     reads: Reads,
@@ -186,6 +196,7 @@ impl ClusterState {
     pub fn missing(&self, input: Input) -> Option<&str> {
         self.asks(input);
         match self.availability.get(&input) {
+            _ if input == Input::NodeClaims && self.is_before_machines() => None,
             Some(Availability::Read) => None,
             Some(Availability::Missing(why)) => Some(why),
             None => Some("nothing of this kind was given"),
@@ -208,7 +219,14 @@ impl ClusterState {
             .classes
             .iter()
             .flat_map(|(kind, classes)| classes.keys().map(|name| Subject::Class(kind.clone(), name.clone())));
-        classes.chain(self.pools.keys().cloned().map(Subject::Pool))
+        classes.chain(self.pools.keys().cloned().map(Subject::Pool)).chain(self.karpenter_alone())
+    }
+
+    /// Karpenter, where its CustomResourceDefinitions are here, and nothing of their kinds is.
+    fn karpenter_alone(&self) -> Option<Subject> {
+        let is_alone = self.pools.is_empty() && self.claims.is_empty() && !self.custom_resources.is_empty();
+        let karpenter = self.karpenter().filter(|_| is_alone)?;
+        Some(Subject::Karpenter(karpenter.metadata.name.to_string()))
     }
 
     pub fn claim(&self, name: &str) -> Option<&NodeClaim> {
@@ -272,6 +290,17 @@ impl ClusterState {
     pub fn karpenter(&self) -> Option<&Karpenter> {
         self.asks(Input::Deployments);
         self.karpenter.values().max_by_key(|k| k.version)
+    }
+
+    /// Those of Karpenter's kinds.
+    pub fn custom_resources(&self) -> impl Iterator<Item = &CustomResourceDefinition> {
+        self.asks(Input::CustomResources);
+        self.custom_resources.values()
+    }
+
+    pub fn services(&self) -> impl Iterator<Item = &ClusterService> {
+        self.asks(Input::Services);
+        self.services.values()
     }
 
     pub fn service_accounts(&self) -> impl Iterator<Item = &ServiceAccount> {
@@ -382,6 +411,7 @@ impl ClusterState {
             Subject::Pool(name) => &self.pool(name)?.metadata.uid,
             Subject::Class(kind, name) => &self.class(kind, name)?.class.metadata.uid,
             Subject::Instance(name) => &self.logs.get(name.as_str())?.metadata.uid,
+            Subject::Karpenter(name) => &self.karpenter().filter(|own| *own.metadata.name == **name)?.metadata.uid,
         })
     }
 
@@ -516,6 +546,26 @@ impl ClusterState {
             e.involved_object.namespace.as_deref() == pod.metadata.namespace.as_deref() && is_about(e, &pod.metadata)
         };
         self.events.about("Pod", &pod.metadata.name).filter(own)
+    }
+
+    /// What is said of claims whose volume cannot be made for this Node.
+    pub fn volumes_refused_for<'w>(&'w self, node: &'w Node) -> impl Iterator<Item = &'w Event> {
+        self.asks(Input::Events);
+        let began = node.metadata.creation_timestamp;
+        self.events.about(VOLUMES_FOR, node.name()).filter(move |event| event.last_seen() >= began)
+    }
+
+    /// What anybody says of this very pod, the kubelet of its Node included.
+    pub fn told_of_pod<'w>(&'w self, pod: &'w Pod) -> impl Iterator<Item = &'w Event> {
+        let of_kubelet = self.events.about(KUBELET_ABOUT_PODS, pod.node());
+        let own = of_kubelet.filter(|e| e.names(&pod.metadata) && is_about(e, &pod.metadata));
+        self.events_about_pod(pod).chain(own)
+    }
+
+    /// Events about objects of a kind of which no object is read.
+    pub fn events_of_kind(&self, kind: &str) -> impl Iterator<Item = &Event> {
+        self.asks(Input::Events);
+        self.events.with_prefix(kind, "").map(|(_, event)| event)
     }
 
     /// Events about Nodes that do not exist, each with the Node's name.

@@ -9,20 +9,22 @@ pub mod timeline;
 
 use crate::api::judged::JudgedBy;
 use crate::api::{
-    Alternative, CAUSE_LABEL, Condition, Confidence, Evidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, OUTCOME_LABEL,
-    Outcome, RuledOut, Stage, Unknown, Witness,
+    Alternative, Condition, Confidence, Evidence, Fix, NodeDiagnosis, NodeDiagnosisStatus, Outcome, RuledOut, Stage,
+    Text, Unknown, Witness,
 };
 use crate::case::deletion_reason;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::karpenter_line;
 use crate::case::stage::{self, Thresholds};
 use crate::case::{Case, duration};
+use crate::cluster_state::memo::Memo;
 use crate::cluster_state::{ClusterState, Subject};
+use crate::objects::former::inline_of;
 use crate::objects::input::Input;
 use crate::rules::{self, Rule};
 use crate::suspects;
+use crate::upstream::former_words::Words;
 use chrono::{DateTime, Utc};
-use std::collections::BTreeMap;
 use survey::Survey;
 
 /// What one look at a subject gave.
@@ -105,15 +107,18 @@ fn evaluate(case: &Case) -> Evaluated {
 /// The inputs that a rule for this stage would have read. Only an open verdict names them, so they are not looked for
 /// rule by rule.
 fn missing(case: &Case) -> impl Iterator<Item = Unknown> {
+    static QUESTION: Memo<Option<Text>> = Memo::new("what an input would tell");
     // Nobody misses an add-on that is not there, and what is asked about one machine only, its rule asks for in its own
     // words.
     let is_usual = |input: &&Input| !input.may_be_absent() && **input != Input::AccessReviews && case.goes_by(**input);
     let wanted =
         rules::of_stage(case.stage()).into_iter().flat_map(|of_stage| of_stage.reads(case.cluster)).filter(is_usual);
-    wanted.filter_map(|input| Some((input, case.cluster.missing(*input)?))).map(|(input, why)| Unknown {
-        source: Witness::Cluster,
-        question: format!("What do the {} say? They could not be read: {why}.", input.name()).into(),
-        command: input.command().into(),
+    wanted.filter_map(|input| {
+        let question = case.cluster.once(&QUESTION, input.name(), || {
+            let why = case.cluster.missing(*input)?;
+            Some(format!("What do the {} say? They could not be read: {why}.", input.name()).into())
+        });
+        Some(Unknown { source: Witness::Cluster, question: (*question).clone()?, command: input.command().into() })
     })
 }
 
@@ -158,7 +163,7 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
     let mut unknowns = finding.unknowns;
     if finding.confidence != Confidence::Certain {
         unknowns.extend(missing(case));
-        for denial in rules::shared::told_by_aws::denials(case) {
+        for denial in rules::shared::aws_denials::of(case) {
             if !finding.denied.contains(&denial.action) {
                 unknowns.push(Unknown {
                     source: Witness::Aws,
@@ -182,7 +187,8 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         }
     }
     let known = rule.is_some();
-    let condition = |type_: &'static str, holds: bool, reason: &'static str, message: String| Condition {
+    let summary = Text::from(finding.summary);
+    let condition = |type_: &'static str, holds: bool, reason: &'static str, message: Text| Condition {
         type_: type_.into(),
         status: if holds { "True" } else { "False" }.into(),
         last_transition_time: case.now,
@@ -191,15 +197,15 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         observed_generation: None,
     };
     let conditions = vec![
-        condition("Judged", true, cause, String::new()),
-        condition("Diagnosed", known, if known { cause } else { "CauseUnknown" }, finding.summary.clone()),
+        condition("Judged", true, cause, Text::default()),
+        condition("Diagnosed", known, if known { cause } else { "CauseUnknown" }, summary.clone()),
     ];
     let steps = finding.steps.into_iter().chain(rules::shared::owner::step(case, finding.blame.as_deref())).collect();
     let status = NodeDiagnosisStatus {
         stage: case.stage(),
         cause: cause.into(),
         confidence: finding.confidence,
-        summary: finding.summary,
+        summary,
         blame: finding.blame,
         evidence,
         chain: finding.chain,
@@ -223,11 +229,6 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
     }
     .within_limits();
     let mut diagnosis = NodeDiagnosis::new(&case.diagnosis_name(), case.spec());
-    let mut labels = BTreeMap::from([(CAUSE_LABEL.to_owned(), cause.to_owned())]);
-    if let Some(pool) = &diagnosis.spec.node_pool {
-        labels.insert("karpenter.sh/nodepool".to_owned(), pool.name.clone());
-    }
-    diagnosis.metadata.labels = Some(labels);
     diagnosis.status = Some(status);
     // What hangs in its deletion has not ended yet.
     if let Some(claim) = case.claim.filter(|_| case.stage() != Stage::Terminate)
@@ -236,14 +237,29 @@ fn verdict(case: &Case, evaluated: Evaluated) -> NodeDiagnosis {
         let why = deletion_reason::reason(case.cluster, claim, deleted);
         close(&mut diagnosis, stage::outcome(claim, deleted), deleted, why.as_deref());
     }
-    diagnosis
+    in_words(diagnosis, case.words())
+}
+
+/// In the words of the kinds that the user has.
+fn in_words(mut diagnosis: NodeDiagnosis, words: Words) -> NodeDiagnosis {
+    if words == Words::Present {
+        return diagnosis;
+    }
+    let spec = &mut diagnosis.spec;
+    if words == Words::BeforeMachines {
+        spec.node = spec.node_claim.take().or(spec.node.take());
+    }
+    spec.node_class = spec.node_class.take().filter(|class| inline_of(&class.name).is_none());
+    let told = serde_json::to_value(&diagnosis).and_then(|mut value| {
+        words.say(&mut value);
+        serde_json::from_value(value)
+    });
+    told.unwrap_or(diagnosis)
 }
 
 /// Marks a diagnosis as ended; `why` says by which design, where it is known.
 pub fn close(diagnosis: &mut NodeDiagnosis, outcome: Outcome, at: DateTime<Utc>, why: Option<&str>) {
     let name = diagnosis.spec.subject.name.clone();
-    let labels = diagnosis.metadata.labels.get_or_insert_default();
-    labels.insert(OUTCOME_LABEL.to_owned(), format!("{outcome:?}"));
     if let Some(status) = &mut diagnosis.status {
         let waited = duration(at - status.first_observed_at);
         let (reason, how) = match outcome {
@@ -271,7 +287,7 @@ pub fn close(diagnosis: &mut NodeDiagnosis, outcome: Outcome, at: DateTime<Utc>,
             status: "True".into(),
             last_transition_time: at,
             reason: reason.into(),
-            message: how,
+            message: how.into(),
             observed_generation: None,
         });
     }

@@ -133,6 +133,10 @@ impl Sink for Files {
     fn expects_only_objects(&self) -> bool {
         false
     }
+
+    fn takes_former_kinds(&self) -> bool {
+        false
+    }
 }
 
 fn is_user_data(file: &str, begins: &str) -> bool {
@@ -360,7 +364,7 @@ impl Cluster {
     fn of_images(&self, class: &ClassFacts) -> Vec<Mistake> {
         let mistake = |ami: &Ami| {
             let told = || self.state.aws().image(&ami.id);
-            let (rule, message) = rules::preflight(told(), &class.class, ami)?;
+            let (rule, field, message) = rules::preflight(told(), &class.class, ami)?;
             // One that is pending may be available in a minute, and one that EC2 does not know may be another
             // account's.
             let gone =
@@ -370,8 +374,7 @@ impl Cluster {
                 cause: rule.cause.to_owned(),
                 message,
                 fix: None,
-                blame: Blame::object(&class.class.api_version, &class.class.kind, class.class.name())
-                    .field("spec.amiSelectorTerms"),
+                blame: Blame::object(&class.class.api_version, &class.class.kind, class.class.name()).field(field),
                 grave: false,
             })
         };
@@ -540,7 +543,7 @@ fn by_rules(case: &Case) -> Vec<Mistake> {
             Confidence::Likely => Level::Warning,
             Confidence::Possible => return None,
         };
-        let fix = Some(finding.fix.into_owned()).filter(|fix| !fix.is_empty());
+        let fix = Some(finding.fix.to_string()).filter(|fix| !fix.is_empty());
         Some(Mistake {
             level,
             cause: rule.cause.to_owned(),

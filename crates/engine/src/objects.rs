@@ -12,11 +12,15 @@ mod affinity;
 mod api_server;
 mod auth;
 mod aws;
+mod aws_access;
+mod aws_ec2;
 mod aws_network;
+mod custom_resource;
 mod disclosed;
 mod disruption_budget;
 mod eni_config;
 mod event;
+pub mod former;
 pub mod input;
 pub mod intern;
 pub mod json_fields;
@@ -31,6 +35,7 @@ mod node_pool;
 mod pairs;
 pub(crate) mod quantity;
 mod quote;
+mod service;
 pub mod sink;
 mod volatile;
 mod volume_attachment;
@@ -43,14 +48,14 @@ pub use auth::{
     ApiServer, CertificateSigningRequest, ConfigMap, ConfigMapData, CsrStatus, ROLE_ARN, ReviewStatus, ServiceAccount,
     SubjectAccessReview,
 };
-pub use aws::{
-    AccessEntry, Answer, AwsObservation, AwsRefusal, Checks, Console, EksCluster, Image, Instance, InstanceProfile,
-    KmsKey,
-};
+pub use aws::{Answer, AwsObservation, AwsRefusal};
+pub use aws_access::{AccessEntry, EksCluster, InstanceProfile, KeyUsers, KmsKey, RolePolicies};
+pub use aws_ec2::{Checks, Console, Image, ImageVolume, Instance, InstanceType, ServiceQuota};
 pub use aws_network::{
     AclEntry, DhcpOptions, DnsAttributes, GroupRule, GroupRules, NatGateway, NetworkAcl, RouteTable, Vpc, VpcEndpoint,
     VpcRoute, VpcSubnet,
 };
+pub use custom_resource::CustomResourceDefinition;
 pub use disruption_budget::{DisruptionBudgetSpec, PodDisruptionBudget};
 pub use eni_config::EniConfig;
 pub use event::Event;
@@ -60,13 +65,14 @@ pub use meta::{CLOUD_LABELS, Condition, ManagedField, Meta, OwnerReference, Tain
 pub use node::{Address, Node, NodeInfo, NodeSpec, NodeStatus};
 pub use node_claim::{NodeClaim, NodeClaimSpec, NodeClaimStatus, NodeClassRef, Requirement, Resources};
 pub use node_class::{
-    Ami, AmiTerm, BlockDevice, Ebs, MetadataOptions, NodeClass, NodeClassSpec, NodeClassStatus, SecurityGroup,
-    SelectorTerm, Subnet,
+    Ami, AmiTerm, BlockDevice, CapacityReservation, Ebs, MetadataOptions, NodeClass, NodeClassSpec, NodeClassStatus,
+    SecurityGroup, SelectorTerm, Subnet,
 };
 pub use node_overlay::{NodeOverlay, NodeOverlaySpec};
 pub use node_pool::{NodePool, NodePoolSpec, NodePoolStatus, Template, TemplateSpec};
 pub use pairs::Pairs;
 pub(crate) use quote::steady;
+pub use service::ClusterService;
 pub use volatile::Volatile;
 pub use volume_attachment::{
     VolumeAttachment, VolumeAttachmentSpec, VolumeAttachmentStatus, VolumeError, VolumeSource,

@@ -88,6 +88,7 @@ pub const ALL: &[&Rule] = &[
     &logs::api_server_unreachable::RULE,
     &logs::api_server_untrusted::RULE,
     &instance::bootstrap_failed::RULE,
+    &access::machine_gets_no_credentials::RULE,
     &access::access_entry_wrong_type::RULE,
     &access::access_entry_outlived_role::RULE,
     &access::node_role_has_no_access_entry::RULE,
@@ -101,6 +102,7 @@ pub const ALL: &[&Rule] = &[
     &access::aws_auth_entry_incomplete::RULE,
     &access::aws_auth_arn_never_matches::RULE,
     &access::node_role_not_mapped::RULE,
+    &access::node_role_lacks_policy::RULE,
     &logs::kubelet_turned_away::RULE,
     &node::admission_refuses_node::RULE,
     &node::multiple_nodes_found::RULE,
@@ -129,7 +131,13 @@ pub const ALL: &[&Rule] = &[
     &network::pods_get_no_address::RULE,
     &network::network_unavailable::RULE,
     &network::agent_killed_by_probe::RULE,
+    &devices::device_plugin_fails::RULE,
+    &devices::kubelet_rejects_pods::RULE,
+    &network::agent_not_ready::RULE,
+    &network::agent_update_cuts_pods::RULE,
     &node::volume_limit_too_high::RULE,
+    &node::csi_driver_missing::RULE,
+    &contrast::pods_fail_on_image::RULE,
     &node::pod_sandbox_fails::RULE,
     &node::node_deleted_by_cloud_controller::RULE,
     &node::node_object_deleted::RULE,
@@ -138,11 +146,16 @@ pub const ALL: &[&Rule] = &[
     &node::node_under_pressure::RULE,
     &taints::agent_taint_remains::RULE,
     &taints::cordon_remains::RULE,
+    &taints::taint_left_behind::RULE,
+    &node::drain_held::RULE,
+    &network::cluster_tag_on_two_groups::RULE,
+    &node::drain_refilled::RULE,
     &launch::karpenter_not_running::RULE,
     &launch::webhook_refuses_node_claims::RULE,
     &launch::karpenter_is_behind::RULE,
     &node::termination_stuck::RULE,
     &launch::image_not_available::RULE,
+    &launch::image_does_not_fit::RULE,
     &contrast::ami_drift_replacements_fail::RULE,
     &contrast::zone_never_joins::RULE,
     &contrast::image_never_joins::RULE,
@@ -156,10 +169,15 @@ pub const ALL: &[&Rule] = &[
     &launch::no_subnet_in_zone::RULE,
     &launch::node_pool_at_its_limit::RULE,
     &launch::spread_needs_another_zone::RULE,
+    &launch::spread_counts_no_zone::RULE,
     &launch::no_instance_type_left::RULE,
+    &launch::no_reserved_capacity::RULE,
     &launch::no_instance_type_has_room::RULE,
     &launch::label_not_offered::RULE,
+    &taints::taint_not_awaited::RULE,
+    &launch::port_held_everywhere::RULE,
     &launch::daemon_set_not_counted::RULE,
+    &launch::machine_smaller_than_reckoned::RULE,
     &launch::static_capacity_off::RULE,
     &launch::node_pool_is_static::RULE,
     &launch::node_class_not_served::RULE,
@@ -171,8 +189,10 @@ pub const ALL: &[&Rule] = &[
     &launch::node_class_not_ready::RULE,
     &launch::node_pool_not_ready::RULE,
     &launch::node_claim_refused::RULE,
+    &launch::provisioning_fails::RULE,
     &launch::volume_ties_pod_to_zone::RULE,
     &launch::dra_requests_refused::RULE,
+    &launch::drifts_at_once::RULE,
 ];
 
 /// The rules that know a stage, and all that they read.
@@ -207,8 +227,9 @@ static OF_STAGE: LazyLock<BTreeMap<Stage, OfStage>> = LazyLock::new(|| {
             });
             of_stage.rules.push(rule);
             of_stage.reads.extend(rule.reads);
-            if !rule.reads.contains(&Input::Logs) {
-                of_stage.reads_without_logs.extend(rule.reads);
+            // What follows an agent's chain looks at the agent's DaemonSet, and says as much without a log.
+            if !rule.reads.contains(&Input::Logs) || rule.reads.contains(&Input::DaemonSets) {
+                of_stage.reads_without_logs.extend(rule.reads.iter().filter(|input| **input != Input::Logs));
             }
         }
     }
@@ -230,9 +251,39 @@ pub fn role_of_machines<'w>(case: &Case<'w>) -> Option<&'w str> {
     shared::node_role::name(case)
 }
 
+/// The name of the instance profile that a machine has.
+pub fn profile_of_machine<'w>(case: &Case<'w>) -> Option<&'w str> {
+    shared::node_role::profile_name(case)
+}
+
+/// The role of a machine that joins only with certain policies.
+pub fn policies_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
+    access::node_role_lacks_policy::role_in_question(case)
+}
+
 /// The key of the machine's volumes, where EC2 may have ended the machine for it.
 pub fn volume_key_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
     shared::instance_state::key_in_question(case)
+}
+
+/// The image whose snapshot may be what EC2 could not decrypt.
+pub fn encrypted_image_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
+    shared::instance_state::image_in_question(case)
+}
+
+/// The instance types that the machine's image may not fit.
+pub fn types_in_question<'w>(case: &Case<'w>) -> Vec<&'w str> {
+    shared::image_fit::types_in_question(case)
+}
+
+/// The ARN of that key, where its policy and grants decide.
+pub fn key_users_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
+    shared::instance_state::key_users_in_question(case)
+}
+
+/// The code of the quota of EC2 for which a launch was refused.
+pub fn quota_in_question(case: &Case) -> Option<&'static str> {
+    shared::launch_blame::quota_in_question(case)
 }
 
 /// What is to be known of the machine's way to the API server and to AWS, as far as it can be named yet.
@@ -240,9 +291,18 @@ pub fn network_questions<'w>(case: &Case<'w>) -> NetworkQuestions<'w> {
     shared::network_path::questions(case)
 }
 
-/// What is to be said of an image before anything is launched with it, and the rule whose page explains it.
-pub fn preflight(told: Told<'_, Image>, class: &NodeClass, ami: &Ami) -> Option<(&'static Rule, String)> {
-    Some((&launch::image_not_available::RULE, shared::image_selection::preflight(told, class, ami)?))
+/// What is to be said of an image before anything is launched with it, the field that it lies with, and the rule whose
+/// page explains it.
+pub fn preflight(told: Told<'_, Image>, class: &NodeClass, ami: &Ami) -> Option<(&'static Rule, &'static str, String)> {
+    let unavailable = || {
+        let message = shared::image_selection::preflight(told, class, ami)?;
+        Some((&launch::image_not_available::RULE, "spec.amiSelectorTerms", message))
+    };
+    let too_small = || {
+        let message = shared::image_fit::preflight(told.known()?.0, class, ami)?;
+        Some((&launch::image_does_not_fit::RULE, "spec.blockDeviceMappings", message))
+    };
+    unavailable().or_else(too_small)
 }
 
 /// Where the page of a cause is published.

@@ -29,6 +29,7 @@ use crate::api::{NodeDiagnosis, NodeDiagnosisStatus, Outcome};
 use crate::case::Case;
 use crate::case::stage::{self, Thresholds};
 use crate::cluster_state::{Availability, ClusterState, Subject, Touched};
+use crate::diagnose::log_source::{self, LogSource};
 use crate::diagnose::{self, Judgement};
 use crate::objects::Node;
 use crate::objects::input::{Input, Object};
@@ -113,6 +114,11 @@ impl Triage {
             let verdict = diagnosis.status.as_ref().filter(|verdict| wanted(verdict))?;
             Some((Case::of(&self.cluster, &Subject::of(&diagnosis.spec.subject)?, now, &self.thresholds)?, verdict))
         })
+    }
+
+    /// Karpenter's log, where pods wait for a NodePool that nothing is said of.
+    pub fn log_of_waiting_pods(&self, now: DateTime<Utc>) -> Option<LogSource> {
+        log_source::of_waiting_pods(&self.cluster, self.diagnoses.open(), now, &self.thresholds)
     }
 
     /// The Nodes whose own condition does not say what is to be said, or says what holds no longer. Where none is to be

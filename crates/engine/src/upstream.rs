@@ -3,12 +3,17 @@
 
 pub mod annotations;
 pub mod cloud_controller;
+pub mod cordons;
 pub mod credentials;
+pub mod csi;
+pub mod device_plugins;
 pub mod eks;
+pub mod former_words;
 pub mod image_releases;
 pub mod instance_types;
 pub mod karpenter;
 pub mod network_agents;
+pub mod provider_id;
 pub mod reckoning;
 pub mod startup_taint;
 pub mod termination_handler;

@@ -128,7 +128,9 @@ fn replaced(line: &str, by: impl Fn(&str) -> String) -> String {
         let secret = secret_after_name(line, &lower, at)
             .or_else(|| if word_starts { token(rest) } else { None }.map(|len| Span::new(at, at + len)))
             .or_else(|| url_password(rest).map(|span| span.shifted(at)));
-        if let Some(secret) = secret {
+        if let Some(setting) = secret.filter(|span| is_setting(span.of(line))) {
+            at = setting.end;
+        } else if let Some(secret) = secret {
             out.push_str(&line[shown..secret.start]);
             out.push_str(&by(secret.of(line)));
             (shown, at) = (secret.end, secret.end);
@@ -201,8 +203,12 @@ fn secret_after_name(line: &str, lower: &str, at: usize) -> Option<Span> {
     // "authorization: Bearer x": the scheme is not the secret, what follows it is.
     let value = ["bearer ", "basic "].iter().find_map(|scheme| value.strip_prefix(scheme)).unwrap_or(value);
     // What a registry's refusal goes on with: "may require authorization: authorization failed".
-    // containerd v2.1.4 core/remotes/docker/pusher.go, resolver.go.
-    if ["authorization failed", "server message", "failed"].iter().any(|words| value.starts_with(words)) {
+    // containerd v2.1.4 core/remotes/docker/pusher.go, resolver.go. And EC2's: "The provided credentials do not have
+    // permission to create the service-linked role".
+    if ["authorization failed", "server message", "failed", "failure message", "do not have permission"]
+        .iter()
+        .any(|words| value.starts_with(words))
+    {
         return None;
     }
     // A command whose output is the secret, or the next flag of one that takes no value.
@@ -237,6 +243,20 @@ fn value_len(value: &str, before: Option<char>) -> usize {
         }
     }
     if open.is_some() { value.len() } else { word(value) }
+}
+
+/// Values that say how something is set, whatever it is called: `KubeletServiceAccountTokenForCredentialProviders=true`
+/// among feature gates, `httpTokens: required`. Whoever guesses a password tries them first.
+const SETTINGS: &[&str] =
+    &["true", "false", "yes", "no", "on", "off", "null", "none", "enabled", "disabled", "required", "optional"];
+
+/// Whether a value is a setting, or the first of a list of them: `true,RotateKubeletServerCertificate=true`.
+fn is_setting(value: &str) -> bool {
+    let is_word = |word: &str| SETTINGS.iter().any(|setting| word.eq_ignore_ascii_case(setting));
+    let is_name = |name: &str| name.bytes().all(|b| b.is_ascii_alphabetic()) && token(name).is_none();
+    let mut pieces = value.split(',');
+    pieces.next().is_some_and(is_word)
+        && pieces.all(|piece| piece.split_once('=').is_some_and(|(name, word)| is_name(name) && is_word(word)))
 }
 
 /// The length of a token that is known by its looks at the start of `text`.
@@ -303,6 +323,10 @@ mod tests {
         );
         let refused = "may require authorization: authorization failed: no basic auth credentials";
         assert_eq!(mask(refused), refused);
+        let refused = "The provided credentials do not have permission to create the service-linked role";
+        assert_eq!(mask(refused), refused);
+        let refused = "You are not authorized. Encoded authorization failure message: 5fb2ab76ed9b";
+        assert_eq!(mask(refused), refused);
         assert_eq!(mask("token: \"s3cr3t\", next"), "token: \"***\", next");
         assert_eq!(mask("--node-labels=a=b"), "--node-labels=a=b");
         assert_eq!(mask("mysql --password 'two words' -h db"), "mysql --password '***' -h db");
@@ -348,6 +372,23 @@ mod tests {
             let hidden = hide_secrets(line);
             assert_eq!((mask(&hidden), hidden.chars().count()), (mask(line), line.chars().count()));
         }
+    }
+
+    #[test]
+    fn how_something_is_set_is_no_secret_and_what_stands_beside_it_may_be_one() {
+        for harmless in [
+            "--feature-gates=KubeletServiceAccountTokenForCredentialProviders=true --v=2",
+            "--feature-gates=DisableKubeletCloudCredentialProviders=true,RotateKubeletServerCertificate=false",
+            "KubeletServiceAccountTokenForCredentialProviders: true",
+            r#"{"httpTokens": "required", "DisableKubeletCloudCredentialProviders":true}"#,
+        ] {
+            assert_eq!((mask(harmless), hide_secrets(harmless)), (harmless.to_owned(), harmless.to_owned()));
+        }
+        assert_eq!(mask("Credential=true,DbPassword=hunter2"), "Credential=***");
+        assert_eq!(mask("Credential=true DbPassword=hunter2"), "Credential=true DbPassword=***");
+        assert_eq!(mask("PASSWORD=true,hunter2"), "PASSWORD=***");
+        assert_eq!(mask("PASSWORD=truehunter2 TOKEN='true x'"), "PASSWORD=*** TOKEN='***'");
+        assert_eq!(mask("TOKEN=true,AKIAIOSFODNNEXAMPLEX=true"), "TOKEN=***");
     }
 
     #[test]

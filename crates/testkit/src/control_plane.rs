@@ -118,6 +118,12 @@ impl ControlPlane {
         self.apiserver.id()
     }
 
+    /// The port of the loopback interface where kube-apiserver answers.
+    pub fn port(&self) -> u16 {
+        let port = self.endpoint.rsplit(':').next().and_then(|port| port.parse().ok());
+        port.expect("`start_with` has written it")
+    }
+
     /// Kills kube-apiserver, does something while it is away, and starts it again at the same address.
     pub fn restart_apiserver(&mut self, meanwhile: impl FnOnce(&Path)) {
         self.apiserver.kill();

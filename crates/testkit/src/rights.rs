@@ -12,7 +12,7 @@ pub type Right = (Option<String>, String, String, Option<String>, String);
 pub fn needed() -> BTreeSet<Right> {
     let owned = |text: &str| text.to_owned();
     let reads = Input::ALL.into_iter().flat_map(Input::sources).flat_map(|source| {
-        let (namespace, name) = source.only.unzip();
+        let (namespace, name) = (source.namespace, source.only);
         let right = move |verb: &&str| {
             (namespace.map(owned), owned(source.group), owned(source.plural), name.map(owned), owned(verb))
         };

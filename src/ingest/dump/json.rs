@@ -5,7 +5,7 @@
 use super::list::{ListHead, Notation, Stop};
 use super::text::LongText;
 use super::{Piece, Reader, read, without_place};
-use engine::objects::input::{Object, TypeMeta};
+use engine::objects::input::TypeMeta;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -56,9 +56,7 @@ impl Notation for Json {
                 .map_or_else(|error| Piece::Bad(lines_before(&error), no_json(&error)), Piece::List);
         }
         let type_ = if own.kind.is_empty() { type_of_items } else { &own };
-        read(type_, |input| {
-            Object::read(input, &mut serde_json::Deserializer::from_str(item)).map_err(|e| e.to_string())
-        })
+        read(type_, |reading| reading.read(&mut serde_json::Deserializer::from_str(item)).map_err(|e| e.to_string()))
     }
 }
 

@@ -136,7 +136,12 @@ const NODE_ADDRESS: Message =
 const NODE_SYSTEM_INFO: Message = Message {
     package: CORE,
     name: "NodeSystemInfo",
-    fields: &[field(5, "osImage", Text), field(7, "kubeletVersion", Text), field(9, "operatingSystem", Text)],
+    fields: &[
+        field(4, "kernelVersion", Text),
+        field(5, "osImage", Text),
+        field(7, "kubeletVersion", Text),
+        field(9, "operatingSystem", Text),
+    ],
 };
 
 const EVENT_LIST: Message = Message {

@@ -110,7 +110,7 @@ fn applied(name: &str, diagnosis: &NodeDiagnosis) -> (Value, Value) {
     let main = json!({
         "apiVersion": api_version,
         "kind": kind,
-        "metadata": { "name": name, "labels": diagnosis.metadata.labels },
+        "metadata": { "name": name, "labels": diagnosis.labels() },
         "spec": diagnosis.spec,
     });
     let status =

@@ -61,8 +61,7 @@ impl<'d> Chapter<'d> {
     pub fn whose(&self) -> String {
         let spec = &self.first.0.spec;
         let counted = counted_as(self.group.len(), &spec.subject.kind);
-        let pool = spec.node_pool.as_ref().filter(|_| spec.subject.kind != "NodePool");
-        let of = pool.map_or_else(String::new, |pool| format!(" of NodePool {}", pool.name));
+        let of = grouping::of_pool(spec);
         let class = spec.node_class.as_ref().map_or_else(String::new, |class| format!(", node class {}", class.name));
         let cluster = self.cluster.map_or_else(String::new, |name| format!(", cluster {name}"));
         format!("{counted}{of}{class}{cluster}")

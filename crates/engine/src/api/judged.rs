@@ -28,6 +28,9 @@ pub struct Judged {
     /// Machines that wait at a stage, not yet for longer than is normal; the longest wait first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitingMachine>,
+    /// Pods that Karpenter makes no machine for, where nothing that is stuck explains it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unplaced: Option<UnplacedPods>,
     /// What could not be read and would have been looked at, by the names that users know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
@@ -59,6 +62,19 @@ pub struct WaitingMachine {
     pub since: DateTime<Utc>,
     /// When it counts as stuck.
     pub until: DateTime<Utc>,
+}
+
+/// Pods that wait because of what they ask for, as far as the objects show: no machine is stuck, and none is made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UnplacedPods {
+    pub pods: usize,
+    /// The one that waits longest.
+    pub namespace: String,
+    pub name: String,
+    pub since: DateTime<Utc>,
+    /// What Karpenter says of it, shortened.
+    pub message: String,
 }
 
 /// Where the time comes from at which everything was judged.

@@ -29,7 +29,7 @@ impl NodeDiagnosisStatus {
     /// used is given back: a verdict is kept for as long as its machine is stuck.
     #[must_use]
     pub fn within_limits(mut self) -> Self {
-        cut(&mut self.summary, SENTENCE);
+        cut_text(&mut self.summary, SENTENCE);
         if let Some(excerpt) = self.blame.as_mut().and_then(|blame| blame.excerpt.as_mut()) {
             cut(excerpt, EXCERPT);
         }
@@ -69,7 +69,7 @@ impl NodeDiagnosisStatus {
         }
         self.earlier.truncate(EARLIER);
         for earlier in &mut self.earlier {
-            cut(&mut earlier.summary, SENTENCE);
+            cut_text(&mut earlier.summary, SENTENCE);
         }
         if let Some(fix) = &mut self.fix {
             cut_text(&mut fix.summary, SENTENCE);
@@ -83,7 +83,7 @@ impl NodeDiagnosisStatus {
         }
         // No limit of the schema's, but the summary once more.
         for condition in &mut self.conditions {
-            cut(&mut condition.message, SENTENCE);
+            cut_text(&mut condition.message, SENTENCE);
         }
         self
     }
@@ -121,12 +121,12 @@ impl Grounds {
     }
 }
 
-/// The program's own texts are copied only where they are cut.
+/// What others share is copied only where it is cut.
 fn cut_text(text: &mut Text, most: usize) {
-    match text {
-        Text::Owned(text) => cut(text, most),
-        Text::Borrowed(borrowed) if borrowed.len() > most => cut(text.to_mut(), most),
-        Text::Borrowed(_) => {}
+    if text.len() > most {
+        let mut own = text.to_string();
+        cut(&mut own, most);
+        *text = own.into();
     }
 }
 

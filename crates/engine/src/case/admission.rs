@@ -2,7 +2,7 @@
 
 use crate::cluster_state::ClusterState;
 use crate::objects::{Webhook, WebhookConfiguration, WebhookService};
-use crate::upstream::karpenter::{Karpenter, Version};
+use crate::upstream::karpenter::Karpenter;
 
 /// A webhook that fails closed, and that nobody answers.
 #[derive(Debug, Clone, Copy)]
@@ -33,11 +33,10 @@ pub fn refuses_claims(cluster: &ClusterState) -> Option<Unanswered<'_>> {
 /// Source: k8s.io/apiserver v0.36.3 pkg/admission/plugin/webhook/predicates/rules/rules.go `Matches`.
 fn is_asked(webhook: &Webhook, karpenter: &Karpenter) -> bool {
     let any = |items: &[String], wanted: &[&str]| items.iter().any(|item| wanted.contains(&item.as_str()));
-    let version = if karpenter.version < Version(1, 0, 0) { "v1beta1" } else { "v1" };
     let of_claims = webhook.rules.iter().any(|rule| {
         any(&rule.operations, &["CREATE", "*"])
             && any(&rule.api_groups, &["karpenter.sh", "*"])
-            && any(&rule.api_versions, &[version, "*"])
+            && any(&rule.api_versions, &[karpenter.reads(), "*"])
             && any(&rule.resources, &["nodeclaims", "*", "*/*"])
             && rule.scope != "Namespaced"
     });

@@ -68,6 +68,18 @@ impl Finding {
         }
     }
 
+    /// One more sentence of what was found.
+    #[must_use]
+    pub fn adding(mut self, sentence: &str) -> Self {
+        // A line of a log may end without.
+        if !self.summary.ends_with(['.', '…']) {
+            self.summary.push('.');
+        }
+        self.summary.push(' ');
+        self.summary.push_str(sentence);
+        self
+    }
+
     #[must_use]
     pub fn with(mut self, evidence: Evidence) -> Self {
         self.evidence.push(evidence);

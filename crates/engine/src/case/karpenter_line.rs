@@ -9,8 +9,8 @@ use super::stage::{Symptom, Thresholds, Wait};
 use crate::api::{Evidence, Stage};
 use crate::cluster_state::ClusterState;
 use crate::cluster_state::memo::Memo;
-use crate::objects::{Node, NodeClaim, NodePool};
-use crate::upstream::karpenter::UNREGISTERED_TAINT;
+use crate::objects::{Node, NodeClaim, NodePool, Taint};
+use crate::upstream::karpenter::{NOT_READY_TAINT, UNREGISTERED_TAINT};
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// The stage at which only Karpenter can take this machine on, and since when nothing else is missing.
@@ -25,7 +25,8 @@ pub fn turn(claim: &NodeClaim, node: &Node) -> Option<(Stage, DateTime<Utc>)> {
     // Whether the resources are there, Karpenter says as of its last look.
     let resource = initialized
         .is_some_and(|c| matches!(c.reason.as_str(), "ResourceNotRegistered" | "DRADriverPoolsNotPublished"));
-    let tainted = node.spec.taints.iter().any(|t| !claim.spec.taints.iter().any(|own| own.matches(t)));
+    let meant = |taint: &Taint| claim.spec.taints.iter().any(|own| own.matches(taint));
+    let tainted = node.spec.taints.iter().any(|t| !(meant(t) || claim.is_node() && t.key == NOT_READY_TAINT));
     let waits = !claim.is_true("Initialized") && node.is_ready() && !resource && !tainted;
     waits.then(|| usable(claim, node)).flatten().map(|since| (Stage::Initialize, since))
 }

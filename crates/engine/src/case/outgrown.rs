@@ -1,10 +1,11 @@
 //! Pods that Karpenter makes one machine after the other for, none of which has room for them: a DaemonSet takes it that
-//! Karpenter did not count, for it asks for a label that no NodePool gives and that machines only have later.
+//! Karpenter did not count, or the machine has less than Karpenter reckons.
 
 use crate::case::unplaced::{is_of_instance, may_have, meets};
 use crate::cluster_state::ClusterState;
 use crate::objects::{Container, DaemonSet, Node, NodeClaim, NodePool, Pod, PodSpec, quantity};
 use crate::upstream::karpenter::Karpenter;
+use crate::upstream::reckoning::MIB;
 use crate::upstream::unplaced::nominated;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct Outgrown<'w> {
     pub pod: &'w Pod,
+    pub claim: &'w NodeClaim,
     pub node: &'w Node,
     /// Since when it has taken pods.
     pub since: DateTime<Utc>,
@@ -23,21 +25,38 @@ pub struct Outgrown<'w> {
     pub asked: f64,
     /// What is left of it.
     pub free: f64,
-    /// The DaemonSet without which there would be room, and what it takes.
-    pub set: &'w DaemonSet,
-    pub taken: f64,
-    /// The label that it asks for.
-    pub label: &'w str,
+    pub why: TooSmall<'w>,
+}
+
+/// Why Karpenter thought that there would be room.
+#[derive(Debug, Clone, Copy)]
+pub enum TooSmall<'w> {
+    /// Without this DaemonSet there would be, and it asks for a label that no NodePool gives and that machines only have
+    /// later.
+    Uncounted { set: &'w DaemonSet, taken: f64, label: &'w str },
+    /// The NodeClaim says so much, and the Node has less.
+    /// Source: core pkg/controllers/nodeclaim/lifecycle/launch.go `PopulateNodeClaimDetails` (v1.0.5, v1.14.1).
+    Overrated { reckoned: f64, room: f64 },
+}
+
+impl Outgrown<'_> {
+    /// Of what is short, in its usual unit.
+    pub fn amount(&self, quantity: f64) -> String {
+        match self.resource {
+            "cpu" => format!("{:.0}m", quantity * 1000.0),
+            _ => format!("{:.0}Mi", quantity / MIB),
+        }
+    }
 }
 
 /// A second machine may only have come for the sake of pods that were quicker.
-const IN_A_ROW: usize = 3;
+pub(super) const IN_A_ROW: usize = 3;
 
-const RESOURCES: [&str; 2] = ["cpu", "memory"];
+const RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
 /// What a pod takes of a machine, at least and at most: how long an init container stays, is not read.
 /// Source: kubernetes v1.36.3 staging/src/k8s.io/component-helpers/resource/helpers.go `PodRequests`.
-fn takes(pod: &Pod, resource: &str) -> (f64, f64) {
+pub(super) fn takes(pod: &Pod, resource: &str) -> (f64, f64) {
     let of =
         |container: &Container| container.resources.requests.get(resource).and_then(quantity::parse).unwrap_or(0.0);
     let main: f64 = pod.spec.containers.iter().map(of).sum();
@@ -80,7 +99,7 @@ fn is_alias(key: &str) -> bool {
 }
 
 /// When Karpenter first expected the pod on each of the machines that it made for it.
-fn machines<'w>(cluster: &'w ClusterState, pod: &'w Pod) -> BTreeMap<&'w str, DateTime<Utc>> {
+pub(super) fn machines<'w>(cluster: &'w ClusterState, pod: &'w Pod) -> BTreeMap<&'w str, DateTime<Utc>> {
     let mut machines = BTreeMap::new();
     for event in cluster.events_about_pod(pod) {
         let first = event.first_timestamp.or(event.event_time).or(event.last_seen());
@@ -101,25 +120,27 @@ pub(super) fn outgrown<'w>(cluster: &'w ClusterState, pool: &NodePool, pod: &'w 
     let ready = claims.filter_map(|claim| {
         let since = claim.true_since("Initialized").filter(|since| since < newest)?;
         let nodes = cluster.nodes_of(claim);
-        Some((since, *nodes.first().filter(|node| node.is_ready())?))
+        Some((since, claim, *nodes.first().filter(|node| node.is_ready())?))
     });
-    let mut ready: Vec<(DateTime<Utc>, &Node)> = ready.collect();
-    ready.sort_by_key(|(since, node)| (*since, node.name()));
-    ready.into_iter().find_map(|(since, node)| too_small(cluster, pool, pod, node, since, machines.len()))
+    let mut ready: Vec<(DateTime<Utc>, &NodeClaim, &Node)> = ready.collect();
+    ready.sort_by_key(|(since, claim, _)| (*since, claim.name()));
+    ready.into_iter().find_map(|(since, claim, node)| {
+        let (resource, asked, free, why) = too_small(cluster, pool, pod, claim, node)?;
+        Some(Outgrown { pod, claim, node, since, made: machines.len(), resource, asked, free, why })
+    })
 }
 
+/// The resource, what is asked of it, what is free, and why.
 fn too_small<'w>(
     cluster: &'w ClusterState,
     pool: &NodePool,
-    pod: &'w Pod,
-    node: &'w Node,
-    since: DateTime<Utc>,
-    made: usize,
-) -> Option<Outgrown<'w>> {
+    pod: &Pod,
+    claim: &NodeClaim,
+    node: &Node,
+) -> Option<(&'static str, f64, f64, TooSmall<'w>)> {
     let karpenter = cluster.karpenter()?;
-    let ended = |pod: &&Pod| matches!(pod.status.phase.as_str(), "Succeeded" | "Failed");
     let there: Vec<&Pod> =
-        cluster.pods_on(node.name()).filter(|pod| !ended(pod) && !pod.spec.node_name.is_empty()).collect();
+        cluster.pods_on(node.name()).filter(|pod| !pod.has_ended() && !pod.spec.node_name.is_empty()).collect();
     // Of a pod of a DaemonSet, the DaemonSet and the label.
     let uncounted = |pod: &&Pod| {
         let name = pod.daemon_set()?;
@@ -131,14 +152,20 @@ fn too_small<'w>(
         let room = quantity::parse(node.status.allocatable.get(resource)?)?;
         let (asked, at_most) = takes(pod, resource);
         let free = room - there.iter().map(|pod| takes(pod, resource).0).sum::<f64>();
-        let counted = there.iter().filter(|pod| uncounted(pod).is_none());
-        let free_without = room - counted.map(|pod| takes(pod, resource).1).sum::<f64>();
-        if free >= asked || free_without < at_most {
+        if free >= asked {
             return None;
         }
+        let counted = || there.iter().filter(|pod| uncounted(pod).is_none());
+        let has_room = |room: f64| room - counted().map(|pod| takes(pod, resource).1).sum::<f64>() >= at_most;
         let largest = |a: &(f64, _), b: &(f64, _)| a.0.total_cmp(&b.0);
         let of_sets = there.iter().filter_map(|pod| Some((takes(pod, resource).0, uncounted(pod)?)));
-        let (taken, (set, label)) = of_sets.max_by(largest)?;
-        Some(Outgrown { pod, node, since, made, resource, asked, free, set, taken, label })
+        let set = of_sets.max_by(largest).filter(|_| has_room(room));
+        let why = if let Some((taken, (set, label))) = set {
+            TooSmall::Uncounted { set, taken, label }
+        } else {
+            let reckoned = quantity::parse(claim.status.allocatable.get(resource)?)?;
+            has_room(reckoned).then_some(TooSmall::Overrated { reckoned, room })?
+        };
+        Some((resource, asked, free, why))
     })
 }

@@ -4,14 +4,16 @@
 //! whatever conditions, taints or noisy events it carries.
 
 use crate::api::{Evidence, Outcome, Stage};
+use crate::case::left_taint;
 use crate::case::unplaced::Unplaced;
 use crate::objects::{Condition, Event, MachineLog, Node, NodeClaim, NodeClass, NodePool, Pod, Taint};
 use crate::upstream::cloud_controller;
+use crate::upstream::cordons::{self, Cordoner};
 use crate::upstream::karpenter::{self, DISRUPTED_TAINTS, UNINITIALIZED_TAINT, UNREGISTERED_TAINT};
 use crate::upstream::startup_taint;
-use crate::upstream::termination_handler;
 use chrono::{DateTime, TimeDelta, Utc};
 use logs::fact::{LogLine, Phase, Trouble};
+use logs::table::runs_in_pods;
 
 /// How long a machine may wait at a stage before it counts as stuck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,20 +85,54 @@ pub enum Symptom {
     ByTurns,
     /// What pods need for their network is killed again and again.
     AgentKilled,
+    /// What pods need for their network has not been Ready for long.
+    AgentFails,
+    /// Pods wait for devices that it does not offer, and what makes them known does not work there.
+    DeviceMissing,
+    /// Its kubelet rejects the pods that are scheduled there.
+    PodsRejected,
+    /// Its address is of another IP family than the cluster's.
+    OtherFamily,
     /// EC2 attaches no volume more.
     VolumeRefused,
+    /// It has no driver for a volume.
+    DriverMissing,
+    /// Pods fail there that run on Nodes of another image.
+    PodsFailOnImage,
+    /// Pods there are out of reach since an agent of their network was replaced.
+    OutOfReach,
     /// The accelerator is called broken.
     HardwareBroken,
-    /// A termination handler has cordoned it.
+    /// A controller has cordoned it, and left it so.
     Cordoned,
+    /// A taint that takes it out of service for a while has stood for longer than that.
+    TaintLeft,
+    /// It was emptied but for pods that a PodDisruptionBudget lets not go.
+    DrainHeld,
+    /// It is cordoned and emptied, and pods come back to it that tolerate the cordon.
+    DrainRefilled,
+    /// Load balancers do not take it, for two of its security groups have the cluster's tag.
+    TaggedTwice,
+    /// Its instance was stopped.
+    InstanceStopped,
     /// Pods wait for a machine, and Karpenter does not run to make one.
     NobodyLaunches,
     /// Pods wait for a machine, and a webhook refuses the NodeClaim that Karpenter would make.
     ClaimsRefused,
     /// Pods wait for a machine, and Karpenter leaves them alone.
     PodsIgnored,
+    /// Pods wait for a machine, and whatever Karpenter would do for them fails.
+    RoundsFail,
     /// Karpenter leaves the NodePool alone.
     Inert(Inert),
+    /// Machines of a static NodePool have drifted, and there is no room for those that would replace them.
+    DriftHeld,
+    /// Machines of the NodePool drift as soon as they run, and are replaced again and again.
+    DriftsAtOnce,
+    /// Machines of the NodePool are removed as empty before the pod gets there that they are made for.
+    EmptiedEarly,
+    /// On each machine that is made for a pod the port is taken that it asks for.
+    PortHeld,
     /// Many machines of the NodePool wait for Karpenter, which takes on one after the other.
     KarpenterBehind,
 }
@@ -124,9 +160,26 @@ impl Wait {
     }
 
     /// Worth a diagnosis only where something proves why.
-    fn only_with_proof(mut self) -> Self {
+    pub(super) fn only_with_proof(mut self) -> Self {
         self.patience = TimeDelta::MAX;
         self
+    }
+
+    pub(super) fn of_static_drift(claim: &NodeClaim, since: DateTime<Utc>, t: &Thresholds) -> Self {
+        let drifted = claim.condition("Drifted").map(Condition::shown).unwrap_or_default();
+        let object = format!("NodeClaim/{}", claim.name());
+        let because = "the machine is not as its NodePool or node class asks for any more, and none replaces it";
+        let evidence = Evidence::new(object, r#"status.conditions[?(@.type=="Drifted")]"#, drifted, because);
+        Self { symptom: Symptom::DriftHeld, ..Self::new(Stage::Launch, since, t.terminate, t, evidence) }
+            .only_with_proof()
+    }
+
+    pub(super) fn of_drift_at_once(claim: &NodeClaim, since: DateTime<Utc>, t: &Thresholds) -> Self {
+        let drifted = claim.condition("Drifted").map(Condition::shown).unwrap_or_default();
+        let object = format!("NodeClaim/{}", claim.name());
+        let because = "Karpenter will replace a machine that it made minutes ago";
+        let evidence = Evidence::new(object, r#"status.conditions[?(@.type=="Drifted")]"#, drifted, because);
+        Self { symptom: Symptom::DriftsAtOnce, ..Self::new(Stage::Launch, since, t.launch, t, evidence) }
     }
 
     /// For machines that are going away anyway: they will not wait any longer.
@@ -234,7 +287,7 @@ pub fn claim_wait(
         .or_else(|| network_wait(nodes.first()?, t))
         .or_else(|| pressure_wait(nodes.first()?, t))
         .or_else(|| hardware_wait(nodes.first()?, t))
-        .or_else(|| cordon_wait(nodes.first()?, t.ready * 3))
+        .or_else(|| cordon_wait(nodes.first()?, t.ready * 3, t))
 }
 
 /// The least that any machine is given at a stage before it counts as stuck.
@@ -261,6 +314,16 @@ pub fn terminate_wait(claim: &NodeClaim, deleted: DateTime<Utc>, proven: TimeDel
     let since = steps.chain([deleted]).max()?;
     let because = "the NodeClaim was deleted, and Karpenter's finalizer still holds it";
     Some(leaving_wait(format!("NodeClaim/{}", claim.name()), deleted, since, proven, because))
+}
+
+/// A NodeClaim that was deleted before it had an instance, and has stayed: there is nothing that Karpenter would wait for.
+/// Source: core v1.14.1 pkg/controllers/nodeclaim/lifecycle/controller.go `finalize`.
+pub fn unlaunched_leaving_wait(claim: &NodeClaim, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+    let deleted = claim.metadata.deletion_timestamp.filter(|_| never_launched(claim))?;
+    let is_held = !claim.metadata.finalizers.is_empty() && now - deleted >= t.terminate / 2;
+    let because = "it was deleted before it had an instance, and Karpenter's finalizer still holds it";
+    let object = format!("NodeClaim/{}", claim.name());
+    is_held.then(|| leaving_wait(object, deleted, deleted, t.terminate / 2, because))
 }
 
 /// Something deleted that a finalizer holds. Half of the time that a step may take is enough where it can never end.
@@ -349,9 +412,15 @@ pub fn refused_pods_wait<'e>(
     if !node.is_ready() || is_out_of_service(node) {
         return None;
     }
-    let refusals: Vec<&Event> = pod_events.filter(|e| refused_sandbox(e).is_some() || refuses_container(e)).collect();
-    let (containers, refusals): (Vec<&Event>, Vec<&Event>) =
-        refusals.into_iter().partition(|event| refuses_container(event));
+    let (containers, refusals): (Vec<&Event>, Vec<&Event>) = pod_events
+        .filter(|event| refuses_container(event) || refused_sandbox(event).is_some())
+        .partition(|event| refuses_container(event));
+    let waits = |newest: &Event, first: DateTime<Utc>, because: &'static str| {
+        let object = format!("Event Pod/{}", newest.involved_object.name);
+        let evidence = Evidence::new(object, "message", newest.said(), because);
+        let wait = Wait::new(Stage::Ready, first, t.ready * 2, t, evidence);
+        Wait { proven: wait.patience, symptom: Symptom::PodsRefused, ..wait }
+    };
     let is_recent = |e: &&&Event| e.last_seen().is_some_and(|at| now - at <= STILL_REFUSED);
     let Some(newest) = refusals.iter().filter(is_recent).max_by_key(|e| e.last_seen()) else {
         if node.is_windows() {
@@ -359,11 +428,11 @@ pub fn refused_pods_wait<'e>(
         }
         let recent: Vec<&Event> = containers.iter().filter(is_recent).copied().collect();
         let (newest, first) = containers_refused(&recent, pods, starts_elsewhere)?;
-        let because = "the Node is Ready, and its runtime makes no container of pods that run elsewhere";
-        let evidence =
-            Evidence::new(format!("Event Pod/{}", newest.involved_object.name), "message", newest.said(), because);
-        let wait = Wait::new(Stage::Ready, first, t.ready * 2, t, evidence);
-        return Some(Wait { proven: wait.patience, symptom: Symptom::PodsRefused, ..wait });
+        return Some(waits(
+            newest,
+            first,
+            "the Node is Ready, and its runtime makes no container of pods that run elsewhere",
+        ));
     };
     let of_node = refusals.iter().any(|e| matches!(refused_sandbox(e), Some(Sandbox::Address | Sandbox::Image)));
     let (newest, first) = if of_node || node.is_windows() {
@@ -371,10 +440,8 @@ pub fn refused_pods_wait<'e>(
     } else {
         refused_together(&refusals, pods, starts_elsewhere, now)?
     };
-    let because = "the Node is Ready, and its kubelet cannot start the pods that are scheduled there";
-    let object = format!("Event Pod/{}", newest.involved_object.name);
-    let wait = Wait::new(Stage::Ready, first, t.ready * 2, t, Evidence::new(object, "message", newest.said(), because));
-    let wait = Wait { proven: wait.patience, symptom: Symptom::PodsRefused, ..wait };
+    let wait =
+        waits(newest, first, "the Node is Ready, and its kubelet cannot start the pods that are scheduled there");
     Some(if of_node || !node.is_windows() { wait } else { wait.only_with_proof() })
 }
 
@@ -526,7 +593,7 @@ pub fn deletes_node(event: &Event) -> bool {
 }
 
 /// How long after its last message a refusal still counts.
-pub(super) const STILL_REFUSED: TimeDelta = TimeDelta::minutes(10);
+pub(crate) const STILL_REFUSED: TimeDelta = TimeDelta::minutes(10);
 
 /// What a kubelet lacks to start a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -539,29 +606,41 @@ pub enum Sandbox {
     Network,
     /// Whatever else the container runtime says.
     Runtime,
+    /// A unit of systemd, without which no volume is mounted.
+    Unit,
 }
+
+/// systemd, which mounts volumes for the kubelet, starts no unit any more.
+/// Sources: systemd v219 src/run/run.c `start_transient_scope`; k8s.io/mount-utils v0.36.3 mount_linux.go `doMount`.
+pub const NO_UNIT_STARTS: &str = "Failed to start transient scope unit: ";
 
 /// The image is there, and what lays out its layers fails.
 pub const UNPACKING_FAILS: &str = "error unpacking image";
 
 /// Why the sandbox of a pod could not be made, where it is the Node's affair.
 pub fn refused_sandbox(event: &Event) -> Option<Sandbox> {
+    if event.reason == "FailedMount" && event.message.contains(NO_UNIT_STARTS) {
+        return Some(Sandbox::Unit);
+    }
     if event.reason != "FailedCreatePodSandBox" {
         return None;
     }
     if lacks_addresses(&event.message) {
         return Some(Sandbox::Address);
     }
-    // containerd v2.1 internal/cri/server/podsandbox/sandbox_run.go
-    if event.message.contains("sandbox image") {
+    // containerd v2.1 internal/cri/server/podsandbox/sandbox_run.go; of Docker kubernetes v1.15.0
+    // pkg/kubelet/dockershim/helpers.go `ensureSandboxImageExists`.
+    if ["sandbox image", "desc = failed pulling image"].iter().any(|part| event.message.contains(part)) {
         return Some(Sandbox::Image);
     }
     // containerd v2.1 client/container_opts.go `WithNewSnapshot`; of a sandbox it is the pause image.
     if event.message.contains("failed to start sandbox") && event.message.contains(UNPACKING_FAILS) {
         return Some(Sandbox::Image);
     }
-    // containerd v2.1 internal/cri/server/sandbox_run.go
-    if event.message.contains("failed to setup network for sandbox") {
+    // containerd v2.1 internal/cri/server/sandbox_run.go; of Docker kubernetes v1.23.0
+    // pkg/kubelet/dockershim/network/plugins.go `SetUpPod`.
+    let of_network = ["failed to setup network for sandbox", "networkPlugin cni failed to set up pod"];
+    if of_network.iter().any(|part| event.message.contains(part)) {
         return Some(Sandbox::Network);
     }
     // A RuntimeClass is the choice of a pod.
@@ -683,7 +762,7 @@ pub fn node_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     let created = node.metadata.creation_timestamp?;
     if is_out_of_service(node) {
         // The lifecycle hook of an Auto Scaling group may hold an instance for as long as that.
-        return leaving_node_wait(node, t).or_else(|| cordon_wait(node, t.terminate));
+        return leaving_node_wait(node, t).or_else(|| cordon_wait(node, t.terminate, t));
     }
     let name = || format!("Node/{}", node.name());
     if let Some(taint) = node.taint(UNREGISTERED_TAINT)
@@ -735,20 +814,40 @@ fn ready_wait(node: &Node, t: &Thresholds) -> Option<Wait> {
     Some(Wait::new(Stage::Ready, since, t.ready, t, evidence))
 }
 
-/// A Ready Node that a termination handler took out of service for an interruption, and that is still there: what was
-/// announced did not come. A rebalance recommendation announces nothing for certain, and nobody undoes that cordon
-/// (aws-node-termination-handler#321). Whoever else cordons a Node means it.
-fn cordon_wait(node: &Node, patience: TimeDelta) -> Option<Wait> {
+/// A Ready Node that a controller cordoned for a while, and that it has left so. Whoever else cordons a Node means it.
+///
+/// A rebalance recommendation announces nothing for certain, and nobody undoes that cordon
+/// (aws-node-termination-handler#321). A reboot, a removal or a new driver takes its time.
+fn cordon_wait(node: &Node, after_warning: TimeDelta, t: &Thresholds) -> Option<Wait> {
     if !node.is_ready() || is_leaving(node) {
         return None;
     }
-    let cordon = termination_handler::cordon(node)?;
-    let because =
-        "the Node is Ready, and nothing is scheduled there: its cordon was for an interruption that did not come";
+    let cordon = cordons::cordon(node)?;
+    let (patience, because) = match cordon.by {
+        Cordoner::TerminationHandler => (
+            after_warning,
+            "the Node is Ready, and nothing is scheduled there: its cordon was for an interruption that did not come",
+        ),
+        _ => (t.terminate, "the Node is Ready, and nothing is scheduled there: who cordoned it left it so"),
+    };
     let evidence = Evidence::new(format!("Node/{}", node.name()), cordon.field, cordon.says, because);
     let (stage, symptom) = (Stage::Ready, Symptom::Cordoned);
     let wait = Wait { stage, since: cordon.since, patience, proven: patience, evidence, symptom };
     Some(wait.only_with_proof())
+}
+
+/// A machine of Karpenter's whose instance was stopped, as the cloud controller says: nobody starts it again, and it is
+/// replaced only where Karpenter hears of it, by its queue or by the repair of Nodes.
+/// Sources: k8s.io/cloud-provider v0.36.3 controllers/nodelifecycle `MonitorNodes`; karpenter-provider-aws v1.14.1
+/// pkg/controllers/interruption/messages/statechange.
+pub(super) fn stopped_wait(claim: &NodeClaim, node: &Node, t: &Thresholds) -> Option<Wait> {
+    let deleted = claim.metadata.deletion_timestamp.or(node.metadata.deletion_timestamp);
+    let ready = node.condition("Ready").filter(|ready| !ready.is_true() && deleted.is_none())?;
+    let taint = node.taint(left_taint::SHUT_DOWN)?;
+    let because = "the cloud controller sets it where the instance is stopped";
+    let evidence = Evidence::new(format!("Node/{}", node.name()), "spec.taints", taint.to_string(), because);
+    let wait = Wait::new(Stage::Ready, ready.last_transition_time?, t.terminate, t, evidence);
+    Some(Wait { proven: wait.patience, symptom: Symptom::InstanceStopped, ..wait }.only_with_proof())
 }
 
 /// Deleted, stopped, cordoned or about to be removed. A cordon is a decision too: node group upgrades and termination
@@ -757,13 +856,9 @@ pub(super) fn is_out_of_service(node: &Node) -> bool {
     node.spec.unschedulable || is_leaving(node)
 }
 
-fn is_leaving(node: &Node) -> bool {
-    const LEAVING_TAINTS: [&str; 2] = [
-        // Stopped instances. k8s.io/cloud-provider v0.36.3 api/well_known_taints.go.
-        "node.cloudprovider.kubernetes.io/shutdown",
-        // cluster-autoscaler utils/taints/taints.go, which does not cordon by default.
-        "ToBeDeletedByClusterAutoscaler",
-    ];
+pub(super) fn is_leaving(node: &Node) -> bool {
+    // cluster-autoscaler does not cordon by default.
+    const LEAVING_TAINTS: [&str; 2] = [left_taint::SHUT_DOWN, left_taint::TO_BE_DELETED];
     // Graceful shutdown. kubernetes v1.36.3 pkg/kubelet/nodeshutdown.
     let shutting_down = |c: &Condition| c.is_false() && c.message.contains("node is shutting down");
     node.metadata.deletion_timestamp.is_some()
@@ -775,7 +870,8 @@ fn is_leaving(node: &Node) -> bool {
 pub fn terminates_at(claim: &NodeClaim, karpenter: Option<&karpenter::Karpenter>) -> Option<DateTime<Utc>> {
     let created = claim.metadata.creation_timestamp?;
     let since = |type_: &str| claim.condition(type_).and_then(|c| c.last_transition_time).unwrap_or(created);
-    if claim.is_true("Registered") {
+    // The timeout came with Machines: core pkg/controllers/machine/lifecycle/liveness.go (v0.28.0).
+    if claim.is_true("Registered") || claim.is_node() {
         None
     } else if !claim.is_true("Launched") && karpenter.is_some_and(karpenter::Karpenter::has_launch_timeout) {
         since("Launched").checked_add_signed(karpenter::LAUNCH_TIMEOUT)
@@ -788,7 +884,7 @@ pub fn terminates_at(claim: &NodeClaim, karpenter: Option<&karpenter::Karpenter>
 /// Whether the deletion at `deleted` is Karpenter's liveness timeout: it leaves no event, only arithmetic.
 pub fn timed_out(claim: &NodeClaim, deleted: DateTime<Utc>) -> bool {
     let Some(created) = claim.metadata.creation_timestamp else { return false };
-    if claim.is_true("Registered") {
+    if claim.is_true("Registered") || claim.is_node() {
         return false;
     }
     let since = |type_: &str| claim.condition(type_).and_then(|c| c.last_transition_time).unwrap_or(created);
@@ -807,7 +903,7 @@ pub fn outcome(claim: &NodeClaim, deleted: DateTime<Utc>) -> Outcome {
 
 /// Deleted before any instance existed: Karpenter gives up at once on lack of capacity and on a node class that is not
 /// ready.
-fn never_launched(claim: &NodeClaim) -> bool {
+pub fn never_launched(claim: &NodeClaim) -> bool {
     !claim.is_true("Launched") && claim.status.provider_id.is_empty()
 }
 
@@ -945,10 +1041,32 @@ pub fn outgrown_wait(pod: &Pod, since: DateTime<Utc>, t: &Thresholds) -> Option<
     pod_wait(pod, since, "no Node has room for the pod, and each machine that Karpenter makes for it is too small", t)
 }
 
+/// A NodePool whose machines are removed before the pod gets there that they are made for.
+pub fn emptied_early_wait(pod: &Pod, since: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+    let because = "no Node has taken the pod, and each machine that Karpenter makes for it is removed as empty";
+    let wait = pod_wait(pod, since, because, t)?;
+    Some(Wait { symptom: Symptom::EmptiedEarly, ..wait })
+}
+
+/// A NodePool whose machines all have the port taken that the pod asks for.
+pub fn port_held_wait(pod: &Pod, since: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+    let because = "no Node has its port free, and on each machine that Karpenter makes for it the port is taken";
+    let wait = pod_wait(pod, since, because, t)?;
+    Some(Wait { symptom: Symptom::PortHeld, ..wait })
+}
+
 /// A NodePool that a pod could have a machine of, and that is refused since this time.
 pub fn refused_pool_wait(pod: &Pod, refused: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
     let because = "no Node has room for the pod, and of this NodePool there is no new one";
     pod_wait(pod, refused.max(pod.metadata.creation_timestamp?), because, t)
+}
+
+/// A NodePool that a pod could have a machine of, while Karpenter gets through no round since this time.
+pub fn failing_round_wait(pod: &Pod, first: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+    let because = "no Node has room for the pod, and no NodeClaim has come since";
+    let wait = pod_wait(pod, first.max(pod.metadata.creation_timestamp?), because, t)?;
+    // Its rounds are seconds apart, and an API server that is slow for a while fails a few of them.
+    Some(Wait { symptom: Symptom::RoundsFail, patience: t.launch * 2, proven: t.launch, ..wait })
 }
 
 /// A pod that waits for a machine, and that none is made for.
@@ -1055,6 +1173,15 @@ pub fn class_wait(class: &NodeClass, t: &Thresholds) -> Option<Wait> {
     );
     Some(Wait::new(Stage::Launch, since, t.launch, t, evidence))
 }
+
+/// A node class whose instance profile Karpenter has not made since this time.
+pub fn profileless_wait(class: &NodeClass, since: DateTime<Utc>, t: &Thresholds) -> Wait {
+    let object = format!("{}/{}", class.kind, class.name());
+    let because = "Karpenter launches nothing from a node class without an instance profile";
+    let evidence = Evidence::new(object, "status.instanceProfile", "none", because);
+    Wait::new(Stage::Launch, since, t.launch, t, evidence).only_with_proof()
+}
+
 /// Of a machine that is known by its log only: something still stops it, or it has not registered for too long.
 pub fn logged_wait(log: &MachineLog, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
     let journey = &log.journey;
@@ -1067,6 +1194,8 @@ pub fn logged_wait(log: &MachineLog, now: DateTime<Utc>, t: &Thresholds) -> Opti
         // It speaks of nothing but Nodes.
         (_, Some(Trouble::CloudControllerFails)) => Stage::Initialize,
         (Some((Phase::Registered | Phase::Ready, _)), _) => Stage::Ready,
+        // What runs in a pod runs on a machine that has joined.
+        _ if root.is_some_and(|fact| runs_in_pods(&fact.program)) => Stage::Ready,
         _ => Stage::Join,
     };
     // Of a Node that is there a complaint or two may be of a pod that only just came.

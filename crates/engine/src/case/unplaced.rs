@@ -1,5 +1,6 @@
 //! Pods that wait for a machine, and that Karpenter makes none for.
 
+use super::extended::{self, Offer};
 use crate::cluster_state::ClusterState;
 use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
@@ -45,9 +46,13 @@ pub enum Why<'w> {
     SmallVolume { gib: u64 },
     /// DaemonSets take so much that the pod does not fit, which would fit alone on a machine like this one.
     Crowded { of_daemons: f64, machine: &'w Node },
+    /// A device plugin offers more of it than Karpenter counts of the machine, as of this one.
+    Multiplied { offer: Offer<'w> },
     /// Karpenter counts less of memory than machines of a type have that the NodePool allows, such as this one.
     Reckoned { machine: &'w Node },
 }
+
+pub const POD_ENI: &str = "vpc.amazonaws.com/pod-eni";
 
 /// What Karpenter counts of an instance type.
 /// Source: karpenter-provider-aws v1.14.1 pkg/providers/instancetype/types.go `computeCapacity`, pkg/apis/v1/labels.go.
@@ -99,6 +104,11 @@ fn small_volume<'w>(class: &NodeClass, pool: &NodePool, short: &Shortfall<'w>) -
     (quantity::parse(total)? > left).then_some(Lack { resource, total, why: Why::SmallVolume { gib } })
 }
 
+fn multiplied<'w>(cluster: &'w ClusterState, pool: &NodePool, short: &Shortfall<'w>) -> Option<Lack<'w>> {
+    let (total, offer) = extended::multiplied(cluster, pool, short)?;
+    Some(Lack { resource: offer.resource, total, why: Why::Multiplied { offer } })
+}
+
 /// The volume that Karpenter counts as the ephemeral storage of every machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StorageReckoned {
@@ -133,6 +143,15 @@ impl<'w> Unplaced<'w> {
             || self.refused_by_startup_taint(pool).is_some()
             || class.is_some_and(|class| self.without_storage(pool, class).is_some())
             || class.and_then(|class| pool.zones_without_subnet(class)).is_some_and(|zones| zones.all)
+            || class.is_some_and(|class| self.lacks_reservation(pool, class))
+    }
+
+    /// Whether the NodePool allows capacity reservations only, of which its class has none to use, whatever the pod asks
+    /// for.
+    pub fn lacks_reservation(&self, pool: &NodePool, class: &NodeClass) -> bool {
+        self.refusal == PlacementObstacle::NoInstanceType
+            && pool.is_reserved_only()
+            && pool.reservations(class).next().is_none()
     }
 
     /// Whether no instance type meets the NodePool's own requirements: what the pod adds to them is nothing that an
@@ -153,6 +172,14 @@ impl<'w> Unplaced<'w> {
     /// for by its name or a label of its own.
     pub fn spread_elsewhere(&self, pool: &NodePool) -> Option<(Vec<&'w str>, Vec<&'w str>)> {
         unspread(self.event, pool.name()).filter(|_| self.refusal == PlacementObstacle::Zone && self.names(pool))
+    }
+
+    /// Whether no zone counts for the pod's spread, which names the NodePool that it may go to.
+    pub fn counts_no_zone(&self, pool: &NodePool) -> bool {
+        let names_it = |pod: &Pod| asks_for(pod).any(|key| key == "karpenter.sh/nodepool") && admits(pool, pod);
+        self.refusal == PlacementObstacle::PassedOver
+            && unplaced::counts_nothing(self.event)
+            && self.pod.is_some_and(names_it)
     }
 
     /// The zones that the pod's volumes bind it to, where these keep it from the NodePool, and nothing else from others.
@@ -214,7 +241,7 @@ impl<'w> Unplaced<'w> {
         }
         let (_, key) = unknown_label(self.event)?;
         let asks = |pod: &Pod| asks_for(pod).any(|asked| asked == key);
-        (self.pod.is_none_or(asks) && !cluster.pools().any(|pool| own_label(pool, key))).then_some(key)
+        (self.pod.is_none_or(asks) && !cluster.pools().any(|pool| offers(pool, self.pod, key))).then_some(key)
     }
 
     /// Whether Karpenter makes no machine for the pod because it asks for devices by a ResourceClaim, and this NodePool's
@@ -243,14 +270,18 @@ impl<'w> Unplaced<'w> {
         }
         // Another NodePool may have the room, and not get the machine.
         let mut others = unplaced::refusals(self.event);
-        if !others.all(|(name, _)| shortfall(self.event, name).is_some()) {
+        let unsatisfied = |name: &str| unplaced::unsatisfied(self.event, name);
+        if !others.all(|(name, _)| shortfall(self.event, name).or_else(|| unsatisfied(name)).is_some()) {
             return None;
         }
-        let short = shortfall(self.event, pool.name())?;
+        let Some(short) = shortfall(self.event, pool.name()) else {
+            return self.unknown_resource(cluster, pool, class, &unsatisfied(pool.name())?);
+        };
         self.unknown_resource(cluster, pool, class, &short)
             .or_else(|| small_volume(class?, pool, &short))
             .or_else(|| self.crowded_out(cluster, pool, &short))
             .or_else(|| self.reckoned_short(cluster, pool, class?, &short))
+            .or_else(|| multiplied(cluster, pool, &short))
             .or_else(|| self.without_device(cluster, pool, &short))
     }
 
@@ -284,7 +315,9 @@ impl<'w> Unplaced<'w> {
             return None;
         }
         let windows = class.and_then(NodeClass::family) == Some(Family::Windows);
-        let known = |name: &str| OF_INSTANCE_TYPES.contains(&name) || (windows && name == WINDOWS_ADDRESS);
+        let off = |name: &str| name == POD_ENI && cluster.karpenter().is_some_and(Karpenter::leaves_out_pod_eni);
+        let known =
+            |name: &str| OF_INSTANCE_TYPES.contains(&name) && !off(name) || (windows && name == WINDOWS_ADDRESS);
         let asked = short.total.iter().copied();
         let (resource, total) = asked
             .into_iter()
@@ -441,9 +474,19 @@ pub(super) fn may_have(pool: &NodePool, key: &str, value: Option<&str>) -> bool 
     (required.peek().is_some() || is_of_instance(key)) && required.all(|r| r.admits(value))
 }
 
-fn own_label(pool: &NodePool, key: &str) -> bool {
+pub(super) fn own_label(pool: &NodePool, key: &str) -> bool {
     let template = &pool.spec.template;
     template.metadata.label(key).is_some() || template.spec.requirements.iter().any(|r| r.key == key)
+}
+
+/// Whether the NodePool has the label, with a value that the pod asks for where that is known.
+fn offers(pool: &NodePool, pod: Option<&Pod>, key: &str) -> bool {
+    let of_selector = |pod: &Pod| pod.spec.node_selector.get(key).is_none_or(|value| may_have(pool, key, Some(value)));
+    let of_affinity = |pod: &Pod| {
+        let mut asked = expressions(pod).filter(|r| r.key == key).peekable();
+        asked.peek().is_none() || asked.any(|r| meets(pool, r))
+    };
+    own_label(pool, key) && pod.is_none_or(|pod| of_selector(pod) && of_affinity(pod))
 }
 
 /// Source: core pkg/apis/v1/labels.go `WellKnownLabels` (v1.14.1); karpenter-provider-aws v1.14.1 pkg/apis/v1/labels.go.

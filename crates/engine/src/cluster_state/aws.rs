@@ -2,21 +2,25 @@
 
 use crate::objects::{
     AccessEntry, Answer, AwsObservation, AwsRefusal, Checks, Console, DhcpOptions, DnsAttributes, EksCluster,
-    GroupRules, Image, Instance, InstanceProfile, KmsKey, NatGateway, NetworkAcl, NodeClass, RouteTable, Vpc,
-    VpcEndpoint, VpcSubnet,
+    GroupRules, Image, Instance, InstanceProfile, InstanceType, KeyUsers, KmsKey, NatGateway, NetworkAcl, NodeClass,
+    RolePolicies, RouteTable, ServiceQuota, Vpc, VpcEndpoint, VpcSubnet,
 };
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
 
 /// The calls whose answers rules read.
 pub const IMAGE: &str = "ec2:DescribeImages";
+pub const INSTANCE_TYPE: &str = "ec2:DescribeInstanceTypes";
 pub const INSTANCE: &str = "ec2:DescribeInstances";
 pub const CHECKS: &str = "ec2:DescribeInstanceStatus";
 pub const CONSOLE: &str = "ec2:GetConsoleOutput";
 pub const CLUSTER: &str = "eks:DescribeCluster";
 pub const ENTRY: &str = "eks:DescribeAccessEntry";
 pub const PROFILE: &str = "iam:GetInstanceProfile";
+pub const ROLE_POLICIES: &str = "iam:ListAttachedRolePolicies";
 pub const KEY: &str = "kms:DescribeKey";
+pub const KEY_USERS: &str = "kms:GetKeyPolicy";
+pub const QUOTA: &str = "servicequotas:GetServiceQuota";
 pub const VPC: &str = "ec2:DescribeVpcs";
 pub const DNS: &str = "ec2:DescribeVpcAttribute";
 pub const DHCP_OPTIONS: &str = "ec2:DescribeDhcpOptions";
@@ -108,6 +112,10 @@ impl Aws {
         self.told(IMAGE, id, |a| if let Answer::Image(image) = a { Some(image) } else { None })
     }
 
+    pub fn instance_type(&self, name: &str) -> Told<'_, InstanceType> {
+        self.told(INSTANCE_TYPE, name, |a| if let Answer::InstanceType(type_) = a { Some(type_) } else { None })
+    }
+
     pub fn instance(&self, id: &str) -> Told<'_, Instance> {
         self.told(INSTANCE, id, |a| if let Answer::Instance(instance) = a { Some(&**instance) } else { None })
     }
@@ -139,8 +147,23 @@ impl Aws {
         self.told(PROFILE, name, |a| if let Answer::InstanceProfile(profile) = a { Some(profile) } else { None })
     }
 
+    /// By the role's name.
+    pub fn role_policies(&self, role: &str) -> Told<'_, RolePolicies> {
+        self.told(ROLE_POLICIES, role, |a| if let Answer::RolePolicies(policies) = a { Some(policies) } else { None })
+    }
+
     pub fn key(&self, id: &str) -> Told<'_, KmsKey> {
         self.told(KEY, id, |a| if let Answer::Key(key) = a { Some(key) } else { None })
+    }
+
+    /// By the key's ARN.
+    pub fn key_users(&self, arn: &str) -> Told<'_, KeyUsers> {
+        self.told(KEY_USERS, arn, |a| if let Answer::KeyUsers(users) = a { Some(users) } else { None })
+    }
+
+    /// A quota of EC2, by its code.
+    pub fn quota(&self, code: &str) -> Told<'_, ServiceQuota> {
+        self.told(QUOTA, code, |a| if let Answer::Quota(quota) = a { Some(quota) } else { None })
     }
 
     /// The name of the role that the machines of a class have: as the class says, else as IAM says of its profile.
@@ -186,7 +209,7 @@ impl Aws {
     }
 
     /// What was denied of one thing.
-    pub fn refusals_about(&self, about: &str) -> impl Iterator<Item = &AwsRefusal> {
+    pub fn refusals_about<'w>(&'w self, about: &str) -> impl Iterator<Item = &'w AwsRefusal> + use<'w> {
         let of_thing = self.answers.get(about).into_iter().flat_map(BTreeMap::values);
         of_thing.filter_map(|o| if let Answer::Refused(refusal) = &o.answer { Some(refusal) } else { None })
     }

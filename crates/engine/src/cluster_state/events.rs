@@ -4,6 +4,7 @@
 use super::Key;
 use super::intake::key_of;
 use crate::objects::{Event, Meta};
+use crate::upstream::csi;
 use crate::upstream::unplaced::{PlacementObstacle, refusals};
 use chrono::TimeDelta;
 use std::collections::{BTreeMap, btree_map};
@@ -11,6 +12,9 @@ use std::ops::Bound;
 
 /// What kubelets say about pods stands under this kind and the name of the Node. No kind of object has this name.
 pub(super) const KUBELET_ABOUT_PODS: &str = "pods on";
+
+/// What provisioners say about claims whose volume they cannot make for a Node stands under this and the Node's name.
+pub(super) const VOLUMES_FOR: &str = "volumes for";
 
 type ByName = BTreeMap<String, BTreeMap<Key, Event>>;
 
@@ -114,6 +118,9 @@ fn place(event: &Event) -> Key {
     match about.kind.as_str() {
         "Pod" if event.reporter() == "kubelet" && !event.source.host.is_empty() => {
             (KUBELET_ABOUT_PODS.to_owned(), event.source.host.clone())
+        }
+        "PersistentVolumeClaim" if let Some(node) = csi::unprovisioned_on(event) => {
+            (VOLUMES_FOR.to_owned(), node.to_owned())
         }
         kind => (kind.to_owned(), about.name.clone()),
     }

@@ -4,15 +4,17 @@ use super::index::Index;
 use super::memo::Derived;
 use super::{
     Availability, AwsAuthFacts, ByKind, ClassFacts, ClusterState, Key, Subject, Touched, aws,
-    events::KUBELET_ABOUT_PODS,
+    events::{KUBELET_ABOUT_PODS, VOLUMES_FOR},
 };
 use crate::cluster_state::class_members::ClassMembers;
 use crate::objects::input::{Input, Object};
 use crate::objects::intern::Interned;
 use crate::objects::sink::{ObjectText, Sink};
 use crate::objects::{
-    ApiServer, ApiServerFacts, AwsObservation, ConfigMapData, Event, MachineLog, Meta, Node, NodeClaim, Pod,
+    ApiServer, ApiServerFacts, AwsObservation, ConfigMapData, Event, MachineLog, Meta, Node, NodeClaim, NodeClass,
+    NodePool, Pod,
 };
+use crate::upstream::device_plugins;
 use crate::upstream::karpenter::Karpenter;
 use crate::upstream::unplaced;
 use chrono::{DateTime, Utc};
@@ -23,6 +25,9 @@ use std::collections::BTreeMap;
 
 /// Objects of a dump are states, not changes: nothing was seen to happen.
 const BEFORE_EVERYTHING: DateTime<Utc> = DateTime::UNIX_EPOCH;
+
+/// The groups whose CustomResourceDefinitions are kept.
+const OF_KARPENTER: [&str; 2] = ["karpenter.sh", "karpenter.k8s.aws"];
 
 impl Sink for ClusterState {
     fn object(&mut self, object: Object, _text: ObjectText<'_>) {
@@ -44,9 +49,29 @@ impl ClusterState {
         self.availability.insert(object.input(), Availability::Read);
         let Some(object) = self.news(object) else { return Touched::Subjects(Vec::new()) };
         self.derived = Derived::default();
+        let renews = match &object {
+            Object::NodeClaim(_) => self.has_old_machines(),
+            Object::NodePool(pool) => pool.is_provisioner(),
+            object => matches!(object, Object::Deployment(_)),
+        };
+        let touched = self.take(object, now);
+        if renews {
+            self.renew_old_machines(now);
+        }
+        touched
+    }
+
+    fn take(&mut self, object: Object, now: DateTime<Utc>) -> Touched {
         match object {
             Object::NodeClaim(claim) => self.apply_claim(claim, now),
-            Object::Node(node) => self.apply_node(node),
+            Object::Node(node) => {
+                let old = node.is_of_provisioner().then(|| node.clone());
+                let touched = self.apply_node(node);
+                if let Some(node) = old {
+                    self.note_old_machine(node, now);
+                }
+                touched
+            }
             Object::NodePool(pool) => {
                 let name = pool.metadata.name.to_string();
                 let mut subjects: Vec<_> =
@@ -125,7 +150,9 @@ impl ClusterState {
             object @ (Object::MutatingWebhooks(_)
             | Object::ValidatingWebhooks(_)
             | Object::DisruptionBudget(_)
-            | Object::VolumeAttachment(_)) => self.keep(object),
+            | Object::VolumeAttachment(_)
+            | Object::CustomResource(_)
+            | Object::Service(_)) => self.keep(object),
             Object::AccessReview(review) => {
                 let Some(status) = review.status.clone().filter(|_| review.is_about_creating_nodes()) else {
                     return Touched::Subjects(Vec::new());
@@ -155,6 +182,10 @@ impl ClusterState {
                 self.disruption_budgets.insert(key_of(&budget.metadata), budget);
             }
             Object::VolumeAttachment(attachment) => drop(self.volume_attachments.insert(name, attachment)),
+            Object::CustomResource(definition) if OF_KARPENTER.contains(&&*definition.spec.group) => {
+                self.custom_resources.insert(name, definition);
+            }
+            Object::Service(service) => drop(self.services.insert(key_of(&service.metadata), service)),
             _ => {}
         }
         Touched::Subjects(Vec::new())
@@ -166,6 +197,8 @@ impl ClusterState {
             Input::ValidatingWebhooks => drop(self.validating_webhooks.remove(&key.1)),
             Input::DisruptionBudgets => drop(self.disruption_budgets.remove(key)),
             Input::VolumeAttachments => drop(self.volume_attachments.remove(&key.1)),
+            Input::CustomResources => drop(self.custom_resources.remove(&key.1)),
+            Input::Services => drop(self.services.remove(key)),
             _ => {}
         }
     }
@@ -185,13 +218,17 @@ impl ClusterState {
         match object {
             Object::Node(mut node) => {
                 node.set_own_condition_apart();
+                node.name_its_pool();
                 new(self.nodes.get_mut(&node.metadata.name).map(AsMut::as_mut), node).map(Object::Node)
             }
             Object::NodeClaim(mut claim) => {
                 claim.drop_repetitions();
                 new(self.claims.get_mut(&claim.metadata.name).map(AsMut::as_mut), claim).map(Object::NodeClaim)
             }
+            // While both were served, what is new counts.
+            Object::NodePool(pool) if pool.is_provisioner() && self.pool_in_place_of(&pool) => None,
             Object::NodePool(pool) => new(self.pools.get_mut(&*pool.metadata.name), pool).map(Object::NodePool),
+            Object::NodeClass(class) if class.is_node_template() && self.class_in_place_of(&class) => None,
             Object::NodeClass(class) => {
                 let known =
                     self.classes.get_mut(&class.kind).and_then(|of_kind| of_kind.get_mut(&*class.metadata.name));
@@ -207,7 +244,16 @@ impl ClusterState {
         }
     }
 
-    fn apply_claim(&mut self, claim: NodeClaim, now: DateTime<Utc>) -> Touched {
+    fn pool_in_place_of(&self, provisioner: &NodePool) -> bool {
+        self.pools.get(&*provisioner.metadata.name).is_some_and(|pool| !pool.is_provisioner())
+    }
+
+    fn class_in_place_of(&self, template: &NodeClass) -> bool {
+        let known = self.classes.get(&template.kind).and_then(|of_kind| of_kind.get(&*template.metadata.name));
+        known.is_some_and(|facts| !facts.class.is_node_template())
+    }
+
+    pub(super) fn apply_claim(&mut self, claim: NodeClaim, now: DateTime<Utc>) -> Touched {
         let name = claim.metadata.name.clone();
         if let Some(old) = self.claims.remove(&name) {
             for condition in &claim.status.conditions {
@@ -266,7 +312,7 @@ impl ClusterState {
         }
     }
 
-    fn unindex_claim(&mut self, claim: &NodeClaim) {
+    pub(super) fn unindex_claim(&mut self, claim: &NodeClaim) {
         self.count_service(claim, |n| *n = n.saturating_sub(1));
         let name = &claim.metadata.name;
         let class = &claim.spec.node_class_ref;
@@ -284,7 +330,7 @@ impl ClusterState {
         }
     }
 
-    fn apply_node(&mut self, node: Node) -> Touched {
+    pub(super) fn apply_node(&mut self, node: Node) -> Touched {
         let name = node.metadata.name.clone();
         let id = node.spec.provider_id.clone();
         let before = self.nodes.get(&name).map(|old| old.spec.provider_id.clone());
@@ -318,7 +364,8 @@ impl ClusterState {
         subjects
     }
 
-    fn apply_event(&mut self, event: Event) -> Touched {
+    fn apply_event(&mut self, mut event: Event) -> Touched {
+        event.name_its_kind();
         let nominated = unplaced::nominated(&event).and_then(|claim| self.pool_of_claim_name(claim));
         let named = unplaced::refusals(&event).map(|(pool, _)| pool).chain(nominated);
         let pools: Vec<Subject> = named.map(|pool| Subject::Pool(pool.to_owned())).collect();
@@ -328,7 +375,9 @@ impl ClusterState {
                 let pool = self.pool_of_claim_name(&name).map(|p| Subject::Pool(p.to_owned()));
                 std::iter::once(Subject::Claim(name)).chain(pool).collect()
             }
-            "Node" | KUBELET_ABOUT_PODS => self.node(&name).map(|n| self.subjects_of_node(n)).unwrap_or_default(),
+            "Node" | KUBELET_ABOUT_PODS | VOLUMES_FOR => {
+                self.node(&name).map(|n| self.subjects_of_node(n)).unwrap_or_default()
+            }
             _ => pools,
         })
     }
@@ -338,9 +387,26 @@ impl ClusterState {
         self.remove_pod(&key);
         let node = pod.node().to_owned();
         self.pod_nodes.insert(key.clone(), node.clone());
-        let subjects = self.node(&node).map(|n| self.subjects_of_node(n)).unwrap_or_default();
+        let subjects = match self.node(&node) {
+            Some(node) => self.subjects_of_node(node),
+            None => self.short_of_devices(&pod),
+        };
         self.pods.entry(node).or_default().insert(key, pod);
         Touched::Subjects(subjects)
+    }
+
+    /// The Nodes that a pod may wait for, until they offer the devices that it asks for.
+    fn short_of_devices(&self, pod: &Pod) -> Vec<Subject> {
+        let asked = || pod.requests().map(|(name, _)| name);
+        if !asked().any(|name| name.contains('/')) {
+            return Vec::new();
+        }
+        let offers_it = |own: &Pod| {
+            let set = own.daemon_set().filter(|_| !own.is_ready());
+            set.is_some_and(|set| asked().any(|name| device_plugins::offers(set, name)))
+        };
+        let nodes = self.pods.iter().filter(|(_, pods)| pods.values().any(offers_it));
+        nodes.filter_map(|(node, _)| self.node(node)).flat_map(|node| self.subjects_of_node(node)).collect()
     }
 
     fn apply_aws(&mut self, observation: AwsObservation) -> Touched {
@@ -419,6 +485,7 @@ impl ClusterState {
                 Touched::Subjects(subjects)
             }
             Input::Nodes => {
+                self.forget_old_machine(name);
                 let Some(id) = self.nodes.get(name).map(|node| node.spec.provider_id.clone()) else { return none };
                 self.count_service_of(&id, |n| *n = n.saturating_sub(1));
                 let Some(node) = self.nodes.remove(name) else { return none };
@@ -500,7 +567,9 @@ impl ClusterState {
             Input::MutatingWebhooks
             | Input::ValidatingWebhooks
             | Input::DisruptionBudgets
-            | Input::VolumeAttachments => {
+            | Input::VolumeAttachments
+            | Input::CustomResources
+            | Input::Services => {
                 self.let_go(input, &key);
                 none
             }
@@ -516,6 +585,7 @@ impl ClusterState {
 
     /// Says that an input was read, or why it could not be.
     pub fn mark(&mut self, input: Input, availability: Availability) {
+        self.derived = Derived::default();
         self.availability.insert(input, availability);
     }
 }

@@ -6,8 +6,12 @@ use crate::objects::input::Input;
 use crate::objects::intern::Interned;
 use crate::objects::{MachineLog, Node, NodeClaim};
 use crate::upstream::karpenter::CLASS_HASH;
+use crate::upstream::provider_id::host_elsewhere;
 use chrono::{DateTime, Utc};
 use logs::fact::MachineNames;
+use logs::journey::Journey;
+use logs::pool_of_claim;
+use logs::table::runs_in_pods;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -23,7 +27,7 @@ pub struct OfMachine<'w> {
 #[derive(Debug, Clone, Copy)]
 pub struct Beside<'w> {
     pub log: &'w MachineLog,
-    /// Its instance. `None` where the log names none that is known: it may even be of the machine itself.
+    /// Its instance, on another cloud its host name. `None` where the log names none that is known: it may even be of the machine itself.
     pub of: Option<&'w str>,
 }
 
@@ -58,6 +62,17 @@ impl ClusterState {
         of_pool.map(|log| OfMachine { log, is_named: true }).collect()
     }
 
+    /// What Karpenter says of NodeClaims that it has made of a NodePool and that are gone.
+    pub fn logs_of_gone_claims(&self, pool: &str) -> Vec<OfMachine<'_>> {
+        self.asks(Input::Logs);
+        let is_gone = |claim: &String| pool_of_claim(claim) == Some(pool) && !self.claims.contains_key(claim.as_str());
+        let identity = |log: &MachineLog| {
+            let claims = &log.journey.identity.claims;
+            !claims.is_empty() && claims.iter().all(is_gone)
+        };
+        self.logs.values().filter(|log| identity(log)).map(|log| OfMachine { log, is_named: true }).collect()
+    }
+
     /// What a component says of itself.
     pub fn logs_of_components(&self) -> impl Iterator<Item = &MachineLog> {
         self.logs().filter(|log| !log.journey.identity.components.is_empty())
@@ -77,7 +92,11 @@ impl ClusterState {
         }
         let fares = Fares::of(claim);
         let of_others = waiting.logged.get(&fares).into_iter().flatten().filter(|(other, _)| **other != *claim.name());
-        let of_others = of_others.map(|(other, log)| (log, self.claims.get(other).and_then(|c| c.instance_id())));
+        let called = |other: &Interned| {
+            let claim = self.claims.get(other)?;
+            claim.instance_id().or_else(|| host_elsewhere(&claim.status.provider_id))
+        };
+        let of_others = of_others.map(|(other, log)| (log, called(other)));
         let is_any = waiting.sole.is_none() && waiting.alike.as_ref() == Some(&fares);
         let strays = waiting.strays.iter().filter(|_| is_any).map(|log| (log, None));
         of_others.chain(strays).filter_map(|(log, of)| Some(Beside { log: self.logs.get(log)?, of })).collect()
@@ -112,7 +131,7 @@ impl ClusterState {
             Subject::Node(name) => self.identity(None, self.nodes.get(name.as_str()).map(AsRef::as_ref)),
             Subject::Class(_, name) => MachineNames { classes: [name.clone()].into(), ..MachineNames::default() },
             Subject::Pool(name) => MachineNames { pools: [name.clone()].into(), ..MachineNames::default() },
-            Subject::Instance(_) => return,
+            Subject::Instance(_) | Subject::Karpenter(_) => return,
         };
         self.logs.retain(|_, log| !log.journey.identity.meets(&own));
         self.derived = Derived::default();
@@ -129,7 +148,9 @@ impl ClusterState {
         let pods =
             self.pods.iter().filter(|(_, pods)| pods.values().any(|p| identity.pods.contains(&*p.metadata.name)));
         let of_pods = pods.filter_map(|(node, _)| self.node(node)).flat_map(|node| self.subjects_of_node(node));
-        let pools = identity.pools.iter().map(|name| Subject::Pool(name.clone()));
+        // What Karpenter says of itself may be why no NodePool gets a machine.
+        let of_all = self.pools.keys().filter(|_| !identity.components.is_empty());
+        let pools = identity.pools.iter().cloned().chain(of_all.map(ToString::to_string)).map(Subject::Pool);
         claims.chain(identity.classes.iter().flat_map(kinds)).chain(pools).chain(of_pods).collect()
     }
 
@@ -149,8 +170,16 @@ impl ClusterState {
         let foreign =
             move |name: &Interned| is_known && !waiting.owned.contains(name) && !waiting.strays.contains(name);
         // Who else may have a role, people among them, nobody asks; and what a component says of itself is of no machine.
-        let is_machine =
-            |log: &MachineLog| log.journey.identity.roles.is_empty() && log.journey.identity.components.is_empty();
+        // What names nobody and is an agent's is told of the agent that it is of.
+        let is_agents = |journey: &Journey| {
+            !journey.last_words.is_empty() || journey.facts.iter().any(|fact| runs_in_pods(&fact.program))
+        };
+        let is_machine = move |log: &MachineLog| {
+            let identity = &log.journey.identity;
+            identity.roles.is_empty()
+                && identity.components.is_empty()
+                && (!identity.is_empty() || !is_agents(&log.journey))
+        };
         self.logs.iter().filter(move |(name, log)| foreign(name) && is_machine(log)).map(|(_, log)| log)
     }
 
@@ -229,6 +258,10 @@ impl ClusterState {
         let instance = claim.and_then(NodeClaim::instance_id).or_else(|| node.and_then(Node::instance_id));
         identity.instances.extend(instance.map(str::to_owned));
         identity.claims.extend(claim.map(|claim| claim.name().to_owned()));
+        let provider_ids = [claim.map(|claim| &*claim.status.provider_id), node.map(|node| &*node.spec.provider_id)];
+        let elsewhere = provider_ids.into_iter().flatten().filter_map(host_elsewhere);
+        // Host names are in lower case; Azure writes the rest of the path now so, now so.
+        identity.hosts.extend(elsewhere.map(str::to_ascii_lowercase));
         if let Some(node) = node {
             identity.hosts.insert(node.name().to_owned());
             let is_name = |kind: &str| matches!(kind, "Hostname" | "InternalDNS");

@@ -1,14 +1,17 @@
-//! Whose log may prove what a verdict leaves open: the agents' pods on the Node that it points to, or Karpenter's.
+//! Whose log may prove what a verdict leaves open: the agents' pods on the Node that it points to, or Karpenter's, which
+//! is also all that may say why pods wait of which there is no verdict.
 
 use super::survey::Survey;
-use crate::api::{Confidence, NodeDiagnosisStatus, Stage};
+use crate::api::{Confidence, Named, NodeDiagnosis, NodeDiagnosisSpec, NodeDiagnosisStatus, Stage};
 use crate::case::Case;
+use crate::case::failing_round::held_up;
 use crate::case::stage::Thresholds;
 use crate::cluster_state::{ClusterState, Subject};
 use crate::objects::input::Input;
-use crate::objects::{ContainerStatus, Pod};
+use crate::objects::{ContainerStatus, NodeClaim, NodePool, Pod};
 use crate::rules;
 use crate::rules::shared::karpenter_ends::WHY_KARPENTER_ENDS;
+use crate::upstream::karpenter::Karpenter;
 use chrono::{DateTime, Utc};
 use logs::table::program_of;
 use std::collections::BTreeMap;
@@ -27,8 +30,8 @@ pub enum LogSource {
 pub struct AgentLog {
     pub namespace: String,
     pub pod: String,
-    /// What the table of log lines calls the program that it runs.
-    pub program: &'static str,
+    /// What the table of log lines calls the program that it runs, where it knows what it says.
+    pub program: Option<&'static str>,
     pub containers: Vec<AgentContainer>,
 }
 
@@ -97,11 +100,42 @@ pub fn of_survey(
         }
     }
     sources.sort_by_key(|(rank, _)| *rank);
-    sources.into_iter().map(|(_, source)| source).collect()
+    let mut sources: Vec<LogSource> = sources.into_iter().map(|(_, source)| source).collect();
+    let of_waiting = of_waiting_pods(cluster, survey.diagnoses.iter(), now, thresholds);
+    sources.extend(of_waiting.filter(|own| !sources.contains(own)));
+    sources
 }
 
-/// The logs that a verdict leads to. None where objects prove it, where no rule of the stage reads logs, and where
-/// nobody knows what the program's lines mean.
+/// Karpenter's, where a pod has waited for minutes that a NodePool could have a machine for, and none is on its way: that
+/// it leaves the NodePool out, or gets through no round, its log alone says. Not where a verdict is about it.
+pub fn of_waiting_pods<'d>(
+    cluster: &ClusterState,
+    verdicts: impl Iterator<Item = &'d NodeDiagnosis>,
+    now: DateTime<Utc>,
+    thresholds: &Thresholds,
+) -> Option<LogSource> {
+    let karpenter = cluster.karpenter().filter(|karpenter| karpenter.stopped.is_none())?;
+    let is_late = |pod: &Pod| pod.metadata.creation_timestamp.is_some_and(|at| now - at >= thresholds.launch * 2);
+    let is_on_its_way =
+        |claim: &NodeClaim| !claim.is_true("Initialized") && claim.metadata.deletion_timestamp.is_none();
+    let in_vain = |pool: &NodePool| {
+        held_up(cluster, pool).any(is_late) && !cluster.claims_of_pool(pool.name()).any(is_on_its_way)
+    };
+    let mut untold: Vec<&NodePool> = cluster.pools().filter(|pool| in_vain(pool)).collect();
+    if !untold.is_empty() {
+        verdicts.for_each(|verdict| untold.retain(|pool| !is_about(&verdict.spec, pool)));
+    }
+    untold.first().and_then(|_| of_karpenter(karpenter))
+}
+
+/// Whether a verdict is about the NodePool, its node class or one of its machines.
+fn is_about(told: &NodeDiagnosisSpec, pool: &NodePool) -> bool {
+    let class = &pool.spec.template.spec.node_class_ref.name;
+    let names = |named: &Option<Named>, own: &str| named.as_ref().is_some_and(|named| named.name == *own);
+    names(&told.node_pool, pool.name()) || names(&told.node_class, class)
+}
+
+/// The logs that a verdict leads to. None where objects prove it, and where no rule of the stage reads logs.
 pub fn log_sources(case: &Case, verdict: &NodeDiagnosisStatus) -> Vec<LogSource> {
     let reads_logs = rules::of_stage(case.stage())
         .is_some_and(|of_stage| of_stage.rules.iter().any(|rule| rule.reads.contains(&Input::Logs)));
@@ -111,19 +145,23 @@ pub fn log_sources(case: &Case, verdict: &NodeDiagnosisStatus) -> Vec<LogSource>
     if leaves_open_why_karpenter_ends(verdict) || matches!(case.stage(), Stage::Launch | Stage::Terminate) {
         return karpenter(case).into_iter().collect();
     }
-    let of_set = |pod: &&Pod| pod.daemon_set().is_some_and(|set| program_of(set).is_some());
-    let agents: Vec<&Pod> = case.pods().filter(of_set).collect();
+    let agents: Vec<&Pod> = case.pods().filter(|pod| pod.daemon_set().is_some()).collect();
     let mut pointed_to: Vec<&Pod> = agents.iter().copied().filter(|pod| names(verdict, pod)).collect();
-    // A verdict that names nobody leaves all of them that do not work.
+    // A verdict that names nobody leaves all of them that do not work, and of which it is known what their lines mean.
     if pointed_to.is_empty() {
-        pointed_to = agents.into_iter().filter(|pod| !pod.is_ready()).collect();
+        let is_known = |pod: &Pod| pod.daemon_set().is_some_and(|set| program_of(set).is_some());
+        pointed_to = agents.into_iter().filter(|pod| !pod.is_ready() && is_known(pod)).collect();
     }
     pointed_to.into_iter().filter_map(agent).map(LogSource::Agent).collect()
 }
 
 /// Karpenter speaks of NodeClaims, node classes and NodePools.
 fn karpenter(case: &Case) -> Option<LogSource> {
-    let (namespace, _) = case.karpenter()?.deployment.split_once('/')?;
+    of_karpenter(case.karpenter()?)
+}
+
+fn of_karpenter(karpenter: &Karpenter) -> Option<LogSource> {
+    let (namespace, _) = karpenter.deployment.split_once('/')?;
     Some(LogSource::Karpenter { namespace: namespace.to_owned() })
 }
 
@@ -141,7 +179,7 @@ fn names(verdict: &NodeDiagnosisStatus, pod: &Pod) -> bool {
 
 /// Those of its containers that are not ready; all of them where each is.
 fn agent(pod: &Pod) -> Option<AgentLog> {
-    let program = program_of(pod.daemon_set()?)?;
+    let program = program_of(pod.daemon_set()?);
     let status = &pod.status;
     let is_done = |c: &&ContainerStatus| c.state.terminated.as_ref().is_some_and(|ended| ended.exit_code == Some(0));
     let of_start = status.init_container_statuses.iter().filter(|c| !is_done(c) && !c.ready);

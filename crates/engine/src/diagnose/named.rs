@@ -6,6 +6,7 @@ use crate::api::judged::About;
 use crate::case::stage;
 use crate::cluster_state::{ClusterState, Subject};
 use crate::objects::{Event, Node, NodeClaim};
+use crate::upstream::former_words::{present_kind, present_resource};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Survey {
@@ -43,7 +44,9 @@ impl Survey {
 /// What is called so: a machine first, else whatever launches machines.
 fn subjects(cluster: &ClusterState, name: &str) -> Vec<Subject> {
     let (kind, named) = match name.split_once('/') {
-        Some((kind, named)) if !kind.contains(':') && !named.contains('/') => (Some(kind.to_ascii_lowercase()), named),
+        Some((kind, named)) if !kind.contains(':') && !named.contains('/') => {
+            (Some(present_resource(&kind.to_ascii_lowercase()).to_owned()), named)
+        }
         _ => (None, name.rsplit('/').next().unwrap_or(name)),
     };
     let may_be = |singular: &str, plural: &str| kind.as_deref().is_none_or(|kind| kind == singular || kind == plural);
@@ -54,7 +57,7 @@ fn subjects(cluster: &ClusterState, name: &str) -> Vec<Subject> {
     };
     let claim = cluster
         .claim(named)
-        .filter(|_| may_be("nodeclaim", "nodeclaims"))
+        .filter(|claim| may_be("nodeclaim", "nodeclaims") || claim.is_node() && may_be("node", "nodes"))
         .map(|claim| Subject::Claim(claim.name().to_owned()));
     let node = || cluster.node(named).filter(|_| may_be("node", "nodes")).map(of_node);
     let is_claims = |claim: &&NodeClaim| claim.instance_id() == Some(named) || claim.status.provider_id == *name;
@@ -76,8 +79,12 @@ fn subjects(cluster: &ClusterState, name: &str) -> Vec<Subject> {
     if !launching.is_empty() {
         return launching;
     }
-    // `nodepool-general`, as its NodeDiagnosis is called; or a machine that is known by its log only.
-    cluster.classes_and_pools().chain(cluster.instances()).filter(|subject| subject.diagnosis_name() == named).collect()
+    // `nodepool-general`, as its NodeDiagnosis is called; or a machine that is known by its log only; or Karpenter.
+    let is_called = |subject: &Subject| {
+        let (own, name) = subject.kind_and_name();
+        subject.diagnosis_name() == named || kind.as_deref() == Some(&own.to_ascii_lowercase()) && name == named
+    };
+    cluster.classes_and_pools().chain(cluster.instances()).filter(is_called).collect()
 }
 
 /// The NodePool whose instances EC2 ends one after the other, where that of the NodeClaim of this name is among them.
@@ -95,17 +102,20 @@ fn machines<'c>(cluster: &'c ClusterState, subject: &'c Subject) -> Vec<&'c str>
         Subject::Claim(name) | Subject::Node(name) | Subject::Instance(name) => vec![name],
         Subject::Pool(name) => cluster.claims_of_pool(name).map(NodeClaim::name).collect(),
         Subject::Class(kind, name) => cluster.claims_of_class(kind, name).map(NodeClaim::name).collect(),
+        Subject::Karpenter(_) => Vec::new(),
     }
 }
 
 fn is_blamed(diagnosis: &NodeDiagnosis, (kind, name): (&str, &str)) -> bool {
     let blame = diagnosis.status.as_ref().and_then(|status| status.blame.as_ref());
-    blame.is_some_and(|blame| (blame.kind.as_str(), blame.name.as_str()) == (kind, name))
+    blame.is_some_and(|blame| (present_kind(&blame.kind), blame.name.as_str()) == (kind, name))
 }
 
 fn is_itself(diagnosis: &NodeDiagnosis, subject: &Subject) -> bool {
     let of = &diagnosis.spec.subject;
-    (of.kind.as_str(), of.name.as_str()) == subject.kind_and_name()
+    // A Node that Karpenter itself made stands among the NodeClaims: `cluster_state/old_machines.rs`.
+    let is_old = matches!(subject, Subject::Claim(name) if of.kind == "Node" && of.name == *name);
+    is_old || (present_kind(&of.kind), of.name.as_str()) == subject.kind_and_name()
 }
 
 /// Whether a diagnosis is of this subject, of one of its machines, or calls it the object to change.
@@ -113,7 +123,7 @@ fn concerns(diagnosis: &NodeDiagnosis, subject: &Subject) -> bool {
     let (kind, name) = subject.kind_and_name();
     let spec = &diagnosis.spec;
     let is_machine = match subject {
-        Subject::Claim(_) | Subject::Node(_) | Subject::Instance(_) => false,
+        Subject::Claim(_) | Subject::Node(_) | Subject::Instance(_) | Subject::Karpenter(_) => false,
         Subject::Pool(_) => spec.node_pool.as_ref().is_some_and(|pool| pool.name == *name),
         Subject::Class(..) => spec.node_class.as_ref().is_some_and(|class| class.name == *name),
     };

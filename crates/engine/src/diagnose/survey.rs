@@ -1,14 +1,16 @@
 //! Everything judged at one time, and what was looked at for it.
 
 use super::{Judgement, judge_case};
-use crate::api::judged::{AlsoStuck, Judged, JudgedBy, Otherwise, WaitingMachine};
+use crate::api::judged::{AlsoStuck, Judged, JudgedBy, Otherwise, UnplacedPods, WaitingMachine};
 use crate::api::{Confidence, NodeDiagnosis};
 use crate::case::Case;
 use crate::case::stage::Thresholds;
 use crate::cluster_state::ClusterState;
-use crate::objects::NodeClass;
 use crate::objects::input::Input;
+use crate::objects::{NodeClass, Pod};
 use crate::rules;
+use crate::rules::shared::logged::excerpt;
+use crate::upstream::unplaced::is_repeated;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
 
@@ -67,6 +69,7 @@ impl Survey {
             logs: cluster.instances().count(),
             stuck: diagnoses.len(),
             waiting,
+            unplaced: unplaced(cluster, &diagnoses, now, thresholds),
             missing: wanted.into_iter().filter(missing).map(|input| input.name().to_owned()).collect(),
             otherwise: None,
         };
@@ -107,12 +110,38 @@ impl Survey {
     }
 }
 
+/// Pods that Karpenter has refused a machine for longer than one takes to join. A verdict about a NodePool or a node
+/// class explains them, or may.
+fn unplaced(
+    cluster: &ClusterState,
+    diagnoses: &[NodeDiagnosis],
+    now: DateTime<Utc>,
+    thresholds: &Thresholds,
+) -> Option<UnplacedPods> {
+    if diagnoses.iter().any(|diagnosis| diagnosis.spec.node_claim.is_none() && diagnosis.spec.node.is_none()) {
+        return None;
+    }
+    let said = cluster.unplaced().filter(|(event, pod)| is_repeated(event, now) && pod.unscheduled().is_some());
+    let since = |pod: &Pod| pod.metadata.creation_timestamp.filter(|made| now - *made >= thresholds.join);
+    let mut waiting: Vec<_> = said.filter_map(|(event, pod)| Some((since(pod)?, &pod.metadata, event))).collect();
+    waiting.sort_by_key(|(since, pod, _)| (*since, pod.namespace.as_deref(), &pod.name));
+    waiting.dedup_by_key(|(_, pod, _)| std::ptr::from_ref(*pod));
+    let (since, pod, event) = *waiting.first()?;
+    Some(UnplacedPods {
+        pods: waiting.len(),
+        namespace: pod.namespace.as_deref().unwrap_or("default").to_owned(),
+        name: pod.name.to_string(),
+        since,
+        message: excerpt(event.said().trim_start_matches("Failed to schedule pod, ")),
+    })
+}
+
 fn in_short(diagnosis: &NodeDiagnosis) -> Option<AlsoStuck> {
     let (name, status) = (diagnosis.metadata.name.clone()?, diagnosis.status.as_ref()?);
     Some(AlsoStuck {
         name,
         cause: status.cause.clone(),
         confidence: status.confidence,
-        summary: status.summary.clone(),
+        summary: status.summary.to_string(),
     })
 }

@@ -57,8 +57,7 @@ const RESERVED: &str = "reserved";
 fn reservations(pool: &NodePool, class: &NodeClass) -> Option<Flaw> {
     let selects = !class.spec.capacity_reservation_selector_terms.is_empty();
     let mut types = required(pool, "karpenter.sh/capacity-type");
-    let only = |r: &Requirement| r.operator == "In" && r.values.iter().all(|value| value == RESERVED);
-    let (at, _) = types.find(|(_, r)| if selects { !r.admits(RESERVED) } else { only(r) })?;
+    let (at, _) = types.find(|(_, r)| if selects { !r.admits(RESERVED) } else { pool.is_reserved_only() })?;
     let (message, fix) = if selects {
         (
             format!(

@@ -3,12 +3,13 @@
 //! nodewhy makes these itself where `--aws` permits it to ask; a dump may hold them. Rules read them as they read
 //! objects.
 
+use super::aws_access::{AccessEntry, EksCluster, InstanceProfile, KeyUsers, KmsKey, RolePolicies};
+use super::aws_ec2::{Checks, Console, Image, Instance, InstanceType, ServiceQuota};
 use super::aws_network::{
     DhcpOptions, DnsAttributes, GroupRules, NatGateway, NetworkAcl, RouteTable, Vpc, VpcEndpoint, VpcSubnet,
 };
-use super::{Meta, masked, masked_by_line, nullable};
+use super::{Meta, masked, nullable};
 use chrono::{DateTime, Utc};
-use logs::journey::Journey;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -31,13 +32,17 @@ pub struct AwsObservation {
 #[serde(rename_all = "camelCase")]
 pub enum Answer {
     Image(Image),
+    InstanceType(InstanceType),
     Instance(Box<Instance>),
     Checks(Checks),
     Console(Console),
     Cluster(EksCluster),
     AccessEntry(AccessEntry),
     InstanceProfile(InstanceProfile),
+    RolePolicies(RolePolicies),
     Key(KmsKey),
+    KeyUsers(KeyUsers),
+    Quota(ServiceQuota),
     Vpc(Vpc),
     Dns(DnsAttributes),
     DhcpOptions(DhcpOptions),
@@ -64,123 +69,6 @@ impl Answer {
             _ => self == other,
         }
     }
-}
-
-/// An image, as `ec2:DescribeImages` has it.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Image {
-    /// `pending`, `available`, `failed`, `deregistered`, `disabled`, …
-    pub state: String,
-    pub name: String,
-    #[serde(serialize_with = "masked_by_line")]
-    pub state_reason: Option<String>,
-    pub created: Option<DateTime<Utc>>,
-    pub deprecated_at: Option<DateTime<Utc>>,
-}
-
-/// An instance, as `ec2:DescribeInstances` has it.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Instance {
-    /// `pending`, `running`, `stopped`, `terminated`, …
-    pub state: String,
-    /// Why it is in this state: `Client.InternalError`.
-    pub reason: Option<String>,
-    #[serde(serialize_with = "masked_by_line")]
-    pub message: Option<String>,
-    /// Since when, where EC2 tells.
-    pub since: Option<DateTime<Utc>>,
-    pub image: Option<String>,
-    pub private_dns_name: Option<String>,
-    /// The instance profile's ARN.
-    pub profile: Option<String>,
-    pub subnet: Option<String>,
-    pub vpc: Option<String>,
-    /// The account.
-    pub owner: Option<String>,
-    pub private_ip: Option<String>,
-    pub public_ip: Option<String>,
-    pub groups: Vec<String>,
-}
-
-/// The two status checks, as `ec2:DescribeInstanceStatus` has them: `ok`, `impaired`, `initializing`, ….
-#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Checks {
-    pub system: String,
-    pub instance: String,
-}
-
-/// What the instance printed while it booted.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Console {
-    /// What its lines prove; of the lines only those that are known, masked. The rules read it among the logs.
-    pub journey: Journey,
-    /// How much was read: the console of an instance that has just been launched is empty.
-    pub bytes: usize,
-}
-
-/// An EKS cluster.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct EksCluster {
-    /// `CONFIG_MAP`, `API_AND_CONFIG_MAP` or `API`.
-    pub authentication_mode: Option<String>,
-    pub version: Option<String>,
-    pub endpoint_public: Option<bool>,
-    pub endpoint_private: Option<bool>,
-    /// Whom the public endpoint admits.
-    pub public_cidrs: Vec<String>,
-    pub vpc: Option<String>,
-    /// Where the private endpoint has its addresses.
-    pub subnets: Vec<String>,
-    /// Those of the private endpoint.
-    pub groups: Vec<String>,
-    /// `ipv4` or `ipv6`.
-    pub ip_family: Option<String>,
-}
-
-impl EksCluster {
-    /// Whether access entries let anybody in.
-    pub fn reads_entries(&self) -> bool {
-        matches!(self.authentication_mode.as_deref(), Some("API" | "API_AND_CONFIG_MAP"))
-    }
-
-    /// Whether aws-auth lets anybody in.
-    pub fn reads_aws_auth(&self) -> bool {
-        self.authentication_mode.as_deref() != Some("API")
-    }
-}
-
-/// An access entry.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct AccessEntry {
-    pub principal_arn: String,
-    /// `STANDARD`, `EC2_LINUX`, `EC2_WINDOWS`, ….
-    #[serde(rename = "type")]
-    pub type_: String,
-    pub created: Option<DateTime<Utc>>,
-}
-
-/// An instance profile and the role in it.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct InstanceProfile {
-    pub role_arn: Option<String>,
-    pub role_created: Option<DateTime<Utc>>,
-}
-
-/// A key, as `kms:DescribeKey` has it.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct KmsKey {
-    /// `Enabled`, `Disabled`, `PendingDeletion`, `PendingImport`, `Unavailable`, ….
-    pub state: String,
-    /// When it will be deleted.
-    pub deletion: Option<DateTime<Utc>>,
 }
 
 /// Why there is no answer.

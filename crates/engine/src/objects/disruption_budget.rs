@@ -52,6 +52,7 @@ pub struct DisruptionBudgetStatus {
     pub desired_healthy: i64,
     #[serde(deserialize_with = "nullable")]
     pub expected_pods: i64,
+    pub disruptions_allowed: Option<i64>,
     #[serde(deserialize_with = "nullable")]
     pub conditions: Vec<Condition>,
 }
@@ -63,9 +64,14 @@ impl PodDisruptionBudget {
             && self.spec.selector.as_ref().is_some_and(|selector| selector.selects(&pod.metadata.labels))
     }
 
-    /// What says that no pod of it may go now, and since when.
-    pub fn allows_nothing(&self) -> Option<&Condition> {
-        conditions(&self.status.conditions, "DisruptionAllowed").filter(|c| c.is_false())
+    /// What says whether a pod of it may go now, and since when; before Kubernetes 1.21 only the status counts.
+    pub fn allowed(&self) -> Option<&Condition> {
+        conditions(&self.status.conditions, "DisruptionAllowed")
+    }
+
+    /// Whether no pod of it may go now.
+    pub fn allows_nothing(&self) -> bool {
+        self.allowed().map_or(self.status.disruptions_allowed == Some(0), Condition::is_false)
     }
 
     /// Whether it allows nothing even while all of its pods are healthy.

@@ -1,11 +1,13 @@
 //! The kinds that nodewhy reads. Reading, writing, RBAC, watches, readiness and the docs follow from this one table.
 
+use crate::objects::former::Former;
 use crate::objects::json_fields::fields;
 use crate::objects::{
-    AwsObservation, CertificateSigningRequest, ConfigMap, DaemonSet, Deployment, EniConfig, Event, MachineLog, Meta,
-    Node, NodeClaim, NodeClass, NodeOverlay, NodePool, Pod, PodDisruptionBudget, ServiceAccount, SubjectAccessReview,
-    VolumeAttachment, WebhookConfiguration,
+    AwsObservation, CertificateSigningRequest, ClusterService, ConfigMap, CustomResourceDefinition, DaemonSet,
+    Deployment, EniConfig, Event, MachineLog, Meta, Node, NodeClaim, NodeClass, NodeOverlay, NodePool, Pod,
+    PodDisruptionBudget, ServiceAccount, SubjectAccessReview, VolumeAttachment, WebhookConfiguration,
 };
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::ops::ControlFlow;
 
@@ -127,6 +129,10 @@ kinds! {
         ApiSource::new("", "v1", "Event", "events")
             .fields("involvedObject.kind=Pod,reason=FailedScheduling,source=karpenter"),
         ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=Pod,reason=MissingIAMPermissions"),
+        // Load balancers that find two groups with the cluster's tag.
+        ApiSource::new("", "v1", "Event", "events").fields("involvedObject.kind=TargetGroupBinding"),
+        ApiSource::new("", "v1", "Event", "events")
+            .fields("involvedObject.kind=PersistentVolumeClaim,reason=ProvisioningFailed"),
     ];
     CertificateSigningRequests: CertificateSigningRequest(CertificateSigningRequest) =
         Spec::new("CertificateSigningRequests", "kubectl get csr -o yaml") => [
@@ -149,6 +155,16 @@ kinds! {
             "kubectl get serviceaccounts -A -l app.kubernetes.io/name=karpenter -o yaml",
         ) => [
         ApiSource::new("", "v1", "ServiceAccount", "serviceaccounts").labels(KARPENTER),
+    ];
+    // Which versions of its kinds are there for Karpenter, and who converts them.
+    CustomResources: CustomResource(CustomResourceDefinition) = Spec::new(
+        "Karpenter's CustomResourceDefinitions",
+        "kubectl get crd nodepools.karpenter.sh nodeclaims.karpenter.sh ec2nodeclasses.karpenter.k8s.aws -o yaml",
+    ).optional() => [custom_resource("nodepools.karpenter.sh"), custom_resource("nodeclaims.karpenter.sh"), custom_resource("ec2nodeclasses.karpenter.k8s.aws")];
+    // Whom those that convert have for an address.
+    Services: Service(ClusterService) =
+        Spec::new("Karpenter's Services", "kubectl get services -A -l app.kubernetes.io/name=karpenter -o yaml").optional() => [
+        ApiSource::new("", "v1", "Service", "services").labels(KARPENTER),
     ];
     // amazon-vpc-cni-k8s v1.20.4 config/master/aws-k8s-cni.yaml
     EniConfigs: EniConfig(EniConfig) = Spec::new("ENIConfigs", "kubectl get eniconfigs -o yaml").optional() => [
@@ -195,6 +211,10 @@ kinds! {
 
 const KARPENTER: &str = "app.kubernetes.io/name=karpenter";
 
+const fn custom_resource(name: &'static str) -> ApiSource {
+    ApiSource::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions").named(name)
+}
+
 impl Input {
     /// What a user calls it.
     pub const fn name(self) -> &'static str {
@@ -229,8 +249,10 @@ pub struct ApiSource {
     pub version: &'static str,
     pub kind: &'static str,
     pub plural: &'static str,
-    /// The one object that is read, by namespace and name.
-    pub only: Option<(&'static str, &'static str)>,
+    /// The namespace that is read; `None` for all, and for kinds that have none.
+    pub namespace: Option<&'static str>,
+    /// The name of the one object that is read.
+    pub only: Option<&'static str>,
     /// Field selector.
     pub fields: Option<&'static str>,
     /// Label selector.
@@ -253,6 +275,7 @@ impl ApiSource {
             version,
             kind,
             plural,
+            namespace: None,
             only: None,
             fields: None,
             labels: None,
@@ -261,9 +284,18 @@ impl ApiSource {
         }
     }
 
-    const fn only(mut self, namespace: &'static str, name: &'static str) -> Self {
-        self.only = Some((namespace, name));
+    const fn only(self, namespace: &'static str, name: &'static str) -> Self {
+        Self { namespace: Some(namespace), ..self.named(name) }
+    }
+
+    const fn named(mut self, name: &'static str) -> Self {
+        self.only = Some(name);
         self
+    }
+
+    /// The field selector of its list.
+    pub fn field_selector(&self) -> Option<String> {
+        self.only.map(|name| format!("metadata.name={name}")).or_else(|| self.fields.map(str::to_owned))
     }
 
     const fn fields(mut self, selector: &'static str) -> Self {
@@ -301,12 +333,25 @@ pub struct TypeMeta {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
     As(Input),
+    /// A kind of before Karpenter 0.32.
+    Former(Former),
     /// A kind that no rule reads.
     Ignored,
     /// A version that the rules do not know: say so instead of misreading it.
     Outdated {
         served: &'static str,
     },
+}
+
+impl Reading {
+    /// Reads an object that is taken so; one that is not taken at all is an error.
+    pub fn read<'de, D: Deserializer<'de>>(self, from: D) -> Result<Object, D::Error> {
+        match self {
+            Self::As(input) => Object::read(input, from),
+            Self::Former(former) => former.read(from),
+            Self::Ignored | Self::Outdated { .. } => Err(D::Error::custom("nothing reads it")),
+        }
+    }
 }
 
 impl TypeMeta {
@@ -331,6 +376,7 @@ impl TypeMeta {
     pub fn lists(&self) -> Option<Input> {
         let kind = self.kind.strip_suffix("List").filter(|kind| !kind.is_empty())?.to_owned();
         match (Self { api_version: self.api_version.clone(), kind }).reading() {
+            Reading::Former(former) => Some(former.input()),
             Reading::As(input) if !matches!(input, Input::AwsAuth | Input::KubeProxyConfig | Input::VpcCniConfig) => {
                 Some(input)
             }
@@ -342,16 +388,20 @@ impl TypeMeta {
     pub fn reading(&self) -> Reading {
         let (group, version) = self.api_version.rsplit_once('/').unwrap_or(("", &self.api_version));
         match (group, self.kind.as_str()) {
-            // v1beta1 (Karpenter 0.32 and later) says the same in the same fields but for the reference to the class.
-            ("karpenter.sh", "NodeClaim" | "NodePool") if !matches!(version, "v1" | "v1beta1") => {
+            // v1beta1 (Karpenter 0.32 and later) says the same in the same fields but for the reference to the class. What
+            // came before it is read as if it had their names, and so written by `nodewhy collect`, under its own version.
+            ("karpenter.sh", "NodeClaim" | "NodePool") if !matches!(version, "v1" | "v1beta1" | "v1alpha5") => {
                 Reading::Outdated { served: "karpenter.sh/v1 (Karpenter 1.0 and later)" }
             }
-            ("karpenter.k8s.aws", "EC2NodeClass") if !matches!(version, "v1" | "v1beta1") => {
+            ("karpenter.k8s.aws", "EC2NodeClass") if !matches!(version, "v1" | "v1beta1" | "v1alpha1") => {
                 Reading::Outdated { served: "karpenter.k8s.aws/v1 (Karpenter 1.0 and later)" }
             }
-            ("karpenter.sh", "Provisioner" | "Machine") | ("karpenter.k8s.aws", "AWSNodeTemplate") => {
-                Reading::Outdated { served: "karpenter.sh/v1beta1 or v1 (Karpenter 0.32 and later)" }
+            ("karpenter.sh", "Provisioner") if version == "v1alpha5" => Reading::Former(Former::Provisioner),
+            ("karpenter.sh", "Machine") if version == "v1alpha5" => Reading::Former(Former::Machine),
+            ("karpenter.sh", "Provisioner" | "Machine") => {
+                Reading::Outdated { served: "karpenter.sh/v1alpha5 (Karpenter 0.5 and later)" }
             }
+            ("karpenter.k8s.aws", "AWSNodeTemplate") => Reading::Former(Former::NodeTemplate),
             ("karpenter.sh", "NodeClaim") => Reading::As(Input::NodeClaims),
             ("karpenter.sh", "NodePool") => Reading::As(Input::NodePools),
             ("karpenter.sh", "NodeOverlay") => Reading::As(Input::NodeOverlays),
@@ -365,6 +415,8 @@ impl TypeMeta {
             ("", "Pod") => Reading::As(Input::Pods),
             ("apps", "DaemonSet") => Reading::As(Input::DaemonSets),
             ("apps", "Deployment") => Reading::As(Input::Deployments),
+            ("apiextensions.k8s.io", "CustomResourceDefinition") => Reading::As(Input::CustomResources),
+            ("", "Service") => Reading::As(Input::Services),
             ("", "ServiceAccount") => Reading::As(Input::ServiceAccounts),
             ("crd.k8s.amazonaws.com", "ENIConfig") => Reading::As(Input::EniConfigs),
             ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => Reading::As(Input::MutatingWebhooks),
@@ -397,11 +449,21 @@ impl Object {
         }
     }
 
+    /// The node class that stands within it, as a Provisioner may have one of its own.
+    pub fn provider_apart(&mut self) -> Option<Self> {
+        match self {
+            Self::NodePool(pool) => pool.provider.take().map(|class| Self::NodeClass(*class)),
+            _ => None,
+        }
+    }
+
     /// What it is written as: an Event as one of core/v1, as its fields are, and a node class as what it was read as.
     pub fn type_meta(&self) -> TypeMeta {
         let type_ = |api_version: String, kind: &str| TypeMeta { api_version, kind: kind.to_owned() };
         match (self, self.input().sources()) {
             (Self::NodeClass(class), _) => type_(class.api_version.clone(), &class.kind),
+            (Self::NodePool(pool), _) if pool.is_provisioner() => type_(pool.api_version.to_string(), "NodePool"),
+            (Self::NodeClaim(claim), _) if claim.is_machine() => type_(claim.api_version.to_string(), "NodeClaim"),
             (_, [source, ..]) => type_(source.api_version(), source.kind),
             (Self::MachineLog(_), _) => type_("nodewhy.dev/v1alpha1".to_owned(), "MachineLog"),
             (_, []) => type_("nodewhy.dev/v1alpha1".to_owned(), "AwsObservation"),

@@ -63,6 +63,8 @@ pub struct NodeInfo {
     pub os_image: Interned,
     #[serde(deserialize_with = "nullable")]
     pub operating_system: Interned,
+    #[serde(deserialize_with = "nullable")]
+    pub kernel_version: Interned,
 }
 
 impl Node {

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct NodeClaim {
+    #[serde(rename = "apiVersion", deserialize_with = "nullable")]
+    pub api_version: Interned,
     pub metadata: Meta,
     #[serde(deserialize_with = "nullable")]
     pub spec: NodeClaimSpec,
@@ -98,6 +100,9 @@ pub struct NodeClaimStatus {
     pub image_id: Interned,
     #[serde(deserialize_with = "nullable")]
     pub node_name: Interned,
+    /// What Karpenter reckons, once it has launched the instance.
+    #[serde(deserialize_with = "nullable")]
+    pub allocatable: Pairs,
 }
 
 impl NodeClaim {
@@ -118,6 +123,16 @@ impl NodeClaim {
     pub fn waits_for_class(&self) -> bool {
         let is_refused =
             |launched: &Condition| !launched.is_true() && launched.message.contains("resolving ec2nodeclass, ");
+        self.condition("Launched").is_some_and(is_refused)
+    }
+
+    /// Whether its launch failed for want of the instance profile that Karpenter makes for the node class.
+    /// Source: karpenter-provider-aws v0.32.1 pkg/providers/launchtemplate/launchtemplate.go `getInstanceProfile`; classes
+    /// had no condition Ready before v0.37.
+    pub fn waits_for_profile(&self) -> bool {
+        let is_refused = |launched: &Condition| {
+            !launched.is_true() && launched.message.contains("instance profile hasn't resolved for role")
+        };
         self.condition("Launched").is_some_and(is_refused)
     }
 

@@ -47,6 +47,9 @@ pub struct NodeClassSpec {
     pub pod_subnet_selector_terms: Vec<SelectorTerm>,
     /// `RAID0`: images and pods live on the instance's own disks, where it has any.
     pub instance_store_policy: Option<Box<str>>,
+    /// The interfaces that every instance has, in place of those that pods ask for.
+    #[serde(deserialize_with = "nullable")]
+    pub network_interfaces: Vec<NetworkInterface>,
     /// What every instance is tagged with, beside Karpenter's own tags.
     #[serde(deserialize_with = "nullable")]
     pub tags: Pairs,
@@ -63,6 +66,12 @@ pub struct AmiTerm {
     pub ssm_parameter: Option<String>,
     /// An account's number, which people also write without quotes.
     pub owner: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NetworkInterface {
+    pub interface_type: Option<Box<str>>,
 }
 
 /// A subnet or security group selector term.
@@ -119,6 +128,42 @@ pub struct NodeClassStatus {
     #[serde(deserialize_with = "nullable")]
     pub security_groups: Vec<SecurityGroup>,
     pub instance_profile: Option<String>,
+    /// Those that are active, where Karpenter looks for any.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
+    pub capacity_reservations: Vec<CapacityReservation>,
+}
+
+/// So many instances of one type in one zone.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CapacityReservation {
+    #[serde(deserialize_with = "nullable")]
+    pub id: String,
+    #[serde(deserialize_with = "nullable")]
+    pub instance_type: String,
+    #[serde(deserialize_with = "nullable")]
+    pub availability_zone: String,
+}
+
+impl CapacityReservation {
+    /// What it decides of a machine, by Karpenter's label.
+    /// Source: karpenter-provider-aws v1.14.1 pkg/providers/instancetype/offering/provider.go `createOfferings`.
+    fn decides(&self, key: &str) -> Option<&str> {
+        let value = match key {
+            "node.kubernetes.io/instance-type" => Some(self.instance_type.as_str()),
+            "karpenter.k8s.aws/instance-family" => self.instance_type.split('.').next(),
+            "karpenter.k8s.aws/instance-size" => self.instance_type.split_once('.').map(|(_, size)| size),
+            "topology.kubernetes.io/zone" => Some(self.availability_zone.as_str()),
+            "karpenter.k8s.aws/capacity-reservation-id" => Some(self.id.as_str()),
+            _ => None,
+        };
+        value.filter(|value| !value.is_empty())
+    }
+
+    /// The first of these requirements that it does not meet.
+    pub fn unmet<'r>(&self, requirements: &'r [Requirement]) -> Option<&'r Requirement> {
+        requirements.iter().find(|r| self.decides(&r.key).is_some_and(|value| !r.admits(value)))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]

@@ -1,6 +1,9 @@
 //! karpenter.sh/v1 NodePool.
 
-use super::{Condition, Meta, NodeClass, NodeClassRef, Pairs, Requirement, Taint, conditions, masked_values, nullable};
+use super::{
+    CapacityReservation, Condition, Meta, NodeClass, NodeClassRef, Pairs, Requirement, Taint, conditions,
+    masked_values, nullable,
+};
 use crate::objects::intern::Interned;
 use readers::userdata::has_expansion;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -9,11 +12,16 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct NodePool {
+    #[serde(rename = "apiVersion", deserialize_with = "nullable")]
+    pub api_version: Interned,
     pub metadata: Meta,
     #[serde(deserialize_with = "nullable")]
     pub spec: NodePoolSpec,
     #[serde(deserialize_with = "nullable")]
     pub status: NodePoolStatus,
+    /// The node class of a Provisioner that has one of its own.
+    #[serde(skip)]
+    pub provider: Option<Box<NodeClass>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
@@ -23,12 +31,30 @@ pub struct NodePoolSpec {
     pub template: Template,
     #[serde(deserialize_with = "quantities")]
     pub limits: Pairs,
+    #[serde(deserialize_with = "nullable")]
+    pub disruption: Disruption,
     /// Where it is set, the NodePool is static. Core pkg/apis/v1/nodepool.go (since v1.8.0).
     pub replicas: Option<i64>,
 }
 
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Disruption {
+    #[serde(deserialize_with = "nullable")]
+    pub budgets: Vec<Budget>,
+}
+
+/// How many machines may be disrupted at a time.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Budget {
+    /// A number, or a percentage.
+    #[serde(deserialize_with = "nullable")]
+    pub nodes: String,
+}
+
 /// What is no quantity is no limit either, and may be anything.
-fn quantities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Pairs, D::Error> {
+pub(super) fn quantities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Pairs, D::Error> {
     let is_quantity = |value: &str| {
         let number = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
         value.len() - number.len() <= 2 && number.parse::<f64>().is_ok()
@@ -99,6 +125,23 @@ impl NodePool {
         }
         let all = missing.len() == zones.values.len();
         Some(ZonesWithoutSubnet { at, missing, all, subnets: subnets.into_iter().collect() })
+    }
+
+    /// Whether it allows no machine but in capacity reservations.
+    pub fn is_reserved_only(&self) -> bool {
+        let mut types = self.spec.template.spec.requirements.iter().filter(|r| r.key == "karpenter.sh/capacity-type");
+        types.any(|r| r.operator == "In" && !r.values.is_empty() && r.values.iter().all(|value| value == "reserved"))
+    }
+
+    /// The capacity reservations of the class in which its machines may be.
+    pub fn reservations<'o>(&'o self, class: &'o NodeClass) -> impl Iterator<Item = &'o CapacityReservation> {
+        let has_subnet = |reservation: &&CapacityReservation| {
+            let subnets = &class.status.subnets;
+            subnets.is_empty() || subnets.iter().any(|subnet| subnet.zone == reservation.availability_zone)
+        };
+        let requirements = &self.spec.template.spec.requirements;
+        let all = class.status.capacity_reservations.iter();
+        all.filter(has_subnet).filter(|reservation| reservation.unmet(requirements).is_none())
     }
 
     pub fn name(&self) -> &str {

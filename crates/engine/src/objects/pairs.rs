@@ -40,6 +40,12 @@ impl Pairs {
         Self(self.0.into_iter().filter(fits).collect())
     }
 
+    /// With one pair more, or another text of its key.
+    #[must_use]
+    pub(super) fn with(self, key: &str, text: &str) -> Self {
+        Self::of(self.0.into_iter().chain([format!("{key}={text}").into()]).collect())
+    }
+
     /// Keys and texts.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(split)

@@ -40,4 +40,9 @@ pub trait Sink {
     fn expects_only_objects(&self) -> bool {
         true
     }
+
+    /// Whether kinds of before Karpenter 0.32 are taken: what shows places in their text has to know their fields.
+    fn takes_former_kinds(&self) -> bool {
+        true
+    }
 }

@@ -68,4 +68,6 @@ pub struct WebhookService {
     pub namespace: String,
     #[serde(deserialize_with = "nullable")]
     pub name: String,
+    /// 443 where it is not said.
+    pub port: Option<u16>,
 }

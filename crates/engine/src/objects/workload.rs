@@ -75,17 +75,38 @@ pub struct Container {
     pub env: Vec<EnvVar>,
     #[serde(deserialize_with = "nullable")]
     pub resources: Resources,
+    /// Those of the Node that it takes.
+    #[serde(deserialize_with = "of_host")]
+    pub ports: Vec<ContainerPort>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ContainerPort {
+    #[serde(deserialize_with = "nullable")]
+    pub host_port: u16,
+}
+
+/// In the Node's network each port is one of the Node's: the API server says so by itself.
+/// Source: kubernetes v1.36.3 pkg/apis/core/v1/defaults.go `defaultHostNetworkPorts`.
+fn of_host<'de, D: Deserializer<'de>>(ports: D) -> Result<Vec<ContainerPort>, D::Error> {
+    let mut ports: Vec<ContainerPort> = nullable(ports)?;
+    ports.retain(|port| port.host_port != 0);
+    ports.shrink_to_fit();
+    Ok(ports)
 }
 
 /// The environment variables that rules read, of Karpenter, of the VPC CNI, of device plugins, of istiod, and of pods that
 /// call AWS. All others are left out where an object is read, for they hold what is nobody's business.
-const ENVIRONMENT: [&str; 18] = [
+const ENVIRONMENT: [&str; 20] = [
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_ENABLE_POD_ENI",
     "AWS_ROLE_ARN",
     "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG",
     "CLUSTER_CA_BUNDLE",
     "CLUSTER_ENDPOINT",
     "CLUSTER_NAME",
+    "DISABLE_WEBHOOK",
     "ENABLE_IPv6",
     "ENABLE_POD_ENI",
     "FAIL_ON_INIT_ERROR",
@@ -200,6 +221,11 @@ pub struct Terminated {
 }
 
 impl Pod {
+    /// What its containers ask for, by resource and quantity; a resource stands there once for each that does.
+    pub fn requests(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.spec.containers.iter().flat_map(|container| container.resources.requests.iter())
+    }
+
     pub fn is_ready(&self) -> bool {
         conditions(&self.status.conditions, "Ready").is_some_and(Condition::is_true)
     }
@@ -261,9 +287,24 @@ impl Pod {
         self.status.init_container_statuses.iter().chain(&self.status.container_statuses)
     }
 
+    /// Whether it is over for good: nothing of it runs again.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
+    }
+
     /// Whether any of its containers runs now.
     pub fn runs(&self) -> bool {
         self.containers().any(|c| c.state.waiting.is_none() && c.state.terminated.is_none())
+    }
+
+    /// The ports of its Node that it takes.
+    pub fn host_ports(&self) -> impl Iterator<Item = u16> {
+        let containers = self.spec.init_containers.iter().chain(&self.spec.containers);
+        containers.flat_map(|container| &container.ports).map(|own| own.host_port).filter(|port| *port != 0)
+    }
+
+    pub fn takes_host_port(&self, port: u16) -> bool {
+        self.host_ports().any(|own| own == port)
     }
 
     /// When the last of its containers ended, where one has.
@@ -409,6 +450,8 @@ pub struct DeploymentSpec {
 pub struct DeploymentStatus {
     #[serde(deserialize_with = "nullable")]
     pub available_replicas: u32,
+    #[serde(deserialize_with = "nullable")]
+    pub unavailable_replicas: u32,
     #[serde(deserialize_with = "nullable")]
     pub conditions: Vec<Condition>,
 }

@@ -93,11 +93,11 @@ impl RemovalTally {
         }
         for (message, at) in came_back.into_values() {
             let at = at.unwrap_or(now);
-            put_back = put_back.max(Some((at, message)).filter(|_| now - at < HOLD));
+            put_back = put_back.max(Some((at, message.into())).filter(|_| now - at < HOLD));
         }
         removed.extend(under_way);
         tally.removals = removed.len();
-        tally.put_back = put_back.map(|(_, message)| message);
+        tally.put_back = put_back.map(|(_, message)| message.to_string());
         tally
     }
 }

@@ -311,7 +311,7 @@ fn not_cordoned(scene: &Scene) -> Result<(), String> {
 
 fn not_put_back(scene: &Scene) -> Result<(), String> {
     match remediated(scene.diagnosis) {
-        Some(done) if done.reason == super::PUT_BACK => Err(done.message.clone()),
+        Some(done) if done.reason == super::PUT_BACK => Err(done.message.to_string()),
         _ => stamp::came_back(scene.node).map_or(Ok(()), |taint| Err(stamp::put_back(scene.node, taint).0)),
     }
 }

@@ -170,7 +170,7 @@ fn say(diagnosis: &mut NodeDiagnosis, status: &str, reason: &str, minute: i64) {
         status: status.to_owned().into(),
         last_transition_time: at(minute),
         reason: reason.to_owned().into(),
-        message: format!("said {reason}"),
+        message: format!("said {reason}").into(),
         observed_generation: None,
     });
 }

@@ -1,6 +1,9 @@
 //! Nodes whose pods get no network: the VPC CNI, kube-proxy, addresses, sandboxes, credentials.
 
 pub mod agent_killed_by_probe;
+pub mod agent_not_ready;
+pub mod agent_update_cuts_pods;
+pub mod cluster_tag_on_two_groups;
 pub mod cni_lacks_permissions;
 pub mod cni_not_ready;
 pub mod endpoint_access_refuses;

@@ -1,7 +1,10 @@
 //! Nodes that are there and not of use: kubelet, pressure, names, deletion.
 
 pub mod admission_refuses_node;
+pub mod csi_driver_missing;
 pub mod daemon_set_pod_refused;
+pub mod drain_held;
+pub mod drain_refilled;
 pub mod kubelet_newer_than_api_server;
 pub mod kubelet_not_ready;
 pub mod kubelet_stopped;

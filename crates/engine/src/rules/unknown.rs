@@ -40,8 +40,13 @@ pub fn finding(case: &Case) -> Finding {
         Stage::Ready => format!("{subject} has not been Ready since {since}, and the objects do not tell why."),
         Stage::Terminate => format!("{subject} has been terminating since {since}, and the objects do not tell why."),
     };
-    let finding =
-        Finding::new(Confidence::Possible, summary, case.wait.evidence.clone()).with_all(logged::last_steps(case));
+    // What keeps it from going tells nothing of why it did not come, but is the next trouble.
+    let leaves = case.claim.is_some_and(|claim| claim.metadata.deletion_timestamp.is_some());
+    let said = logged::unexplained(case).or_else(|| logged::holds(case).filter(|_| leaves));
+    let summary = summary + &said.map_or_else(String::new, logged::quoted);
+    let finding = Finding::new(Confidence::Possible, summary, case.wait.evidence.clone())
+        .with_all(logged::last_steps(case))
+        .with_all(said.map(|fact| logged::told(fact, "nodewhy does not know the line; it may be the cause")));
     let finding = match case.stage() {
         Stage::Join => ask_the_instance(case, finding),
         Stage::Launch => finding

@@ -88,7 +88,7 @@ fn summary(
         .into_iter()
         .chain(class.map(|class| reference(&class.api_version, &class.kind, &class.metadata)));
     let stuck = machines_of(pool.name(), machines);
-    let summary = example.status.as_ref().map(|s| s.summary.as_str()).unwrap_or_default();
+    let summary = example.status.as_ref().map(|s| &*s.summary).unwrap_or_default();
     Some(IncidentSummary {
         cause: incident.cause.clone(),
         note: format!("{stuck}: {summary}"),

@@ -10,7 +10,7 @@ use super::outbox::Write;
 use super::pool_verdict::{InVain, PoolCount, PoolFacts, ended_at, last_joined};
 use super::record::{self, Saying};
 use crate::api::pool_machines::MachinesOfCause;
-use crate::api::{NodeDiagnosis, Outcome, Stage};
+use crate::api::{NodeDiagnosis, Outcome, Stage, Text};
 use crate::case::duration;
 use crate::cluster_state::{ClusterState, Subject, diagnosis_name};
 use crate::diagnose;
@@ -239,6 +239,7 @@ fn ended(standing: Option<&NodeDiagnosis>, outcome: Outcome, at: DateTime<Utc>) 
             Outcome::Recovered => format!("a machine of the NodePool became usable, after {lasted}"),
             _ => format!("the last machine that was stuck is gone, after {lasted}, and none came after it"),
         };
+        let how = Text::from(how);
         if let Some(machines) = &mut status.machines {
             machines.stuck = 0;
             machines.causes.iter_mut().for_each(|of| of.stuck = 0);

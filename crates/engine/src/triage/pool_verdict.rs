@@ -5,7 +5,7 @@ use super::history::{History, Incident};
 use super::incidents::machines_of;
 use crate::api::pool_machines::{LastJoined, MachinesOfCause, PoolMachines};
 use crate::api::schema_limits::{CAUSES, STEPS};
-use crate::api::{CAUSE_LABEL, Evidence, Named, NodeDiagnosis, NodeDiagnosisSpec, ObjectRef};
+use crate::api::{Evidence, Named, NodeDiagnosis, NodeDiagnosisSpec, ObjectRef};
 use crate::cluster_state::{ClusterState, diagnosis_name};
 use crate::objects::NodeClaim;
 use crate::rules::shared::change;
@@ -121,7 +121,8 @@ impl PoolFacts<'_> {
             }
             (all, of_cause) if u32::try_from(all) == Ok(of_cause) => format!("{head}: {}", status.summary),
             (_, of_cause) => format!("{head}, {of_cause} of them as {name}: {}", status.summary),
-        };
+        }
+        .into();
         machines.example = Some(name.clone());
         let open = history.open_of_pool(pool).filter_map(|d| d.status.as_ref());
         let failed = self.failed.iter().filter_map(|d| d.status.as_ref());
@@ -151,8 +152,6 @@ impl PoolFacts<'_> {
         }
         let spec = spec(cluster, pool).or_else(|| self.standing.map(|d| d.spec.clone()))?;
         let mut diagnosis = NodeDiagnosis::new(&diagnosis_name("NodePool", pool), spec);
-        let labels = [(CAUSE_LABEL, status.cause.as_ref()), ("karpenter.sh/nodepool", pool)];
-        diagnosis.metadata.labels = Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
         diagnosis.status = Some(status.within_limits());
         Some(diagnosis)
     }

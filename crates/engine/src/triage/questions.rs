@@ -147,7 +147,7 @@ impl Questions {
             // The pods of a Node with a claim are the claim's.
             Subject::Node(name) => cluster.node(name).filter(|node| cluster.claim_of_node(node).is_none()),
             Subject::Claim(name) => cluster.claim(name).and_then(|claim| cluster.nodes_of(claim).first().copied()),
-            Subject::Pool(_) | Subject::Class(..) | Subject::Instance(_) => None,
+            Subject::Pool(_) | Subject::Class(..) | Subject::Instance(_) | Subject::Karpenter(_) => None,
         };
         if let Some(node) = node.map(|node| node.name().to_owned())
             && self.pods.remove(&node).is_some()

@@ -170,7 +170,7 @@ pub(super) fn noted(history: &History, remark: &Remark, now: DateTime<Utc>) -> O
         status: status.into(),
         last_transition_time: since,
         reason: remark.reason.into(),
-        message: remark.message.clone(),
+        message: remark.message.clone().into(),
         observed_generation: None,
     });
     Some(diagnosis)
@@ -186,7 +186,7 @@ pub(super) fn leaving(cluster: &ClusterState, subject: &Subject) -> Option<(Outc
         }
         Subject::Node(name) => cluster.node(name)?.metadata.deletion_timestamp,
         Subject::Class(kind, name) => cluster.class(kind, name)?.class.metadata.deletion_timestamp,
-        Subject::Pool(_) | Subject::Instance(_) => None,
+        Subject::Pool(_) | Subject::Instance(_) | Subject::Karpenter(_) => None,
     };
     Some((Outcome::Deleted, deleted?))
 }

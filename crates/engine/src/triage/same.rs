@@ -9,15 +9,20 @@ use crate::remediation::{PUT_BACK, REMOVING, remediated};
 /// failed before only where it has doubled. Of suspects only the first counts: with each machine that joins or fails the
 /// rest changes for all of its class.
 pub fn same(old: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
-    let has_label =
-        |key: &String, value: &String| old.metadata.labels.as_ref().and_then(|labels| labels.get(key)) == Some(value);
     old.spec == new.spec
-        && new.metadata.labels.iter().flatten().all(|(key, value)| has_label(key, value))
+        && has_labels(old, new)
         && !doubled(old, new)
         && match (&old.status, &new.status) {
             (Some(old), Some(new)) => same_verdict(old, new),
             (old, new) => old.is_none() && new.is_none(),
         }
+}
+
+/// What was read from the API server may have lost its labels there; what was made here has them by what it says.
+fn has_labels(old: &NodeDiagnosis, new: &NodeDiagnosis) -> bool {
+    let stands = old.metadata.labels.as_ref();
+    let was_read = old.metadata.uid.is_some();
+    !was_read || new.labels().iter().all(|(key, value)| stands.and_then(|labels| labels.get(key)) == Some(value))
 }
 
 /// Every field is named, so that a new one has to be thought of.

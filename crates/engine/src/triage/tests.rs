@@ -1,6 +1,6 @@
 use super::change::{Change, ReadFailure};
 use super::{IncidentSummary, Keep, Order, Triage, Write};
-use crate::api::{Confidence, NodeDiagnosis, OUTCOME_LABEL, Outcome};
+use crate::api::{Confidence, NodeDiagnosis, OUTCOME_LABEL, Outcome, Text};
 use crate::case::stage::Thresholds;
 use crate::cluster_state::Touched;
 use crate::cluster_state::memo::Memo;
@@ -478,7 +478,7 @@ fn answer(identity: &Identity, allowed: bool) -> Change {
 
 fn said(orders: Vec<Order>) -> Vec<(String, Confidence)> {
     let statuses = writes(orders).into_iter().filter_map(|write| diagnosis(write).status);
-    statuses.map(|status| (status.cause.into_owned(), status.confidence)).collect()
+    statuses.map(|status| (status.cause.to_string(), status.confidence)).collect()
 }
 
 #[test]
@@ -730,7 +730,7 @@ fn what_the_budget_of_removals_counts_on_is_not_forgotten_for_being_one_too_many
                     status: if reason == "Removed" { "True" } else { "False" }.into(),
                     last_transition_time: at(1, 0),
                     reason: reason.into(),
-                    message: String::new(),
+                    message: Text::default(),
                     observed_generation: None,
                 });
             }
@@ -854,7 +854,7 @@ fn a_replica_that_follows_takes_the_leaders_word_but_not_one_from_before_the_end
     standby.take(applied(Input::NodeClaims, refused(None)), at(1, 0));
     standby.look(at(1, 0));
     let (_, mut written) = sick();
-    written.status.as_mut().unwrap().summary = "The leader has seen more.".to_owned();
+    written.status.as_mut().unwrap().summary = "The leader has seen more.".into();
     standby.take(shown(written.clone()), at(1, 0));
     assert_eq!(standby.open().next().unwrap().status, written.status);
     standby.take(removed(Some(refused(None))), at(15, 2));
@@ -1342,7 +1342,7 @@ fn started_with_verdict() -> (Triage, NodeDiagnosis) {
 #[test]
 fn what_has_ended_says_so_to_every_selector_and_no_longer_counts_down() {
     let (mut triage, open) = started_with_verdict();
-    let label = |d: &NodeDiagnosis| d.metadata.labels.as_ref().and_then(|all| all.get(OUTCOME_LABEL)).cloned();
+    let label = |d: &NodeDiagnosis| d.labels().remove(OUTCOME_LABEL);
     assert!(open.status.as_ref().unwrap().terminates_at.is_some());
     assert_eq!(label(&open), None);
     triage.take(removed(Some(refused(Some(at(5, 0))))), at(5, 0));

@@ -1,10 +1,17 @@
 //! The annotations that rules read, each where its writer is cited. What others write into annotations does not leave
 //! the cluster.
 
-use super::{karpenter, vpc_cni};
+use super::{cordons, karpenter, vpc_cni};
 use crate::api::PAUSE_ANNOTATION;
 use crate::objects::ROLE_ARN;
 
 /// Beside these the one that the VPC CNI is told to look for (`ENI_CONFIG_ANNOTATION_DEF`).
-pub const READ: [&str; 5] =
-    [karpenter::CLASS_HASH, karpenter::DO_NOT_DISRUPT, ROLE_ARN, vpc_cni::ENI_CONFIG, PAUSE_ANNOTATION];
+pub const READ: [&str; 7] = [
+    karpenter::CLASS_HASH,
+    karpenter::DO_NOT_DISRUPT,
+    karpenter::TERMINATION_TIMESTAMP,
+    cordons::CORDONED_BEFORE,
+    ROLE_ARN,
+    vpc_cni::ENI_CONFIG,
+    PAUSE_ANNOTATION,
+];

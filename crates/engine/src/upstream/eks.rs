@@ -14,3 +14,9 @@ pub fn cluster_id(endpoint: &str) -> Option<&str> {
         [".eks.amazonaws.com", ".eks.amazonaws.com.cn", ".api.aws"].iter().any(|domain| host.ends_with(domain));
     host.split('.').next().filter(|_| of_eks)
 }
+
+/// The managed node group of a Node, and what EKS made it from; with a custom image only the launch template tells.
+/// Source: Amazon EKS user guide, Managed node groups; the Nodes of any.
+pub const NODE_GROUP: &str = "eks.amazonaws.com/nodegroup";
+pub const GROUP_VERSION: [&str; 2] =
+    ["eks.amazonaws.com/nodegroup-image", "eks.amazonaws.com/sourceLaunchTemplateVersion"];

@@ -3,22 +3,34 @@
 //! "core" is sigs.k8s.io/karpenter, "aws" is github.com/aws/karpenter-provider-aws. Their patch numbers differ, and the
 //! Deployment's image carries the provider's.
 
-use crate::objects::{Deployment, Pod, Written};
+use crate::objects::{Deployment, Meta, Pod, Written};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::fmt;
 
 /// core pkg/apis/v1/taints.go (v1.14.3).
 pub const UNREGISTERED_TAINT: &str = "karpenter.sh/unregistered";
+/// Of a Node that is not usable yet, up to 0.10, which takes it off: karpenter-provider-aws
+/// pkg/controllers/node/initialization.go (v0.10.0).
+pub const NOT_READY_TAINT: &str = "karpenter.sh/not-ready";
 /// core pkg/apis/v1/labels.go (v1.14.3); since v1.5.0.
 pub const DO_NOT_SYNC_TAINTS_LABEL: &str = "karpenter.sh/do-not-sync-taints";
 /// core pkg/scheduling/taints.go `KnownEphemeralTaints` (v1.14.3); set by the kubelet, removed by the cloud controller.
 pub const UNINITIALIZED_TAINT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+
+/// A taint that Kubernetes or Karpenter itself sets, and takes off.
+pub fn is_own_taint(key: &str) -> bool {
+    const PREFIXES: [&str; 3] = ["karpenter.sh/", "node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"];
+    PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+}
 
 /// Of a Node that Karpenter empties before it ends the instance, since 1.0 and before: core pkg/apis/v1/taints.go
 /// (v1.14.3), pkg/apis/v1beta1/taints.go (v0.37.0).
 pub const DISRUPTED_TAINTS: [&str; 2] = ["karpenter.sh/disrupted", "karpenter.sh/disruption"];
 /// core pkg/apis/v1/labels.go `TerminationFinalizer` (v1.14.3).
 pub const TERMINATION_FINALIZER: &str = "karpenter.sh/termination";
+/// By when every pod of a Node that goes is deleted. core pkg/apis/v1/labels.go
+/// `NodeClaimTerminationTimestampAnnotationKey` (v1.0.5, v1.14.3).
+pub const TERMINATION_TIMESTAMP: &str = "karpenter.sh/nodeclaim-termination-timestamp";
 /// Of an EC2NodeClass. karpenter-provider-aws pkg/apis/v1/labels.go `TerminationFinalizer` (v1.14.1).
 pub const CLASS_TERMINATION_FINALIZER: &str = "karpenter.k8s.aws/termination";
 
@@ -53,13 +65,15 @@ impl fmt::Display for Version {
 }
 
 /// The Karpenter that runs here, as its Deployment says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Karpenter {
     pub version: Version,
     /// Where the version was read, for sentences.
     pub source: String,
     /// `namespace/name` of the Deployment.
     pub deployment: String,
+    /// Whose it is, and nothing that changes.
+    pub metadata: Meta,
     /// The environment variables of the container, as written.
     pub cluster_name: Option<String>,
     pub cluster_endpoint: Option<String>,
@@ -76,6 +90,8 @@ pub struct Karpenter {
     pub reserved_enis: Option<String>,
     /// VM_MEMORY_OVERHEAD_PERCENT: what Karpenter counts less of memory than EC2 tells, as a fraction.
     pub memory_overhead: Option<String>,
+    /// AWS_ENABLE_POD_ENI, as written.
+    pub enable_pod_eni: Option<String>,
     /// DISABLE_WEBHOOK, as written.
     pub disable_webhook: Option<String>,
     /// The SQS queue that tells of interruptions.
@@ -98,8 +114,13 @@ impl Stopped {
         }
         // Source: kubernetes v1.36.3 pkg/controller/deployment/progress.go, sync.go `calculateStatus`
         // (MinimumReplicasUnavailable).
-        let available = crate::objects::conditions(&deployment.status.conditions, "Available")?;
-        (available.is_false() && deployment.status.available_replicas == 0)
+        let status = &deployment.status;
+        let Some(available) = crate::objects::conditions(&status.conditions, "Available") else {
+            // What was cut by hand may have its numbers only.
+            let is_none = status.conditions.is_empty() && status.unavailable_replicas >= wanted;
+            return (is_none && status.available_replicas == 0).then_some(Self { since: None, wanted });
+        };
+        (available.is_false() && status.available_replicas == 0)
             .then_some(Self { since: available.last_transition_time, wanted })
     }
 }
@@ -118,6 +139,12 @@ impl Karpenter {
             version,
             source: format!("image {} of Deployment {name}", container.image),
             deployment: name,
+            metadata: Meta {
+                name: deployment.metadata.name.clone(),
+                namespace: deployment.metadata.namespace.clone(),
+                uid: deployment.metadata.uid.clone(),
+                ..Meta::default()
+            },
             cluster_name: env("CLUSTER_NAME"),
             cluster_endpoint: env("CLUSTER_ENDPOINT"),
             cluster_ca_bundle: env("CLUSTER_CA_BUNDLE"),
@@ -125,6 +152,7 @@ impl Karpenter {
             feature_gates: env("FEATURE_GATES"),
             reserved_enis: env("RESERVED_ENIS"),
             memory_overhead: env("VM_MEMORY_OVERHEAD_PERCENT"),
+            enable_pod_eni: env("AWS_ENABLE_POD_ENI"),
             disable_webhook: env("DISABLE_WEBHOOK"),
             interruption_queue: env("INTERRUPTION_QUEUE"),
             written: deployment.metadata.last_written(),
@@ -161,6 +189,11 @@ impl Karpenter {
         self.version < Version(1, 2, 2)
     }
 
+    /// The namespace and the name of its Deployment.
+    pub fn place(&self) -> (&str, &str) {
+        self.deployment.split_once('/').unwrap_or(("", &self.deployment))
+    }
+
     /// Whether a feature gate is on; `None` where the Deployment does not say.
     /// karpenter-provider-aws v1.14.1 charts/karpenter/templates/deployment.yaml: one list of all gates.
     pub fn gate(&self, name: &str) -> Option<bool> {
@@ -178,17 +211,59 @@ impl Karpenter {
         self.version >= Version(1, 14, 0) && matches!(key, "karpenter.sh/registered" | "karpenter.sh/initialized")
     }
 
+    /// Whether it leaves vpc.amazonaws.com/pod-eni out of what instance types have: before 0.19 unless its environment says
+    /// otherwise, up to 0.31 unless the ConfigMap karpenter-global-settings does, which is not read.
+    /// Sources: karpenter-provider-aws pkg/utils/options/options.go (v0.18.1), pkg/apis/config/settings/settings.go
+    /// (v0.19.0).
+    pub fn leaves_out_pod_eni(&self) -> bool {
+        self.version < Version(0, 19, 0) && self.enable_pod_eni.as_deref() != Some("true")
+    }
+
     /// Whether it may take NodeOverlays into account. core pkg/apis/v1alpha1/nodeoverlay.go, since v1.7.0; alpha.
     pub fn has_overlays(&self) -> bool {
         self.version >= Version(1, 7, 0) && self.gate("NodeOverlay") != Some(false)
     }
 
-    /// Whether it answers to admission webhooks: none does since 1.1, and before that it can be told not to, which is the
-    /// default from 0.33 to 0.37.
-    /// core pkg/operator/options/options.go `DISABLE_WEBHOOK` (v0.32.9, v0.33.0, v0.37.0, v1.0.5), pkg/webhooks (gone in
-    /// v1.1.0).
+    /// Whether it counts, for a pod's topology spread, only zones of NodePools whose own requirements and labels meet what
+    /// the pod selects, among which the name of the NodePool is not.
+    /// core v1.8.1 pkg/controllers/provisioning/scheduling/topologydomaingroup.go `matches` (core#2639), taken back in
+    /// v1.8.2 (core#2791), not in v1.9.0; the AWS provider ships v1.8.1 as 1.8.4 (its go.mod read tag by tag).
+    pub fn forgets_zones_of_named_pools(&self) -> bool {
+        self.version == Version(1, 8, 4)
+    }
+
+    /// The version of its kinds that it reads. core pkg/apis/v1beta1 (v0.32.0 to v0.37), pkg/apis/v1 (since v1.0.0).
+    pub fn reads(&self) -> &'static str {
+        if self.version < Version(1, 0, 0) { "v1beta1" } else { "v1" }
+    }
+
+    /// Whether it is one of those of 0.33 to 0.37 that convert objects unless they are told not to, for a later 1.0.
+    /// core pkg/operator/options/options.go `DISABLE_WEBHOOK`, pkg/webhooks/webhooks.go `ValidateConversionEnabled` (read
+    /// tag by tag; the AWS provider has the same numbers).
+    fn prepares_for_v1(&self) -> bool {
+        const SINCE: [Version; 5] =
+            [Version(0, 33, 8), Version(0, 34, 9), Version(0, 35, 8), Version(0, 36, 5), Version(0, 37, 3)];
+        SINCE.iter().any(|since| (since.0, since.1) == (self.version.0, self.version.1) && self.version >= *since)
+    }
+
+    /// Whether it reads v1beta1, lists NodePools as v1 too once it has started, and panics where that fails for two
+    /// minutes, for whatever reason.
+    /// core pkg/webhooks/webhooks.go `ValidateConversionEnabled` (v0.37.3); core#1914, in v0.33.12, v0.34.13, v0.35.12,
+    /// v0.36.9 and v0.37.7, leaves it alone where v1 is not served.
+    pub fn ends_without_v1(&self) -> bool {
+        const UNTIL: [Version; 5] =
+            [Version(0, 33, 12), Version(0, 34, 13), Version(0, 35, 12), Version(0, 36, 9), Version(0, 37, 7)];
+        let before = |until: &Version| until.1 == self.version.1 && self.version < *until;
+        self.prepares_for_v1() && UNTIL.iter().any(before) && self.answers_webhooks()
+    }
+
+    /// Whether it answers to webhooks of admission and conversion: none does since 1.1, and before that it can be told not
+    /// to, which is the default of most from 0.33 to 0.37.
+    /// core pkg/operator/options/options.go `DISABLE_WEBHOOK` (v0.32.9, v0.33.0, v0.37.0, v0.37.3, v1.0.5), pkg/webhooks
+    /// (gone in v1.1.0).
     pub fn answers_webhooks(&self) -> bool {
-        let by_default = self.version < Version(0, 33, 0) || self.version >= Version(1, 0, 0);
+        let (from_0_33, from_1) = (Version(0, 33, 0), Version(1, 0, 0));
+        let by_default = self.version < from_0_33 || self.version >= from_1 || self.prepares_for_v1();
         let told = self.disable_webhook.as_deref().filter(|value| !value.is_empty());
         self.version < Version(1, 1, 0) && told.map_or(by_default, |value| value.eq_ignore_ascii_case("false"))
     }
@@ -220,7 +295,7 @@ pub fn is_karpenter(pod: &Pod) -> bool {
 }
 
 /// The tag of `registry:5000/repo/name:tag@sha256:…`.
-fn image_tag(image: &str) -> Option<&str> {
+pub fn image_tag(image: &str) -> Option<&str> {
     let name = image.split('@').next()?.rsplit('/').next()?;
     name.split_once(':').map(|(_, tag)| tag)
 }
@@ -244,6 +319,7 @@ mod tests {
             version: Version::parse(text).unwrap(),
             source: String::new(),
             deployment: String::new(),
+            metadata: Meta::default(),
             cluster_name: None,
             cluster_endpoint: None,
             cluster_ca_bundle: None,
@@ -252,6 +328,7 @@ mod tests {
             feature_gates: None,
             reserved_enis: None,
             memory_overhead: None,
+            enable_pod_eni: None,
             disable_webhook: None,
             interruption_queue: None,
         };

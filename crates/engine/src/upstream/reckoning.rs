@@ -77,12 +77,6 @@ pub fn of_cpus(cpus: f64) -> f64 {
     RANGES.into_iter().map(|(from, to, part)| (cpus.clamp(from, to) - from) * part).sum()
 }
 
-/// What is kept back of memory where so many pods have an address, unless somebody says otherwise: for the kubelet, and
-/// before pods are evicted.
-pub fn of_memory(pods: f64) -> f64 {
-    (11.0 * pods + 255.0 + 100.0) * MIB
-}
-
 /// Which part of the memory that EC2 tells of Karpenter takes away for the hypervisor and the kernel, before it has
 /// seen a machine of the type; `None` where it cannot be read.
 /// Source: karpenter-provider-aws v1.14.1 pkg/operator/options/options.go (VM_MEMORY_OVERHEAD_PERCENT).
@@ -101,7 +95,6 @@ mod tests {
         for (cpus, kept) in [(1.0, 0.06), (2.0, 0.07), (4.0, 0.08), (8.0, 0.09), (96.0, 0.31)] {
             assert!((of_cpus(cpus) - kept).abs() < 1e-9, "{cpus}");
         }
-        assert!((of_memory(58.0) / MIB - 993.0).abs() < 1e-9);
     }
 
     #[test]

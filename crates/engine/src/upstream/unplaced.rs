@@ -23,9 +23,16 @@ pub enum PlacementObstacle {
     PassedOver,
 }
 
-/// What Karpenter says of a pod that it makes no machine for.
+/// What Karpenter says of a pod that it makes no machine for; before 0.16 in other words.
+/// Sources: core pkg/controllers/provisioning/scheduling/events.go (v1.14.1); aws/karpenter v0.11.1 pkg/events/recorder.go
+/// `PodFailedToSchedule`.
 fn said(event: &Event) -> Option<&str> {
-    event.message.strip_prefix("Failed to schedule pod, ").filter(|_| event.reason == "FailedScheduling")
+    let words = match event.reason.as_str() {
+        "FailedScheduling" => "Failed to schedule pod, ",
+        "FailedProvisioning" => "Failed to provision new node, ",
+        _ => return None,
+    };
+    event.message.strip_prefix(words)
 }
 
 /// Whether it may still hold: Karpenter repeats the event every five minutes.
@@ -56,7 +63,9 @@ pub fn refusals(event: &Event) -> impl Iterator<Item = (&str, PlacementObstacle)
         let refusal = match limits {
             true => PlacementObstacle::Limits,
             false if part.contains("no instance type") => PlacementObstacle::NoInstanceType,
-            false if part.contains(UNSPREAD) || part.contains(OF_NO_ZONE) => PlacementObstacle::Zone,
+            false if [UNSPREAD, UNACCOMPANIED, OF_NO_ZONE].iter().any(|said| part.contains(said)) => {
+                PlacementObstacle::Zone
+            }
             false if part.contains("did not tolerate") && startup_taint::is_named_in(part) => {
                 PlacementObstacle::StartupTaint
             }
@@ -79,9 +88,17 @@ pub fn unknown_label(event: &Event) -> Option<(&str, &str)> {
     })
 }
 
-/// The NodePool that a part of the message is about: each version has its own way to name it.
+/// The NodePool that a part of the message is about: each version has its own way to name it. Before 0.32 it was a
+/// Provisioner: core pkg/controllers/provisioning/scheduling/scheduler.go (v0.27.5).
 fn pool(part: &str) -> Option<&str> {
-    let ways = [("karpenter.sh/nodepool In [", ']'), ("nodepool: \"", '"'), ("nodepool \"", '"'), ("NodePool=", ')')];
+    let ways = [
+        ("karpenter.sh/nodepool In [", ']'),
+        ("nodepool: \"", '"'),
+        ("nodepool \"", '"'),
+        ("NodePool=", ')'),
+        ("incompatible with provisioner \"", '"'),
+        ("exceed limits for provisioner: \"", '"'),
+    ];
     ways.into_iter().find_map(|(before, after)| {
         let (_, rest) = part.split_once(before)?;
         rest.split([after, ',', ' ']).next().filter(|name| !name.is_empty())
@@ -171,6 +188,14 @@ pub fn shortfall<'e>(event: &'e Event, named: &str) -> Option<Shortfall<'e>> {
     Some(Shortfall { total, overhead: listed(part, "daemonset overhead={"), most })
 }
 
+/// The same before 0.26, which does not say whether resources or requirements leave none.
+/// Source: core pkg/controllers/provisioning/scheduling/machine.go `Add` (v0.25.0, v0.27.5).
+pub fn unsatisfied<'e>(event: &'e Event, named: &str) -> Option<Shortfall<'e>> {
+    let part = of_pool(event, named).find(|part| part.contains("no instance type satisfied resources {"))?;
+    let total = listed(part, "satisfied resources {").filter(|_| !part.trim_end().ends_with(')'))?;
+    Some(Shortfall { most: total.clone(), total, overhead: None })
+}
+
 /// What a NodePool and a pod ask for together, where instance types meet that, and resources are all that is short.
 pub fn outsized<'e>(event: &'e Event, named: &str) -> Option<Vec<UnmetRequirement<'e>>> {
     asked(event, named, &TOO_SMALL)
@@ -188,6 +213,10 @@ pub fn nominated(event: &Event) -> Option<&str> {
 /// Source: core pkg/controllers/provisioning/scheduling/topology.go `topologyError` (v1.0.5, v1.14.1).
 const UNSPREAD: &str = "unsatisfiable topology constraint for topology spread, key=topology.kubernetes.io/zone ";
 
+/// The same of its podAffinity. core pkg/controllers/provisioning/scheduling/topologygroup.go `TopologyType.String`
+/// (v1.0.5, v1.14.1).
+const UNACCOMPANIED: &str = "unsatisfiable topology constraint for pod affinity, key=topology.kubernetes.io/zone ";
+
 /// The zones that the spread of a pod wants next, for they have the fewest, and those that a NodePool allows, where it
 /// allows none of the former.
 pub fn unspread<'e>(event: &'e Event, named: &str) -> Option<(Vec<&'e str>, Vec<&'e str>)> {
@@ -197,6 +226,12 @@ pub fn unspread<'e>(event: &'e Event, named: &str) -> Option<(Vec<&'e str>, Vec<
     let (allowed, wanted) = (values(allowed)?, fewest(spread)?);
     let is_apart = wanted.iter().all(|zone| !allowed.contains(zone)) && bound(event, named).is_none();
     is_apart.then_some((wanted, allowed))
+}
+
+/// Whether no zone at all counts for the spread of a pod, of whichever NodePool it is said.
+pub fn counts_nothing(event: &Event) -> bool {
+    said(event)
+        .is_some_and(|said| said.split(UNSPREAD).skip(1).any(|spread| spread.starts_with("(counts = , podDomains")))
 }
 
 /// What Karpenter says of a pod that has to be in a zone which the NodePool does not allow.
@@ -215,6 +250,8 @@ pub enum Bound<'e> {
     Outside { zones: Vec<&'e str>, allowed: Vec<&'e str> },
     /// To these, and its topology spread wants one of those next.
     Unspread { zones: Vec<&'e str>, wanted: Vec<&'e str> },
+    /// To these, and the pods that its podAffinity wants it beside are in those.
+    Unaccompanied { zones: Vec<&'e str>, friends: Vec<&'e str> },
 }
 
 /// Where a pod has to be, by its own words or by its volumes, which Karpenter adds to them.
@@ -229,9 +266,14 @@ pub fn bound<'e>(event: &'e Event, named: &str) -> Option<Bound<'e>> {
             let (zones, allowed) = rest.split_once(" not in topology.kubernetes.io/zone ")?;
             return Some(Bound::Outside { zones: values(zones)?, allowed: values(allowed)? });
         }
+        let own = |told: &'e str| values(told.split_once("podDomains = topology.kubernetes.io/zone ")?.1);
+        if let Some((_, told)) = part.split_once(UNACCOMPANIED) {
+            let (zones, friends) = (own(told)?, inhabited(told)?);
+            let is_apart = !friends.is_empty() && friends.iter().all(|zone| !zones.contains(zone));
+            return is_apart.then_some(Bound::Unaccompanied { zones, friends });
+        }
         let (_, spread) = part.split_once(UNSPREAD)?;
-        let zones = values(spread.split_once("podDomains = topology.kubernetes.io/zone ")?.1)?;
-        let wanted = fewest(spread)?;
+        let (zones, wanted) = (own(spread)?, fewest(spread)?);
         let is_apart = wanted.iter().all(|zone| !zones.contains(zone));
         is_apart.then_some(Bound::Unspread { zones, wanted })
     })
@@ -244,17 +286,35 @@ fn values(text: &str) -> Option<Vec<&str>> {
 }
 
 /// The zones of a spread that have the fewest pods.
-fn fewest<'e>(spread: &'e str) -> Option<Vec<&'e str>> {
-    let counts = spread.strip_prefix("(counts = ")?.split(", podDomains").next()?;
+fn fewest(spread: &str) -> Option<Vec<&str>> {
+    let counts = counts(spread)?;
+    let fewest = counts.iter().map(|(_, count)| *count).min()?;
+    Some(counts.iter().filter(|(_, count)| *count == fewest).map(|(zone, _)| *zone).collect())
+}
+
+/// The zones that have a pod of those that count.
+fn inhabited(told: &str) -> Option<Vec<&str>> {
+    Some(counts(told)?.into_iter().filter(|(_, count)| *count > 0).map(|(zone, _)| zone).collect())
+}
+
+/// The zones, and how many pods that count each of them has.
+fn counts<'e>(told: &'e str) -> Option<Vec<(&'e str, u32)>> {
+    let counts = told.strip_prefix("(counts = ")?.split(", podDomains").next()?;
+    // Before 0.28 as Go prints a map: core v0.27.5 pkg/controllers/provisioning/scheduling/topologygroup.go.
+    if let Some(map) = counts.strip_prefix("map[").and_then(|map| map.strip_suffix(']')) {
+        let count = |entry: &'e str| {
+            let (zone, count) = entry.split_once(':')?;
+            Some((zone, count.parse::<u32>().ok()?))
+        };
+        return map.split(' ').map(count).collect();
+    }
     // Of more than 25 zones the rest are only counted.
     let count = |entry: &'e str| {
         let (zone, count) = entry.split_once(": ")?;
         Some((zone, count.parse::<u32>().ok()?))
     };
     let entries = counts.split(", ").flat_map(|entry| entry.split(" and "));
-    let counts: Vec<(&str, u32)> = entries.map(count).collect::<Option<_>>()?;
-    let fewest = counts.iter().map(|(_, count)| *count).min()?;
-    Some(counts.iter().filter(|(_, count)| *count == fewest).map(|(zone, _)| *zone).collect())
+    entries.map(count).collect()
 }
 
 /// `"cpu":"100m","pods":"4"` up to the brace that ends it.

@@ -48,7 +48,7 @@ fn check(case: &Case) -> Opinion {
         format!("The access entry of the node role {role} in the cluster {cluster} is of type {type_}, not {wanted}, so the kubelets of its machines are turned away."),
         Evidence::new(format!("eks:DescribeAccessEntry {cluster} {arn}"), "type", type_, "an entry of this type makes no kubelet a node, and it goes before aws-auth").told_by_aws(at),
     )
-    .with(Evidence::new(case.class_object().unwrap_or_default(), "spec.role", role, "the machines have this role"))
+    .with(node_role::shown(case, role))
     .blaming(Blame::object("", "EKSAccessEntry", role))
     .fix(format!("Delete the entry and make it anew with the type {wanted}: the type of an entry cannot be changed."))
     .step(Risk::Mutating, "Delete the entry; no Node has come in by it", Some(format!("aws eks delete-access-entry --cluster-name {cluster} --principal-arn {arn}")))

@@ -42,8 +42,11 @@ fn check(case: &Case) -> Opinion {
         | Verdict::Dropped { .. } => {
             return Opinion::Silent;
         }
-        // Of the role behind a profile only this mistake is known: its own ARN may stand elsewhere.
-        Verdict::NearMiss { miss, .. } if question.profile_only && miss != Miss::InstanceProfileArn => {
+        // Of the role behind a profile, which mostly has its name, only these mistakes are known: its own ARN may stand
+        // elsewhere.
+        Verdict::NearMiss { miss, .. }
+            if question.profile_only && !matches!(miss, Miss::InstanceProfileArn | Miss::PathInArn) =>
+        {
             return Opinion::Silent;
         }
         Verdict::NearMiss { entry, miss } => (entry, miss),

@@ -8,6 +8,8 @@ use crate::objects::input::Input;
 use crate::rules::Rule;
 use crate::rules::shared::aws_auth_role;
 use crate::rules::shared::commands;
+use crate::rules::shared::slip::is_slip;
+use crate::rules::shared::{node_role, role_in_use};
 use readers::aws_auth::identity::Identity;
 use readers::aws_auth::{BOOTSTRAPPERS_GROUP, NODES_GROUP, RoleMapping, UsernameFlaw, Verdict, WINDOWS_GROUP};
 
@@ -40,6 +42,9 @@ fn may_be_bound(entry: &RoleMapping) -> bool {
 }
 
 fn check(case: &Case) -> Opinion {
+    if let Some(found) = bootstrappers_misspelt(case) {
+        return found.into();
+    }
     let question = match aws_auth_role::ask(case) {
         Ok(question) => question,
         Err(answer) => return answer,
@@ -146,4 +151,46 @@ fn check(case: &Case) -> Opinion {
             Some(commands::EDIT_AWS_AUTH.to_owned()),
         )
         .into()
+}
+
+/// A group that is system:bootstrappers but for a letter.
+fn misspelt(entry: &RoleMapping) -> Option<&str> {
+    let has = |wanted: &str| entry.groups.iter().any(|group| group == wanted);
+    let slip = entry.groups.iter().find(|group| is_slip(group, BOOTSTRAPPERS_GROUP))?;
+    (!has(BOOTSTRAPPERS_GROUP)).then_some(slip)
+}
+
+/// By upstream a kubelet of EKS does not need that group, for IAM is its first credential. A report has machines join once
+/// it was spelt right (awslabs/cdk-eks-blueprints#1179), and nobody misspells it on purpose.
+fn bootstrappers_misspelt(case: &Case) -> Option<Finding> {
+    let role = node_role::name(case).filter(|_| case.stage() == Stage::Join)?;
+    let auth = case.cluster.aws_auth().filter(|_| case.goes_by(Input::AwsAuth))?;
+    let Verdict::Mapped(entry) = auth.read.judge(role) else { return None };
+    let text = &auth.map_roles;
+    // A machine that runs with the role shows that it does not matter.
+    if role_in_use::works(case, &role_in_use::running(case, role)).is_some() {
+        return None;
+    }
+    let group = misspelt(entry)?;
+    let span = entry.groups_span.unwrap_or(entry.span);
+    let finding = Finding::new(
+        Confidence::Possible,
+        format!(
+            "The entry of the node role {role} in ConfigMap aws-auth names the group {group:?}, which nobody binds, in place of {BOOTSTRAPPERS_GROUP}. By upstream {NODES_GROUP} alone is enough for a kubelet; where nothing else is found, correct this first."
+        ),
+        Evidence::new(
+            "ConfigMap/aws-auth",
+            "data.mapRoles",
+            readers::source_text::mask(span.of(text).lines().next().unwrap_or_default()),
+            "a group that is misspelt gives no rights, and is told by nobody",
+        ),
+    )
+    .blaming(Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles").at(text, span))
+    .fix(format!("Correct the group to {BOOTSTRAPPERS_GROUP}."))
+    .step(Risk::Mutating, "Correct the entry", Some(commands::EDIT_AWS_AUTH.to_owned()))
+    .unknown(
+        "What did the instance print while it booted?",
+        "aws ec2 get-console-output --latest --output text --instance-id INSTANCE",
+    );
+    Some(finding)
 }

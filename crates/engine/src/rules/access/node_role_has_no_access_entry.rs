@@ -64,7 +64,7 @@ fn check(case: &Case) -> Opinion {
         Evidence::new(format!("eks:ListAccessEntries {cluster}"), "accessEntries", format!("none for {role}"), "kubelets are nodes by their role's entry").told_by_aws(at),
     )
     .with(Evidence::new(format!("eks:DescribeCluster {cluster}"), "accessConfig.authenticationMode", authentication, because).told_by_aws(None))
-    .with(Evidence::new(case.class_object().unwrap_or_default(), "spec.role", role, "the machines have this role"))
+    .with(node_role::shown(case, role))
     .with_all(case.cluster.missing(Input::AwsAuth).filter(|_| reads_aws_auth).map(|why| {
         Evidence::new("ConfigMap/aws-auth", "data.mapRoles", "not read", format!("it may let the role in: {why}"))
     }))

@@ -9,6 +9,7 @@ use crate::rules::shared::access_entry::{self, Entrance};
 use crate::rules::shared::aws_auth_role;
 use crate::rules::shared::commands;
 use crate::rules::shared::controller_role;
+use crate::rules::shared::node_role;
 use crate::rules::shared::told_by_aws::or_ask;
 use readers::aws_auth::{Miss, NODES_GROUP, Verdict};
 
@@ -86,12 +87,11 @@ fn check(case: &Case) -> Opinion {
             "ConfigMap aws-auth does not map {role}, the role of the machines, so their kubelets are turned away; it maps {mapped}."
         ),
     };
-    let class = case.class_object().unwrap_or_default();
     let cluster = case.cluster_name().unwrap_or("CLUSTER");
     let like = node_entries.first().copied().or(auth.roles.first()).map(|entry| entry.role_arn.as_str());
     let (arn, type_) = (commands::role_arn(role, like), access_entry::type_for(case));
     let finding = Finding::new(confidence, summary, Evidence::new("ConfigMap/aws-auth", "data.mapRoles", format!("node roles: {mapped}"), format!("{role} is not among them")))
-        .with(Evidence::new(class, "spec.role", role, "the machines have this role"))
+        .with(node_role::shown(case, role))
         .fix(format!("Map the node role {role} in aws-auth, with username system:node:{{{{EC2PrivateDNSName}}}} and groups system:bootstrappers and system:nodes, or create an access entry of type {type_} for it."))
         .step(Risk::Mutating, format!("Add this line to mapRoles: {}", commands::map_role(&arn)), Some(commands::EDIT_AWS_AUTH.to_owned()));
     let finding = if matches!(access_entry::of(case, role), Entrance::NotRead) {

@@ -12,7 +12,7 @@ pub static RULE: Rule = Rule {
     cause: "DraDriverSilent",
     summary: "A DRA driver that pods asked for has published no complete pool of resources for the Node",
     stages: &[Stage::Initialize],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets, Input::Logs],
     lint: false,
     versions: "Karpenter 1.14 and later with IGNORE_DRA_REQUESTS=false",
     page: include_str!("../../../pages/DraDriverSilent.md"),

@@ -4,10 +4,11 @@ use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::memo::Memo;
+use crate::cluster_state::old_machines::devices;
 use crate::objects::input::Input;
 use crate::objects::{Container, DaemonSet, Node, NodeClaim, Pod, Requirement, Taint};
 use crate::rules::Rule;
-use crate::rules::shared::agent_chain::{Obstacle, of_pod, without_pod};
+use crate::rules::shared::agent_chain::{Obstacle, last_words, of_pod, without_pod};
 use crate::rules::shared::commands;
 use crate::rules::shared::node_tallies;
 use crate::rules::shared::placement;
@@ -31,6 +32,7 @@ pub static RULE: Rule = Rule {
         Input::Events,
         Input::Pods,
         Input::DaemonSets,
+        Input::Logs,
     ],
     lint: false,
     versions: "all",
@@ -207,12 +209,15 @@ fn check(case: &Case) -> Opinion {
     let list = missing.join(", ");
     let advertiser = ADVERTISERS.iter().find(|s| s.resource == first);
     let Explained { confidence, why, blame, fix, step, obstacle, evidence } = explain(case, node, first, advertiser);
-    let summary = format!(
-        "{list} {} requested, but Node {} has offered none since {}: {why}.",
-        if missing.len() == 1 { "was" } else { "were" },
-        node.name(),
-        case.since()
-    );
+    let asked = match (claim.is_node(), missing.len()) {
+        (false, 1) => "was requested",
+        (false, _) => "were requested",
+        (true, 1) => "belongs to the instance type",
+        (true, _) => "belong to the instance type",
+    };
+    let name = node.name();
+    let unused = if claim.is_node() { ", so Karpenter never calls the Node initialized" } else { "" };
+    let summary = format!("{list} {asked}, but Node {name} has offered none since {}{unused}: {why}.", case.since());
     let object = format!("Node/{}", node.name());
     let finding = Finding::new(
         confidence,
@@ -224,12 +229,7 @@ fn check(case: &Case) -> Opinion {
             "the resource is not there to schedule on",
         ),
     )
-    .with(Evidence::new(
-        case.subject(),
-        format!("spec.resources.requests['{first}']"),
-        claim.spec.resources.requests.get(first).unwrap_or_default(),
-        "Karpenter waits for this resource without end",
-    ))
+    .with(awaited(case, claim, node, first))
     .with_all(evidence)
     .blaming(blame)
     .fix(fix.unwrap_or_else(|| {
@@ -250,6 +250,16 @@ fn check(case: &Case) -> Opinion {
         Some((risk, text, command)) => finding.step(risk, text, Some(command)).into(),
         None => finding.into(),
     }
+}
+
+fn awaited(case: &Case, claim: &NodeClaim, node: &Node, resource: &str) -> Evidence {
+    let by_label = devices(node).into_iter().find(|(name, ..)| claim.is_node() && *name == resource);
+    let field = by_label.map_or_else(
+        || format!("spec.resources.requests['{resource}']"),
+        |(.., label)| format!("metadata.labels['{label}']"),
+    );
+    let count = claim.spec.resources.requests.get(resource).unwrap_or_default();
+    Evidence::new(case.subject(), field, count, "Karpenter waits for this resource without end")
 }
 
 /// The VPC CNI only asks for a trunk interface where it is told to.
@@ -701,8 +711,9 @@ fn failing_driver(case: &Case, advertiser: &Advertiser) -> Option<Explained> {
         |pull| format!("Get the driver's pod {} running first. {}", pod.metadata.name, pull.fix),
     );
     let why = format!(
-        "{} waits for the driver, and DaemonSet {set} fails on the Node (container {container}: {why})",
-        advertiser.who
+        "{} waits for the driver, and DaemonSet {set} fails on the Node (container {container}: {})",
+        advertiser.who,
+        last_words(&why)
     );
     let command = describe_pod(pod.metadata.namespace.as_deref().unwrap_or("default"), &pod.metadata.name);
     Some(Explained::new(confidence, why, blame).fix(fix).step(Risk::Inspect, "See what the driver's pod says", command))

@@ -4,6 +4,7 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage;
+use crate::case::vanished::vanished;
 use crate::objects::input::Input;
 use crate::objects::{Event, NodePool};
 use crate::rules::Rule;
@@ -13,19 +14,19 @@ pub static RULE: Rule = Rule {
     cause: "InstanceDiesAtStart",
     summary: "EC2 ends instance after instance within minutes of its launch, mostly because a volume cannot be decrypted",
     stages: &[Stage::Launch],
-    reads: &[Input::NodeClaims, Input::NodePools, Input::NodeClasses, Input::Events],
+    reads: &[Input::NodeClaims, Input::NodePools, Input::NodeClasses, Input::Events, Input::Logs],
     lint: false,
-    versions: "all, where Karpenter has an interruption queue",
+    versions: "all, where Karpenter has an interruption queue; up to 1.0 where its log is there",
     page: include_str!("../../../pages/InstanceDiesAtStart.md"),
     check,
 };
 
 fn check(case: &Case) -> Opinion {
-    let (Some(pool), None) = (case.pool().map(NodePool::name), case.claim) else { return Opinion::Silent };
-    let events: Vec<&Event> = case.cluster.claim_events_of_pool(pool).collect();
-    let died = stage::died_at_start(&events, case.cluster.claims_of_pool(pool));
-    let claims: BTreeSet<&str> = died.iter().map(|e| e.involved_object.name.as_str()).collect();
-    let Some(newest) = died.iter().max_by_key(|e| e.last_seen()) else { return Opinion::Silent };
+    let (Some(node_pool), None) = (case.pool(), case.claim) else { return Opinion::Silent };
+    let pool = node_pool.name();
+    let Some((count, told)) = told_by_queue(case, pool).or_else(|| told_by_log(case, node_pool)) else {
+        return Opinion::Silent;
+    };
     let encrypted = case.class().and_then(|class| {
         let ebs = class.spec.block_device_mappings.iter().filter_map(|b| b.ebs.as_ref());
         let key = ebs.clone().find_map(|e| e.kms_key_id.as_deref());
@@ -57,20 +58,14 @@ fn check(case: &Case) -> Opinion {
         // That they end is certain, why is not.
         Confidence::Likely,
         format!("EC2 ended one instance of NodePool {pool} after the other within minutes of its launch, before it could join{suspicion}."),
-        Evidence::new(
-            format!("Event NodeClaim/{}", newest.involved_object.name),
-            "message",
-            newest.said(),
-            "the interruption queue told Karpenter that the instance ends; nobody had deleted the NodeClaim",
-        )
-        .figures(format!("{} instances, the first at {}", claims.len(), case.since())),
+        told.figures(format!("{count} instances, the first at {}", case.since())),
     )
     .fix("Read EC2's state reason while it is there (about an hour): Client.InternalError and Client.InvalidKMSKey.InvalidState mean the key of a volume (of the class, the image's snapshot or the account's default), Client.VolumeLimitExceeded the volume quota, Client.InvalidSnapshot.NotFound the image's snapshot, Server.InternalError EC2 itself, Client.InstanceInitiatedShutdown what the machine runs.")
     .step(Risk::Inspect, "See why the instances ended", Some(format!("aws ec2 describe-instances --filters Name=tag:karpenter.sh/nodepool,Values={pool} Name=instance-state-name,Values=terminated --query 'Reservations[].Instances[].[InstanceId,StateReason.Code,StateReason.Message]' --output text")))
     .step(Risk::Inspect, "See the key that the account encrypts volumes with by default, where it does", "aws ec2 get-ebs-default-kms-key-id".to_owned())
     .step(Risk::Inspect, format!("See whether the snapshots of the images of {class} are encrypted"), Some(format!("aws ec2 describe-images --image-ids {images} --query 'Images[].[ImageId,RootDeviceType,BlockDeviceMappings[].Ebs.[Encrypted,SnapshotId]]'")))
     .ask_aws("Why did EC2 end them? Kubernetes is not told.", format!("aws ec2 describe-instances --filters Name=tag:karpenter.sh/nodepool,Values={pool} --query 'Reservations[].Instances[].StateReason'"));
-    finding.recurrences = u32::try_from(claims.len().saturating_sub(1)).unwrap_or(u32::MAX);
+    finding.recurrences = u32::try_from(count.saturating_sub(1)).unwrap_or(u32::MAX);
     match encrypted {
         Some((class, _)) => finding
             .with(Evidence::new(
@@ -83,4 +78,32 @@ fn check(case: &Case) -> Opinion {
             .into(),
         None => finding.into(),
     }
+}
+
+/// How many instances Karpenter's interruption queue told of, and its word on the newest.
+fn told_by_queue(case: &Case, pool: &str) -> Option<(usize, Evidence)> {
+    let events: Vec<&Event> = case.cluster.claim_events_of_pool(pool).collect();
+    let died = stage::died_at_start(&events, case.cluster.claims_of_pool(pool));
+    let claims: BTreeSet<&str> = died.iter().map(|e| e.involved_object.name.as_str()).collect();
+    let newest = died.iter().max_by_key(|e| e.last_seen())?;
+    let told = Evidence::new(
+        format!("Event NodeClaim/{}", newest.involved_object.name),
+        "message",
+        newest.said(),
+        "the interruption queue told Karpenter that the instance ends; nobody had deleted the NodeClaim",
+    );
+    Some((claims.len(), told))
+}
+
+/// The same without a queue, where Karpenter's log is there.
+fn told_by_log(case: &Case, pool: &NodePool) -> Option<(usize, Evidence)> {
+    let vanished = vanished(case.cluster, pool, case.now);
+    let line = vanished.last()?.line;
+    let told = Evidence::new(
+        line.file.clone(),
+        format!("line {}", line.line),
+        line.text.clone(),
+        "Karpenter launched the machine minutes before; it gives one that does not register 15 minutes, unless its instance is gone",
+    );
+    Some((vanished.len(), told))
 }

@@ -2,6 +2,8 @@
 
 use crate::api::{Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
+use crate::case::left_taint::SHUT_DOWN;
+use crate::case::stage::Symptom;
 use crate::case::{Case, timestamp};
 use crate::cluster_state::aws::INSTANCE;
 use crate::objects::NodeClaim;
@@ -13,9 +15,9 @@ pub static RULE: Rule = Rule {
     cause: "InstanceEnded",
     summary: "The instance was stopped or terminated while its machine was waited for",
     stages: &[Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready],
-    reads: &[Input::NodeClasses, Input::AwsObservations],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::AwsObservations],
     lint: false,
-    versions: "all; seen only where nodewhy may ask EC2 (--aws)",
+    versions: "all; but for what the cloud controller says, seen only where nodewhy may ask EC2 (--aws)",
     page: include_str!("../../../pages/InstanceEnded.md"),
     check,
 };
@@ -38,7 +40,38 @@ fn meaning(code: &str) -> &'static str {
     }
 }
 
+/// The cloud controller says that the instance is stopped. Where no Node is Ready, all machines sleep, as somebody may
+/// mean them to at night.
+fn stopped(case: &Case, claim: &NodeClaim) -> Option<Finding> {
+    let node = case.node.filter(|_| case.wait.symptom == Symptom::InstanceStopped)?;
+    let taint = node.taint(SHUT_DOWN)?;
+    case.cluster.nodes().find(|other| other.is_ready())?;
+    let (name, id) = (claim.name(), claim.instance_id().unwrap_or("unknown"));
+    Some(
+        Finding::new(
+            Confidence::Certain,
+            format!(
+                "The instance {id} of NodeClaim {name} was stopped, as the cloud controller says, and Node {} is not Ready since {}: nobody starts it again, and Karpenter has not replaced it.",
+                node.name(),
+                case.since()
+            ),
+            Evidence::new(
+                format!("Node/{}", node.name()),
+                "spec.taints",
+                taint.to_string(),
+                "the cloud controller sets this taint where EC2 says that the instance is stopped or stopping",
+            ),
+        )
+        .fix("Start the instance, or delete its NodeClaim: Karpenter then makes another machine where pods need one. An interruption queue, or the feature gate NodeRepair, lets Karpenter replace such machines by itself.")
+        .step(Risk::Inspect, "See who stopped it", Some(format!("aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue={id}")))
+        .step(Risk::Destructive, "Replace the machine; what its pods keep on its disks is lost", Some(format!("kubectl delete nodeclaim {name}"))),
+    )
+}
+
 fn check(case: &Case) -> Opinion {
+    if let Some(stopped) = case.claim.and_then(|claim| stopped(case, claim)) {
+        return stopped.into();
+    }
     let name = case.claim.map_or_else(|| case.subject(), |c| format!("NodeClaim {}", NodeClaim::name(c)));
     let Some(id) = case.instance_id() else { return Opinion::Silent };
     if let Some(gone) = gone(case) {

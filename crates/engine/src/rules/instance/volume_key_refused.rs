@@ -4,17 +4,20 @@ use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::cluster_state::aws::Told;
-use crate::objects::KmsKey;
 use crate::objects::input::Input;
+use crate::objects::{KmsKey, NodeClass};
 use crate::rules::Rule;
-use crate::rules::shared::instance_state::{encryption, ended};
+use crate::rules::shared::image_selection::selected_by;
+use crate::rules::shared::instance_state::{Encryption, Ended, encryption, ended};
+use crate::rules::shared::key_users;
+use crate::rules::shared::key_users::LeftOut;
 use chrono::{DateTime, Utc};
 
 pub static RULE: Rule = Rule {
     cause: "VolumeKeyRefused",
     summary: "The instance ended at once because the KMS key of its volume cannot be used",
     stages: &[Stage::Launch, Stage::Join],
-    reads: &[Input::NodeClasses, Input::AwsObservations],
+    reads: &[Input::NodeClasses, Input::ServiceAccounts, Input::AwsObservations],
     lint: false,
     versions: "all; seen only where nodewhy may ask EC2 (--aws)",
     page: include_str!("../../../pages/VolumeKeyRefused.md"),
@@ -32,17 +35,26 @@ fn check(case: &Case) -> Opinion {
         (false, Some(_)) if ended.code == "Client.InternalError" => Confidence::Likely,
         (false, _) => return Opinion::Silent,
     };
-    let key = encrypted.filter(|key| !key.is_empty());
+    let key = match encrypted {
+        Some(Encryption::Class(key)) if !key.is_empty() => Some(key),
+        _ => None,
+    };
     let state = key.map_or(KeyState::Unknown, |key| KeyState::of(case, key));
     // A key that works by now may have been mended since.
     let confidence = if state.refuses() { Confidence::Certain } else { confidence };
-    let with = key.map_or_else(String::new, |key| format!(" {key}"));
+    if let Some(left_out) = key_users::left_out(case).filter(|_| !state.refuses()) {
+        return of_users(&ended, confidence, &left_out).into();
+    }
+    let with = match encrypted {
+        Some(Encryption::Image(image)) => format!(" of a snapshot in its image {image}"),
+        _ => key.map_or_else(String::new, |key| format!(" {key} of its volume")),
+    };
     let class = case.class();
     let message = ended.instance.message.as_deref().unwrap_or_default();
     let mut finding = Finding::new(
         confidence,
         format!(
-            "EC2 ended {} at its launch ({}): the KMS key{with} of its volume cannot be used{}.",
+            "EC2 ended {} at its launch ({}): the KMS key{with} cannot be used{}.",
             ended.id,
             ended.code,
             state.clause()
@@ -78,6 +90,9 @@ fn check(case: &Case) -> Opinion {
             key.unwrap_or("KEY")
         )),
     );
+    if let (Some(Encryption::Image(image)), Some(class)) = (encrypted, class) {
+        return of_image(case, finding, class, image).into();
+    }
     let Some(class) = class.filter(|_| encrypted.is_some()) else { return finding.into() };
     let object = format!("{}/{}", class.kind, class.name());
     finding
@@ -89,6 +104,66 @@ fn check(case: &Case) -> Opinion {
         ))
         .blaming(Blame::class(class).field("spec.blockDeviceMappings"))
         .into()
+}
+
+/// The key works, and its policy and grants leave out who launches.
+fn of_users(ended: &Ended, confidence: Confidence, left_out: &LeftOut) -> Finding {
+    let LeftOut { key, who, named, is_sure, .. } = left_out;
+    let deleted = if named.iter().any(|id| id.starts_with("AROA") || id.starts_with("AIDA")) {
+        "; an id in place of an ARN is that of a role or user that was deleted"
+    } else {
+        ""
+    };
+    Finding::new(
+        if *is_sure { Confidence::Certain } else { confidence },
+        format!(
+            "EC2 ended {} at its launch ({}): the KMS key {key} of its volume is enabled, and neither its policy nor a grant names {who}.",
+            ended.id, ended.code
+        ),
+        Evidence::new(
+            format!("ec2:DescribeInstances {}", ended.id),
+            "StateReason",
+            ended.code,
+            "an instance whose volume cannot be decrypted ends at once; Kubernetes is not told",
+        )
+        .told_by_aws(ended.seen),
+    )
+    .with(
+        Evidence::new(
+            format!("kms:GetKeyPolicy {key}"),
+            "Principal",
+            named.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", "),
+            format!("whom its policy and grants name{deleted}"),
+        )
+        .told_by_aws(left_out.at),
+    )
+    .blaming(Blame::object("", "KMSKey", key))
+    .fix(format!("Let {who} use the key: kms:CreateGrant, kms:Decrypt, kms:DescribeKey, kms:GenerateDataKeyWithoutPlaintext and kms:ReEncrypt* in its key policy, or a grant."))
+    .step(Risk::Inspect, "See its policy and grants", Some(format!("aws kms get-key-policy --key-id {key} --policy-name default --output text && aws kms list-grants --key-id {key}")))
+}
+
+/// The class encrypts nothing, and a snapshot of the image is encrypted.
+/// Source: Amazon EC2 user guide, "Share an AMI": who launches an encrypted image of another account needs its key, too.
+fn of_image(case: &Case, finding: Finding, class: &NodeClass, image: &str) -> Finding {
+    let at = case.cluster.aws().image(image).known().and_then(|(_, at)| at);
+    let term = selected_by(class, image, None).map_or(String::new(), |(n, _)| format!("[{n}]"));
+    finding
+        .with(
+            Evidence::new(
+                format!("ec2:DescribeImages {image}"),
+                "BlockDeviceMappings",
+                "Encrypted: true",
+                "EC2 decrypts the snapshot for the machine's volume; the node class encrypts nothing itself",
+            )
+            .told_by_aws(at),
+        )
+        .step(
+            Risk::Inspect,
+            "See whose image it is, and which snapshots are encrypted",
+            Some(format!("aws ec2 describe-images --image-ids {image} --query 'Images[].[OwnerId,BlockDeviceMappings[].Ebs.[SnapshotId,Encrypted]]'")),
+        )
+        .fix("Let Karpenter's role, and AWSServiceRoleForEC2Spot where the instance is Spot, use the key of the image's snapshot; or select an image that is copied with a key of this account.")
+        .blaming(Blame::class(class).field(format!("spec.amiSelectorTerms{term}")))
 }
 
 /// What KMS says of the key.

@@ -3,9 +3,9 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::case::outgrown::TooSmall;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::upstream::reckoning::MIB;
 
 pub static RULE: Rule = Rule {
     cause: "DaemonSetNotCounted",
@@ -28,18 +28,19 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
-    let Some(found) = case.outgrown().min_by_key(|outgrown| outgrown.since) else { return Opinion::Silent };
-    let amount = |quantity: f64| match found.resource {
-        "cpu" => format!("{:.0}m", quantity * 1000.0),
-        _ => format!("{:.0}Mi", quantity / MIB),
-    };
-    let (name, node, resource, label) = (pool.name(), found.node.name(), found.resource, found.label);
+    let uncounted = case.outgrown().filter_map(|outgrown| match outgrown.why {
+        TooSmall::Uncounted { set, taken, label } => Some((outgrown, set, taken, label)),
+        TooSmall::Overrated { .. } => None,
+    });
+    let found = uncounted.min_by_key(|(outgrown, ..)| outgrown.since);
+    let Some((found, daemons, taken, label)) = found else { return Opinion::Silent };
+    let (name, node, resource) = (pool.name(), found.node.name(), found.resource);
     let namespace = |namespace: Option<&'_ str>| namespace.unwrap_or("default").to_owned();
     let of_pod = namespace(found.pod.metadata.namespace.as_deref());
-    let of_set = namespace(found.set.metadata.namespace.as_deref());
-    let set = &found.set.metadata.name;
-    let (asked, free, taken) = (amount(found.asked), amount(found.free), amount(found.taken));
-    let selected = found.set.spec.template.spec.node_selector.contains_key(label);
+    let of_set = namespace(daemons.metadata.namespace.as_deref());
+    let set = &daemons.metadata.name;
+    let (asked, free, taken) = (found.amount(found.asked), found.amount(found.free), found.amount(taken));
+    let selected = daemons.spec.template.spec.node_selector.contains_key(label);
     let field = if selected { "spec.template.spec.nodeSelector" } else { "spec.template.spec.affinity.nodeAffinity" };
     Finding::new(
         Confidence::Certain,

@@ -5,7 +5,7 @@ use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
-use crate::objects::{Event, NodeClaim, NodePool};
+use crate::objects::{Event, NodeClaim, NodeClass, NodePool};
 use crate::rules::Rule;
 use crate::rules::shared::launch_blame;
 use crate::rules::shared::launch_error::{self, FaultIn};
@@ -15,7 +15,7 @@ pub static RULE: Rule = Rule {
     cause: "InsufficientCapacity",
     summary: "EC2 has no capacity for the instance types and zones that the NodePool allows",
     stages: &[Stage::Launch],
-    reads: &[Input::NodeClaims, Input::NodePools, Input::NodeClasses, Input::Events],
+    reads: &[Input::NodeClaims, Input::NodePools, Input::NodeClasses, Input::Events, Input::AwsObservations],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/InsufficientCapacity.md"),
@@ -27,11 +27,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     };
     let refused = |e: &&Event| e.reason == "InsufficientCapacityError";
-    let own = match case.claim {
-        Some(claim) => case.cluster.events("NodeClaim", claim.name()).filter(refused).max_by_key(|e| e.last_seen()),
-        None => case.cluster.claim_events_of_pool(pool).filter(refused).max_by_key(|e| e.last_seen()),
-    };
-    let Some(event) = own else {
+    let Some(event) = launch_blame::refused(case) else {
         // Events are kept for an hour, and can be switched off.
         return Opinion::Silent;
     };
@@ -64,7 +60,8 @@ fn check(case: &Case) -> Opinion {
         }
         None => {
             format!(
-                "EC2 has no {}capacity{place} for NodePool {pool}",
+                "{} has no {}capacity{place} for NodePool {pool}",
+                cloud(case),
                 wanted.map_or_else(String::new, |w| format!("{w} "))
             )
         }
@@ -91,7 +88,7 @@ fn check(case: &Case) -> Opinion {
         .figures(format!("{} earlier", earlier.len())),
     );
     if let Some(narrow) = &narrow {
-        let said = refusal.map_or("EC2 has no capacity for it", |r| r.why);
+        let said = refusal.map_or_else(|| format!("{} has no capacity for it", cloud(case)), |r| r.why.to_owned());
         finding = finding.linked([
             Link::new(case.subject(), "it cannot be launched"),
             Link::new(format!("Event/{}", event.metadata.name), said),
@@ -201,4 +198,9 @@ fn wanted(case: &Case) -> Option<String> {
 fn zones(message: &str) -> Vec<&str> {
     let named = message.split("Availability Zone you requested (").skip(1).filter_map(|rest| rest.split(')').next());
     named.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Whose capacity it is.
+fn cloud(case: &Case) -> &'static str {
+    if case.class().is_none_or(NodeClass::is_ec2) { "EC2" } else { "the cloud" }
 }

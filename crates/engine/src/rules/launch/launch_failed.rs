@@ -18,7 +18,7 @@ pub static RULE: Rule = Rule {
     cause: "LaunchFailed",
     summary: "The cloud refuses to launch the instance, for the reason in the Launched condition",
     stages: &[Stage::Launch],
-    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::Logs],
+    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations, Input::Logs],
     lint: false,
     versions: "all; reasons other than LaunchFailed since AWS provider 1.2.0, before that the message is read",
     page: include_str!("../../../pages/LaunchFailed.md"),
@@ -132,7 +132,7 @@ fn check(case: &Case) -> Opinion {
             .step(Risk::Mutating, "Allow more in the NodePool", Some(format!("kubectl edit nodepool {pool}")))
             .blaming(Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"))
             .into(),
-        _ => match refused_role(&launched.message) {
+        _ => match launch_blame::refused_role(&launched.message) {
             Some(role) => finding.blaming(Blame::object("", "IAMRole", role)).into(),
             // What the launch is made of stands there.
             None => match case.class() {
@@ -156,13 +156,6 @@ fn known(launched: &Condition, logged: Option<&Root>) -> Option<&'static LaunchE
         "Unauthorized" => by_message.or(by_reason),
         _ => by_reason.or(by_message),
     }
-}
-
-/// Who may not do it: `User: arn:aws:sts::1:assumed-role/NAME/SESSION is not authorized to perform: ACTION`.
-fn refused_role(message: &str) -> Option<&str> {
-    let (user, _) = message.split_once(" is not authorized to perform: ")?;
-    let (_, role) = user.rsplit_once(":assumed-role/")?;
-    role.split('/').next().filter(|name| !name.is_empty())
 }
 
 /// The class of EKS Auto Mode whose tags may be what the cluster's role has no right to, as long as no machine of it

@@ -3,13 +3,15 @@
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
+use crate::case::extended::Offer;
 use crate::case::finding::{Finding, Opinion};
-use crate::case::unplaced::{Lack, Unplaced, Why, requested};
+use crate::case::unplaced::{Lack, POD_ENI, Unplaced, Why, requested};
 use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Node, NodePool, Requirement, quantity};
 use crate::rules::Rule;
 use crate::rules::shared::commands;
 use crate::rules::shared::workload::PodWorkload;
+use crate::upstream::karpenter::Karpenter;
 use crate::upstream::reckoning::{self, MIB};
 
 pub static RULE: Rule = Rule {
@@ -47,6 +49,7 @@ fn check(case: &Case) -> Opinion {
     match lack.why {
         Why::Unknown { of_daemons } => unknown(case, pool, &told, &lack, of_daemons, &of_pod, event),
         Why::NoDevice => no_device(pool, &told, &lack, &of_pod, event),
+        Why::Multiplied { offer } => multiplied(pool, &lack, &offer, &of_pod, event),
         Why::SmallVolume { gib } => small_volume(case, pool, &lack, gib, &of_pod, event),
         Why::Reckoned { machine } => reckoned(case, pool, &lack, machine, &of_pod, event),
         Why::Crowded { of_daemons, machine } => crowded(case, pool, &lack, of_daemons, machine.name(), &of_pod, event),
@@ -82,6 +85,9 @@ fn unknown(
     let (name, resource, total) = (pool.name(), lack.resource, lack.total);
     let of_pool = Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements");
     let head = format!("NodePool {name} launches nothing for {of_pod}");
+    if let Some(karpenter) = case.karpenter().filter(|k| resource == POD_ENI && k.leaves_out_pod_eni()) {
+        return without_pod_eni(karpenter, &head, event);
+    }
     let (summary, blame, fix, step) = if let Some(part) = of_daemons {
         let set = largest(case, resource);
         let who = set.map_or_else(|| "a DaemonSet".to_owned(), |(set, _)| format!("DaemonSet {}", set.metadata.name));
@@ -116,6 +122,31 @@ fn unknown(
         .step(Risk::Mutating, "Change who asks for it", Some(step))
 }
 
+/// Pods have a security group of their own, and Karpenter does not know of it.
+/// Sources: aws/karpenter-provider-aws#2217; pkg/cloudprovider/aws/instancetype.go `awsPodENI` (v0.18.1).
+fn without_pod_eni(karpenter: &Karpenter, head: &str, event: Evidence) -> Finding {
+    let (namespace, name) = karpenter.place();
+    let set = karpenter.enable_pod_eni.as_deref().unwrap_or("absent");
+    Finding::new(
+        Confidence::Certain,
+        format!("{head}: it asks for {POD_ENI}, which Karpenter {} counts only with AWS_ENABLE_POD_ENI=true in its own Deployment {}.", karpenter.version, karpenter.deployment),
+        event,
+    )
+    .with(Evidence::new(
+        format!("Deployment/{name}"),
+        "spec.template.spec.containers[0].env",
+        format!("AWS_ENABLE_POD_ENI {set}"),
+        "without it no instance type has the resource",
+    ))
+    .blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace).field("spec.template.spec.containers[0].env"))
+    .fix(format!("Set AWS_ENABLE_POD_ENI=true on Deployment {}; from 0.19 on aws.enablePodENI in the ConfigMap karpenter-global-settings, and from 0.32 on nothing.", karpenter.deployment))
+    .step(
+        Risk::Mutating,
+        "Let Karpenter count the resource; its pods restart",
+        Some(format!("kubectl set env -n {namespace} deployment/{name} AWS_ENABLE_POD_ENI=true")),
+    )
+}
+
 /// What says which instance types a NodePool allows.
 const TYPES: [&str; 3] =
     ["node.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family", "karpenter.k8s.aws/instance-category"];
@@ -145,6 +176,35 @@ fn no_device(pool: &NodePool, told: &Unplaced, lack: &Lack, of_pod: &str, event:
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
     .fix("Allow larger instance types, or such as have the device. Of memory Karpenter counts 7.5 % less than EC2 (vmMemoryOverheadPercent); EC2 counts the fractional GPUs of g6f and gr6f as none: a NodeOverlay (feature gate NodeOverlay) can tell Karpenter of them.")
+    .step(Risk::Mutating, "Change what the NodePool allows", Some(format!("kubectl edit nodepool {name}")))
+}
+
+/// Source: kubernetes-sigs/karpenter#729: sharing by time is not considered.
+fn multiplied(pool: &NodePool, lack: &Lack, offer: &Offer, of_pod: &str, event: Evidence) -> Finding {
+    let (name, Lack { resource, total, .. }) = (pool.name(), lack);
+    let Offer { claim, node, reckoned, shown, .. } = offer;
+    let (node, type_) = (node.name(), node.metadata.label("node.kubernetes.io/instance-type").unwrap_or("its type"));
+    Finding::new(
+        Confidence::Certain,
+        format!(
+            "NodePool {name} launches nothing for {of_pod}: its containers ask for {total} {resource} together, and Karpenter counts the physical ones of an instance type, {reckoned} of {type_}, where {node} offers {shown}: its device plugin shares each among several (time-slicing, MPS, MIG), which Karpenter does not know of."
+        ),
+        event,
+    )
+    .with(Evidence::new(
+        format!("NodeClaim/{}", claim.name()),
+        format!("status.allocatable['{resource}']"),
+        reckoned.to_string(),
+        "what Karpenter counts of the instance type; all else that is asked for would fit",
+    ))
+    .with(Evidence::new(
+        format!("Node/{node}"),
+        format!("status.allocatable['{resource}']"),
+        shown.to_string(),
+        "what the device plugin offers",
+    ))
+    .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
+    .fix(format!("Ask for {resource} in as few containers as a machine has physical ones, or allow instance types with {total} of them; a NodeOverlay (feature gate NodeOverlay) can tell Karpenter how many a type offers."))
     .step(Risk::Mutating, "Change what the NodePool allows", Some(format!("kubectl edit nodepool {name}")))
 }
 

@@ -119,6 +119,10 @@ fn without_storage(case: &Case, pool: &NodePool) -> Option<Finding> {
 
 fn check(case: &Case) -> Opinion {
     let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
+    // Which instance types those have is another matter: `NoReservedCapacity`.
+    if pool.is_reserved_only() {
+        return Opinion::Silent;
+    }
     let Some(told) = case.unplaced().find(|u| u.unmet_by_itself(pool)) else {
         return without_storage(case, pool).map_or_else(|| unoffered(case, pool), Opinion::from);
     };

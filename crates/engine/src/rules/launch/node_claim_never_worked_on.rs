@@ -44,7 +44,7 @@ fn check(case: &Case) -> Opinion {
     // Sources: karpenter-provider-aws#8789, karpenter#2502 (capacityReservationTypeFilter, gone in v1.9.0).
     let hint =
         if reserved { " It asks for reserved capacity, on whose offerings versions 1.6 to 1.8 panic." } else { "" };
-    let (namespace, deployment) = karpenter.deployment.split_once('/').unwrap_or(("", &karpenter.deployment));
+    let (namespace, deployment) = karpenter.place();
     let finding = Finding::new(
         Confidence::Likely,
         format!(

@@ -7,6 +7,7 @@ use crate::objects::input::Input;
 use crate::objects::{AmiTerm, Condition, NodeClass, SelectorTerm};
 use crate::rules::Rule;
 use crate::rules::shared::logged::{self, Root};
+use crate::rules::shared::slip::is_slip;
 use crate::rules::shared::volume_refusal::volume_refusal;
 use crate::rules::shared::{commands, kubelet_version, launch_blame, launch_error};
 use crate::upstream::image_releases;
@@ -57,7 +58,9 @@ fn check(case: &Case) -> Opinion {
     let logged = logged::root(case, &[Trouble::RequestRefused]);
     let certain = failing.iter().any(|c| c.is_false()) || logged.is_some() || ended.is_some();
     let confidence = if certain { Confidence::Certain } else { Confidence::Likely };
-    let refusal = logged.as_ref().map_or_else(String::new, Root::refusal);
+    let unexplained = if certain { None } else { logged::unexplained(case) };
+    let quoted = || unexplained.map_or_else(String::new, logged::quoted);
+    let refusal = logged.as_ref().map_or_else(quoted, Root::refusal);
     let slip = slip(case, class, &failing);
     let misspelled = slip.as_ref().map_or_else(String::new, |slip| format!("; the cluster is called {}", slip.cluster));
     let summary = format!(
@@ -75,7 +78,8 @@ fn check(case: &Case) -> Opinion {
     };
     let mut finding = Finding::new(confidence, summary, evidence(ready))
         .with_all(failing.iter().map(|c| evidence(c)))
-        .with_all(logged.as_ref().map(Root::evidence));
+        .with_all(logged.as_ref().map(Root::evidence))
+        .with_all(unexplained.map(|fact| logged::told(fact, "nodewhy does not know the line; it may be the cause")));
     finding.blame = if let Some(volume) = &volume {
         finding = finding.with(Evidence::new(
             &object,
@@ -420,23 +424,6 @@ fn cluster_of<'w>(case: &Case<'w>, class: &'w NodeClass) -> Option<(&'w str, Evi
     is_made.then(|| (cluster, Evidence::new(object, "status.instanceProfile", profile, because)))
 }
 
-/// One letter is missing, too many, another or of the other case, or two have changed places.
-fn is_slip(value: &str, name: &str) -> bool {
-    const SHORTEST: usize = 4;
-    if value == name || value.len().min(name.len()) < SHORTEST {
-        return false;
-    }
-    let (a, b) = (value.as_bytes(), name.as_bytes());
-    let head = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-    let (a, b) = (&a[head..], &b[head..]);
-    let tail = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
-    match (&a[..a.len() - tail], &b[..b.len() - tail]) {
-        ([] | [_], [] | [_]) => true,
-        ([first, second], [other, last]) => first == last && second == other,
-        _ => value.eq_ignore_ascii_case(name),
-    }
-}
-
 /// Where several selectors fail by one tag, the tags in AWS are what is missing; else the class is what to change.
 /// Where a permission is missing it is no field of it.
 fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
@@ -491,27 +478,4 @@ fn tag_command(verb: &str, terms: &[SelectorTerm]) -> Option<String> {
     let filter =
         if value == "*" { format!("Name=tag-key,Values={key}") } else { format!("Name=tag:{key},Values={value}") };
     Some(format!("aws ec2 {verb} --filters {filter}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_slip_is_a_letter_and_no_other_name() {
-        for (value, name, slip) in [
-            ("mstar-prd-ek", "mstar-prd-eks", true),
-            ("mstar-prd-eks-", "mstar-prd-eks", true),
-            ("mstar-prod-eks", "mstar-prd-eks", true),
-            ("mstar-pdr-eks", "mstar-prd-eks", true),
-            ("Mstar-PRD-eks", "mstar-prd-eks", true),
-            ("mstar-prd-eks", "mstar-prd-eks", false),
-            ("mstar-prd", "mstar-prd-eks", false),
-            ("mstar-dev-eks", "mstar-prd-eks", false),
-            ("*", "eks", false),
-            ("owned", "eks", false),
-        ] {
-            assert_eq!(is_slip(value, name), slip, "{value} {name}");
-        }
-    }
 }

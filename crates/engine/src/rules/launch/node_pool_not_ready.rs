@@ -3,6 +3,7 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::case::refused_pool::stands;
 use crate::objects::input::Input;
 use crate::objects::{Condition, NodePool};
 use crate::rules::Rule;
@@ -74,8 +75,9 @@ fn check(case: &Case) -> Opinion {
 fn refused(pool: &NodePool, root: &Root) -> Finding {
     let name = pool.name();
     let error = root.error();
+    let confidence = if stands(pool, root.fact) { Confidence::Certain } else { root.confidence() };
     Finding::new(
-        root.confidence(),
+        confidence,
         format!(
             "NodePool {name} launches nothing, for Karpenter leaves it out: it is invalid: {}.",
             logged::excerpt(error)

@@ -26,7 +26,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     let name = pool.name();
-    let (namespace, deployment) = karpenter.deployment.split_once('/').unwrap_or(("", &karpenter.deployment));
+    let (namespace, deployment) = karpenter.place();
     Finding::new(
         Confidence::Certain,
         format!(

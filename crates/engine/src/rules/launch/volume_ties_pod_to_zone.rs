@@ -60,6 +60,16 @@ fn check(case: &Case) -> Opinion {
             "Let the spread be a wish (whenUnsatisfiable: ScheduleAnyway) or its maxSkew larger, or bring the volume into a zone that has the fewest of these pods.".to_owned(),
             ("Change the spread", Risk::Mutating, workload.edit()),
         ),
+        Bound::Unaccompanied { zones, friends } => (
+            format!(
+                "its volumes ({claims}) are in zone {}, and the pods that its affinity (podAffinity) wants it beside are in zone {}",
+                zones.join(" or "),
+                friends.join(" or ")
+            ),
+            workload.blame().field(format!("{}.affinity.podAffinity", workload.spec())),
+            "Let the affinity be a wish (preferredDuringSchedulingIgnoredDuringExecution), keep the pods that it selects in the volume's zone, or bring the volume into theirs.".to_owned(),
+            ("Change the affinity", Risk::Mutating, workload.edit()),
+        ),
     };
     Finding::new(
         Confidence::Certain,

@@ -27,7 +27,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     };
     let (kind, config) = (refusal.kind, &refusal.config.metadata.name);
-    let WebhookService { namespace, name: service } = refusal.service;
+    let WebhookService { namespace, name: service, .. } = refusal.service;
     let (_, deployment) = karpenter.deployment.split_once('/').unwrap_or_default();
     let why = match karpenter.disable_webhook.as_deref() {
         Some(value) if !value.is_empty() => format!("DISABLE_WEBHOOK={value}"),

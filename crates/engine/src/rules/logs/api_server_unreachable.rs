@@ -46,11 +46,26 @@ fn check(case: &Case) -> Opinion {
                 case.instance_id().unwrap_or("INSTANCE")
             ),
         );
+    // Who was asked stands in user data: it is to blame for what they do not know.
+    let asked = name_server(&root.fact.last.text).filter(|_| is_name);
+    if let Some(own) = asked.and_then(|asked| case.user_data_naming(&[asked])) {
+        return finding
+            .blaming(own)
+            .fix("Leave the VPC's name server to the machine, or have those that user data names forward to it: they do not know the endpoint's name.")
+            .into();
+    }
     // The name and its zone are the cluster's.
     let zone = || Some(Blame::object("", "Route53HostedZone", endpoint(&root.fact.last.text)?));
     let cluster = case.cluster_name().map(|cluster| Blame::object("", "Cluster", cluster)).or_else(zone);
     // Of the way there it has only the choice of subnet and groups.
     finding.blaming(cluster.filter(|_| is_name).or_else(|| case.class_field("spec.subnetSelectorTerms"))).into()
+}
+
+/// The address of the name server that was asked, as Go's resolver says it.
+/// Source: Go 1.26 net/net.go `DNSError.Error`: `lookup NAME on SERVER: …`.
+fn name_server(said: &str) -> Option<&str> {
+    let (_, rest) = said.split_once("lookup ")?.1.split_once(" on ")?;
+    rest.split_once(":53").map(|(server, _)| server).filter(|server| !server.is_empty())
 }
 
 /// The endpoint of EKS whose name was looked up; its private hosted zone is called so too.

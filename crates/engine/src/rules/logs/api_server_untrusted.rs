@@ -25,6 +25,8 @@ fn check(case: &Case) -> Opinion {
     };
     let fix = if root.fact.trouble == Trouble::ClockWrong {
         "Set the machine's clock: let it reach 169.254.169.123, and let chronyd run before the kubelet."
+    } else if case.is_elsewhere() {
+        "Have new machines made with the certificate authority that the cluster has now: it was rotated, or they are another cluster's. Look for an old one where Karpenter takes it from: an instance template of a node pool from before the rotation, the image, or its own settings, which it reads when it starts."
     } else {
         "Give the machine the certificate authority of this cluster: take an old one out of the user data or the image, and let no proxy break TLS to the endpoint."
     };

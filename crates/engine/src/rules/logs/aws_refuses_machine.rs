@@ -13,11 +13,22 @@ use logs::fact::{Reason, Trouble};
 
 const KARPENTER: &str = "karpenter";
 
+const UNNAMED: &str =
+    "Allow the call that the line names: in the policy of the role that makes it, or in that role's trust policy.";
+
 pub static RULE: Rule = Rule {
     cause: "AwsRefusesMachine",
     summary: "The machine, its network plugin or Karpenter logged that AWS denies a call",
     stages: &[Stage::Launch, Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready, Stage::Terminate],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::ServiceAccounts, Input::Logs],
+    reads: &[
+        Input::Nodes,
+        Input::NodePools,
+        Input::NodeClasses,
+        Input::Pods,
+        Input::Deployments,
+        Input::ServiceAccounts,
+        Input::Logs,
+    ],
     lint: false,
     versions: "all; seen only in logs",
     page: include_str!("../../../pages/AwsRefusesMachine.md"),
@@ -26,17 +37,24 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let Some(root) = logged::root(case, &[Trouble::AwsRefuses]) else { return Opinion::Silent };
-    let finding = root
-        .finding(case)
-        .fix("Allow the call that the line names: in the policy of the role that makes it, or in that role's trust policy.")
-        .step(Risk::Inspect, "See who calls what: the denial names both", logged::command(case));
+    let finding = root.finding(case).fix(root.denial().map_or_else(|| UNNAMED.to_owned(), |denial| denial.fix())).step(
+        Risk::Inspect,
+        "See who calls what: the denial names both",
+        logged::command(case),
+    );
     let of_karpenter = root.fact.program == KARPENTER;
     let named = root.fact.names.get("role").map(String::as_str);
     let is_asked = of_karpenter && root.is_because(&[Reason::AccessDenied]);
-    let mut own_pods = case.cluster.pods().filter(|pod| is_asked && is_karpenter(pod));
+    // A role of its own has another session than the id of an instance.
+    let of_machine = root.fact.names.contains_key("session");
+    let mut own_pods = case.cluster.pods().filter(|pod| is_asked && of_machine && is_karpenter(pod));
     if let Some(pod) = own_pods.find(|pod| borrows(case, pod, named)) {
         return without_own_role(finding, pod).into();
     }
+    let finding = match root.denial().filter(|_| is_asked) {
+        Some(denial) => denial.asking_for_tags(case, finding),
+        None => finding,
+    };
     // What Karpenter logs of a launch, it writes into the Launched condition too, sooner or later.
     let text = &root.fact.last.text;
     if let Some(error) = launch_error::named(text).filter(|_| of_karpenter)

@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::logged;
+use crate::rules::shared::logged::{self, Root};
 use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
@@ -29,10 +29,58 @@ fn check(case: &Case) -> Opinion {
         "Give the machine's subnet a way to AWS: a route to a NAT gateway, or VPC endpoints whose security groups admit the machine."
     };
     let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
+    if let Some(without) = without_proxy(case, &root) {
+        return finding
+            .adding(&without)
+            .blaming(root.user_data(case))
+            .fix("Give nodeadm the proxy too: drop-ins for nodeadm-config.service and nodeadm-run.service, written by a boothook (text/cloud-boothook), for nodeadm-config runs before other user data; with NO_PROXY for 169.254.169.254, the API server and the VPC.")
+            .into();
+    }
+    if let Some((says, fix)) = without_fips(case, &root) {
+        return finding.adding(&says).fix(fix).blaming(case.class_field("spec.amiSelectorTerms")).into();
+    }
     let blame = match root.fact.trouble {
         Trouble::NoMetadata => root.user_data(case),
         // Of the way to AWS the cluster has only the choice of the subnet.
         _ => case.class_field("spec.subnetSelectorTerms"),
     };
     finding.blaming(blame).into()
+}
+
+/// A unit of systemd has no environment but its own, and bash's and the kubelet's proxy is not nodeadm's.
+/// Source: awslabs/amazon-eks-ami nodeadm-config.service, nodeadm-run.service; systemd.exec(5) `Environment=`.
+fn without_proxy(case: &Case, root: &Root) -> Option<String> {
+    let (_, text) = case.user_data().filter(|_| root.fact.program == "nodeadm")?;
+    let text = text.to_ascii_lowercase();
+    let has = |part: &str| text.contains(part);
+    let of_others = ["https_proxy", "http_proxy"].iter().any(|name| has(name));
+    // Where the whole of systemd has it, so has nodeadm.
+    let of_nodeadm = ["nodeadm-config", "nodeadm-run", "nodeadm-", "defaultenvironment", "environment.d"]
+        .iter()
+        .any(|part| has(part));
+    let name = case.class()?.name();
+    (of_others && !of_nodeadm).then(|| {
+        format!("User data of {name} sets a proxy for others (containerd, the kubelet, the shell), and none for the units of nodeadm (nodeadm-config, nodeadm-run), which ask AWS first and past it.")
+    })
+}
+
+/// An image for FIPS asks the FIPS endpoints of AWS, which EC2 has in the regions of North America only.
+/// Source: <https://docs.aws.amazon.com/general/latest/gr/ec2-service.html>, 2026-11; bottlerocket-os/bottlerocket#4363.
+fn without_fips(case: &Case, root: &Root) -> Option<(String, &'static str)> {
+    const WITH_FIPS: [&str; 3] = ["us-", "ca-", "mx-"];
+    let class = case.class()?;
+    let terms = class.spec.ami_selector_terms.iter();
+    let mut named = terms.flat_map(|term| [term.alias.as_deref(), term.name.as_deref()]).flatten();
+    let is_fips = named.any(|name| name.contains("fips"))
+        || case.node.is_some_and(|node| node.status.node_info.os_image.to_lowercase().contains("fips"));
+    // `aws:///eu-west-1a/i-0…`, and the region without the letter of the zone.
+    let provider_id =
+        case.claim.map(|c| c.status.provider_id.as_str()).or(case.node.map(|n| n.spec.provider_id.as_str()))?;
+    let zone = provider_id.strip_prefix("aws:///")?.split('/').next()?;
+    let region = zone.trim_end_matches(|c: char| c.is_ascii_lowercase());
+    let is_without = !WITH_FIPS.iter().any(|begin| region.starts_with(begin));
+    (is_fips && is_without && root.fact.trouble == Trouble::AwsUnreachable).then(|| {
+        let says = format!("Its image is one for FIPS, which asks FIPS endpoints of AWS, and EC2 has none in {region}.");
+        (says, "Select the variant of the image that is not for FIPS, or use it in a region whose services have FIPS endpoints.")
+    })
 }

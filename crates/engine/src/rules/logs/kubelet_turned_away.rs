@@ -1,6 +1,6 @@
 //! The kubelet's log says that the API server does not let it in.
 
-use crate::api::{Blame, Evidence, Risk, Stage};
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::objects::input::Input;
@@ -46,6 +46,8 @@ fn check(case: &Case) -> Opinion {
             .fix("Let the cluster's role call ec2:DescribeInstances, as AmazonEKSClusterPolicy does: of the instance's private DNS name the authenticator makes the name of the Node. An instance that is gone is none to it.")
     } else if let Some((known, own)) = two_names(&root.fact.last.text) {
         other_name(case, &root, known, own)
+    } else if case.is_elsewhere() {
+        by_token(case, &root)
     } else {
         let_in(case, &root)
     };
@@ -94,6 +96,45 @@ fn other_name(case: &Case, root: &Root<'_>, known: &str, own: &str) -> Finding {
         finding.fix("Have the machine take EC2's private DNS name for that of its Node: look for a host name that user data or the image sets, and for a domain-name in the VPC's DHCP options.")
     };
     finding.step(Risk::Inspect, "See what EC2 calls the instance, and why", look)
+}
+
+/// Elsewhere than on EKS a new kubelet asks for its certificate with a bootstrap token.
+/// Source: kubernetes v1.36.3 plugin/pkg/auth/authenticator/token/bootstrap/bootstrap.go `AuthenticateToken`.
+fn by_token(case: &Case, root: &Root<'_>) -> Finding {
+    let finding = root.finding(case);
+    if root.fact.trouble == Trouble::Forbidden {
+        return finding
+            .fix("Let the group that kubelets come with make certificate signing requests (ClusterRole system:node-bootstrapper), and the kubelet's own certificate name its Node.")
+            .step(Risk::Inspect, "See whom it is bound to", "kubectl get clusterrolebindings -o wide".to_owned());
+    }
+    let finding = finding.adding(
+        "— it asks with a bootstrap token, or a certificate, that the API server does not know (any more): it has expired, or was renewed since.",
+    );
+    // Source: Azure/karpenter-provider-azure pkg/operator/options/options.go `KubeletClientTLSBootstrapToken`.
+    let is_handed_on = case.class().is_some_and(|class| class.kind == "AKSNodeClass");
+    let given = case.karpenter().filter(|_| is_handed_on);
+    let Some((namespace, name)) = given.and_then(|karpenter| karpenter.deployment.split_once('/')) else {
+        return finding.fix("Renew the bootstrap token or credentials that new machines are given: in the instance template, the image or Karpenter's settings.");
+    };
+    finding
+        .fix(format!(
+            "Give Karpenter the bootstrap token that is valid now (KUBELET_BOOTSTRAP_TOKEN of Deployment {name}), and again whenever it is renewed: what it holds, it hands to every new machine."
+        ))
+        .step(
+            Risk::Inspect,
+            "See which bootstrap tokens there are, and until when",
+            "kubectl get secrets -n kube-system --field-selector type=bootstrap.kubernetes.io/token -o yaml".to_owned(),
+        )
+        .step(
+            Risk::Mutating,
+            "Put in the one that is valid",
+            format!("kubectl edit deployment -n {namespace} {name}"),
+        )
+        .blaming(
+            Blame::object("apps/v1", "Deployment", name)
+                .namespace(namespace)
+                .field("spec.template.spec.containers[0].env"),
+        )
 }
 
 const OUTLIVED: &str =
@@ -165,6 +206,8 @@ fn let_in(case: &Case, root: &Root<'_>) -> Finding {
         ))),
         (None, None) => {
             let (risk, text, command) = correct;
+            // Who is mapped is not known: that it is turned away is the symptom only.
+            let finding = Finding { confidence: finding.confidence.min(Confidence::Likely), ..finding };
             ask(finding.fix(format!("{entry}, where the cluster goes by it; else make {or_entry} for the role.")))
                 .step(risk, format!("{text}, where the cluster goes by it"), command)
         }

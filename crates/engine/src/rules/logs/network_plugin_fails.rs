@@ -5,14 +5,14 @@ use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::logged;
+use crate::rules::shared::{logged, network_plugin};
 use logs::fact::{Fact, Reason, Trouble};
 
 pub static RULE: Rule = Rule {
     cause: "NetworkPluginFails",
     summary: "The network plugin logged why it does not come up, or gets no addresses",
     stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::EniConfigs, Input::Logs],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Pods, Input::DaemonSets, Input::EniConfigs, Input::Logs],
     lint: false,
     versions: "all; seen only in logs",
     page: include_str!("../../../pages/NetworkPluginFails.md"),
@@ -20,7 +20,16 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(case: &Case) -> Opinion {
+    case.cluster.asks(Input::DaemonSets);
     let Some(root) = logged::root(case, &[Trouble::CniFails]) else { return Opinion::Silent };
+    // That none is configured yet is no news where none is installed.
+    let is_installed = || {
+        case.cluster.missing(Input::DaemonSets).is_some()
+            || case.node.is_none_or(|node| network_plugin::plugin(case, node).is_some())
+    };
+    if root.fact.vague && !root.fact.ends && !is_installed() {
+        return Opinion::Silent;
+    }
     let typha = out_of_reach(root.fact);
     let (blame, fix) = if typha {
         let admits = "Let the security groups of the Nodes admit Typha's port (TCP 5473) from each other: calico-node reads the API server through Typha.";
@@ -28,6 +37,9 @@ fn check(case: &Case) -> Opinion {
     } else if logged::speaker(case, &root.fact.program).is_some_and(|pod| pod.daemon_set().is_none()) {
         let names = "Correct what the line names: the rights, the settings or the version of the operator, which gives the addresses of all machines; or restart it (kubectl rollout restart), where it started before what it does not know was there.";
         (program(case, root.fact), names)
+    } else if root.fact.reason == Some(Reason::Forbidden) {
+        let grants = "Give the ServiceAccount that the line names its rights back: its ClusterRole and the binding, as the add-on or its manifest makes them.";
+        (program(case, root.fact), grants)
     } else if root.fact.ends {
         let names = "Correct what the line names: a setting or the version of the program that logged it, or what the image of the Node or the type of instance lacks.";
         (program(case, root.fact), names)

@@ -16,7 +16,7 @@ pub static RULE: Rule = Rule {
     cause: "CniLacksPermissions",
     summary: "The VPC CNI may not call EC2: the role that aws-node runs with lacks AmazonEKS_CNI_Policy",
     stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::Logs],
+    reads: &[Input::Nodes, Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods, Input::Logs],
     lint: false,
     versions: "VPC CNI 1.11 and later write the event; older ones only log it",
     page: include_str!("../../../pages/CniLacksPermissions.md"),

@@ -7,7 +7,7 @@ use crate::objects::input::Input;
 use crate::objects::{Node, Pod};
 use crate::rules::Rule;
 use crate::rules::shared::agent_chain::{Obstacle, of_pod, refused, without_pod};
-use crate::rules::shared::custom_networking::custom_networking;
+use crate::rules::shared::custom_networking::{custom_networking, eni_config_of};
 use crate::rules::shared::network_plugin::{self, is_windows, plugin, rank, symptom};
 use crate::upstream::vpc_cni;
 
@@ -16,13 +16,17 @@ pub static RULE: Rule = Rule {
     summary: "The Node is NotReady because its network plugin is absent, crashes or cannot be pulled",
     stages: &[Stage::Initialize, Stage::Ready],
     reads: &[
+        Input::NodeClaims,
         Input::Nodes,
+        Input::NodePools,
         Input::NodeClasses,
         Input::Events,
         Input::Pods,
         Input::DaemonSets,
+        Input::EniConfigs,
         Input::MutatingWebhooks,
         Input::ValidatingWebhooks,
+        Input::Logs,
     ],
     lint: false,
     versions: "all",
@@ -109,15 +113,29 @@ fn asking_for_eni_config(case: &Case, node: &Node, pod: &Pod, finding: Finding) 
     if finding.confidence == Confidence::Certain || pod.daemon_set() != Some(&set.metadata.name) {
         return finding;
     }
-    finding
-        .with(Evidence::new(
-            format!("DaemonSet/{}", set.metadata.name),
-            "spec.template.spec.containers[0].env",
-            "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG=true",
-            "pods get addresses only where an ENIConfig fits the Node",
-        ))
-        .unknown(
-            format!("Is there an ENIConfig for {zone}, and does its subnet have free addresses?"),
-            "kubectl get eniconfigs -o yaml",
-        )
+    let finding = finding.with(Evidence::new(
+        format!("DaemonSet/{}", set.metadata.name),
+        "spec.template.spec.containers[0].env",
+        "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG=true",
+        "pods get addresses only where an ENIConfig fits the Node",
+    ));
+    if let Some(config) = case.cluster.eni_config(eni_config_of(set, node).0) {
+        let (name, subnet) = (&config.metadata.name, &config.spec.subnet);
+        return finding
+            .adding(&format!("With custom networking it attaches interfaces of {subnet}, as ENIConfig {name} says."))
+            .with(Evidence::new(
+                format!("ENIConfig/{name}"),
+                "spec.subnet",
+                subnet.clone(),
+                format!("an interface can be attached only where the subnet is in the Node's zone {zone}"),
+            ))
+            .ask_aws(
+                format!("Is {subnet} in zone {zone}, with free addresses, and are the security groups of its VPC?"),
+                format!("aws ec2 describe-subnets --subnet-ids {subnet} --query 'Subnets[].[AvailabilityZone,VpcId,AvailableIpAddressCount]'"),
+            );
+    }
+    finding.unknown(
+        format!("Is there an ENIConfig for {zone}, and does its subnet have free addresses?"),
+        "kubectl get eniconfigs -o yaml",
+    )
 }

@@ -3,10 +3,10 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::objects::Pod;
 use crate::objects::input::Input;
-use crate::objects::{DaemonSet, Node, Pod};
 use crate::rules::Rule;
-use crate::rules::shared::custom_networking::{CUSTOM_NETWORKING, custom_networking};
+use crate::rules::shared::custom_networking::{CUSTOM_NETWORKING, custom_networking, eni_config_of};
 use crate::upstream::vpc_cni;
 
 pub static RULE: Rule = Rule {
@@ -21,18 +21,6 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// The name of the Node's ENIConfig, and what it comes from.
-/// Source: amazon-vpc-cni-k8s v1.20.4 pkg/eniconfig/eniconfig.go `GetNodeSpecificENIConfigName`.
-fn wanted<'n>(set: &'n DaemonSet, node: &'n Node) -> (&'n str, Option<String>) {
-    const EXTERNAL: &str = "vpc.amazonaws.com/externalEniConfig";
-    let key = |env: &str| set.env(env).filter(|v| !v.is_empty()).unwrap_or(vpc_cni::ENI_CONFIG);
-    let (annotation, label) = (key("ENI_CONFIG_ANNOTATION_DEF"), key("ENI_CONFIG_LABEL_DEF"));
-    let external = node.metadata.label(EXTERNAL).map(|name| (name, format!("label {EXTERNAL}")));
-    let annotated = || node.metadata.annotation(annotation).map(|name| (name, format!("annotation {annotation}")));
-    let labelled = || node.metadata.label(label).map(|name| (name, format!("label {label}")));
-    external.or_else(annotated).or_else(labelled).map_or(("default", None), |(name, from)| (name, Some(from)))
-}
-
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node.filter(|n| vpc_cni::not_ready(n).is_some()) else { return Opinion::Silent };
     let Some(set) = custom_networking(case) else { return Opinion::Silent };
@@ -41,7 +29,7 @@ fn check(case: &Case) -> Opinion {
     if case.pods().any(waits) {
         return Opinion::Silent;
     }
-    let (name, from) = wanted(set, node);
+    let (name, from) = eni_config_of(set, node);
     if let Some(config) = case.cluster.eni_config(name) {
         let because = format!("ENIConfig {name}, which the VPC CNI takes for Node {}, exists", node.name());
         return Opinion::ruled_out(config, because);

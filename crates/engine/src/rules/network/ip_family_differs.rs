@@ -3,7 +3,8 @@
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
-use crate::cluster_state::memo::Memo;
+use crate::case::other_family::{in_service, of_vpc_cni, only_family};
+use crate::case::stage::Symptom;
 use crate::objects::Node;
 use crate::objects::input::Input;
 use crate::rules::Rule;
@@ -16,7 +17,7 @@ use readers::userdata::{Family, IpFamily};
 pub static RULE: Rule = Rule {
     cause: "IpFamilyDiffers",
     summary: "The machine takes an IPv4 address in an IPv6 cluster, or asks for an IPv6 one in an IPv4 cluster",
-    stages: &[Stage::Join, Stage::Initialize],
+    stages: &[Stage::Join, Stage::Initialize, Stage::Ready],
     reads: &[
         Input::Nodes,
         Input::NodeClaims,
@@ -52,7 +53,7 @@ fn registered(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
     let uninitialized = node.taint(UNINITIALIZED_TAINT).is_some() && traces(case, node).is_empty();
     // Where neither waits for an address, something else holds it up.
-    if node.is_ready() && !uninitialized {
+    if node.is_ready() && !uninitialized && case.wait.symptom != Symptom::OtherFamily {
         return Opinion::Silent;
     }
     let Some(cluster) = of_cluster(case) else { return Opinion::Silent };
@@ -63,6 +64,8 @@ fn registered(case: &Case) -> Opinion {
     let name = node.name();
     let outcome = if uninitialized {
         "the cloud controller, which lists the instance's addresses of the cluster's family only, does not find it and leaves its uninitialized taint"
+    } else if node.is_ready() {
+        "it is Ready, but its network plugin and kube-proxy work with the cluster's family only, so its kubelet and its pods are out of reach for others"
     } else {
         "its network plugin and kube-proxy work with the cluster's family only"
     };
@@ -138,12 +141,16 @@ fn blamed(case: &Case, finding: Finding, wrong: IpFamily, right: IpFamily) -> Fi
 /// Karpenter looks the family up once, as that of the Service kube-dns when it starts, and takes IPv4 where it cannot.
 /// Source: karpenter-provider-aws v1.14.1 pkg/operator/operator.go `KubeDNSIP`; kubernetes-sigs/karpenter#1384.
 fn by_karpenter(case: &Case, finding: Finding) -> Finding {
-    let Some((namespace, name)) = case.karpenter().and_then(|karpenter| karpenter.deployment.split_once('/')) else {
-        return finding.fix("Start the kubelet with an address of the cluster's family.").step(
-            Risk::Inspect,
-            "See the families of the Nodes' addresses",
-            Some("kubectl get nodes -o wide".to_owned()),
-        );
+    let karpenter = case.karpenter().filter(|_| case.claim.is_some());
+    let Some((namespace, name)) = karpenter.and_then(|karpenter| karpenter.deployment.split_once('/')) else {
+        let node = case.node.map(Node::name).unwrap_or_default();
+        return finding
+            .fix("Start the kubelet with an address of the cluster's family: bootstrap.sh takes --ip-family and --service-ipv6-cidr, a NodeConfig spec.cluster.cidr. Then replace the machine.")
+            .step(
+                Risk::Inspect,
+                "See the family of its address",
+                Some(format!("kubectl get node {node} -o wide")),
+            );
     };
     let finding = finding.blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace));
     let finding = match case.node {
@@ -158,39 +165,23 @@ fn by_karpenter(case: &Case, finding: Finding) -> Finding {
         .step(Risk::Mutating, "Restart it; new machines are then right", Some(format!("kubectl rollout restart -n {namespace} deployment/{name}")))
 }
 
-/// The one family of a Node's InternalIPs.
-fn only_family(node: &Node) -> Option<IpFamily> {
-    let mut families =
-        node.status.addresses.iter().filter(|a| a.type_ == "InternalIP").filter_map(|a| IpFamily::of_text(&a.address));
-    let first = families.next()?;
-    families.all(|family| family == first).then_some(first)
-}
-
-/// A Node in service of each family, by name; one with both is of neither.
-static IN_SERVICE: Memo<[Option<String>; 2]> = Memo::new("Nodes in service by the family of their address");
-
-/// That of the Nodes in service, else the one that the VPC CNI is set to; `None` where those are of two families.
+/// That of the Nodes in service, else the one that the VPC CNI is set to; where those are of two families, the setting counts.
 fn of_cluster(case: &Case) -> Option<OfCluster> {
-    let in_service = case.cluster.once(&IN_SERVICE, "", || {
-        let usable = || case.cluster.nodes().filter(|n| n.is_ready() && n.taint(UNINITIALIZED_TAINT).is_none());
-        let of = |family| usable().find(|n| only_family(n) == Some(family)).map(|n| n.name().to_owned());
-        [of(IpFamily::V4), of(IpFamily::V6)]
-    });
-    // amazon-vpc-cni-k8s v1.20.4 README.md ENABLE_IPv6: either of the two, never both.
-    let aws_node = case.cluster.daemon_sets().find(|set| set.metadata.name == AWS_NODE);
-    let set = aws_node.map(|set| if set.env("ENABLE_IPv6") == Some("true") { IpFamily::V6 } else { IpFamily::V4 });
-    let (family, peer) = match &*in_service {
+    let set = of_vpc_cni(case.cluster);
+    let (family, peer) = match in_service(case.cluster) {
         [Some(peer), None] => (IpFamily::V4, Some(peer)),
         [None, Some(peer)] => (IpFamily::V6, Some(peer)),
         [None, None] => (set?, None),
-        [Some(_), Some(_)] => return None,
+        // Of those that are Ready the setting tells which are wrong.
+        [Some(_), Some(_)] if case.wait.symptom != Symptom::OtherFamily => return None,
+        [Some(v4), Some(v6)] => (set?, Some(if set == Some(IpFamily::V6) { v6 } else { v4 })),
     };
     let seen = match peer.and_then(|name| case.cluster.node(name)) {
         Some(node) => Evidence::new(
             format!("Node/{}", node.name()),
             "status.addresses",
             format!("InternalIP {}", node.address("InternalIP").unwrap_or_default()),
-            format!("every Node in service has an {family} address"),
+            format!("Nodes in service have {family} addresses"),
         ),
         None => Evidence::new(
             format!("DaemonSet/{AWS_NODE}"),

@@ -22,6 +22,7 @@ pub static RULE: Rule = Rule {
         Input::DaemonSets,
         Input::MutatingWebhooks,
         Input::ValidatingWebhooks,
+        Input::Logs,
     ],
     lint: false,
     versions: "all, with Calico; with others where somebody sets the condition",

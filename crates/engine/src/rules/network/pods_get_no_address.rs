@@ -10,6 +10,7 @@ use crate::rules::shared::cni_permissions;
 use crate::rules::shared::custom_networking::custom_networking;
 use crate::rules::shared::network_plugin::plugin;
 use crate::rules::shared::pod_addresses::{is_refusing, refusal};
+use crate::upstream::karpenter::{Version, image_tag};
 use crate::upstream::{instance_types, vpc_cni};
 
 pub static RULE: Rule = Rule {
@@ -42,7 +43,7 @@ fn check(case: &Case) -> Opinion {
         // That there are no addresses is certain; which of the reasons it is only EC2 knows.
         Confidence::Likely,
         format!(
-            "Node {} is Ready, and since {} {who} has had no addresses for its pods: {why}.",
+            "Node {} is Ready, and since {} {who} has had no IP addresses for its pods: {why}.",
             node.name(),
             case.since()
         ),
@@ -117,20 +118,34 @@ struct Room<'c> {
     pods: u64,
     /// No more pods than those may be there.
     suffices: bool,
+    /// One interface is kept for a trunk; whether the type can have one.
+    trunk: Option<bool>,
 }
 
 /// `None` for a type newer than the table, and where the VPC CNI was not seen or takes addresses otherwise: in prefixes
-/// of sixteen, or with a trunk that takes one interface. Source: amazon-vpc-cni-k8s v1.20.4 README.md.
+/// of sixteen. Source: amazon-vpc-cni-k8s v1.20.4 README.md.
+///
+/// With ENABLE_POD_ENI it keeps room for a trunk interface; up to 1.18 at least on types, too, that can have none.
+/// Source: amazon-vpc-cni-k8s v1.9.3, v1.18.0, v1.20.4 pkg/ipamd/ipamd.go `hasRoomForEni`.
 fn room<'c>(case: &Case<'c>, node: &'c Node) -> Option<Room<'c>> {
     let set = case.cluster.daemon_sets().find(|d| d.metadata.name == *vpc_cni::AWS_NODE)?;
     let is_on = |name: &str| set.env(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
-    if is_on("ENABLE_PREFIX_DELEGATION") || is_on("ENABLE_POD_ENI") {
+    if is_on("ENABLE_PREFIX_DELEGATION") {
         return None;
     }
     let type_ = node.metadata.label(INSTANCE_TYPE)?;
-    let pods = instance_types::network(type_)?.pods(u64::from(custom_networking(case).is_some()));
+    let network = instance_types::network(type_)?;
+    let trunk = if is_on("ENABLE_POD_ENI") {
+        let image = set.spec.template.spec.containers.iter().map(|c| &*c.image).find(|image| image.contains("cni"))?;
+        let version = image_tag(image).and_then(Version::parse)?;
+        let has_branches = network.branches > 0;
+        (has_branches || version < Version(1, 19, 0)).then_some(has_branches)
+    } else {
+        None
+    };
+    let pods = network.pods(u64::from(custom_networking(case).is_some()) + u64::from(trunk.is_some()));
     let allowed: u64 = node.status.allocatable.get("pods")?.parse().ok()?;
-    Some(Room { type_, pods, suffices: allowed <= pods })
+    Some(Room { type_, pods, suffices: allowed <= pods, trunk })
 }
 
 /// The setting that promises more pods than there are addresses, where one is seen.
@@ -152,7 +167,7 @@ fn explain(case: &Case, node: &Node, pods: &str, room: Option<&Room>) -> (String
             case,
             node,
             format!(
-                "the subnet has none left or only in pieces too small for prefixes ({type_} has addresses for {room} pods, and {pods} may be there)"
+                "the subnet is used up or has only pieces too small for prefixes, or interfaces that are not the CNI's own take their places ({type_} has addresses for {room} pods, and {pods} may be there)"
             ),
         );
     }
@@ -182,11 +197,18 @@ fn explain(case: &Case, node: &Node, pods: &str, room: Option<&Room>) -> (String
         );
     }
     let too_many = match room {
-        Some(Room { type_, pods: room, .. }) => {
-            format!("the {pods} pods it may hold are more than the {room} that {type_} has addresses for")
+        Some(Room { type_, pods: room, trunk, .. }) => {
+            let kept = match trunk {
+                None => "",
+                Some(true) => ", of which ENABLE_POD_ENI=true takes one interface for a trunk",
+                Some(false) => {
+                    ", of which ENABLE_POD_ENI=true has one interface kept for a trunk, though this type can have none"
+                }
+            };
+            format!("the {pods} pods it may hold are more than the {room} that {type_} has addresses for{kept}")
         }
         None => format!(
-            "the subnet has none left or only in pieces too small for prefixes, or the {pods} pods it may hold are more than its interfaces have addresses for"
+            "the subnet is used up or has only pieces too small for prefixes, or the {pods} pods it may hold are more than its interfaces have addresses for"
         ),
     };
     of_subnet(case, node, too_many)

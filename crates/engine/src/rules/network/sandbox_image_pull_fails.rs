@@ -13,7 +13,7 @@ pub static RULE: Rule = Rule {
     cause: "SandboxImagePullFails",
     summary: "No pod can start on the Node: the image of the pause container cannot be pulled",
     stages: &[Stage::Initialize, Stage::Ready],
-    reads: &[Input::NodeClasses, Input::Events, Input::Pods],
+    reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/SandboxImagePullFails.md"),
@@ -56,14 +56,15 @@ fn check(case: &Case) -> Opinion {
         .unwrap_or("of the pause container");
     let why = pull.map_or("it cannot be pulled", |p| p.why);
     let fix = pull.map_or("Let the Node pull the image.", |p| p.fix);
-    let refused = pull == Some(pull::REFUSED_BY_ECR) && !unpacking;
+    let is_open = pull == Some(pull::NO_LOGIN_TO_ECR);
+    let refused = (is_open || pull == Some(pull::REFUSED_BY_ECR)) && !unpacking;
     let elsewhere = pull == Some(pull::REFUSED_ELSEWHERE) && !unpacking;
-    let names_the_fault = !unpacking && pull.is_some_and(|p| p != pull::UNEXPLAINED && !p.is_about_network);
+    let names_the_fault = !unpacking && !is_open && pull.is_some_and(|p| p != pull::UNEXPLAINED && !p.is_about_network);
     // A Ready Node has run pods, so the image was there. containerd has no login to ECR of its own: only what pulls at
     // boot asks for one.
     // Source: amazon-eks-ami @64b7016 templates/al2/runtime/pull-sandbox-image.sh; aws/containers-roadmap#1912
     let (why, fix) = match pull {
-        Some(pull::REFUSED_BY_ECR) if node.is_ready() => (DELETED, REPLACE),
+        Some(pull::REFUSED_BY_ECR | pull::NO_LOGIN_TO_ECR) if node.is_ready() => (DELETED, REPLACE),
         Some(pull::REFUSED_ELSEWHERE) => (why, LOGIN),
         _ => (why, fix),
     };

@@ -87,7 +87,7 @@ fn refused(
     pod: &Pod,
 ) -> Finding {
     let (name, config) = (node.name(), &config.metadata.name);
-    let WebhookService { namespace, name: service } = service;
+    let WebhookService { namespace, name: service, .. } = service;
     let summary = format!(
         "Node {name} has not been registered since {}: {kind} {config} has every change of a Node admitted by service {namespace}/{service}, refuses it where nobody answers, and no pod of namespace {namespace} is Ready.",
         case.since()

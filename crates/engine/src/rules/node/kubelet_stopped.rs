@@ -3,9 +3,10 @@
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
+use crate::case::left_taint::OUT_OF_SERVICE;
 use crate::cluster_state::memo::Memo;
 use crate::objects::input::Input;
-use crate::objects::{Condition, Event};
+use crate::objects::{Condition, Event, Node};
 use crate::rules::Rule;
 use crate::rules::shared::commands;
 use crate::rules::shared::instance_questions::ask_the_instance;
@@ -22,6 +23,7 @@ pub static RULE: Rule = Rule {
         Input::NodeClaims,
         Input::NodeClasses,
         Input::Events,
+        Input::Pods,
         Input::Deployments,
         Input::AwsObservations,
     ],
@@ -84,6 +86,13 @@ fn last_word<'w>(case: &Case<'w>, ready: &Condition) -> Option<(&'static LastWor
     LAST_WORDS.iter().find_map(|word| Some((word, case.events().find(|e| e.reason == word.reason && before(e))?)))
 }
 
+/// That Karpenter would replace the Node, were not too many others unhealthy too.
+/// Source: core v1.14.1 pkg/controllers/node/health/events.go `NodeRepairBlocked`, controller.go `isNodePoolHealthy`.
+fn unrepaired<'w>(case: &Case<'w>, ready: &Condition) -> Option<&'w Event> {
+    let silent = ready.last_transition_time?;
+    case.event("NodeRepairBlocked").filter(|event| event.last_seen().is_some_and(|at| at >= silent))
+}
+
 fn check(case: &Case) -> Opinion {
     let Some(node) = case.node else { return Opinion::Silent };
     let Some(ready) = node.condition("Ready") else { return Opinion::Silent };
@@ -116,7 +125,11 @@ fn check(case: &Case) -> Opinion {
     } else {
         ""
     };
-    let summary = format!("The kubelet of Node {} {what}: {why}{tail}", node.name());
+    let unrepaired = unrepaired(case, ready);
+    let repair = unrepaired.map_or_else(String::new, |event| {
+        format!(" Karpenter's node repair does not replace it: {}.", event.said().trim_end_matches('.'))
+    });
+    let summary = format!("The kubelet of Node {} {what}: {why}{tail}{repair}", node.name());
     let finding = Finding::new(
         Confidence::Likely,
         summary,
@@ -151,7 +164,29 @@ fn check(case: &Case) -> Opinion {
         "See the Node's conditions and events",
         Some(format!("kubectl describe node {}", node.name())),
     );
-    repair::who_replaces(case, ask_the_instance(case, repair::or_replace(case, finding))).into()
+    let finding = held_pods(case, node, repair::or_replace(case, finding));
+    repair::who_replaces(case, ask_the_instance(case, finding)).into()
+}
+
+/// Adds the pods that were deleted and cannot end: only the kubelet says that one has ended, and until then its volumes
+/// stay attached, and a StatefulSet makes no other.
+/// Source: kubernetes v1.36.3 pkg/controller/podgc/gc_controller.go `gcTerminating`.
+fn held_pods(case: &Case, node: &Node, finding: Finding) -> Finding {
+    let ending = case.pods().filter(|pod| pod.metadata.deletion_timestamp.is_some() && pod.daemon_set().is_none());
+    let names: Vec<&str> = ending.map(|pod| pod.metadata.name.as_str()).collect();
+    let Some(first) = names.first() else { return finding };
+    finding
+        .with(Evidence::new(
+            format!("Pod/{first}"),
+            "metadata.deletionTimestamp",
+            format!("set, as of {} pods there", names.len()),
+            "only the kubelet confirms that a pod has ended: until then its volumes stay attached, and none of the same name comes",
+        ))
+        .step(
+            Risk::Destructive,
+            "Once the machine is surely off: let its pods and volumes go, and take this taint off again when it is back",
+            Some(format!("kubectl taint node {} {OUT_OF_SERVICE}=nodeshutdown:NoExecute", node.name())),
+        )
 }
 
 /// Machines of a class by their image: those whose kubelet has fallen silent, and those that are Ready.

@@ -1,18 +1,21 @@
 //! A Ready Node that has been short of disk, memory or process ids for long.
 
+mod evicted;
+
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::PRESSURES;
 use crate::objects::input::Input;
-use crate::objects::{Condition, NodeClass};
+use crate::objects::{Condition, Node, NodeClass, quantity};
 use crate::rules::Rule;
+use evicted::{Glutton, glutton};
 
 pub static RULE: Rule = Rule {
     cause: "NodeUnderPressure",
     summary: "The Node is Ready, but has been short of disk, memory or process ids for long, so nothing is scheduled there",
     stages: &[Stage::Ready],
-    reads: &[Input::NodeClasses, Input::Events],
+    reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/NodeUnderPressure.md"),
@@ -27,16 +30,18 @@ fn check(case: &Case) -> Opinion {
         }
         return Opinion::Silent;
     };
-    let (short, fix) = match pressed.type_.as_str() {
+    let (short, fix, resource) = match pressed.type_.as_str() {
         "DiskPressure" => (
             "disk pressure: its volume is nearly full of images, logs and container data",
             "Give the machines a larger volume, or find what fills it.",
+            "ephemeral-storage",
         ),
         "MemoryPressure" => (
             "memory pressure",
             "Find the pods without memory limits, and reserve memory for the system (kubeReserved, systemReserved).",
+            "memory",
         ),
-        _ => ("process id pressure", "Find what forks without end; set podPidsLimit."),
+        _ => ("process id pressure", "Find what forks without end; set podPidsLimit.", "pids"),
     };
     let class = case.class().filter(|_| pressed.type_ == "DiskPressure");
     let misnamed = class.and_then(NodeClass::misnamed_volume);
@@ -50,11 +55,17 @@ fn check(case: &Case) -> Opinion {
         (_, _, Some(size)) => format!(" (the node class gives it {size})"),
         _ => String::new(),
     };
+    let glutton = glutton(case, resource).filter(|_| misnamed.is_none());
+    let whose = glutton.as_ref().map_or_else(String::new, |Glutton { workload, used, .. }| {
+        format!(" Most of what was evicted is of {}: {used}.", workload.shown())
+    });
+    let tiny = Tiny::of(node).filter(|_| pressed.type_ == "MemoryPressure");
+    let small = tiny.as_ref().map_or_else(String::new, Tiny::said);
     let finding = Finding::new(
         // Only a volume that the class gives to nothing is a cause; else who fills the machine stays open.
         if misnamed.is_some() { Confidence::Certain } else { Confidence::Likely },
         format!(
-            "Node {} has had {short}{volume} since {}, so nothing is scheduled there and pods are evicted.",
+            "Node {} has had {short}{volume} since {}, so nothing is scheduled there and pods are evicted.{whose}{small}",
             node.name(),
             case.since()
         ),
@@ -80,6 +91,17 @@ fn check(case: &Case) -> Opinion {
         )),
         None => finding,
     };
+    if let Some(Glutton { workload, resource, evidence, .. }) = glutton {
+        return finding
+            .with(evidence)
+            .blaming(workload.blame().field(format!("{}.containers", workload.spec())))
+            .fix(format!("See what {} takes, and give its containers a request and a limit of {resource}: the kubelet then evicts the pod that takes too much, and no others.", workload.shown()))
+            .step(Risk::Mutating, "Set request and limit", Some(workload.edit()))
+            .into();
+    }
+    if let Some(tiny) = tiny.filter(|_| pressed.type_ == "MemoryPressure") {
+        return tiny.onto(finding, case).into();
+    }
     let Some(class) = class.filter(|_| misnamed.is_some() || size.is_some()) else {
         return finding.blaming(Blame::object("v1", "Node", node.name())).into();
     };
@@ -88,4 +110,49 @@ fn check(case: &Case) -> Opinion {
         |(at, ..)| format!("spec.blockDeviceMappings.{at}.deviceName"),
     );
     finding.blaming(Blame::class(class).field(field)).into()
+}
+
+/// A machine of which the system leaves its pods next to nothing.
+struct Tiny {
+    /// Of the instance type, empty where that is not known.
+    type_: String,
+    allocatable: String,
+}
+
+impl Tiny {
+    /// What the agents of a Node take together, in bytes: less than that is no room for any pod.
+    const LEAST: f64 = 400.0 * 1_048_576.0;
+
+    fn of(node: &Node) -> Option<Self> {
+        let allocatable = node.status.allocatable.get("memory")?;
+        let type_ = node.metadata.label("node.kubernetes.io/instance-type").unwrap_or_default().to_owned();
+        (quantity::parse(allocatable)? < Self::LEAST).then(|| Self { type_, allocatable: allocatable.to_owned() })
+    }
+
+    fn said(&self) -> String {
+        let Self { type_, allocatable } = self;
+        let type_ = if type_.is_empty() { "The machine".to_owned() } else { format!("Its instance type {type_}") };
+        format!(
+            " {type_} is too small: it leaves {allocatable} of memory for all pods, the Node's own agents among them."
+        )
+    }
+
+    fn onto(self, finding: Finding, case: &Case) -> Finding {
+        let Some(pool) = case.pool() else {
+            return finding
+                .fix("Take a larger instance type.")
+                .blaming(case.node.map(|node| Blame::object("v1", "Node", node.name())));
+        };
+        let name = pool.name();
+        finding
+            .with(Evidence::new(
+                case.node.map_or_else(String::new, |node| format!("Node/{}", node.name())),
+                "status.allocatable.memory",
+                self.allocatable,
+                "what the kernel, the kubelet and its reservations leave for pods",
+            ))
+            .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
+            .fix(format!("Leave out the smallest instance types in the requirements of NodePool {name} (karpenter.k8s.aws/instance-memory Gt 2047, or instance-size NotIn nano, micro)."))
+            .step(Risk::Mutating, "Bound the size", Some(format!("kubectl edit nodepool {name}")))
+    }
 }

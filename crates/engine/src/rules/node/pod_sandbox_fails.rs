@@ -1,20 +1,29 @@
 //! The Node is Ready, and no pod starts on it: the network plugin or the container runtime refuses their sandboxes.
 
-use crate::api::{Blame, Link, Stage};
+use crate::api::{Blame, Link, Risk, Stage};
 use crate::case::Case;
 use crate::case::finding::Opinion;
-use crate::case::stage::{Sandbox, Symptom, refused_sandbox, refuses_container, waits_for_sandbox};
+use crate::case::stage::{NO_UNIT_STARTS, Sandbox, Symptom, refused_sandbox, refuses_container, waits_for_sandbox};
 use crate::objects::input::Input;
-use crate::objects::{Event, Node, Pod};
+use crate::objects::{DaemonSet, Event, Node, Pod};
 use crate::rules::Rule;
-use crate::rules::shared::agent_chain::{Obstacle, of_pod};
+use crate::rules::shared::agent_chain::{Obstacle, Proof, of_pod};
 use crate::rules::shared::network_plugin;
+use readers::source_text;
 
 pub static RULE: Rule = Rule {
     cause: "PodSandboxFails",
     summary: "The Node is Ready, and none of its pods starts: their sandboxes or containers are refused by the network plugin or the runtime",
     stages: &[Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets],
+    reads: &[
+        Input::NodeClaims,
+        Input::Nodes,
+        Input::NodeClasses,
+        Input::Events,
+        Input::Pods,
+        Input::DaemonSets,
+        Input::Logs,
+    ],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/PodSandboxFails.md"),
@@ -26,7 +35,10 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     };
     let Some((pod, sandbox)) = refused(case, node) else { return Opinion::Silent };
-    let obstacle = of_node(case, node, of_pod(case, node, pod), sandbox);
+    let obstacle = match sandbox {
+        Sandbox::Unit => without_units(case, node, pod),
+        _ => of_node(case, node, of_pod(case, node, pod), sandbox),
+    };
     let summary = format!(
         "Node {} is Ready, and none of the pods that came since {} starts there: {}.",
         node.name(),
@@ -46,17 +58,49 @@ fn refused<'c>(case: &Case<'c>, node: &Node) -> Option<(&'c Pod, Sandbox)> {
         own.filter_map(|e| Some((e.last_seen(), refusal(e)?))).max_by_key(|(at, _)| *at)
     };
     let waiting = case.pods().filter_map(|pod| Some((pod, of(pod)?.1)));
-    let unspecific = waiting.filter(|(_, sandbox)| matches!(sandbox, Sandbox::Network | Sandbox::Runtime));
+    let unspecific =
+        waiting.filter(|(_, sandbox)| matches!(sandbox, Sandbox::Network | Sandbox::Runtime | Sandbox::Unit));
     unspecific.min_by_key(|(pod, _)| (pod.daemon_set().is_some(), &pod.metadata.name))
+}
+
+/// An old systemd (219 is known for it) may keep units that have ended, until it starts none.
+/// Source: kubernetes/kubernetes#57345.
+fn without_units(case: &Case, node: &Node, pod: &Pod) -> Obstacle {
+    let said = case.cluster.pod_events_on(node.name()).filter(|e| e.names(&pod.metadata));
+    let said = said.filter_map(|e| e.message.split_once(NO_UNIT_STARTS)).map(|(_, why)| why).next().unwrap_or_default();
+    let said = source_text::mask(said.lines().next().unwrap_or_default().trim());
+    let says = format!("systemd on the machine starts no unit, without which the kubelet mounts no volume: {said}");
+    let link = Link::new(format!("Pod/{}", pod.metadata.name), format!("its volumes wait: {NO_UNIT_STARTS}{said}"));
+    Obstacle::new(Proof::Open, says, Blame::object("v1", "Node", node.name()), link)
+        .fix("Let systemd forget the units that have ended (systemctl reset-failed, then systemctl daemon-reexec on the machine), or restart the machine; an image with a newer systemd does not keep them.")
+        .ask("Which pods does it keep from their volumes?", "kubectl get events -A --field-selector reason=FailedMount")
+        .step(
+            Risk::Mutating,
+            "Keep new pods away until then",
+            format!("kubectl cordon {}", node.name()),
+        )
 }
 
 /// What every pod meets lies with none of them.
 fn of_node(case: &Case, node: &Node, obstacle: Obstacle, sandbox: Sandbox) -> Obstacle {
-    let of_pod = obstacle.links.len() == 1 && obstacle.open.is_some();
-    if !of_pod {
+    let is_of_pod = obstacle.links.len() == 1 && obstacle.open.is_some();
+    if !is_of_pod {
         return obstacle;
     }
-    let plugin = network_plugin::plugin(case, node).filter(|_| sandbox == Sandbox::Network);
+    if let Some(set) = network_plugin::turned_away(case, &obstacle.why) {
+        return turned_away(case, set, obstacle);
+    }
+    // Whose token it was is open, and the plugin that sets up the network may have none.
+    let is_token = obstacle.why.trim_end_matches('.').ends_with(": Unauthorized");
+    let plugin = network_plugin::plugin(case, node).filter(|_| sandbox == Sandbox::Network && !is_token);
+    let of_plugin = |pod: &&Pod| plugin.is_some_and(|set| pod.daemon_set() == Some(&set.metadata.name));
+    if let Some(agent) = case.pods().find(of_plugin).filter(|agent| !agent.is_ready() && agent.trouble().is_some()) {
+        let deeper = of_pod(case, node, agent);
+        // What the pods meet stands in the chain.
+        let suffers = obstacle.links.first().map_or("its pods", |link| link.object.trim_start_matches("Pod/"));
+        let why = format!("pod {suffers} gets no network, and {}", deeper.why);
+        return obstacle.links.into_iter().rev().fold(Obstacle { why, ..deeper }, Obstacle::after);
+    }
     let blame = plugin.map_or_else(
         || Blame::object("v1", "Node", node.name()),
         |set| {
@@ -69,4 +113,21 @@ fn of_node(case: &Case, node: &Node, obstacle: Obstacle, sandbox: Sandbox) -> Ob
         None => "Read what containerd says on the machine (journalctl -u containerd), or replace the Node: its runtime starts no pod.".to_owned(),
     };
     Obstacle { blame, ..obstacle }.fix(fix)
+}
+
+/// Tokens end, and a plugin that has kept one for longer is turned away; its pod is Ready all the same.
+/// Source: kubernetes v1.36.3 pkg/serviceaccount/claims.go; istio/istio#38077.
+fn turned_away(case: &Case, set: &DaemonSet, obstacle: Obstacle) -> Obstacle {
+    let (name, namespace) = (&set.metadata.name, set.metadata.namespace.as_deref().unwrap_or_default());
+    let pod = case.pods().find(|pod| pod.daemon_set() == Some(name)).map_or("", |pod| &pod.metadata.name);
+    let why = format!(
+        "{}; of the plugins there only that of DaemonSet {name} asks the API server itself, and its token may have ended",
+        obstacle.why.trim_end_matches('.')
+    );
+    let blame = Blame::object("apps/v1", "DaemonSet", name).namespace(namespace);
+    let link = Link::new(format!("DaemonSet/{name}"), "its plugin alone asks the API server, which says Unauthorized");
+    Obstacle { why, blame, ..obstacle }
+        .behind(link)
+        .fix(format!("Restart pod {pod}, which writes a new token for its plugin, and upgrade DaemonSet {name} to a version that renews it."))
+        .step(Risk::Mutating, "Let its pods write a new token", format!("kubectl rollout restart daemonset -n {namespace} {name}"))
 }

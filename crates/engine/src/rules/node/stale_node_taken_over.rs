@@ -10,7 +10,7 @@ use crate::rules::Rule;
 pub static RULE: Rule = Rule {
     cause: "StaleNodeTakenOver",
     summary: "A Node of the same name was left over with another providerID, and the kubelet uses it instead of making its own",
-    stages: &[Stage::Join],
+    stages: &[Stage::Join, Stage::Register],
     reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Events, Input::CertificateSigningRequests],
     lint: false,
     versions: "all",
@@ -26,8 +26,29 @@ struct Trace<'c> {
 }
 
 fn check(case: &Case) -> Opinion {
-    let Some(claim) = case.claim else { return Opinion::Silent };
-    let Some(launched) = claim.true_since("Launched") else { return Opinion::Silent };
+    match (case.claim, case.node) {
+        (Some(claim), _) => by(case, claim),
+        (None, Some(node)) if case.stage() == Stage::Register => {
+            taker(case, node).map_or(Opinion::Silent, |claim| by(case, claim))
+        }
+        _ => Opinion::Silent,
+    }
+}
+
+/// Of a Node that is left over, and Ready again though its own machine is gone: the NodeClaim that waits for its own.
+fn taker<'w>(case: &Case<'w>, node: &Node) -> Option<&'w NodeClaim> {
+    let revived = node.condition("Ready").filter(|c| c.is_true())?.last_transition_time?;
+    let waits = |claim: &&NodeClaim| !claim.is_true("Registered") && claim.metadata.deletion_timestamp.is_none();
+    let launched = |claim: &&NodeClaim| {
+        claim.true_since("Launched").is_some_and(|at| at < revived && node.metadata.creation_timestamp < Some(at))
+    };
+    case.cluster.claims().filter(waits).filter(launched).find(|claim| trace(case, claim, node).is_some())
+}
+
+fn by(case: &Case, claim: &NodeClaim) -> Opinion {
+    let Some(launched) = claim.true_since("Launched").filter(|_| !claim.is_true("Registered")) else {
+        return Opinion::Silent;
+    };
     let orphans = case.cluster.nodes_left_over().filter(|n| n.metadata.creation_timestamp < Some(launched));
     let traces: Vec<Trace> = orphans.filter_map(|node| trace(case, claim, node)).collect();
     let Some(trace) = traces.iter().max_by_key(|t| t.certain) else {

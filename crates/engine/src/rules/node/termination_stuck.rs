@@ -6,23 +6,29 @@ mod drained_agents;
 mod finalizers;
 mod last_step;
 mod node_class;
+mod refused;
+mod undisturbed;
+mod unlaunched;
 mod volumes;
 mod without_claim;
 
-use crate::api::Stage;
+use crate::api::{Evidence, Stage};
 use crate::case::finding::{Finding, Opinion};
 use crate::case::{Case, timestamp};
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Node, NodeClaim, Taint};
 use crate::rules::Rule;
 use crate::rules::shared::volume_attachments;
-use crate::upstream::karpenter::DISRUPTED_TAINTS;
+use crate::upstream::karpenter::{DISRUPTED_TAINTS, TERMINATION_FINALIZER, TERMINATION_TIMESTAMP};
 use budgets::{disruption_budget, shut_budget, two_budgets};
 use chrono::TimeDelta;
 use dead_kubelet::dead_kubelet;
 use drained_agents::{agent_gone, never_unmounted};
 use finalizers::{claim_held_by_other, has_no_group, node_held_by_other, refused_as_it_is};
 use last_step::{instance, nothing_to_drain};
+use refused::refused;
+use undisturbed::undisturbed;
+use unlaunched::unlaunched;
 use volumes::volumes;
 use without_claim::{is_drained_without_claim, without_claim};
 
@@ -41,6 +47,7 @@ pub static RULE: Rule = Rule {
         Input::DaemonSets,
         Input::DisruptionBudgets,
         Input::VolumeAttachments,
+        Input::Logs,
     ],
     lint: false,
     versions: "all; Karpenter 1.6 and later say Drained and VolumesDetached",
@@ -65,6 +72,12 @@ fn machine(case: &Case) -> Opinion {
     if let Some(found) = case.node.and_then(|node| endless(case, node)) {
         return found.into();
     }
+    if let Some(found) = case.claim.and_then(|claim| unlaunched(case, claim)) {
+        return found.into();
+    }
+    if let Some(found) = refused(case) {
+        return found.into();
+    }
     let whole = case.wait.since.checked_add_signed(case.wait.proven * 2);
     if let Some(whole) = whole.filter(|at| *at > case.now) {
         return Opinion::LookAgain(whole);
@@ -85,12 +98,17 @@ fn machine(case: &Case) -> Opinion {
 fn endless(case: &Case, node: &Node) -> Option<Finding> {
     let drains = match case.claim {
         Some(claim) => !claim.is_true("InstanceTerminating"),
-        None => is_drained_without_claim(case, node),
+        // Before machines were objects of their own, it drained a Node whatever its kubelet said.
+        None => is_drained_without_claim(case, node) || case.cluster.is_before_machines(),
     };
     if !drains {
         return None;
     }
-    never_unmounted(case, node).or_else(|| agent_gone(case, node)).or_else(|| two_budgets(case, node))
+    never_unmounted(case, node)
+        .or_else(|| agent_gone(case, node))
+        .or_else(|| two_budgets(case, node))
+        .or_else(|| undisturbed(case, node))
+        .or_else(|| dead_kubelet(case, node))
 }
 
 fn of_claim(case: &Case, claim: &NodeClaim, node: Option<&Node>) -> Option<Finding> {
@@ -104,7 +122,6 @@ fn of_claim(case: &Case, claim: &NodeClaim, node: Option<&Node>) -> Option<Findi
         }
         Some(node) => node_held_by_other(case, node)
             .or_else(|| volumes(case, node))
-            .or_else(|| dead_kubelet(case, node))
             .or_else(|| {
                 let past = condition("VolumesDetached").is_some_and(|c| c.is_true() || c.is_false());
                 (claim.is_true("Drained") && past).then(|| {
@@ -141,9 +158,34 @@ fn step<'c>(case: &Case<'c>, type_: &str) -> Option<&'c Condition> {
     case.claim.and_then(|claim| claim.condition(type_))
 }
 
-/// Whether the drain is over, or ends by itself: only a NodeClaim has a terminationGracePeriod.
+/// Whether the drain is over, or ends by itself: only a NodeClaim has a terminationGracePeriod, and the repair of Nodes
+/// notes the end of one all the same.
 fn is_bounded(case: &Case) -> bool {
-    case.claim.is_some_and(|claim| claim.is_true("Drained") || claim.spec.termination_grace_period.is_some())
+    let noted = |claim: &NodeClaim| claim.metadata.annotation(TERMINATION_TIMESTAMP).is_some();
+    case.claim
+        .is_some_and(|claim| claim.is_true("Drained") || claim.spec.termination_grace_period.is_some() || noted(claim))
+}
+
+/// That Karpenter still waits for pods, as it says itself: one whose grace period has been over for a minute it
+/// otherwise leaves behind.
+/// Sources: core pkg/utils/pod/scheduling.go `IsStuckTerminating` (v1.0.5, v1.14.3); karpenter#2316.
+fn drains(case: &Case) -> Option<Evidence> {
+    let because = "Karpenter still waits for pods of the Node";
+    if let Some(drained) = step(case, "Drained").filter(|c| !c.is_true()) {
+        let field = r#"status.conditions[?(@.type=="Drained")]"#;
+        return Some(Evidence::new(case.subject(), field, drained.shown(), because));
+    }
+    // Source: github.com/aws/karpenter v0.5.6 pkg/controllers/termination/terminate.go `drain`: it waits for every pod.
+    let alone = case.node.filter(|_| case.cluster.is_before_machines());
+    if alone.is_some_and(|node| node.metadata.finalizers.iter().any(|own| *own == TERMINATION_FINALIZER)) {
+        return Some(Evidence::new(case.subject(), "metadata.finalizers", TERMINATION_FINALIZER, because));
+    }
+    let still = |at: &chrono::DateTime<chrono::Utc>| case.now - *at <= STILL_REFUSED;
+    let event = case.event("FailedDraining").filter(|e| e.last_seen().is_some_and(|at| still(&at)))?;
+    Some(
+        Evidence::new(format!("Event/{}", event.metadata.name), "message", event.said(), because)
+            .figures(format!("{} times", event.times())),
+    )
 }
 
 /// Whether an event has been repeated for as long as `wait`, and still is.

@@ -6,11 +6,15 @@
 mod across_images;
 mod behind;
 mod pod;
+mod port;
+mod proxy_skew;
 mod refusal;
+mod said;
 mod words;
 
 pub(crate) use pod::{cannot_be_set_up, of_pod};
 pub(crate) use refusal::refused;
+pub(crate) use words::last_words;
 
 use crate::api::{Blame, Confidence, Evidence, FixStep, Link, Risk, Text, Unknown, Witness};
 use crate::case::Case;
@@ -23,7 +27,7 @@ use crate::upstream::startup_taint;
 
 /// What a chain may lead to, and so what a rule reads that follows one.
 fn reads(case: &Case) {
-    for input in [Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets] {
+    for input in [Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets, Input::Logs] {
         case.cluster.asks(input);
     }
 }
@@ -66,7 +70,7 @@ impl Obstacle {
         self
     }
 
-    fn step(mut self, risk: Risk, text: impl Into<Text>, command: String) -> Self {
+    pub(crate) fn step(mut self, risk: Risk, text: impl Into<Text>, command: String) -> Self {
         self.steps.push(FixStep { text: text.into(), command: Some(command), risk });
         self
     }
@@ -84,7 +88,7 @@ impl Obstacle {
     }
 
     /// One link deeper.
-    fn behind(mut self, link: Link) -> Self {
+    pub(crate) fn behind(mut self, link: Link) -> Self {
         self.links.push(link);
         self
     }

@@ -1,7 +1,7 @@
 //! What the aws-auth rules ask first: whether the machine's role is known to work, and how sure a flaw of its entry can
 //! be.
 
-use crate::api::{Confidence, Stage};
+use crate::api::{Confidence, Stage, Text};
 use crate::case::Case;
 use crate::case::finding::Opinion;
 use crate::cluster_state::AwsAuthFacts;
@@ -36,10 +36,18 @@ impl RoleInQuestion<'_> {
 /// The node role, where aws-auth makes a node of whoever has it: then no flaw of aws-auth is the cause, whatever else
 /// lets the role in.
 pub(crate) fn mapped<'w>(case: &Case<'w>) -> Option<&'w str> {
-    static MAPPED: Memo<bool> = Memo::new("whether aws-auth maps the role");
+    mapping(case).map(|(role, ..)| role)
+}
+
+/// The same, with what it was read from, and in words that all machines share.
+fn mapping<'w>(case: &Case<'w>) -> Option<(&'w str, &'w AwsAuthFacts, Text)> {
+    static MAPPED: Memo<Option<Text>> = Memo::new("how aws-auth maps the role");
     let (role, auth) = (node_role::name(case)?, case.cluster.aws_auth().filter(|_| case.goes_by(Input::AwsAuth))?);
-    let mapped = case.cluster.once(&MAPPED, role, || matches!(auth.read.judge(role), Verdict::Mapped(_)));
-    mapped.then_some(role)
+    let mapped = case.cluster.once(&MAPPED, role, || {
+        matches!(auth.read.judge(role), Verdict::Mapped(_))
+            .then(|| format!("aws-auth maps {role} to a node's username and to {NODES_GROUP}").into())
+    });
+    Some((role, auth, (*mapped).clone()?))
 }
 
 /// `Err` is the rule's answer where the question does not arise.
@@ -49,11 +57,8 @@ pub(crate) fn ask<'w>(case: &Case<'w>) -> Result<RoleInQuestion<'w>, Opinion> {
     }
     let auth = case.cluster.aws_auth().filter(|_| case.goes_by(Input::AwsAuth));
     let (Some(class), Some(auth)) = (case.class(), auth) else { return Err(Opinion::Silent) };
-    if let Some(role) = mapped(case) {
-        return Err(Opinion::ruled_out(
-            auth,
-            format!("aws-auth maps {role} to a node's username and to {NODES_GROUP}"),
-        ));
+    if let Some((_, auth, because)) = mapping(case) {
+        return Err(Opinion::ruled_out(auth, because));
     }
     let Some(role) = node_role::identity(class) else { return Err(Opinion::Silent) };
     let running = role_in_use::running(case, role);

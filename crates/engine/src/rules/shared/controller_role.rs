@@ -7,9 +7,16 @@ use crate::objects::ServiceAccount;
 pub(crate) fn as_node_role<'w>(case: &Case<'w>) -> Option<(&'w ServiceAccount, &'w str)> {
     let role = case.class()?.spec.role.as_deref()?;
     let own = |arn: &&str| last(arn) == last(role);
-    let mut of_karpenter =
-        case.cluster.service_accounts().filter(|account| account.metadata.name.contains("karpenter"));
-    of_karpenter.find_map(|account| Some((account, account.role_arn().filter(own)?)))
+    of_karpenter(case).find_map(|account| Some((account, account.role_arn().filter(own)?)))
+}
+
+/// The ARN of Karpenter's role, where its ServiceAccount names it.
+pub(crate) fn arn<'w>(case: &Case<'w>) -> Option<&'w str> {
+    of_karpenter(case).find_map(ServiceAccount::role_arn)
+}
+
+fn of_karpenter<'w>(case: &Case<'w>) -> impl Iterator<Item = &'w ServiceAccount> {
+    case.cluster.service_accounts().filter(|account| account.metadata.name.contains("karpenter"))
 }
 
 /// The name at the end of an ARN or a path.

@@ -1,7 +1,7 @@
 //! Whether the VPC CNI gives pods addresses of other subnets than the Node's.
 
 use crate::case::Case;
-use crate::objects::DaemonSet;
+use crate::objects::{DaemonSet, Node};
 use crate::upstream::instance_types::{self, InstanceNetwork};
 use crate::upstream::vpc_cni;
 
@@ -12,6 +12,18 @@ pub(crate) const CUSTOM_NETWORKING: &str = "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG";
 pub(crate) fn custom_networking<'c>(case: &Case<'c>) -> Option<&'c DaemonSet> {
     let set = case.cluster.daemon_sets().find(|d| d.metadata.name == vpc_cni::AWS_NODE)?;
     set.env(CUSTOM_NETWORKING).is_some_and(|v| v.eq_ignore_ascii_case("true")).then_some(set)
+}
+
+/// The name of the Node's ENIConfig, and what it comes from.
+/// Source: amazon-vpc-cni-k8s v1.20.4 pkg/eniconfig/eniconfig.go `GetNodeSpecificENIConfigName`.
+pub(crate) fn eni_config_of<'n>(set: &'n DaemonSet, node: &'n Node) -> (&'n str, Option<String>) {
+    const EXTERNAL: &str = "vpc.amazonaws.com/externalEniConfig";
+    let key = |env: &str| set.env(env).filter(|v| !v.is_empty()).unwrap_or(vpc_cni::ENI_CONFIG);
+    let (annotation, label) = (key("ENI_CONFIG_ANNOTATION_DEF"), key("ENI_CONFIG_LABEL_DEF"));
+    let external = node.metadata.label(EXTERNAL).map(|name| (name, format!("label {EXTERNAL}")));
+    let annotated = || node.metadata.annotation(annotation).map(|name| (name, format!("annotation {annotation}")));
+    let labelled = || node.metadata.label(label).map(|name| (name, format!("label {label}")));
+    external.or_else(annotated).or_else(labelled).map_or(("default", None), |(name, from)| (name, Some(from)))
 }
 
 /// Whether pods of this type of instance get no network interface at all: of two the first is the Node's alone, and the

@@ -36,9 +36,38 @@ pub(crate) fn ended<'w>(case: &Case<'w>) -> Option<Ended<'w>> {
     Some(Ended { id, instance, code, seen: at })
 }
 
-/// The key that the node class encrypts the machine's volumes with; empty for the account's own, `None` where nothing
-/// is encrypted.
-pub(crate) fn encryption<'w>(case: &Case<'w>) -> Option<&'w str> {
+/// What the machine's volumes are encrypted with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Encryption<'w> {
+    /// The key that the node class names; empty for the account's own.
+    Class(&'w str),
+    /// The key of a snapshot in this image, which EC2 decrypts for a copy.
+    Image(&'w str),
+}
+
+/// `None` where nothing is known to be encrypted.
+pub(crate) fn encryption<'w>(case: &Case<'w>) -> Option<Encryption<'w>> {
+    let of_image = || {
+        let id = own_image(case)?;
+        let (image, _) = case.cluster.aws().image(id).known()?;
+        image.volumes.iter().any(|volume| volume.encrypted).then_some(Encryption::Image(id))
+    };
+    by_class(case).map(Encryption::Class).or_else(of_image)
+}
+
+/// The image of the instance, as EC2 says.
+fn own_image<'w>(case: &Case<'w>) -> Option<&'w str> {
+    case.cluster.aws().instance(case.instance_id()?).known()?.0.image.as_deref()
+}
+
+/// The image to ask about, where the instance ended as one does whose volume cannot be decrypted, and the class
+/// encrypts none.
+pub(crate) fn image_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
+    let is_suspect = ended(case)?.code == "Client.InternalError" && by_class(case).is_none();
+    own_image(case).filter(|_| is_suspect)
+}
+
+fn by_class<'w>(case: &Case<'w>) -> Option<&'w str> {
     let ebs = case.class()?.spec.block_device_mappings.iter().filter_map(|b| b.ebs.as_ref());
     let key = ebs.clone().find_map(|e| e.kms_key_id.as_deref());
     (key.is_some() || ebs.clone().any(|e| e.encrypted == Some(true))).then_some(key.unwrap_or_default())
@@ -48,7 +77,13 @@ pub(crate) fn encryption<'w>(case: &Case<'w>) -> Option<&'w str> {
 pub(crate) fn key_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
     let code = ended(case)?.code;
     let for_volumes = code.starts_with("Client.InvalidKMSKey") || code == "Client.InternalError";
-    encryption(case).filter(|key| for_volumes && !key.is_empty())
+    by_class(case).filter(|key| for_volumes && !key.is_empty())
+}
+
+/// The ARN of that key, where it works: then the question is who may use it.
+pub(crate) fn key_users_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
+    let (key, _) = case.cluster.aws().key(key_in_question(case)?).known()?;
+    key.arn.as_deref().filter(|_| key.state == "Enabled")
 }
 
 /// An instance of which EC2 no longer knows.

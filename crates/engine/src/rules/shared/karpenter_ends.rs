@@ -1,9 +1,10 @@
 //! What Karpenter said before it ended, and what to change so that it runs.
 
-use crate::api::{Blame, Risk};
+use crate::api::{Blame, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::objects::{OUT_OF_MEMORY, Pod};
+use crate::rules::shared::denial;
 use crate::rules::shared::logged::{excerpt, told};
 use crate::upstream::credentials::POD_IDENTITY_AGENT;
 use crate::upstream::karpenter::is_karpenter;
@@ -46,16 +47,24 @@ fn ended_by_itself(pod: &Pod) -> bool {
 }
 
 impl KarpenterEnds<'_> {
-    pub(crate) fn onto(self, case: &Case, mut finding: Finding, namespace: &str, deployment: &str) -> Finding {
-        let Self { fact, pod } = self;
+    /// Whether it did not end for its own kinds, as far as the line tells.
+    pub(crate) fn is_for_another_reason(&self) -> bool {
+        !matches!(self.fact.reason, None | Some(Reason::NoKind | Reason::NotFound | Reason::NotConverted))
+    }
+
+    /// The line itself.
+    pub(crate) fn told(&self) -> Evidence {
+        told(self.fact, "it is what Karpenter said before it ended")
+    }
+
+    pub(crate) fn onto(self, case: &Case, finding: Finding, namespace: &str, deployment: &str) -> Finding {
+        let Self { fact, pod } = &self;
         let because = fact.reason.map_or_else(String::new, |reason| format!(", because {}", reason.in_words()));
-        let summary = finding.summary.trim_end_matches('.').to_owned();
         let queue = case.karpenter().and_then(|karpenter| karpenter.interruption_queue.as_deref());
         let queue = queue.filter(|_| fact.reason == Some(Reason::NoQueue));
         let queue = queue.map_or_else(String::new, |queue| format!(" (INTERRUPTION_QUEUE is {queue})"));
-        finding.summary =
-            format!("{summary}. Its pod {} ends{because}{queue}: {}", pod.metadata.name, excerpt(&fact.last.text));
-        let finding = finding.with(told(fact, "it is what Karpenter said before it ended"));
+        let ends = format!("Its pod {} ends{because}{queue}: {}", pod.metadata.name, excerpt(&fact.last.text));
+        let finding = finding.adding(&ends).with(self.told());
         let settings = Blame::object("apps/v1", "Deployment", deployment)
             .namespace(namespace)
             .field("spec.template.spec.containers[0].env");
@@ -69,12 +78,9 @@ impl KarpenterEnds<'_> {
                 .blaming(settings)
                 .fix("Correct the setting that the line names, in the values of the chart.")
                 .step(Risk::Mutating, "Correct the setting", Some(edit)),
+            Some(Reason::NotConverted) => of_kind(fact, finding).fix("Let spec.conversion of the CustomResourceDefinitions name Karpenter's Service and its port (chart karpenter-crd: webhook.serviceName, webhook.serviceNamespace, webhook.port), of the same version as Karpenter."),
             Some(Reason::NoKind) => {
-                let finding = match crd_of(&fact.last.text) {
-                    Some(crd) => finding.blaming(Blame::object("apiextensions.k8s.io/v1", "CustomResourceDefinition", &crd)),
-                    None => finding,
-                };
-                finding.fix("Install the CustomResourceDefinitions of this version (chart karpenter-crd): Helm does not upgrade those of a chart.")
+                of_kind(fact, finding).fix("Install the CustomResourceDefinitions of this version (chart karpenter-crd): Helm does not upgrade those of a chart.")
             }
             Some(Reason::Forbidden) => finding
                 .blaming(Blame::object("rbac.authorization.k8s.io/v1", "ClusterRole", deployment))
@@ -98,22 +104,38 @@ impl KarpenterEnds<'_> {
     }
 }
 
-/// The CustomResourceDefinition of the kind for which there is no match, as `KIND in version GROUP/VERSION` names it.
-/// Source: apimachinery v0.36.3 pkg/api/meta/errors.go `NoKindMatchError.Error`; the plurals are those of Karpenter's.
+/// Blames the CustomResourceDefinition of the kind that the line names.
+fn of_kind(fact: &Fact, finding: Finding) -> Finding {
+    match crd_of(&fact.last.text) {
+        Some(crd) => finding.blaming(Blame::object("apiextensions.k8s.io/v1", "CustomResourceDefinition", &crd)),
+        None => finding,
+    }
+}
+
+/// The CustomResourceDefinition of the kind for which there is no match, as `KIND in version GROUP/VERSION` names it, or
+/// that is not converted, as `GROUP/VERSION, Kind=KIND` does; the plurals are those of Karpenter's.
+/// Source: apimachinery v0.36.3 pkg/api/meta/errors.go `NoKindMatchError.Error`, pkg/runtime/schema/group_version.go
+/// `GroupVersionKind.String`.
 fn crd_of(text: &str) -> Option<String> {
-    let (_, named) = text.split_once("no matches for kind \"")?;
-    let (kind, rest) = named.split_once('"')?;
-    let (group, _) = rest.split_once("in version \"")?.1.split_once('/')?;
+    let (kind, group) = if let Some((_, named)) = text.split_once("no matches for kind \"") {
+        let (kind, rest) = named.split_once('"')?;
+        (kind, rest.split_once("in version \"")?.1.split_once('/')?.0)
+    } else {
+        let (_, named) = text.split_once("conversion webhook for ")?;
+        let (version, rest) = named.split_once(", Kind=")?;
+        (rest.split_once(' ')?.0, version.split_once('/')?.0)
+    };
     let plural = if kind.ends_with('s') { "es" } else { "s" };
     Some(format!("{}{plural}.{group}", kind.to_ascii_lowercase()))
 }
 
 /// The role may not make the call, or AWS does not give the role to this ServiceAccount.
 fn denied(finding: Finding, fact: &Fact, pod: &Pod, namespace: &str) -> Finding {
+    let call = denial::of(fact);
     match fact.names.get("role").filter(|_| !fact.last.text.contains("AssumeRoleWithWebIdentity")) {
         Some(role) => finding
             .blaming(Blame::object("", "IAMRole", role))
-            .fix(format!("Allow the call that the line names in a policy of role {role}; the guide's CloudFormation and the Terraform module have all that Karpenter needs.")),
+            .fix(format!("Allow {} in a policy of role {role}; the guide's CloudFormation and the Terraform module have all that Karpenter needs.", call.map_or("the call that the line names", |denial| denial.call))),
         None => finding.blaming(account(pod, namespace)).fix(
             "Correct the trust policy of the role that Karpenter's ServiceAccount names, or that role's policy: the line says which call was denied.",
         ),
@@ -137,5 +159,7 @@ mod tests {
         assert_eq!(crd("NodePool", "karpenter.sh/v1").as_deref(), Some("nodepools.karpenter.sh"));
         assert_eq!(crd("EC2NodeClass", "karpenter.k8s.aws/v1").as_deref(), Some("ec2nodeclasses.karpenter.k8s.aws"));
         assert_eq!(crd("Lease", "v1"), None);
+        let told = "conversion webhook for karpenter.k8s.aws/v1beta1, Kind=EC2NodeClass failed: Post";
+        assert_eq!(crd_of(told).as_deref(), Some("ec2nodeclasses.karpenter.k8s.aws"));
     }
 }

@@ -1,23 +1,26 @@
 //! What a refused launch lies with, where the error proves which thing that is: the object that asks for what AWS does
 //! not give, else the thing in AWS.
 
-use crate::api::{Blame, Risk};
+use crate::api::{Blame, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
-use crate::objects::{Condition, NodeClaim, NodeClass, NodePool};
-use crate::rules::shared::launch_error::{FaultIn, LaunchError};
+use crate::cluster_state::aws::Told;
+use crate::objects::{Condition, Event, NodeClaim, NodeClass, NodePool, ServiceQuota};
+use crate::rules::shared::launch_error::{self, FaultIn, LaunchError};
+use crate::rules::shared::told_by_aws::or_ask;
 
 /// What to change, why that, and the command that does it.
-pub(crate) struct InAws {
+pub(crate) struct InAws<'w> {
     blame: Blame,
     fix: Option<String>,
     step: Option<(Risk, String, String)>,
+    quota: Option<(Bucket, Told<'w, ServiceQuota>)>,
 }
 
 /// Where the error lies in AWS and names what to change there.
-pub(crate) fn in_aws(case: &Case, error: &LaunchError, said: &str) -> Option<InAws> {
+pub(crate) fn in_aws<'w>(case: &Case<'w>, error: &LaunchError, said: &str) -> Option<InAws<'w>> {
     match error.fault {
-        FaultIn::Aws(kind, name) => Some(InAws { blame: Blame::object("", kind, name), fix: None, step: None }),
+        FaultIn::Aws(kind, name) => Some(InAws::new(Blame::object("", kind, name))),
         FaultIn::VcpuQuota { spot } => {
             let bucket = bucket(case, spot);
             let quota = || Blame::object("", "ServiceQuota", bucket.map_or("ec2-vcpu", |bucket| bucket.name));
@@ -32,11 +35,11 @@ pub(crate) fn in_aws(case: &Case, error: &LaunchError, said: &str) -> Option<InA
                     );
                     (Risk::Mutating, format!("Ask for more of \"{name}\""), command)
                 }),
+                quota: bucket.map(|bucket| (bucket, case.cluster.aws().quota(bucket.code))),
             })
         }
         FaultIn::ServiceControlPolicy => Some(if let Some((class, tags, other)) = demanded_tags(case) {
             InAws {
-                blame: Blame::class(class).field("spec.tags"),
                 fix: Some(format!(
                     "Set the tag{} {} in spec.tags of {kind} {}, as {kind} {other} does, which is Ready; else have the service control policy admit the call.",
                     if tags.len() == 1 { "" } else { "s" },
@@ -44,18 +47,22 @@ pub(crate) fn in_aws(case: &Case, error: &LaunchError, said: &str) -> Option<InA
                     class.name(),
                     kind = class.kind,
                 )),
-                step: None,
+                ..InAws::new(Blame::class(class).field("spec.tags"))
             }
         } else {
             let policy = || Blame::object("", "ServiceControlPolicy", policy_id(said).unwrap_or("organization"));
             let class = case.class().map(Blame::class);
-            InAws { blame: class.unwrap_or_else(policy), fix: None, step: None }
+            InAws::new(class.unwrap_or_else(policy))
         }),
         _ => None,
     }
 }
 
-impl InAws {
+impl InAws<'_> {
+    const fn new(blame: Blame) -> Self {
+        Self { blame, fix: None, step: None, quota: None }
+    }
+
     pub(crate) fn onto(self, finding: Finding) -> Finding {
         let finding = match self.fix {
             Some(fix) => finding.fix(fix),
@@ -65,8 +72,51 @@ impl InAws {
             Some((risk, text, command)) => finding.step(risk, text, Some(command)),
             None => finding,
         };
+        let finding = match self.quota {
+            Some((bucket, told)) => with_size(finding, bucket, told),
+            None => finding,
+        };
         finding.blaming(self.blame)
     }
+}
+
+/// How large the quota is: often 0, where nobody has ever asked for such instances.
+fn with_size(finding: Finding, Bucket { code, name }: Bucket, told: Told<'_, ServiceQuota>) -> Finding {
+    or_ask(
+        finding,
+        told,
+        format!("How many vCPUs does the quota \"{name}\" allow?"),
+        format!("aws service-quotas get-service-quota --service-code ec2 --quota-code {code} --query Quota.Value"),
+        |quota, at| {
+            let because = "so many vCPUs of these instance families may run at once in the region";
+            let evidence = Evidence::new(
+                format!("servicequotas:GetServiceQuota {code}"),
+                "Quota.Value",
+                format!("{} vCPUs", quota.value),
+                because,
+            );
+            Some(evidence.told_by_aws(at))
+        },
+    )
+}
+
+/// The code of the quota that refuses the launch, where it is one.
+pub(crate) fn quota_in_question(case: &Case) -> Option<&'static str> {
+    let launched = case.claim.and_then(|claim| claim.condition("Launched")).filter(|c| !c.is_true());
+    let of_condition = launched.into_iter().flat_map(|c| [c.reason.as_str(), c.message.as_str()]);
+    let mut errors = of_condition.chain(refused(case).map(|event| &*event.message)).filter_map(launch_error::named);
+    let spot = errors.find_map(|e| if let FaultIn::VcpuQuota { spot } = e.fault { Some(spot) } else { None })?;
+    bucket(case, spot).map(|bucket| bucket.code)
+}
+
+/// The newest Event of a NodeClaim, or of those of a NodePool, that EC2 has nothing for.
+pub(crate) fn refused<'w>(case: &Case<'w>) -> Option<&'w Event> {
+    let refused = |e: &&Event| e.reason == "InsufficientCapacityError";
+    if let Some(claim) = case.claim {
+        return case.cluster.events("NodeClaim", claim.name()).filter(refused).max_by_key(|e| e.last_seen());
+    }
+    let pool = case.pool().map(NodePool::name)?;
+    case.cluster.claim_events_of_pool(pool).filter(refused).max_by_key(|e| e.last_seen())
 }
 
 /// What the NodePool allows is what the quota is used up for: another type, or the other capacity type, has its own.
@@ -138,6 +188,13 @@ fn demanded_tags<'w>(case: &Case<'w>) -> Option<(&'w NodeClass, Vec<&'w str>, &'
         let more: Vec<&str> = more.collect();
         (!more.is_empty()).then(|| (class, more, other.name()))
     })
+}
+
+/// Who may not do it: `User: arn:aws:sts::1:assumed-role/NAME/SESSION is not authorized to perform: ACTION`.
+pub(crate) fn refused_role(message: &str) -> Option<&str> {
+    let (user, _) = message.split_once(" is not authorized to perform: ")?;
+    let (_, role) = user.rsplit_once(":assumed-role/")?;
+    role.split('/').next().filter(|name| !name.is_empty())
 }
 
 /// `p-1abc` of `arn:aws:organizations::1:policy/o-1/service_control_policy/p-1abc`, where the message has it.

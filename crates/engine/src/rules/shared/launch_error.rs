@@ -59,7 +59,7 @@ impl LaunchError {
 }
 
 const QUOTAS: &str = "aws service-quotas list-service-quotas --service-code ec2 --query 'Quotas[?contains(QuotaName,`Instance`)].[QuotaName,Value]'";
-const SCP_FIX: &str = "Have the service control policy admit what Karpenter asks for, or ask for what it admits: often a tag (spec.tags of the node class), a region, an encrypted volume or an instance type is demanded.";
+const SCP_FIX: &str = "Have the service control policy admit what Karpenter asks for, or ask for what it admits: often a tag (spec.tags of the node class), a region, an encrypted volume or an instance type. Of network-interface/* it is often a public IP: set spec.associatePublicIPAddress: false. aws sts decode-authorization-message names the condition key.";
 const AMIS: FaultIn = FaultIn::Class("spec.amiSelectorTerms");
 const SUBNETS: FaultIn = FaultIn::Class("spec.subnetSelectorTerms");
 const GROUPS: FaultIn = FaultIn::Class("spec.securityGroupSelectorTerms");
@@ -94,6 +94,13 @@ const ERRORS: &[LaunchError] = &[
         "Correct the trust of Karpenter's own role: the role ARN on its ServiceAccount with the cluster's OIDC provider (IRSA), or its Pod Identity association.",
     )
     .see("kubectl get serviceaccounts -A -l app.kubernetes.io/name=karpenter -o yaml"),
+    // Source: Google Compute Engine API, errors `quotaExceeded` and `QUOTA_EXCEEDED`.
+    LaunchError::new(
+        &["QUOTA_EXCEEDED", "quotaExceeded"],
+        FaultIn::Account,
+        "a quota of the project is used up in the region",
+        "Raise the quota that the message names, or allow machines, zones or regions that do not count towards it.",
+    ),
     LaunchError::new(
         &["iam:PassRole"],
         FaultIn::Account,
@@ -193,6 +200,24 @@ const ERRORS: &[LaunchError] = &[
         "Select an image that exists in this region and is shared with this account: it may have been deregistered.",
     ),
     LaunchError::new(
+        &["(ENA) is required for the"],
+        AMIS,
+        "the image is not registered for the Elastic Network Adapter (ENA), and the instance type has no other network",
+        "Select an image that is registered with EnaSupport, or register this one so where it has the driver.",
+    ),
+    LaunchError::new(
+        &["an AMI with a boot mode of"],
+        AMIS,
+        "the image boots by a mode (UEFI or legacy BIOS) that the instance type does not have",
+        "Select an image with the boot mode uefi-preferred, or allow instance types that boot as this one does.",
+    ),
+    LaunchError::new(
+        &["does not match the architecture"],
+        AMIS,
+        "the image is for another architecture than the instance type",
+        "Select an image for the architecture of the instance types, or allow types of the image's.",
+    ),
+    LaunchError::new(
         &["InvalidAMIID", "UnsupportedArchitecture"],
         AMIS,
         "the image cannot be used",
@@ -242,7 +267,7 @@ const ERRORS: &[LaunchError] = &[
         "Shorten the user data: EC2 takes 16 KiB after rendering. Fetch the long part at boot, or bake it into the image.",
     ),
     LaunchError::new(
-        &["invalid UserData", "InvalidUserData", "parsing custom UserData"],
+        &["invalid UserData", "InvalidUserData", "parsing custom UserData", "parsing custom user data", "unreadable user data"],
         USER_DATA,
         "Karpenter or EC2 cannot read the user data",
         "Correct the user data: Bottlerocket takes TOML, the other families MIME, a shell script or a NodeConfig.",
@@ -330,6 +355,12 @@ const ERRORS: &[LaunchError] = &[
         "Allow more instance types, zones or capacity types in the NodePool, or add a fallback NodePool of lower weight.",
     ),
     LaunchError::new(
+        &["'amiIdList' cannot be empty"],
+        FaultIn::Class("spec.launchTemplate"),
+        "the launch template that it names has no image (AMI)",
+        "Give the launch template an image (ImageId); or name none, and let Karpenter make its own.",
+    ),
+    LaunchError::new(
         &["InvalidParameter"],
         FaultIn::Class("spec"),
         "EC2 refuses a parameter that the node class sets",
@@ -382,6 +413,18 @@ mod tests {
             (
                 "InvalidParameterValue: Invalid IAM Instance Profile name: value (KarpenterNodeInstanceProfile-x)",
                 "instance profile",
+            ),
+            (
+                "InvalidParameterCombination: Enhanced networking with the Elastic Network Adapter (ENA) is required for the 'm5.large' instance type. Ensure that you are using an AMI that is enabled for ENA.",
+                "no other network",
+            ),
+            (
+                "InvalidParameterValue: The t2.micro instance type does not support an AMI with a boot mode of UEFI. Only instance types built on the Nitro System support UEFI.",
+                "boots by a mode",
+            ),
+            (
+                "InvalidParameterValue: The architecture 'arm64' of the specified instance type does not match the architecture 'x86_64' of the specified AMI.",
+                "another architecture",
             ),
             ("InvalidAMIID.Unavailable: The image ID 'ami-0' is not available", "not available yet"),
             (

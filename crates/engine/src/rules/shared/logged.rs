@@ -3,8 +3,10 @@
 use crate::api::{Blame, Confidence, Evidence, Stage};
 use crate::case::Case;
 use crate::case::finding::Finding;
+use crate::case::stage::STILL_ASKED_FOR;
 use crate::cluster_state::aws;
 use crate::objects::{Node, Pod};
+use crate::rules::shared::denial::{self, Denial};
 use logs::fact::{Fact, LogLine, Phase, Reason, Trouble};
 use logs::journey::Journey;
 use logs::table::{is_about_others, program_of};
@@ -61,8 +63,22 @@ pub(crate) fn of_kind<'w>(case: &Case<'w>, trouble: Trouble) -> Option<Root<'w>>
 
 /// The root of the trouble of one log.
 fn first<'w>(case: &Case<'w>, journey: &'w Journey, whose: Whose<'w>) -> Option<Root<'w>> {
-    let fact = journey.open().into_iter().find(|fact| explains(case, fact))?;
+    let open = journey.open();
+    // A unit of systemd that nothing needs keeps no machine from booting.
+    let is_needed = is_needed(&open);
+    let is_idle = |fact: &Fact| fact.names.contains_key("unit") != is_needed && is_of_units(fact);
+    let fact = open.into_iter().filter(|fact| !is_idle(fact)).find(|fact| explains(case, fact))?;
     Some(Root { fact, journey, whose })
+}
+
+/// Whether the console says that others need what failed.
+fn is_needed(open: &[&Fact]) -> bool {
+    open.iter().any(|fact| fact.names.contains_key("needs"))
+}
+
+/// Whether it is of a unit on the console: one that failed, or what needs it.
+fn is_of_units(fact: &Fact) -> bool {
+    fact.program == "systemd" && ["unit", "needs"].iter().any(|name| fact.names.contains_key(*name))
 }
 
 /// What the machines have in common of which the same is expected, where they agree.
@@ -71,11 +87,14 @@ fn beside<'w>(case: &Case<'w>) -> Option<Root<'w>> {
     if logs.is_empty() {
         return None;
     }
-    // A device that fails, and a full disk, are the machine's own.
-    let is_shared = |fact: &Fact| !matches!(fact.trouble, Trouble::DeviceFails | Trouble::DiskFails);
+    // A device that fails, and a full disk, are the machine's own; what every boot mounts, and needs, is the image's.
+    let is_mounted = |root: &Root<'_>| root.fact.names.contains_key("what") && is_needed(&root.journey.open());
+    let is_shared =
+        |root: &Root<'_>| !matches!(root.fact.trouble, Trouble::DeviceFails | Trouble::DiskFails) || is_mounted(root);
     let is_ahead = |fact: &Fact| passed.is_none_or(|passed| passed < fact.blocks);
-    let is_sure =
-        |root: &Root<'_>| (root.fact.ends || root.fact.lasts()) && is_shared(root.fact) && is_ahead(root.fact);
+    let is_sure = |root: &Root<'_>| {
+        (root.fact.ends || root.lasts() || is_mounted(root)) && is_shared(root) && is_ahead(root.fact)
+    };
     let root_of = |machine: Option<&str>| {
         // What names no machine may be of any.
         let its = logs.iter().filter(|other| other.of.is_none() || other.of == machine);
@@ -104,6 +123,30 @@ pub(crate) fn speaker<'w>(case: &Case<'w>, program: &str) -> Option<&'w Pod> {
     let own = case.pods().filter(|pod| pod.daemon_set().is_some_and(is_its));
     own.min_by_key(|pod| pod.daemon_set())
         .or_else(|| case.cluster.pods().find(|pod| pod.daemon_set().is_none() && is_its(&pod.metadata.name)))
+}
+
+/// What Karpenter's log still says of the machine or the node class, again and again, and no row of the table knows.
+pub(crate) fn unexplained<'w>(case: &Case<'w>) -> Option<&'w Fact> {
+    let logs = case.logs().into_iter().filter(|of_machine| of_machine.is_named);
+    let told = logs.flat_map(|of_machine| of_machine.log.journey.open());
+    let is_new = |fact: &&Fact| fact.last.time.is_some_and(|at| case.now - at <= STILL_ASKED_FOR);
+    told.filter(|fact| fact.trouble == Trouble::Unexplained && fact.lasts()).find(is_new)
+}
+
+/// What Karpenter's log says again and again of the end of the machine, however long ago: it tries less and less often,
+/// and what it got further with is no longer open.
+/// Source: client-go v0.36.3 util/workqueue/default_rate_limiters.go (1000 seconds at most).
+pub(crate) fn holds<'w>(case: &Case<'w>) -> Option<&'w Fact> {
+    let logs = case.logs().into_iter().filter(|of_machine| of_machine.is_named);
+    let told = logs.flat_map(|of_machine| of_machine.log.journey.open());
+    let is_of_end =
+        |fact: &&Fact| matches!(fact.trouble, Trouble::AwsRefuses | Trouble::Unexplained) && fact.blocks == Phase::Gone;
+    told.filter(is_of_end).filter(|fact| fact.lasts()).min_by_key(|fact| fact.rank())
+}
+
+/// The same as a sentence to follow another.
+pub(crate) fn quoted(unexplained: &Fact) -> String {
+    format!(" Karpenter's log says {} times, and last: {}", unexplained.count, excerpt(&unexplained.last.text))
 }
 
 /// What the cluster shows of a machine, its log need not say.
@@ -139,13 +182,34 @@ impl Root<'_> {
     pub(crate) fn confidence(&self) -> Confidence {
         // A script of user data need not be what starts the kubelet, and an unknown line not be why a program ended.
         let is_known = !self.fact.unknown && self.fact.trouble != Trouble::ScriptFailed;
-        let is_proof = is_known && !self.fact.vague && (self.fact.ends || self.fact.lasts());
+        let is_proof = is_known && !self.fact.vague && (self.fact.ends || self.lasts());
         if is_proof && self.whose == Whose::Own { Confidence::Certain } else { Confidence::Likely }
+    }
+
+    /// Told again and again, for a while, of whatever the program tried: one reason fails all its requests.
+    fn lasts(&self) -> bool {
+        let is_same = |other: &&Fact| {
+            let what = |fact: &Fact| (fact.trouble, fact.reason);
+            other.program == self.fact.program && what(other) == what(self.fact)
+        };
+        if self.fact.reason.is_none() {
+            return self.fact.lasts();
+        }
+        Fact::last_together(self.journey.facts.iter().filter(is_same))
     }
 
     /// Why a request failed: ", because nothing answers in time".
     fn reason(&self) -> String {
-        self.fact.reason.map_or_else(String::new, |reason| format!(", because {}", reason.in_words()))
+        let reason = self.fact.reason.map_or_else(String::new, |reason| format!(", because {}", reason.in_words()));
+        match self.denial() {
+            Some(denial) if !reason.is_empty() => format!("{reason} ({})", denial.in_words()),
+            _ => reason,
+        }
+    }
+
+    /// The call that AWS denies, where the line names it.
+    pub(crate) fn denial(&self) -> Option<Denial<'_>> {
+        denial::of(self.fact)
     }
 
     /// Why, as its log says: for a summary.

@@ -27,6 +27,22 @@ pub(crate) fn of_plugin(plugin: &str) -> &str {
 /// Sources: linkerd2 charts/linkerd2-cni/templates/cni-plugin.yaml; istio 1.26 manifests/charts/istio-cni.
 pub(crate) const CHAINED: [&str; 2] = ["linkerd-cni", "istio-cni"];
 
+/// Those whose plugins ask the API server themselves, with a token that their pods write into the network's configuration
+/// of the Node. The VPC CNI's and Cilium's ask the agent beside them.
+/// Sources: istio 1.11 cni/pkg/install/kubeconfig.go; linkerd2 cni-plugin/deployment/scripts/install-cni.sh; calico v3.29.2
+/// cni-plugin/pkg/install/install.go; multus-cni v4.2.0 cmd/thin_entrypoint.
+const WITH_A_TOKEN: [&str; 4] = ["calico-node", "istio-cni-node", "kube-multus-ds", "linkerd-cni"];
+
+/// The one whose plugin the API server does not take, where it says no more than that.
+pub(crate) fn turned_away<'c>(case: &Case<'c>, said: &str) -> Option<&'c DaemonSet> {
+    let is_here = |set: &&DaemonSet| case.pods().any(|pod| pod.daemon_set() == Some(&set.metadata.name));
+    let with_token = |set: &&DaemonSet| WITH_A_TOKEN.contains(&&*set.metadata.name);
+    let mut sets = case.cluster.daemon_sets().filter(with_token).filter(is_here);
+    // Of several it is open whose it was.
+    let (set, None) = (sets.next()?, sets.next()) else { return None };
+    said.trim_end_matches(['.', ']']).ends_with(": Unauthorized").then_some(set)
+}
+
 /// In the host's network whatever their pods say: a network plugin needs them.
 /// Source: eks-pod-identity-agent charts/eks-pod-identity-agent/templates/daemonset.yaml (hostNetwork).
 const BEFORE_THE_NETWORK: [&str; 2] = [KUBE_PROXY, "eks-pod-identity-agent"];

@@ -9,9 +9,37 @@ use readers::aws_auth::BOOTSTRAPPERS_GROUP;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The name of the role that the machines have.
+/// The name of the role that the machine has: that in its own instance profile, where EC2 and IAM tell, else that of
+/// its class.
 pub(crate) fn name<'w>(case: &Case<'w>) -> Option<&'w str> {
-    case.cluster.aws().role_of(case.class()?)
+    let own = || {
+        let profile = case.cluster.aws().instance_profile(own_profile(case)?).known()?.0;
+        profile.role_arn.as_deref()?.rsplit('/').next()
+    };
+    own().or_else(|| case.cluster.aws().role_of(case.class()?))
+}
+
+/// The name of the machine's instance profile: as EC2 says, else as its class does.
+pub(crate) fn profile_name<'w>(case: &Case<'w>) -> Option<&'w str> {
+    own_profile(case).or_else(|| case.class()?.instance_profile())
+}
+
+fn own_profile<'w>(case: &Case<'w>) -> Option<&'w str> {
+    let (instance, _) = case.cluster.aws().instance(case.instance_id()?).known()?;
+    instance.profile.as_deref()?.rsplit('/').next()
+}
+
+/// What says that the machine has this role.
+pub(crate) fn shown(case: &Case, role: &str) -> Evidence {
+    let says = |class: &&NodeClass| class.spec.role.as_deref().is_some_and(|own| own.rsplit('/').next() == Some(role));
+    let because = "the machines have this role";
+    match (case.class().filter(says), profile_name(case)) {
+        (None, Some(profile)) => {
+            Evidence::new(format!("iam:GetInstanceProfile {profile}"), "InstanceProfile.Roles[0]", role, because)
+                .told_by_aws(None)
+        }
+        _ => Evidence::new(case.class_object().unwrap_or_default(), "spec.role", role, because),
+    }
 }
 
 /// The role of a Node: that of its class, else the one that it asked for its certificate with.
@@ -74,12 +102,7 @@ fn certificates<'w>(cluster: &'w ClusterState, role: &str) -> impl Iterator<Item
 
 /// The instance profile of the machines, as IAM has it.
 pub(crate) fn profile<'w>(case: &Case<'w>) -> Option<&'w InstanceProfile> {
-    profile_of(case.cluster, case.class()?)
-}
-
-fn profile_of<'w>(cluster: &'w ClusterState, class: &NodeClass) -> Option<&'w InstanceProfile> {
-    let name = class.instance_profile()?;
-    cluster.aws().instance_profile(name).known().map(|(profile, _)| profile)
+    case.cluster.aws().instance_profile(profile_name(case)?).known().map(|(profile, _)| profile)
 }
 
 /// What the class says of who its machines are.

@@ -16,6 +16,46 @@ pub const REFUSED_BY_ECR: Pull = Pull {
     is_about_network: false,
 };
 
+/// Nobody got a login: AWS did not give one, or was not reached.
+/// Source: kubernetes v1.36.3 pkg/credentialprovider/plugin/plugin.go: a provider that fails gives none, and the pull
+/// goes on without; awsdocs/amazon-eks-user-guide#110, where only the endpoint for ecr.api was missing.
+pub const NO_LOGIN_TO_ECR: Pull = Pull {
+    why: "ECR gave no login: the role, or the way to api.ecr",
+    fix: "Attach AmazonEC2ContainerRegistryPullOnly to the node role (AmazonEC2ContainerRegistryReadOnly does too); in a private subnet give it a way to ECR's API, which is not the registry: a NAT gateway, or a VPC endpoint for ecr.api beside that for ecr.dkr.",
+    is_about_network: false,
+};
+
+/// The region's images of EKS are another account's.
+const OF_ANOTHER_ACCOUNT: Pull = Pull {
+    why: "the images of EKS are in another account's registry in this region",
+    fix: "Name the registry that AWS lists for this region (EKS user guide, \"View Amazon container image registries for Amazon EKS add-ons\"); the add-on and eksctl take the right one, a Helm chart wants image.account and image.region, or init.image.account and the like.",
+    is_about_network: false,
+};
+
+/// The account whose registry has the images of EKS in most regions, and the regions where it has none.
+/// Source: EKS user guide, "View Amazon container image registries for Amazon EKS add-ons" (2026-09).
+const ACCOUNT_OF_MOST: &str = "602401143452.dkr.ecr.";
+const NOT_ITS_REGIONS: [&str; 18] = [
+    "af-south-1",
+    "ap-east-1",
+    "ap-south-2",
+    "ap-southeast-3",
+    "ap-southeast-4",
+    "ap-southeast-5",
+    "ca-west-1",
+    "cn-north-1",
+    "cn-northwest-1",
+    "eu-central-2",
+    "eu-south-1",
+    "eu-south-2",
+    "il-central-1",
+    "me-central-1",
+    "me-south-1",
+    "us-gov-east-1",
+    "us-gov-west-1",
+    "us-iso-east-1",
+];
+
 /// Why another registry gives nothing: no role of AWS counts there, and who may not know of an image is told the same as
 /// who asks for one that does not exist.
 pub const REFUSED_ELSEWHERE: Pull = Pull {
@@ -115,7 +155,7 @@ const MEANINGS: &[(&[&str], Pull)] = &[
 
 /// Where a text tells of a failed pull, what it means.
 pub fn explain(text: &str) -> Option<Pull> {
-    if !["ImagePull", "ErrImage", "InvalidImageName", "failed to pull", "get sandbox image"]
+    if !["ImagePull", "ErrImage", "InvalidImageName", "failed to pull", "failed pulling image", "get sandbox image"]
         .iter()
         .any(|sign| text.contains(sign))
     {
@@ -128,12 +168,15 @@ pub fn explain(text: &str) -> Option<Pull> {
     };
     // `Back-off pulling image "…"`, `failed to resolve reference "…"`, `get sandbox image "…"`.
     let image = ["image \"", "reference \""].iter().find_map(|name| text.split_once(name)?.1.split('"').next());
-    Some(of_image(pull, if is_of_ecr(text) { text } else { image.unwrap_or_default() }))
+    let pull = of_image(pull, if is_of_ecr(text) { text } else { image.unwrap_or_default() });
+    let is_without = pull == REFUSED_BY_ECR && text.contains("no basic auth credentials");
+    Some(if is_without { NO_LOGIN_TO_ECR } else { pull })
 }
 
 /// What it means of this image, where the text did not name it.
 pub fn of_image(pull: Pull, image: &str) -> Pull {
     match pull {
+        REFUSED if is_of_another_account(image) => OF_ANOTHER_ACCOUNT,
         REFUSED if is_of_ecr(image) => REFUSED_BY_ECR,
         REFUSED if !image.is_empty() => REFUSED_ELSEWHERE,
         other => other,
@@ -145,6 +188,11 @@ pub fn of_image(pull: Pull, image: &str) -> Pull {
 /// Source: <https://docs.aws.amazon.com/AmazonECR/latest/userguide/ecr-requests.html>.
 fn is_of_ecr(image: &str) -> bool {
     [".dkr.ecr.", ".dkr.ecr-fips.", ".dkr-ecr.", ".dkr-ecr-fips."].iter().any(|part| image.contains(part))
+}
+
+fn is_of_another_account(image: &str) -> bool {
+    let region = image.split_once(ACCOUNT_OF_MOST).and_then(|(_, rest)| rest.split('.').next());
+    region.is_some_and(|region| NOT_ITS_REGIONS.contains(&region))
 }
 
 /// `https://BUCKET.s3.REGION.amazonaws.com/…`, or `.s3.dualstack.`.
@@ -176,7 +224,7 @@ pub(crate) fn unwrapped(said: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{REFUSED, REFUSED_BY_ECR, REFUSED_ELSEWHERE, UNEXPLAINED, explain, of_image};
+    use super::{OF_ANOTHER_ACCOUNT, REFUSED, REFUSED_BY_ECR, REFUSED_ELSEWHERE, UNEXPLAINED, explain, of_image};
 
     #[test]
     fn the_registrys_words_tell_permission_from_network_from_a_wrong_tag() {
@@ -211,6 +259,9 @@ mod tests {
         };
         let ecr = ["111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/x:1", "111122223333.dkr-ecr.eu-west-1.on.aws/x:1"];
         assert_eq!(ecr.map(denied), [Some(REFUSED_BY_ECR); 2]);
+        let elsewhere = denied("602401143452.dkr.ecr.ap-southeast-4.amazonaws.com/amazon-k8s-cni:v1.19.4");
+        assert_eq!(elsewhere, Some(OF_ANOTHER_ACCOUNT));
+        assert_eq!(denied("602401143452.dkr.ecr.eu-west-1.amazonaws.com/x:1"), Some(REFUSED_BY_ECR));
         let others = ["docker.io/team/x:1", "team/x:1", "public.ecr.aws/team/x:1", "registry.example.com/x:1"];
         assert_eq!(others.map(denied), [Some(REFUSED_ELSEWHERE); 4]);
         let nameless = explain("ErrImagePull: 401 Unauthorized").expect("a pull");

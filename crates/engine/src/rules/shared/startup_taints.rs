@@ -8,8 +8,9 @@ use crate::objects::{Node, NodeClaim, Pod, Taint};
 use crate::rules::shared::agent_chain::{Obstacle, Proof, of_pod, refused, remover_waits, without_pod};
 use crate::rules::shared::taint_writer::naming_last_taint_writer;
 use crate::upstream::cloud_controller::last_taint_writer;
-use crate::upstream::karpenter::DO_NOT_SYNC_TAINTS_LABEL;
+use crate::upstream::karpenter::{DO_NOT_SYNC_TAINTS_LABEL, Version, image_tag};
 use crate::upstream::startup_taint;
+use logs::fact::{Fact, Reason, Trouble};
 use readers::userdata::Family;
 
 /// The startup taint that keeps the Node from being initialized, and all that are left.
@@ -18,8 +19,12 @@ use readers::userdata::Family;
 /// to explain.
 pub(crate) fn staying<'c>(case: &Case<'c>) -> Option<(&'c Taint, Vec<&'c Taint>)> {
     let (node, claim) = (case.node?, case.claim?);
-    let all: Vec<&Taint> =
-        node.spec.taints.iter().filter(|t| claim.spec.startup_taints.iter().any(|s| s.matches(t))).collect();
+    let is_declared = |taint: &Taint| claim.spec.startup_taints.iter().any(|own| own.matches(taint));
+    // A dump may leave out what a NodeClaim declares; Karpenter's own word stands all the same.
+    // Source: core pkg/controllers/nodeclaim/lifecycle/initialization.go `Reconcile` (v1.0.5, v1.14.1).
+    let said = claim.condition("Initialized").filter(|c| c.reason == "StartupTaintsExist");
+    let is_said = |taint: &Taint| said.is_some_and(|c| c.message.contains(&format!("\"{taint}\"")));
+    let all: Vec<&Taint> = node.spec.taints.iter().filter(|t| is_declared(t) || is_said(t)).collect();
     let waits_for_another = |taint: &Taint| {
         let sets = || {
             startup_taint::owner(taint)
@@ -60,8 +65,8 @@ pub(crate) fn explain(
     let whose = owner.remover.map_or_else(|| "its".to_owned(), |_| format!("{}'s", owner.name));
     if let Some(pod) = pod_of(case, owner) {
         if pod.is_ready() {
-            if let Some(lacks) = lacks_right(case, node, taint, pod).filter(|_| owner.remover.is_none()) {
-                return lacks;
+            if let Some(never) = never_removes(case, node, taint, pod).filter(|_| owner.remover.is_none()) {
+                return never;
             }
             if let Some(off) = switched_off(case, owner) {
                 return off;
@@ -138,10 +143,98 @@ pub(crate) fn on_every_machine(case: &Case, node: &Node, taint: &Taint) -> bool 
     kept.len() > 1 && lost.is_empty()
 }
 
+/// The driver is Ready, and of a version that waits in vain before it removes its taint: for the limit of volumes in its
+/// CSINode, which the kubelet writes only where a driver reports one. This one does if it is told to
+/// (--volume-attach-limit-opt-in).
+/// Sources: aws-efs-csi-driver v3.5.0 pkg/driver/node.go `checkDriverRegistration`, `getVolumeAttachLimit` (#1939, #1966);
+/// kubernetes v1.36.3 pkg/volume/csi/nodeinfomanager/nodeinfomanager.go `installDriverToCSINode`.
+fn waits_for_volume_limit(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Option<Obstacle> {
+    const WAITS: Version = Version(3, 5, 0);
+    let ready = pod.status.conditions.iter().find(|c| c.type_ == "Ready" && c.is_true())?;
+    let settled = ready.last_transition_time.is_none_or(|at| case.now - at >= case.wait.proven);
+    let image = pod.spec.containers.iter().map(|c| &*c.image).find(|image| image.contains("aws-efs-csi-driver"))?;
+    let version = image_tag(image).and_then(Version::parse)?;
+    if taint.key != "efs.csi.aws.com/agent-not-ready" || version != WAITS || !settled {
+        return None;
+    }
+    let why = format!(
+        "version {version} of it waits in pod {}, which is Ready, for a limit of volumes in the Node's CSINode, which the kubelet writes only for drivers that report one",
+        pod.metadata.name
+    );
+    let set = pod.daemon_set()?;
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let blame = Blame::object("apps/v1", "DaemonSet", set).namespace(namespace).field("spec.template.spec.containers");
+    let link = Link::new(format!("Pod/{}", pod.metadata.name), format!("it is Ready, of {image}"));
+    Some(
+        Obstacle::new(Proof::Open, why, blame, link)
+            .fix(format!("Use another version of the driver: 3.4 does not wait, nor does one with kubernetes-sigs/aws-efs-csi-driver#1966 mended. Until then take {} out of startupTaints of the NodePool, and off the Nodes that have it.", taint.key))
+            .ask(
+                "Has the driver no limit (allocatable) in the Node's CSINode?",
+                format!("kubectl get csinode {} -o yaml", node.name()),
+            ),
+    )
+}
+
+/// Since which version a driver removes its taint, by the key and a part of its image.
+/// Sources: aws-ebs-csi-driver CHANGELOG.md v1.19.0 (#1588); kubernetes-sigs/aws-efs-csi-driver#1238.
+const REMOVED_SINCE: [(&str, &str, Version); 2] = [
+    ("ebs.csi.aws.com/agent-not-ready", "aws-ebs-csi-driver", Version(1, 19, 0)),
+    ("efs.csi.aws.com/agent-not-ready", "aws-efs-csi-driver", Version(1, 7, 2)),
+];
+
+/// The driver is of a version that knows nothing of its taint.
+fn too_old(taint: &Taint, pod: &Pod) -> Option<Obstacle> {
+    let (_, part, since) = REMOVED_SINCE.iter().find(|(key, ..)| **key == *taint.key)?;
+    let image = pod.spec.containers.iter().map(|c| &*c.image).find(|image| image.contains(part))?;
+    let version = image_tag(image).and_then(Version::parse).filter(|version| version < since)?;
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let set = pod.daemon_set()?;
+    let blame = Blame::object("apps/v1", "DaemonSet", set).namespace(namespace).field("spec.template.spec.containers");
+    let link = Link::new(format!("Pod/{}", pod.metadata.name), format!("it is of {image}"));
+    let why = format!("version {version} of it does not remove the taint, which came with {since}");
+    Some(Obstacle::new(Proof::Lasting, why, blame, link).fix(format!(
+        "Upgrade DaemonSet {set} to {since} or later, with its chart or add-on (its ServiceAccount needs the right to patch Nodes); until then take {} out of startupTaints of the NodePool, and off the Nodes that have it.",
+        taint.key
+    )))
+}
+
+/// Why the driver removes its taint from no machine, though it is Ready.
+pub(crate) fn never_removes(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Option<Obstacle> {
+    too_old(taint, pod)
+        .or_else(|| refused_removal(case, pod))
+        .or_else(|| waits_for_volume_limit(case, node, taint, pod))
+        .or_else(|| lacks_right(case, node, taint, pod))
+}
+
+/// The driver's log says that it may not do what removing the taint takes. What its ServiceAccount may do is the same on
+/// every Node.
+fn refused_removal(case: &Case, pod: &Pod) -> Option<Obstacle> {
+    let (name, namespace) = (&pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or_default());
+    let account = pod.spec.service_account_name.as_str();
+    let who = format!("system:serviceaccount:{namespace}:{account}");
+    let is_its = |fact: &&Fact| {
+        fact.trouble == Trouble::TaintStays
+            && fact.reason == Some(Reason::Forbidden)
+            && fact.last.text.contains(&who)
+            && fact.last.time >= pod.metadata.creation_timestamp
+    };
+    let told =
+        case.cluster.logs().flat_map(|log| log.journey.open()).filter(is_its).max_by_key(|fact| fact.last.time)?;
+    let what = told.last.text.split_once(&who).map_or("", |(_, what)| what);
+    let what = what.split_once("cannot ").map_or("do that", |(_, what)| what);
+    let what = what.replace(['\\', '"'], "");
+    let why = format!("has not, for ServiceAccount {account} of its pods cannot {}", what.trim());
+    let blame = Blame::object("v1", "ServiceAccount", account).namespace(namespace);
+    let link = Link::new(format!("Pod/{name}"), format!("it is Ready, and its ServiceAccount cannot {}", what.trim()));
+    Some(Obstacle::new(Proof::Lasting, why, blame, link).fix(format!(
+        "Give ServiceAccount {account} the whole ClusterRole of the driver's chart of this version: removing the taint takes get csinodes and get, patch nodes."
+    )))
+}
+
 /// The driver is Ready, and takes its taint from no machine: it reads its CSINode first, and then patches the Node.
 /// Source: aws-ebs-csi-driver v1.40.0 pkg/driver/node.go `removeNotReadyTaint`, charts/aws-ebs-csi-driver/templates/
 /// clusterrole-csi-node.yaml.
-pub(crate) fn lacks_right(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Option<Obstacle> {
+fn lacks_right(case: &Case, node: &Node, taint: &Taint, pod: &Pod) -> Option<Obstacle> {
     let ready = pod.status.conditions.iter().find(|c| c.type_ == "Ready" && c.is_true())?;
     let settled = ready.last_transition_time.is_none_or(|at| case.now - at >= case.wait.proven);
     if !settled || !on_every_machine(case, node, taint) {

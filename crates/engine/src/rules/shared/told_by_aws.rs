@@ -2,13 +2,8 @@
 
 use crate::api::{Confidence, Evidence, NodeDiagnosisStatus, Text, Witness};
 use crate::case::finding::Finding;
-use crate::case::{Case, timestamp};
+use crate::case::timestamp;
 use crate::cluster_state::aws::Told;
-use crate::objects::AwsRefusal;
-use crate::rules::shared::instance_state;
-use crate::rules::shared::machine_image;
-use crate::rules::shared::network_path;
-use crate::rules::shared::node_role;
 use chrono::{DateTime, Utc};
 
 impl Evidence {
@@ -64,27 +59,4 @@ pub fn concerns(verdict: &NodeDiagnosisStatus) -> bool {
 /// Whether a verdict holds what AWS told.
 pub fn is_told(verdict: &NodeDiagnosisStatus) -> bool {
     verdict.evidence.iter().any(|evidence| evidence.source == Witness::Aws)
-}
-
-/// The calls that IAM denied when AWS was asked about this machine; each once.
-pub fn denials<'w>(case: &Case<'w>) -> Vec<&'w AwsRefusal> {
-    let aws = case.cluster.aws();
-    let (cluster, role) = (case.cluster_name().unwrap_or_default(), node_role::name(case).unwrap_or_default());
-    let of_instance =
-        case.instance_id().map(|id| [aws.instance(id).refusal(), aws.checks(id).refusal(), aws.console(id).refusal()]);
-    let of_image = machine_image::of(case).map(|id| aws.image(id).refusal());
-    let of_profile =
-        case.class().and_then(|class| class.instance_profile()).map(|name| aws.instance_profile(name).refusal());
-    let of_key = instance_state::key_in_question(case).map(|key| aws.key(key).refusal());
-    let of_role = [aws.cluster(cluster).refusal(), aws.access_entry(cluster, role).refusal()];
-    let network = network_path::questions(case);
-    let of_network = [network.vpc, network.dhcp_options].into_iter().flatten().chain(network.groups);
-    let of_network = of_network.flat_map(|about| aws.refusals_about(about));
-    let all =
-        of_instance.into_iter().flatten().chain(of_image).chain(of_profile).chain(of_key).chain(of_role).flatten();
-    let all = all.chain(of_network);
-    let mut denied: Vec<&AwsRefusal> = all.filter(|refusal| refusal.denied).collect();
-    denied.sort_by_key(|refusal| &refusal.action);
-    denied.dedup_by_key(|refusal| &refusal.action);
-    denied
 }

@@ -5,6 +5,7 @@ use crate::case::finding::Finding;
 use crate::case::{Case, timestamp};
 use crate::objects::{DaemonSet, Node, VolumeAttachment, steady};
 use crate::rules::shared::agent_chain::{self, Obstacle, Proof};
+use crate::upstream::csi::{is_registrar, node_part};
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// A detachment takes seconds, and the attacher tries a failed one again within five minutes.
@@ -135,7 +136,7 @@ fn unanswered(case: &Case, attachment: &VolumeAttachment, at: DateTime<Utc>) -> 
 /// Nobody has asked for its deletion: the volume is taken as in use on the Node.
 fn not_asked_for(case: &Case, node: &Node, attachment: &VolumeAttachment) -> Option<Held> {
     let (name, driver) = (&*attachment.metadata.name, attachment.spec.attacher.as_str());
-    let set = case.cluster.daemon_sets().find(|set| is_node_part(set, driver))?;
+    let set = node_part(case.cluster.daemon_sets(), driver)?;
     let (namespace, named) = (set.metadata.namespace.as_deref(), &*set.metadata.name);
     // A dump may hold the pods of some namespaces only.
     case.pods().find(|pod| pod.metadata.namespace.as_deref() == namespace)?;
@@ -170,31 +171,16 @@ fn told(message: &str) -> String {
     steady(said.trim().trim_end_matches('.')).into_owned()
 }
 
-/// Whether it is the node part of a CSI driver: each has this sidecar beside it.
-/// Source: kubernetes-csi/node-driver-registrar README.md.
-pub(crate) fn is_registrar(set: &DaemonSet) -> bool {
-    set.spec.template.spec.containers.iter().any(|c| c.image.contains("node-driver-registrar"))
-}
-
-/// Whether it is the one of this driver, which their names tell: ebs-csi-node is of ebs.csi.aws.com,
-/// longhorn-csi-plugin of driver.longhorn.io.
-fn is_node_part(set: &DaemonSet, driver: &str) -> bool {
-    const NOBODYS: [&str; 7] = ["csi", "aws", "com", "io", "k8s", "driver", "storage"];
-    let own = |word: &&str| !NOBODYS.contains(word);
-    is_registrar(set)
-        && set.metadata.name.split('-').filter(own).any(|word| driver.split(['.', '-']).any(|part| part == word))
-}
-
 /// Whether the cluster, whose DaemonSets were read, has none that could be this driver's.
 fn is_uninstalled(case: &Case, driver: &str) -> bool {
     let system = |set: &DaemonSet| set.metadata.namespace.as_deref() == Some("kube-system");
     // What is named otherwise may be its.
     let stranger = |set: &DaemonSet| is_registrar(set) && !NODE_PARTS_OF_EKS.contains(&&*set.metadata.name);
-    let its = |set: &DaemonSet| is_node_part(set, driver);
-    case.cluster.daemon_sets().any(system) && !case.cluster.daemon_sets().any(|set| stranger(set) || its(set))
+    let sets = || case.cluster.daemon_sets();
+    sets().any(system) && !sets().any(stranger) && node_part(sets(), driver).is_none()
 }
 
-/// The node parts that are surely somebody else's than `is_node_part` says.
+/// The node parts that are surely somebody else's than `node_part` says.
 /// Source: charts of aws-ebs-csi-driver, aws-efs-csi-driver, aws-fsx-csi-driver, aws-fsx-openzfs-csi-driver and
 /// aws-mountpoint-s3-csi-driver, templates/node.yaml.
 const NODE_PARTS_OF_EKS: [&str; 5] =

@@ -16,6 +16,11 @@ impl<'p> PodWorkload<'p> {
         Self { kind, name, namespace }
     }
 
+    /// `Deployment web`
+    pub(crate) fn shown(&self) -> String {
+        format!("{} {}", self.kind, self.name)
+    }
+
     /// Where what its pods ask for is written.
     pub(crate) fn spec(&self) -> &'static str {
         if self.kind == "Pod" { "spec" } else { "spec.template.spec" }

@@ -13,7 +13,7 @@ pub static RULE: Rule = Rule {
     cause: "AgentTaintRemains",
     summary: "The Node is initialized, but a taint that some agent should remove keeps pods off it",
     stages: &[Stage::Ready],
-    reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets, Input::Logs],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/AgentTaintRemains.md"),
@@ -52,6 +52,10 @@ fn check(case: &Case) -> Opinion {
     let symptom = Link::new(format!("Node/{name}"), format!("taint {taint}"));
     let finding = obstacle.found(case, summary, evidence, symptom);
     let mut finding = ask_remover(case, finding, owner);
+    // Who made a Node without a NodeClaim, a node group or kubeadm, is not among the objects.
+    if case.claim.is_none() && finding.blame.as_ref().is_some_and(|blame| blame.kind == "NodePool") {
+        finding = finding.blaming(Blame::object("v1", "Node", name).field("spec.taints"));
+    }
     if !declared {
         let field = "spec.template.spec.startupTaints";
         finding = finding

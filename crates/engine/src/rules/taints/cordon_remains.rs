@@ -1,18 +1,21 @@
-//! aws-node-termination-handler took the Node out of service for an interruption that did not come.
+//! A controller cordoned the Node for an interruption that did not come, a reboot, a removal or a new driver, and left it
+//! so.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
-use crate::case::Case;
 use crate::case::finding::{Finding, Opinion};
 use crate::case::stage::Symptom;
+use crate::case::{Case, timestamp};
 use crate::objects::input::Input;
+use crate::objects::{Node, Pod};
 use crate::rules::Rule;
+use crate::upstream::cordons::{Cordon, Cordoner, cordon};
 use crate::upstream::termination_handler;
 
 pub static RULE: Rule = Rule {
     cause: "CordonRemains",
-    summary: "aws-node-termination-handler cordoned the Node for an interruption that did not come, and does not uncordon it",
+    summary: "A controller (aws-node-termination-handler, kured, cluster-autoscaler, the GPU operator) cordoned the Node, and does not uncordon it",
     stages: &[Stage::Ready],
-    reads: &[Input::DaemonSets],
+    reads: &[Input::DaemonSets, Input::Pods],
     lint: false,
     versions: "all",
     page: include_str!("../../../pages/CordonRemains.md"),
@@ -23,10 +26,72 @@ fn check(case: &Case) -> Opinion {
     if case.wait.symptom != Symptom::Cordoned {
         return Opinion::Silent;
     }
-    let Some((node, cordon)) = case.node.and_then(|n| Some((n, termination_handler::cordon(n)?))) else {
-        return Opinion::Silent;
+    let Some((node, cordon)) = case.node.and_then(|n| Some((n, cordon(n)?))) else { return Opinion::Silent };
+    let ends = |pod: &Pod| pod.metadata.deletion_timestamp.is_some();
+    let left = match cordon.by {
+        Cordoner::TerminationHandler => return of_handler(case, node.name(), cordon).into(),
+        // It waits for pods that end, as it should, and goes on by itself.
+        Cordoner::Kured if case.cluster.missing(Input::Pods).is_some() || case.pods().any(ends) => {
+            return Opinion::Silent;
+        }
+        by => left(by),
     };
-    let name = node.name();
+    finding(case, node, &cordon, &left).into()
+}
+
+/// Why a cordon is there yet.
+struct Left {
+    who: &'static str,
+    why: &'static str,
+    because: &'static str,
+    fix: &'static str,
+    look: (&'static str, &'static str),
+}
+
+fn left(by: Cordoner) -> Left {
+    match by {
+        Cordoner::Kured => Left {
+            who: "kured",
+            why: "has not uncordoned it: its drain does not end, the reboot did not come, or it lost the lock that tells it whose cordon this is",
+            because: "kured uncordons a Node after the reboot, where it still holds the lock then",
+            fix: "See what kured says on the Node, and uncordon the Node where no reboot is under way.",
+            look: ("See what kured does", "kubectl logs -n kube-system -l app.kubernetes.io/name=kured --tail=-1"),
+        },
+        Cordoner::DriverUpgrade => Left {
+            who: "the GPU operator",
+            why: "leaves it so, for the upgrade of its driver has failed",
+            because: "the operator tries no further: somebody has to look, and to start again",
+            fix: "See why the driver's pod or the drain failed on the Node, mend that, and have the operator try again by setting the label to upgrade-required.",
+            look: ("See the pods of the operator", "kubectl get pods -A -o wide | grep nvidia"),
+        },
+        Cordoner::Autoscaler | Cordoner::TerminationHandler => Left {
+            who: "cluster-autoscaler",
+            why: "has given up to remove it (its taint is gone), and did not uncordon it",
+            because: "versions that only take their taint off leave the cordon of --cordon-node-before-terminating",
+            fix: "Uncordon the Node, and upgrade cluster-autoscaler, or leave --cordon-node-before-terminating.",
+            look: (
+                "See its version and flags",
+                "kubectl get deployments -A -o wide -l app.kubernetes.io/name=aws-cluster-autoscaler",
+            ),
+        },
+    }
+}
+
+fn finding(case: &Case, node: &Node, cordon: &Cordon, left: &Left) -> Finding {
+    let (name, Left { who, why, because, fix, look }) = (node.name(), left);
+    let summary = format!(
+        "Node {name} is Ready and unschedulable: {who} cordoned it at {}, and {why}.",
+        timestamp(case.wait.since)
+    );
+    let evidence = Evidence::new(format!("Node/{name}"), cordon.field, cordon.says.clone(), *because);
+    Finding::new(Confidence::Certain, summary, evidence)
+        .blaming(Blame::object("v1", "Node", name).field(cordon.field))
+        .fix(*fix)
+        .step(Risk::Inspect, look.0, Some(look.1.to_owned()))
+        .step(Risk::LowRisk, "Let pods come again", Some(format!("kubectl uncordon {name}")))
+}
+
+fn of_handler(case: &Case, name: &str, cordon: Cordon) -> Finding {
     let handler = case.cluster.daemon_sets().find(|set| termination_handler::is_daemon_set(&set.metadata.name));
     let rebalance = handler.filter(|set| set.env("ENABLE_REBALANCE_MONITORING") == Some("true"));
     let why = if rebalance.is_some() { " (it acts on mere rebalance recommendations)" } else { "" };
@@ -85,9 +150,9 @@ fn check(case: &Case) -> Opinion {
     };
     let finding = finding.step(Risk::LowRisk, "Let pods come again", Some(format!("kubectl uncordon {name}")));
     match cordon.taint.as_deref().and_then(|taint| taint.split(['=', ':']).next()) {
-        Some(key) => finding
-            .step(Risk::LowRisk, "Remove the handler's taint", Some(format!("kubectl taint node {name} {key}-")))
-            .into(),
-        None => finding.into(),
+        Some(key) => {
+            finding.step(Risk::LowRisk, "Remove the handler's taint", Some(format!("kubectl taint node {name} {key}-")))
+        }
+        None => finding,
     }
 }

@@ -6,7 +6,7 @@ use crate::case::finding::{Finding, Opinion};
 use crate::objects::Pod;
 use crate::objects::input::Input;
 use crate::rules::Rule;
-use crate::rules::shared::startup_taints::{on_every_machine, pod_of, restored_by_karpenter, staying};
+use crate::rules::shared::startup_taints::{never_removes, on_every_machine, pod_of, restored_by_karpenter, staying};
 use crate::upstream::cloud_controller::last_taint_writer;
 use crate::upstream::karpenter::DO_NOT_SYNC_TAINTS_LABEL;
 use crate::upstream::startup_taint;
@@ -16,7 +16,15 @@ pub static RULE: Rule = Rule {
     cause: "StartupTaintPutBack",
     summary: "A startup taint is on the Node again after its agent removed it: Karpenter or another agent restored it",
     stages: &[Stage::Initialize],
-    reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Pods, Input::DaemonSets, Input::Deployments],
+    reads: &[
+        Input::Nodes,
+        Input::NodeClaims,
+        Input::NodeClasses,
+        Input::Pods,
+        Input::DaemonSets,
+        Input::Deployments,
+        Input::Logs,
+    ],
     lint: false,
     versions: "Karpenter before 1.5.0, and all with amiFamily Custom; agents put theirs back under all",
     page: include_str!("../../../pages/StartupTaintPutBack.md"),
@@ -38,7 +46,7 @@ fn check(case: &Case) -> Opinion {
     {
         return Opinion::LookAgain(done);
     }
-    if on_every_machine(case, node, taint) {
+    if on_every_machine(case, node, taint) || never_removes(case, node, taint, pod).is_some() {
         return Opinion::Silent;
     }
     let name = node.name();

@@ -7,7 +7,7 @@ use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, Pod, Taint};
 use crate::rules::Rule;
 use crate::rules::shared::agent_chain::{Proof, of_pod};
-use crate::rules::shared::startup_taints::{ask_remover, explain, lacks_right, pod_of, staying};
+use crate::rules::shared::startup_taints::{ask_remover, explain, never_removes, pod_of, staying};
 use crate::upstream::startup_taint;
 
 pub static RULE: Rule = Rule {
@@ -24,6 +24,7 @@ pub static RULE: Rule = Rule {
         Input::Deployments,
         Input::MutatingWebhooks,
         Input::ValidatingWebhooks,
+        Input::Logs,
     ],
     lint: false,
     versions: "all",
@@ -44,7 +45,7 @@ fn check(case: &Case) -> Opinion {
     let finding = match startup_taint::owner(first) {
         None => unowned(case, claim, node, first),
         Some(owner) => match pod_of(case, owner).filter(|pod| owner.remover.is_none() && pod.is_ready()) {
-            Some(pod) if lacks_right(case, node, first, pod).is_none() => {
+            Some(pod) if never_removes(case, node, first, pod).is_none() => {
                 return Opinion::ruled_out(pod, format!("{} runs on the Node and has done its part", owner.name));
             }
             _ => owned(case, claim, node, first, owner),

@@ -6,6 +6,7 @@ use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::objects::input::Input;
 use crate::objects::{Condition, Event, Node, Pod, PodDisruptionBudget, Taint};
+use crate::rules::shared::shut_budget::{blame_budget, bound, budgets, have_it_allow, shut_over, why_shut};
 use crate::upstream::karpenter::DO_NOT_DISRUPT;
 
 const TWO_BUDGETS: &str = "eviction does not support multiple PDBs";
@@ -57,33 +58,22 @@ pub(super) fn disruption_budget(case: &Case, node: &Node) -> Option<Finding> {
 
 /// A budget that has allowed nothing for as long as any step may take, over a pod that is to be evicted. Karpenter's
 /// event often only counts the pods that it waits for.
-/// Sources: kubernetes v1.36.3 pkg/controller/disruption/disruption.go `updatePdbStatus`, `failSafe`,
-/// component-helpers/apps/poddisruptionbudget/helpers.go `UpdateDisruptionAllowedCondition`.
+/// Source: kubernetes v1.36.3 component-helpers/apps/poddisruptionbudget/helpers.go `UpdateDisruptionAllowedCondition`.
 pub(super) fn shut_budget(case: &Case, node: &Node) -> Option<Finding> {
     if is_bounded(case) {
         return None;
     }
     let taint = drain_taint(node)?;
-    let long = |c: &&Condition| c.last_transition_time.is_some_and(|at| case.now - at >= case.wait.proven * 2);
-    let (pod, budget, allowed) = evicted(case, taint).find_map(|pod| {
-        let [budget] = budgets(case, pod)[..] else { return None };
-        let allowed = budget.allows_nothing().filter(long).filter(|_| !budget.lets_go_unready(pod))?;
-        Some((pod, budget, allowed))
+    let long = |c: &Condition| c.last_transition_time.is_some_and(|at| case.now - at >= case.wait.proven * 2);
+    let (pod, budget) = evicted(case, taint).find_map(|pod| {
+        let budget = shut_over(case, pod).filter(|budget| budget.allowed().is_some_and(long))?;
+        Some((pod, budget))
     })?;
     let (namespace, name) = (pod.metadata.namespace.as_deref().unwrap_or("default"), &pod.metadata.name);
-    let (why, because) = if allowed.reason == "SyncFailed" || budget.status.expected_pods == 0 {
-        (
-            "for nobody can tell how many pods it should have",
-            "its pods have no controller that says how many there are to be",
-        )
-    } else if budget.never_allows() {
-        ("even while all of its pods are healthy", "it asks for as many healthy pods as there are to be")
-    } else {
-        ("while so few of its pods are healthy", "it allows one once more of its pods are Ready")
-    };
+    let (why, shut) = why_shut(budget);
     let of = &budget.metadata.name;
-    let bound = budget.bound().map_or_else(String::new, |bound| format!(" ({bound})"));
-    Some(
+    let bound = bound(budget);
+    let finding =
         Finding::new(
             Confidence::Certain,
             format!(
@@ -91,12 +81,7 @@ pub(super) fn shut_budget(case: &Case, node: &Node) -> Option<Finding> {
                 head(case),
                 node.name()
             ),
-            Evidence::new(
-                format!("PodDisruptionBudget/{of}"),
-                r#"status.conditions[?(@.type=="DisruptionAllowed")]"#,
-                allowed.shown(),
-                because,
-            ),
+            shut,
         )
         .with(Evidence::new(
             format!("Pod/{name}"),
@@ -104,19 +89,8 @@ pub(super) fn shut_budget(case: &Case, node: &Node) -> Option<Finding> {
             format!("selected by PodDisruptionBudget {of}"),
             "Karpenter waits for its eviction, without end where there is no terminationGracePeriod",
         ))
-        .blaming(blame_budget(budget))
-        .fix(format!("Have PodDisruptionBudget {of} allow one disruption: maxUnavailable 1, or a minAvailable below the number of replicas; where its pods are not Ready, mend them. A terminationGracePeriod on the NodePool bounds the wait for the next machines."))
-        .step(
-            Risk::Inspect,
-            "See what the budget asks for, and how many of its pods are healthy",
-            Some(format!("kubectl describe poddisruptionbudgets -n {namespace} {of}")),
-        )
-        .step(
-            Risk::Mutating,
-            "Have it allow one disruption; the drain then goes on by itself",
-            Some(format!("kubectl edit poddisruptionbudgets -n {namespace} {of}")),
-        ),
-    )
+        .fix(format!("Have PodDisruptionBudget {of} allow one disruption: maxUnavailable 1, or a minAvailable below the number of replicas; where its pods are not Ready, mend them. A terminationGracePeriod on the NodePool bounds the wait for the next machines."));
+    Some(have_it_allow(finding, budget))
 }
 
 /// A pod that more than one budget selects: the API server evicts none such, whatever the budgets allow, and Karpenter's
@@ -182,16 +156,6 @@ fn evicted<'c>(case: &Case<'c>, taint: &Taint) -> impl Iterator<Item = &'c Pod> 
             && !pod.metadata.owner_references.iter().any(|owner| owner.kind == "Node")
             && !pod.spec.tolerations.iter().any(|t| t.tolerates(taint))
     })
-}
-
-fn budgets<'c>(case: &Case<'c>, pod: &Pod) -> Vec<&'c PodDisruptionBudget> {
-    case.cluster.disruption_budgets().filter(|budget| budget.selects(pod)).collect()
-}
-
-fn blame_budget(budget: &PodDisruptionBudget) -> Blame {
-    Blame::object("policy/v1", "PodDisruptionBudget", &budget.metadata.name)
-        .namespace(budget.metadata.namespace.as_deref().unwrap_or("default"))
-        .field("spec")
 }
 
 /// The pod of `evicting pod shop/web-1 violates a PDB`, or of `evicting pod violates a PDB (Pod=shop/web-1)`.

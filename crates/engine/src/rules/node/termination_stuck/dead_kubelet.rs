@@ -1,6 +1,6 @@
 //! The kubelet is gone, and pods wait for its word.
 
-use super::{PODS_GO_WITHIN, head};
+use super::{PODS_GO_WITHIN, drains, head, is_bounded};
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
@@ -10,6 +10,11 @@ use crate::upstream::karpenter::DO_NOT_DISRUPT;
 /// Pods whose deletion only the kubelet could finish, on a Node whose kubelet is gone.
 pub(super) fn dead_kubelet(case: &Case, node: &Node) -> Option<Finding> {
     let ready = node.condition("Ready").filter(|c| c.status == "Unknown")?;
+    let returns = ready.last_transition_time.is_some_and(|at| case.now - at < case.wait.proven);
+    if returns || is_bounded(case) {
+        return None;
+    }
+    let drains = drains(case)?;
     let deleted = |p: &&Pod| p.metadata.deletion_timestamp.is_some_and(|at| case.now - at > PODS_GO_WITHIN);
     let meant = |p: &&Pod| p.metadata.annotation(DO_NOT_DISRUPT) != Some("true");
     let pods: Vec<&Pod> = case.pods().filter(|p| p.daemon_set().is_none()).filter(deleted).filter(meant).collect();
@@ -18,25 +23,39 @@ pub(super) fn dead_kubelet(case: &Case, node: &Node) -> Option<Finding> {
         1 => String::new(),
         n => format!(" and {} more", n - 1),
     };
-    let namespace = first.metadata.namespace.as_deref().unwrap_or("default");
-    Some(
-        Finding::new(
-            Confidence::Certain,
-            format!(
-                "{}: the kubelet of Node {} no longer reports, so pod {namespace}/{}{others} can never finish terminating, and Karpenter waits for that.",
-                head(case),
-                node.name(),
-                first.metadata.name
-            ),
-            Evidence::new(format!("Node/{}", node.name()), r#"status.conditions[?(@.type=="Ready")]"#, ready.shown(), "only the kubelet confirms that a pod has ended"),
-        )
-        .with(Evidence::new(format!("Pod/{}", first.metadata.name), "metadata.deletionTimestamp", "past", "the pod was deleted long ago and is still there"))
-        .blaming(Blame::object("v1", "Node", node.name()))
-        .fix("Terminate the instance, or delete the pods by force once it is certain that they do not run; a terminationGracePeriod on the NodePool bounds the wait.")
-        .step(
-            Risk::Destructive,
-            "Delete the pod by force; its volume may be mounted twice if the instance still runs",
-            Some(format!("kubectl delete pod -n {namespace} {} --force --grace-period=0", first.metadata.name)),
+    let (namespace, pod) = (first.metadata.namespace.as_deref().unwrap_or("default"), &first.metadata.name);
+    let field = "spec.template.spec.terminationGracePeriod";
+    // Before machines were objects of their own, nothing bounded a drain.
+    let pool = case.pool().filter(|_| !case.cluster.is_before_machines());
+    let blame = match pool {
+        Some(pool) => Blame::object("karpenter.sh/v1", "NodePool", pool.name()).field(field),
+        None => Blame::object("v1", "Node", node.name()),
+    };
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!(
+            "{}: the kubelet of Node {} no longer reports, so pod {namespace}/{pod}{others} can never finish terminating, and the drain waits for that without limit: there is no terminationGracePeriod.",
+            head(case),
+            node.name(),
         ),
+        Evidence::new(format!("Node/{}", node.name()), r#"status.conditions[?(@.type=="Ready")]"#, ready.shown(), "only the kubelet confirms that a pod has ended"),
     )
+    .with(Evidence::new(format!("Pod/{pod}"), "metadata.deletionTimestamp", "past", "the pod was deleted long ago and is still there"))
+    .with(drains)
+    .with(Evidence::new(case.subject(), "spec.terminationGracePeriod", "absent", "with one, Karpenter deletes what is left once it is over, and terminates the instance"))
+    .blaming(blame)
+    .fix("Delete the pods by force once it is certain that they do not run, or terminate the instance: Karpenter then lets go of the Node. A terminationGracePeriod on the NodePool bounds the wait of the next machines.")
+    .step(
+        Risk::Destructive,
+        "Delete the pod by force; its volume may be mounted twice if the instance still runs",
+        Some(format!("kubectl delete pod -n {namespace} {pod} --force --grace-period=0")),
+    );
+    Some(match pool {
+        Some(pool) => finding.step(
+            Risk::Mutating,
+            format!("Set {field}; machines that exist keep what they were made with"),
+            Some(format!("kubectl edit nodepool {}", pool.name())),
+        ),
+        None => finding,
+    })
 }

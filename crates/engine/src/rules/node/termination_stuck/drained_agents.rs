@@ -7,7 +7,8 @@ use crate::case::Case;
 use crate::case::finding::Finding;
 use crate::objects::input::Input;
 use crate::objects::{DaemonSet, Event, Node, Pod, Taint};
-use crate::rules::shared::{commands, network_plugin, placement, volume_attachments};
+use crate::rules::shared::{commands, network_plugin, placement};
+use crate::upstream::csi::is_of_driver;
 
 /// The driver's pod on the Node was drained with the others, so nobody is left to unmount.
 pub(super) fn never_unmounted(case: &Case, node: &Node) -> Option<Finding> {
@@ -49,7 +50,7 @@ pub(super) fn never_unmounted(case: &Case, node: &Node) -> Option<Finding> {
 /// aws-mountpoint-s3-csi-driver, aws-fsx-openzfs-csi-driver.
 fn attaches(set: &DaemonSet) -> bool {
     const NEVER_ATTACHED: [&str; 4] = ["efs-csi-node", "fsx-csi-node", "fsx-openzfs-csi-node", "s3-csi-node"];
-    volume_attachments::is_registrar(set) && !NEVER_ATTACHED.contains(&&*set.metadata.name)
+    is_of_driver(set) && !NEVER_ATTACHED.contains(&&*set.metadata.name)
 }
 
 /// The agent that takes down the network of a pod is gone from the Node, so the pods there never end.

@@ -96,11 +96,14 @@ fn held_by_other(case: &Case, meta: &Meta, blame: Blame, own: &str, what: &str) 
         .step(
             Risk::Destructive,
             format!("Take the finalizer off where nobody is left to do it; what {other} guards is then skipped"),
-            held.iter().position(|f| f == other).map(|at| {
-                format!(
-                    "kubectl patch {plain} {name} --type=json -p '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{at}\"}}]'"
-                )
-            }),
+            held.iter().position(|f| f == other).map(|at| take_off(&plain, name, at)),
         ),
+    )
+}
+
+/// The command that takes one finalizer off, by its place among them.
+pub(super) fn take_off(kind: &str, name: &str, at: usize) -> String {
+    format!(
+        "kubectl patch {kind} {name} --type=json -p '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{at}\"}}]'"
     )
 }

@@ -40,7 +40,7 @@ pub(super) fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> O
     }
     let taint = drain_taint(node)?;
     let drained_away = |pod: &Pod| {
-        !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed")
+        !pod.has_ended()
             && !pod.metadata.owner_references.iter().any(|owner| owner.kind == "Node")
             && !pod.spec.tolerations.iter().any(|t| t.tolerates(taint))
     };
@@ -52,8 +52,7 @@ pub(super) fn nothing_to_drain(case: &Case, claim: &NodeClaim, node: &Node) -> O
         return None;
     }
     let name = node.name();
-    let own_pod =
-        |pod: &Pod| pod.daemon_set().is_none() && !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed");
+    let own_pod = |pod: &Pod| pod.daemon_set().is_none() && !pod.has_ended();
     match volume_attachments::of(case, node, None) {
         Some(attachment) if volume_attachments::goes_until(case, attachment).is_some() => return None,
         // A volume of a pod that stays is not waited for.

@@ -7,8 +7,9 @@ use super::{drain_taint, head};
 use crate::api::{Blame, Confidence, Evidence, Risk};
 use crate::case::Case;
 use crate::case::finding::Finding;
+use crate::objects::former::PROVISIONER_NAME;
 use crate::objects::input::Input;
-use crate::objects::{Node, Pod};
+use crate::objects::{Node, Pod, Taint};
 use crate::rules::shared::{commands, volume_attachments};
 use crate::upstream::karpenter::TERMINATION_FINALIZER;
 
@@ -24,7 +25,10 @@ pub(super) fn without_claim(case: &Case, node: &Node) -> Option<Finding> {
     }
     node_held_by_other(case, node).or_else(|| {
         if is_drained_without_claim(case, node) {
-            volumes(case, node).or_else(|| shut_budget(case, node)).or_else(|| disruption_budget(case, node))
+            volumes(case, node)
+                .or_else(|| shut_budget(case, node))
+                .or_else(|| disruption_budget(case, node))
+                .or_else(|| without_provisioner(case, node))
         } else {
             forgotten(case, node)
         }
@@ -38,7 +42,7 @@ fn forgotten(case: &Case, node: &Node) -> Option<Finding> {
     let ready = node.condition("Ready")?;
     let taint = drain_taint(node)?;
     let waited_for = |pod: &Pod| {
-        !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed")
+        !pod.has_ended()
             && !pod.metadata.owner_references.iter().any(|owner| owner.kind == "Node")
             && !pod.spec.tolerations.iter().any(|t| t.tolerates(taint))
     };
@@ -51,7 +55,7 @@ fn forgotten(case: &Case, node: &Node) -> Option<Finding> {
     let name = node.name();
     let owner = node.metadata.owner_references.iter().find(|owner| owner.kind == "NodeClaim");
     let claim = owner.map_or_else(|| "its NodeClaim".to_owned(), |owner| format!("its NodeClaim {}", owner.name));
-    let (namespace, deployment) = karpenter.deployment.split_once('/').unwrap_or(("", &karpenter.deployment));
+    let (namespace, deployment) = karpenter.place();
     let finding = Finding::new(
         Confidence::Certain,
         format!(
@@ -100,4 +104,58 @@ fn forgotten(case: &Case, node: &Node) -> Option<Finding> {
         ),
         None => finding,
     })
+}
+
+/// A Node of Karpenter before 0.28 that is empty, and whose Provisioner is gone.
+///
+/// What drained a Node looked for no Provisioner; that such Nodes stay, their users tell (aws/karpenter-provider-aws#2831).
+/// Source: karpenter-provider-aws v0.18.1 pkg/controllers/termination/terminate.go `drain`, `terminate`.
+fn without_provisioner(case: &Case, node: &Node) -> Option<Finding> {
+    let provisioner = node.metadata.label(PROVISIONER_NAME).filter(|_| case.cluster.is_before_machines())?;
+    let runs = case.karpenter().is_some_and(|karpenter| karpenter.stopped.is_none());
+    let unread = [Input::NodePools, Input::Pods].into_iter().any(|input| case.cluster.missing(input).is_some());
+    let cordon =
+        Taint { key: "node.kubernetes.io/unschedulable".into(), effect: "NoSchedule".into(), ..Taint::default() };
+    let waited_for = |pod: &Pod| {
+        !pod.has_ended()
+            && !pod.metadata.owner_references.iter().any(|owner| owner.kind == "Node")
+            && !pod.spec.tolerations.iter().any(|t| t.tolerates(&cordon))
+    };
+    // A dump may hold the pods of one namespace only.
+    let mut namespaces = case.cluster.pods().map(|pod| pod.metadata.namespace.as_deref());
+    let first = namespaces.next()?;
+    let whole = namespaces.any(|other| other != first) && case.pods().next().is_some();
+    if !runs || unread || !whole || case.cluster.pool(provisioner).is_some() || case.pods().any(waited_for) {
+        return None;
+    }
+    let name = node.name();
+    let held = node.metadata.finalizers.iter().position(|own| *own == TERMINATION_FINALIZER)?;
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!(
+            "{}: its Provisioner {provisioner} is gone, no pod is left to drain there, and nobody takes Karpenter's finalizer {TERMINATION_FINALIZER} off it.",
+            head(case)
+        ),
+        Evidence::new(
+            format!("Node/{name}"),
+            "metadata.finalizers",
+            node.metadata.finalizers.join(", "),
+            "Karpenter terminates the instance and takes this off once the Node is drained, and it is",
+        ),
+    )
+    .with(Evidence::new(
+        format!("Node/{name}"),
+        format!("metadata.labels['{PROVISIONER_NAME}']"),
+        provisioner,
+        "there is no such Provisioner any more",
+    ))
+    .blaming(Blame::object("v1", "Node", name).field("metadata.finalizers"))
+    .fix(format!("Terminate the instance, then take the finalizer off by hand; or bring Provisioner {provisioner} back until the Node is gone. Karpenter's log says whether it tries (ec2:TerminateInstances denied)."))
+    .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {name}", commands::karpenter_log(case))))
+    .step(
+        Risk::Destructive,
+        "Take the finalizer off once the instance is gone",
+        Some(format!("kubectl patch node {name} --type=json -p '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{held}\"}}]'")),
+    );
+    Some(finding)
 }

@@ -1,6 +1,7 @@
 //! An agent that fails on every Node of one image, and works on those of another.
 
 use crate::case::Case;
+use crate::case::node_image::Grain;
 use crate::cluster_state::memo::Memo;
 use crate::objects::Node;
 use std::collections::BTreeMap;
@@ -14,30 +15,54 @@ struct Tally {
 
 /// The image of the Node, on which the agent works nowhere, and another one, on which it does.
 #[derive(Debug)]
-pub(super) struct ImageSplit<'n> {
-    pub own: &'n str,
+pub(super) struct ImageSplit {
+    pub own: String,
     pub other: String,
 }
 
-pub(super) fn of<'n>(case: &Case, node: &'n Node, set: &str) -> Option<ImageSplit<'n>> {
+/// By system or kernel. The releases of two NodePools differ in more than themselves: they count where nothing else does.
+pub(super) fn of(case: &Case, node: &Node, set: &str) -> Option<ImageSplit> {
+    [Grain::System, Grain::Kernel].into_iter().find_map(|grain| told_apart(case, node, set, grain))
+}
+
+/// By release, within one NodePool or node group.
+pub(super) fn of_release(case: &Case, node: &Node, set: &str) -> Option<ImageSplit> {
+    let group = |node: &'_ Node| {
+        let labels = ["karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup"];
+        labels.iter().find_map(|label| node.metadata.label(label)).map(str::to_owned)
+    };
+    let own = group(node)?;
+    let works = |other: &&Node| {
+        let mut pods = case.cluster.pods_on(other.name());
+        group(other).as_ref() == Some(&own) && pods.any(|pod| pod.daemon_set() == Some(set) && pod.is_ready())
+    };
+    case.cluster.nodes().any(|node| works(&node)).then(|| told_apart(case, node, set, Grain::Image)).flatten()
+}
+
+fn told_apart(case: &Case, node: &Node, set: &str, grain: Grain) -> Option<ImageSplit> {
     static TALLIES: Memo<BTreeMap<String, Tally>> = Memo::new("how an agent does on each image");
-    let own = node.status.node_info.os_image.as_str();
-    let tallies = case.cluster.once(&TALLIES, set, || {
+    let own = grain.of(case.cluster, node);
+    let tallies = case.cluster.once(&TALLIES, &format!("{grain:?} {set}"), || {
         let mut tallies = BTreeMap::<String, Tally>::new();
         for node in case.cluster.nodes() {
             let Some(pod) = case.cluster.pods_on(node.name()).find(|pod| pod.daemon_set() == Some(set)) else {
                 continue;
             };
-            let tally = tallies.entry(node.status.node_info.os_image.to_string()).or_default();
+            let image = grain.of(case.cluster, node);
+            // Nobody knows whether that is another.
+            if image.is_empty() && pod.is_ready() {
+                continue;
+            }
+            let tally = tallies.entry(image).or_default();
             tally.ready += u32::from(pod.is_ready());
             tally.failing += u32::from(!pod.is_ready() && pod.trouble().is_some());
         }
         tallies
     });
     // One machine is no pattern.
-    let here = tallies.get(own).filter(|here| here.ready == 0 && here.failing >= 2 && !own.is_empty());
-    let elsewhere_well = here.is_some() && tallies.iter().all(|(image, tally)| image == own || tally.failing == 0);
+    let here = tallies.get(&own).filter(|here| here.ready == 0 && here.failing >= 2 && !own.is_empty());
+    let elsewhere_well = here.is_some() && tallies.iter().all(|(image, tally)| *image == own || tally.failing == 0);
     let (other, _) =
         tallies.iter().filter(|(_, tally)| elsewhere_well && tally.ready > 0).max_by_key(|(_, t)| t.ready)?;
-    Some(ImageSplit { own, other: other.clone() })
+    Some(ImageSplit { other: other.clone(), own })
 }

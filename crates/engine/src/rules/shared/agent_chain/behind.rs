@@ -6,6 +6,7 @@ use super::{NOT_READY, Obstacle, Proof, of_pod};
 use crate::api::{Blame, Link, Risk};
 use crate::case::Case;
 use crate::case::stage::lacks_addresses;
+use crate::objects::input::Input;
 use crate::objects::{Node, NodeClaim, Pod, Taint};
 use crate::rules::shared::custom_networking::leaves_no_interface;
 use crate::rules::shared::network_plugin;
@@ -31,7 +32,9 @@ pub(super) fn refused_by_plugin(
     if set == agent.set {
         return (!agent.pod.is_ready()).then(|| refused_by_itself(agent, says, plugin));
     }
-    let pod = case.pods().find(|p| p.daemon_set() == Some(set))?;
+    let Some(pod) = case.pods().find(|p| p.daemon_set() == Some(set)) else {
+        return left_behind(case, node, agent, says, plugin);
+    };
     if !pod.is_ready() {
         let deeper = of_pod(case, node, pod);
         let why = format!("{gets_none}, and {}", deeper.why);
@@ -73,6 +76,35 @@ pub(super) fn refused_by_plugin(
             .fix(format!("Read the log of pod {}: its plugin refuses pods on this Node.", owner.name))
             .step(Risk::Inspect, "Read its log", log.clone())
             .ask(format!("What does pod {} say of it?", owner.name), log),
+    )
+}
+
+/// Nobody takes the configuration of a plugin from the Nodes when its DaemonSet goes, nor its program and its token.
+fn left_behind(case: &Case, node: &Node, agent: &Agent, says: &str, plugin: &str) -> Option<Obstacle> {
+    let own = plugin.trim_end_matches("-shim").trim_end_matches("-cni");
+    let is_its = |name: &str| name.contains(own);
+    let is_known = network_plugin::of_plugin(plugin) != plugin || network_plugin::CHAINED.contains(&plugin);
+    // It misses what its pods brought: a token that holds, an agent that answers.
+    let misses = ["Unauthorized", "connection refused", "no such file or directory"];
+    let is_alone = misses.iter().any(|what| says.contains(what));
+    let is_there = case.cluster.daemon_sets().any(|set| is_its(&set.metadata.name))
+        || case.pods().any(|pod| is_its(&pod.metadata.name));
+    if !is_known || !is_alone || is_there || case.cluster.missing(Input::DaemonSets).is_some() {
+        return None;
+    }
+    let name = node.name();
+    let left =
+        format!("its network configuration still calls plugin {plugin}, and no DaemonSet of it is in the cluster");
+    let why = format!(
+        "pod {} gets no network ({says}): the Node was left as it was when {plugin} was taken away, {left}",
+        agent.name
+    );
+    Some(
+        Obstacle::new(Proof::Open, why, Blame::object("v1", "Node", name), agent.link(says))
+            .behind(Link::new(format!("Node/{name}"), left))
+            .fix(format!("Delete the configuration of {plugin} from /etc/cni/net.d on this Node, so that containerd takes that of the plugin that is there, or replace the Node (drain it and delete its NodeClaim): new machines never had it."))
+            .step(Risk::Mutating, "Keep new pods away until then", format!("kubectl cordon {name}"))
+            .ask(format!("Is there a DaemonSet of {plugin} under another name?"), "kubectl get daemonsets -A"),
     )
 }
 

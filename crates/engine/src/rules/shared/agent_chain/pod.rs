@@ -1,15 +1,19 @@
 //! Why the pod of an agent does not work on its Node.
 
-use super::across_images;
+use super::across_images::{self, ImageSplit};
 use super::behind;
+use super::port;
+use super::proxy_skew::outdated_proxy;
+use super::said::{self, SaidBy};
 use super::words::{Meaning, last_words, meaning};
 use super::{Obstacle, Proof, reads, without_pod};
 use crate::api::{Blame, Link, Risk};
 use crate::case::Case;
-use crate::case::stage::{refused_sandbox, waits_for_sandbox};
+use crate::case::stage::{STILL_REFUSED, refused_sandbox, waits_for_sandbox};
 use crate::objects::input::Input;
 use crate::objects::{Event, Node, Pod, steady};
 use crate::rules::shared::kubelet_skew;
+use crate::rules::shared::logged::excerpt;
 use crate::rules::shared::network_plugin::{self, KUBE_PROXY};
 use crate::rules::shared::node_tallies;
 use crate::rules::shared::placement;
@@ -43,11 +47,11 @@ impl<'c> Agent<'c> {
         Link::new(format!("Pod/{}", self.name), says)
     }
 
-    fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         format!("kubectl describe pod -n {} {}", self.namespace, self.name)
     }
 
-    fn in_spec(&self, field: &str) -> Blame {
+    pub(super) fn in_spec(&self, field: &str) -> Blame {
         let blame = self.blame.clone();
         if blame.kind == "DaemonSet" { blame.field(format!("spec.template.spec.{field}")) } else { blame }
     }
@@ -127,7 +131,13 @@ fn newest_warning<'c>(case: &Case<'c>, node: &Node, pod: &Pod) -> Option<&'c Eve
         let of_node = case.cluster.pod_events_on(node.name()).filter(|e| e.involved_object.name == *pod.metadata.name);
         let events = of_node.chain(case.cluster.events("Pod", &pod.metadata.name));
         let warnings = events.filter(|e| reasons.contains(&e.reason.as_str()) && !e.message.is_empty());
-        warnings.filter(|e| e.last_seen() >= pod.metadata.creation_timestamp)
+        let of_pod = warnings.filter(|e| e.last_seen() >= pod.metadata.creation_timestamp);
+        // It has been started anew since, or was only about to end.
+        let is_over = |e: &Event| {
+            let still = e.last_seen().is_some_and(|at| case.now - at <= STILL_REFUSED);
+            meaning(&e.message) == Some(Meaning::StoppedUnnoticed) && !(still && e.last_seen() > pod.stopped_at())
+        };
+        of_pod.filter(move |e| !is_over(e))
     };
     // Of two volumes that fail by turns the same one is named each time.
     let newest = events().max_by_key(|e| e.last_seen())?;
@@ -167,7 +177,7 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
     let link = || agent.link(says);
     let of = |proof, why: String, blame| Obstacle::new(proof, why, blame, link());
     let Some(meaning) = meaning(said) else {
-        return unexplained(case, node, agent, &format!("{of_what}: {}", last_words(said)), container);
+        return logged(case, node, agent, &format!("{of_what}: {}", last_words(said)), container);
     };
     let obstacle = match meaning {
         Meaning::NoServices => without_services(case, node, fails, link()),
@@ -204,23 +214,16 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
             of(Proof::Lasting, fails("; its image is of another architecture than the Node"), agent.in_spec("containers"))
                 .fix(format!("Give DaemonSet {set} an image for all architectures of the Nodes, or keep it to those that it runs on."))
         }
+        Meaning::Processor => {
+            of(Proof::Lasting, fails("; its image is built for newer processors than that of the machine"), agent.in_spec("containers"))
+                .fix(format!("Give DaemonSet {set} a version whose image is built for such processors, or use machines with a newer one: since 1.31 kube-proxy of EKS needs ARMv8.2 with the cryptography extension, or x86-64-v2."))
+        }
         Meaning::InstanceType => {
             let type_ = node.metadata.label(INSTANCE_TYPE).unwrap_or("of this Node");
             of(Proof::Lasting, fails(&format!("; its version does not know the instance type {type_}")), agent.in_spec("containers"))
                 .fix(format!("Upgrade DaemonSet {set}, or leave the type {type_} out of the NodePool."))
         }
-        Meaning::Forbidden { account, what } => {
-            let (_, account) = account.split_once(':').unwrap_or(("", account));
-            let blame = Blame::object("v1", "ServiceAccount", account).namespace(namespace);
-            of(Proof::Lasting, format!("pod {name} fails: its ServiceAccount {account} cannot {what}"), blame)
-                .behind(Link::new(format!("ServiceAccount/{account}"), format!("it cannot {what}")))
-                .fix(format!("Bind ServiceAccount {account} to the ClusterRole of its chart: it lacks what the message names."))
-                .step(
-                    Risk::Inspect,
-                    "See what it may do",
-                    format!("kubectl auth can-i --list --as=system:serviceaccount:{namespace}:{account}"),
-                )
-        }
+        Meaning::Forbidden { account, what } => forbidden(agent, account, what, link()),
         Meaning::AwsDenied { action } => {
             let (whose, blame) = role(case, agent);
             of(Proof::Lasting, fails(&format!("; {whose} does not permit {action}")), blame)
@@ -248,6 +251,12 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
         Meaning::CgroupDriver => of(Proof::Lasting, fails("; its kubelet uses cgroupfs, and the container runtime of the same image systemd"), of_cgroups(case, node))
             .behind(Link::new(format!("Node/{}", node.name()), format!("image {}: the cgroup drivers of kubelet and runtime differ", node.status.node_info.os_image)))
             .fix("Let both use systemd: leave cgroupDriver out of the kubelet's configuration and SystemdCgroup out of containerd's, or pin a release of the image whose kubelet is set up right."),
+        Meaning::PluginPath { program, path } => {
+            let why = format!("pod {name} gets no network: containerd looks for plugin {program} in {path}, and DaemonSets put theirs into /opt/cni/bin");
+            of(Proof::Lasting, why, of_runtime_settings(case, node, path))
+                .behind(Link::new(format!("Node/{}", node.name()), format!("its containerd takes network plugins from {path}")))
+                .fix("Let bin_dir (bin_dirs from containerd 2.1 on) of containerd's configuration be /opt/cni/bin on these machines, and replace them.")
+        }
         Meaning::CniPlugin { plugin, network } => {
             return behind::refused_by_plugin(case, node, agent, says, (plugin, network))
                 .unwrap_or_else(|| unexplained(case, node, agent, says, container));
@@ -257,6 +266,10 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
             fails(""),
             agent.in_spec("volumes"),
         )),
+        Meaning::PortTaken { port } => port::taken(case, agent, port, fails, link()),
+        Meaning::NoPodCidr => no_pod_cidr(agent, says, link()),
+        Meaning::RunsAsRoot => runs_as_root(agent, says, link()),
+        Meaning::StoppedUnnoticed => stopped_unnoticed(node, agent, says, link()),
         Meaning::Start => of(Proof::Lasting, fails(""), agent.in_spec("containers"))
             .fix(format!("Correct what the message names in DaemonSet {set}: its command, a mount, or a path that the image of the Node does not have.")),
     };
@@ -265,6 +278,87 @@ fn meant(case: &Case, node: &Node, agent: &Agent, raw: &str, of_what: &str, cont
     } else {
         obstacle
     }
+}
+
+/// The API server denies a call to the agent's ServiceAccount.
+fn forbidden(agent: &Agent, account: &str, what: &str, link: Link) -> Obstacle {
+    let (name, namespace, set) = (agent.name, agent.namespace, agent.set);
+    let (_, account) = account.split_once(':').unwrap_or(("", account));
+    let (blame, fix) = match own_cluster_role(set) {
+        Some(role) => (
+            Blame::object("rbac.authorization.k8s.io/v1", "ClusterRole", role),
+            format!(
+                "Apply the whole manifest of the version of DaemonSet {set}: ClusterRole {role} lacks what the message names, or ServiceAccount {account} is not bound to it."
+            ),
+        ),
+        None => (
+            Blame::object("v1", "ServiceAccount", account).namespace(namespace),
+            format!("Bind ServiceAccount {account} to the ClusterRole of its chart: it lacks what the message names."),
+        ),
+    };
+    let why = format!("pod {name} fails: its ServiceAccount {account} cannot {what}");
+    Obstacle::new(Proof::Lasting, why, blame, link)
+        .behind(Link::new(format!("ServiceAccount/{account}"), format!("it cannot {what}")))
+        .fix(fix)
+        .step(
+            Risk::Inspect,
+            "See what it may do",
+            format!("kubectl auth can-i --list --as=system:serviceaccount:{namespace}:{account}"),
+        )
+}
+
+/// Cilium's operator cuts the cluster's range into one for each Node, and a CiliumNode keeps its own for as long as it is
+/// there, whether its machine is or not.
+/// Sources: cilium v1.14 pkg/ipam/allocator/podcidr/podcidr.go (`allocator full`); cilium/cilium#17837.
+fn no_pod_cidr(agent: &Agent, says: &str, link: Link) -> Obstacle {
+    let why = format!(
+        "pod {} waits in vain for a range of addresses for the Node's pods: the operator gives none, for its pool is used up, also by CiliumNodes of machines that are gone, or it does not run ({says})",
+        agent.name
+    );
+    Obstacle::new(Proof::Open, why, agent.blame.clone(), link)
+        .fix("Delete CiliumNodes whose machines are gone, or give the pool another range (cluster-pool-ipv4-cidr); where the operator does not run, mend that first.")
+        .step(Risk::Inspect, "See what the operator says", format!("kubectl logs -n {} -l name=cilium-operator --tail=100 | grep -i -e allocat -e error", agent.namespace))
+}
+
+/// Where the kubelet's words tell nothing, the container's own may.
+fn logged(case: &Case, node: &Node, agent: &Agent, says: &str, container: Option<&str>) -> Obstacle {
+    let Some(said) = said::last(case, agent) else { return unexplained(case, node, agent, says, container) };
+    let text = excerpt(&said.line.text);
+    let log = match said.by {
+        SaidBy::Own | SaidBy::Nobody => "its log".to_owned(),
+        SaidBy::Other(pod) => format!("the log of {pod}, which fails as it does"),
+    };
+    if meaning(&text).is_none() {
+        // That the kubelet pauses between two tries is no news where it is known how they end.
+        let says = says.split(": back-off ").next().unwrap_or(says);
+        return unexplained(case, node, agent, &format!("{says}; {log} ends with: {text}"), container);
+    }
+    let place = format!("{} line {}", said.line.file, said.line.line);
+    let obstacle = meant(case, node, agent, &text, &format!("{log} ({place})"), container);
+    // Another pod of its DaemonSet may have said it.
+    let is_own = said.by == SaidBy::Own || obstacle.proof == Proof::None;
+    if is_own { obstacle } else { Obstacle { proof: Proof::Open, ..obstacle } }
+}
+
+/// The kubelet names the pod once more, which every pod is called otherwise.
+fn runs_as_root(agent: &Agent, says: &str, link: Link) -> Obstacle {
+    let (name, set) = (agent.name, agent.set);
+    let why = says.split_once(" (pod: \"").map_or(says, |(why, _)| why);
+    Obstacle::new(Proof::Lasting, format!("pod {name} fails: {why}"), agent.in_spec("containers"), link).fix(format!(
+        "Take runAsNonRoot out of DaemonSet {set}, or name a user there that is not root (runAsUser), if it can work so."
+    ))
+}
+
+/// The kubelet probes what it takes for running.
+fn stopped_unnoticed(node: &Node, agent: &Agent, says: &str, link: Link) -> Obstacle {
+    let why = format!(
+        "pod {} fails: a container of it has stopped, and containerd holds it for running: it lost that it ended ({says})",
+        agent.name
+    );
+    Obstacle::new(Proof::Open, why, Blame::object("v1", "Node", node.name()), link)
+        .fix("Restart containerd on the machine (systemctl restart containerd), or replace the Node: nothing else makes it look again. An image with another release of containerd may not lose it.")
+        .step(Risk::Inspect, "See the releases of containerd", "kubectl get nodes -o wide".to_owned())
+        .ask("Has the machine a process of that container (crictl ps, ps aux on the machine)?", agent.describe())
 }
 
 /// Who mounts a path that is missing, without a type, has the runtime make a directory of it: a race of two pods.
@@ -304,6 +398,13 @@ fn without_services(case: &Case, node: &Node, fails: impl Fn(&str) -> String, li
     }
 }
 
+/// The ClusterRole of the DaemonSet's own manifest, which a new version may need to be a new one.
+/// Sources: amazon-vpc-cni-k8s v1.12.0 config/master/aws-k8s-cni.yaml; cilium v1.17.3 install/kubernetes/cilium/templates/
+/// cilium-agent/clusterrole.yaml; calico v3.29.2 manifests/calico.yaml.
+fn own_cluster_role(set: &str) -> Option<&str> {
+    ["aws-node", "cilium", "calico-node"].contains(&set).then_some(set)
+}
+
 /// What selects the image of the machine.
 fn of_image(case: &Case, node: &Node) -> Blame {
     case.class_field("spec.amiSelectorTerms").unwrap_or_else(|| Blame::object("v1", "Node", node.name()))
@@ -311,10 +412,13 @@ fn of_image(case: &Case, node: &Node) -> Blame {
 
 /// User data that configures either program may be at fault; else the image brings both.
 fn of_cgroups(case: &Case, node: &Node) -> Blame {
-    let user_data = case.class().and_then(|class| class.spec.user_data.as_deref()).unwrap_or_default();
     let sets_it = ["cgroupDriver", "cgroup-driver", "SystemdCgroup", "containerd/config.toml"];
-    let field = case.class_field("spec.userData").filter(|_| sets_it.iter().any(|word| user_data.contains(word)));
-    field.unwrap_or_else(|| of_image(case, node))
+    case.user_data_naming(&sets_it).unwrap_or_else(|| of_image(case, node))
+}
+
+/// User data that names it sets it; else the image does.
+fn of_runtime_settings(case: &Case, node: &Node, named: &str) -> Blame {
+    case.user_data_naming(&[named]).unwrap_or_else(|| of_image(case, node))
 }
 
 pub(super) const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
@@ -349,12 +453,13 @@ fn image(case: &Case, agent: &Agent, pull: pull::Pull, obstacle: Obstacle) -> Ob
         );
     }
     let blame = match pull {
-        pull::REFUSED_BY_ECR => case.class_field("spec.role"),
+        pull::REFUSED_BY_ECR | pull::NO_LOGIN_TO_ECR => case.class_field("spec.role"),
         pull::REFUSED_ELSEWHERE => Some(agent.in_spec("imagePullSecrets")),
         _ => None,
     };
     let blame = blame.unwrap_or_else(|| obstacle.blame.clone());
-    Obstacle { proof: Proof::Lasting, blame, ..obstacle }
+    let proof = if pull == pull::NO_LOGIN_TO_ECR { Proof::Open } else { Proof::Lasting };
+    Obstacle { proof, blame, ..obstacle }
 }
 
 /// Whose permissions the pod has.
@@ -418,7 +523,8 @@ fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, a
         let why = format!("pod {} cannot reach the API server at {address}, and {}", agent.name, deeper.why);
         return Obstacle { why, ..deeper.after(here) };
     }
-    if let Some(deeper) = behind::without_network(case, node, agent, says) {
+    let deeper = behind::without_network(case, node, agent, says);
+    if let Some(deeper) = deeper.or_else(|| outdated_proxy(case, node, agent, says)) {
         return deeper;
     }
     let why = format!("pod {} cannot reach the API server at {address}: {says}", agent.name);
@@ -428,6 +534,14 @@ fn api_server(case: &Case, node: &Node, agent: &Agent, said: &str, says: &str, a
             format!("Can other pods of Node {} reach {address}?", node.name()),
             format!("kubectl logs -n {} {} --all-containers --tail=50", agent.namespace, agent.name),
         )
+}
+
+/// What its log ends with is of something else than of an address that it does not reach.
+fn ends_with_other_words(says: &str) -> bool {
+    const UNREACHED: [&str; 5] = ["dial ", "timeout", "timed out", "refused", "unreachable"];
+    const ENDS: &str = "its log ends with";
+    let lower = says.to_lowercase();
+    lower.contains(ENDS) && !UNREACHED.iter().any(|word| lower.contains(word))
 }
 
 /// A plugin that stands in for kube-proxy needs the API server's own address: where kube-proxy is kept off the Node by
@@ -476,13 +590,14 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
         None => agent.describe(),
     };
     let question = format!("What does pod {name} say before it ends?");
-    if let Some(deeper) = behind::found(case, node, agent, says) {
+    if let Some(deeper) = behind::found(case, node, agent, says).or_else(|| outdated_proxy(case, node, agent, says)) {
         return deeper;
     }
     let kube_proxy_runs = case.pods().any(|p| p.daemon_set() == Some(KUBE_PROXY));
     if network_plugin::rank(set).is_some()
         && !kube_proxy_runs
         && case.cluster.missing(Input::Pods).is_none()
+        && !ends_with_other_words(says)
         && let Some(told) = without_kube_proxy(case, node, agent)
     {
         let why = format!("pod {name} fails: {says}; {}", told.why);
@@ -509,17 +624,18 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
         } else {
             format!("Read the log of pod {name}: it names the reason.")
         };
-        match across_images::of(case, node, set) {
-            Some(split) => {
-                let only = format!("it works on Nodes with the image {}, and on none with {}", split.other, split.own);
-                Obstacle::new(Proof::Open, format!("{why}; {only}"), agent.blame.clone(), link)
-                    .behind(Link::new(format!("DaemonSet/{set}"), only))
-                    .fix(format!(
-                        "{fix} Until that is known, pin the release of the image on which it works ({}).",
-                        split.other
-                    ))
-            }
-            None => Obstacle::new(Proof::Open, why, agent.blame.clone(), link).fix(fix),
+        let release = || across_images::of_release(case, node, set);
+        if let Some(split) = across_images::of(case, node, set) {
+            on_one_image(case, agent, &split, &why, link, &fix)
+        } else if let Some(port) = port::taken_where_it_fails(case, set) {
+            let where_else = |holder: &str| {
+                format!("{why}{holder} there, as on each Node where this agent fails, and on none where it works")
+            };
+            Obstacle { proof: Proof::Open, ..port::taken(case, agent, Some(port), where_else, link) }
+        } else if let Some(split) = release() {
+            on_one_image(case, agent, &split, &why, link, &fix)
+        } else {
+            Obstacle::new(Proof::Open, why, agent.blame.clone(), link).fix(fix)
         }
     };
     let obstacle = obstacle.step(
@@ -534,6 +650,24 @@ fn unexplained(case: &Case, node: &Node, agent: &Agent, says: &str, container: O
             .ask(format!("What does aws-node log before it exits? Does {image} know the instance type {type_}?"), logs),
         _ => obstacle.ask(question, logs),
     }
+}
+
+/// The same DaemonSet works on the Nodes of another image: what differs is the image, which the node class selects.
+fn on_one_image(case: &Case, agent: &Agent, split: &ImageSplit, why: &str, link: Link, fix: &str) -> Obstacle {
+    let only = format!("it works with image {}, and nowhere with {}", split.other, split.own);
+    let blame = case.class_field("spec.amiSelectorTerms").unwrap_or_else(|| agent.blame.clone());
+    let image = blame.object.clone();
+    let obstacle = Obstacle::new(Proof::Open, format!("{why}; {only}"), blame, link)
+        .behind(Link::new(format!("DaemonSet/{}", agent.set), only));
+    let obstacle = if image == agent.blame.object {
+        obstacle
+    } else {
+        obstacle.behind(Link::new(image, format!("it selects {}", split.own)))
+    };
+    obstacle.fix(format!(
+        "Pin the release of the image on which it works ({}), or give DaemonSet {} a version that works on the other. {fix}",
+        split.other, agent.set
+    ))
 }
 
 const AWS_NODE_FIX: &str = "Read aws-node's log (kubectl logs, and /var/log/aws-routed-eni/ipamd.log on the instance): the usual reasons are a role without AmazonEKS_CNI_Policy, an API server that kube-proxy does not make reachable, a subnet without free addresses, and a version older than the instance type.";

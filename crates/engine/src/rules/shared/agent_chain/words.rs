@@ -19,8 +19,12 @@ pub(super) enum Meaning<'t> {
     OutOfMemory,
     /// The machine runs another architecture than the image.
     Architecture,
+    /// The image is built for newer processors than the machine's.
+    Processor,
     /// The VPC CNI does not know the instance type.
     InstanceType,
+    /// Nobody gives the Node a range of addresses for its pods.
+    NoPodCidr,
     /// The API server denies a call to this user.
     Forbidden {
         account: &'t str,
@@ -48,6 +52,11 @@ pub(super) enum Meaning<'t> {
     },
     /// The kubelet names cgroups as one driver does, and the runtime uses the other.
     CgroupDriver,
+    /// containerd looks for a network plugin's program elsewhere than DaemonSets put theirs.
+    PluginPath {
+        program: &'t str,
+        path: &'t str,
+    },
     /// A plugin refuses the pod its network.
     CniPlugin {
         plugin: &'t str,
@@ -59,6 +68,14 @@ pub(super) enum Meaning<'t> {
         path: &'t str,
         kind: &'t str,
     },
+    /// Another program on the Node has the port that it wants.
+    PortTaken {
+        port: Option<u16>,
+    },
+    /// It is told not to run as root, and its image does.
+    RunsAsRoot,
+    /// The runtime holds it for running, and it has stopped.
+    StoppedUnnoticed,
     /// The runtime cannot start the container as its text says.
     Start,
 }
@@ -90,8 +107,24 @@ pub(super) fn meaning(said: &str) -> Option<Meaning<'_>> {
     if let Some((path, kind)) = host_path {
         return Some(Meaning::HostPath { path, kind });
     }
+    // kubernetes v1.36.3 pkg/kubelet/kuberuntime/security_context_others.go `verifyRunAsNonRoot`.
+    let as_root = ["has runAsNonRoot and image", "runAsUser breaks non-root policy"];
+    if as_root.iter().any(|part| said.contains(part)) {
+        return Some(Meaning::RunsAsRoot);
+    }
+    // runc 1.1 libcontainer/container_linux.go, containerd v1.7.20 pkg/process/init_state.go: the kubelet asks for what it
+    // takes for running.
+    if said.contains("cannot exec in a stopped ") {
+        return Some(Meaning::StoppedUnnoticed);
+    }
     if said.contains("exec format error") {
         return Some(Meaning::Architecture);
+    }
+    // glibc 2.34 sysdeps/x86/dl-get-cpu-features.c: `CPU does not support x86-64-v2`; Amazon Linux 2023 says the like of
+    // ARM: amazonlinux/amazon-linux-2023#850.
+    let is_processor = |rest: &str| rest.contains("CPU does not support") || rest.contains("requires a newer");
+    if said.split_once("Fatal glibc error: ").is_some_and(|(_, rest)| is_processor(rest)) {
+        return Some(Meaning::Processor);
     }
     if let Some(pull) = pull::explain(said) {
         return Some(Meaning::Image(pull));
@@ -99,6 +132,10 @@ pub(super) fn meaning(said: &str) -> Option<Meaning<'_>> {
     // amazon-vpc-cni-k8s v1.9.0 pkg/awsutils/awsutils.go `UnknownInstanceType`.
     if said.contains("unknown instance type") {
         return Some(Meaning::InstanceType);
+    }
+    // cilium v1.14 pkg/k8s/init.go `WaitForNodeInformation`; v1.16 the same.
+    if said.contains("PodCIDR not available") {
+        return Some(Meaning::NoPodCidr);
     }
     // Source: k8s.io/apimachinery v0.36.3 pkg/api/errors `NewForbidden`, apiserver endpoints/handlers/responsewriters
     // `forbiddenMessage`.
@@ -123,6 +160,12 @@ pub(super) fn meaning(said: &str) -> Option<Meaning<'_>> {
         if let Some(address) = api_server(said) {
             return Some(Meaning::ApiServer { address });
         }
+    }
+    if let Some(taken) = port_taken(said) {
+        return Some(taken);
+    }
+    if let Some((program, path)) = plugin_path(said) {
+        return Some(Meaning::PluginPath { program, path });
     }
     if let Some((plugin, network)) = cni_plugin(said) {
         return Some(Meaning::CniPlugin { plugin, network });
@@ -151,6 +194,25 @@ fn runtime_program(said: &str) -> Option<&str> {
     };
     let absent = why.starts_with("no such file") || why.starts_with("executable file not found");
     program.rsplit('/').next().filter(|name| absent && !name.is_empty())
+}
+
+/// `listen tcp 127.0.0.1:50052: bind: address already in use`, `[Errno 98] Address already in use`
+/// Sources: golang/go go1.26 src/net/net.go `OpError.Error`, src/syscall/zerrors_linux_amd64.go (EADDRINUSE); glibc's
+/// words for it begin large.
+fn port_taken(said: &str) -> Option<Meaning<'_>> {
+    let (before, _) = said.split_once("ddress already in use")?;
+    let before = before.trim_end_matches(['a', 'A', ' ']).trim_end_matches("bind:").trim_end_matches([':', ' ']);
+    let port = before.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).filter(|port| *port != 0);
+    Some(Meaning::PortTaken { port })
+}
+
+/// `failed to find plugin "aws-cni" in path [/home/containerd/opt/cni/bin]`
+/// Source: containernetworking/cni v1.3.0 pkg/invoke/find.go; containerd v2.1 internal/cri/config/config_unix.go.
+fn plugin_path(said: &str) -> Option<(&str, &str)> {
+    const USUAL: &str = "/opt/cni/bin";
+    let program = quoted_after(said, "failed to find plugin ")?;
+    let (path, _) = said.split_once(" in path [")?.1.split_once(']')?;
+    (!path.is_empty() && path.split(' ').all(|one| one.trim_end_matches('/') != USUAL)).then_some((program, path))
 }
 
 /// `plugin type="aws-cni" name="aws-cni" failed (add): …`
@@ -227,8 +289,8 @@ fn is_action(word: &str) -> bool {
 }
 
 /// Of a long message how it begins and how it ends: what stopped a program is the last that it says.
-pub(super) fn last_words(said: &str) -> Cow<'_, str> {
-    const LONG: usize = 400;
+pub(crate) fn last_words(said: &str) -> Cow<'_, str> {
+    const LONG: usize = 320;
     const LAST: usize = 240;
     let Some(at) = said.len().checked_sub(LAST).filter(|_| said.len() > LONG) else { return said.into() };
     let at = said.ceil_char_boundary(at);
@@ -263,6 +325,11 @@ mod tests {
                 absent("ConfigMap", Some("nvidia-plugin"), false),
             ),
             ("FailedMount: secret \"***\" not found", absent("Secret", None, false)),
+            (
+                "level=error msg=\"Timeout while waiting for k8s node information\" error=\"required IPv4 PodCIDR not available\" subsys=daemon",
+                Some(Meaning::NoPodCidr),
+            ),
+            ("level=info msg=\"Received own node information from API server\" v4Prefix=10.1.4.0/24 subsys=k8s", None),
             ("CrashLoopBackOff: OOMKilled: back-off … restarting failed container", Some(Meaning::OutOfMemory)),
             (
                 "Error: unable to create token: Post \"https://172.20.0.1:443/api/v1/namespaces/kube-system/serviceaccounts/calico-node/token\": dial tcp 172.20.0.1:443: i/o timeout",
@@ -292,6 +359,12 @@ mod tests {
                 Some(Meaning::RuntimeProgram { name: "nvidia-container-runtime" }),
             ),
             (
+                "Failed to set up gRPC Handler: failed to listen to gRPC port: listen tcp 127.0.0.1:50052: bind: address already in use",
+                Some(Meaning::PortTaken { port: Some(50052) }),
+            ),
+            ("listen tcp :9100: bind: address already in use", Some(Meaning::PortTaken { port: Some(9100) })),
+            ("OSError: [Errno 98] Address already in use", Some(Meaning::PortTaken { port: None })),
+            (
                 "OCI runtime create failed: unable to retrieve OCI runtime error (open /run/x/log.json: no such file or directory): exec: \"crun\": executable file not found in $PATH: unknown",
                 Some(Meaning::RuntimeProgram { name: "crun" }),
             ),
@@ -301,6 +374,12 @@ mod tests {
                 None,
             ),
             ("CrashLoopBackOff: exec /usr/bin/agent: exec format error", Some(Meaning::Architecture)),
+            ("Fatal glibc error: CPU does not support x86-64-v2", Some(Meaning::Processor)),
+            (
+                "Fatal glibc error: This version of Amazon Linux requires a newer ARM64 processor",
+                Some(Meaning::Processor),
+            ),
+            ("Fatal glibc error: malloc.c:2617 (sysmalloc): assertion failed", None),
             (
                 "RunContainerError: failed to create containerd task: exec: \"/agent\": stat /agent: no such file",
                 Some(Meaning::Start),
@@ -320,6 +399,10 @@ mod tests {
             (
                 "FailedMount: MountVolume.SetUp failed for volume \"xtables-lock\" : hostPath type check failed: /run/xtables.lock is not a file",
                 Some(Meaning::HostPath { path: "/run/xtables.lock", kind: "file" }),
+            ),
+            (
+                "CreateContainerConfigError: container has runAsNonRoot and image will run as root (pod: \"a_b(c)\", container: d)",
+                Some(Meaning::RunsAsRoot),
             ),
             // The plugin deletes what it no longer knows.
             ("FailedKillPod: plugin type=\"cilium-cni\" failed (delete): not found", None),

@@ -1,0 +1,40 @@
+//! A Ready Node on which an agent that its pods need for their network has not been Ready for long, and is elsewhere.
+
+use super::stage::{Symptom, Thresholds, Wait, is_out_of_service};
+use crate::api::{Evidence, Stage};
+use crate::cluster_state::ClusterState;
+use crate::objects::{Condition, Node, Pod};
+use crate::upstream::network_agents::serves_pods;
+use chrono::{DateTime, Utc};
+
+/// The condition of a pod that says whether it is Ready, where it is not, and since when.
+fn unready(pod: &Pod) -> Option<(&Condition, DateTime<Utc>)> {
+    let condition = pod.status.conditions.iter().find(|c| c.type_ == "Ready" && c.is_false())?;
+    Some((condition, condition.last_transition_time?))
+}
+
+/// The agent that has not been Ready for longest.
+pub fn failing_agent<'w>(pods: impl Iterator<Item = &'w Pod>) -> Option<(&'w Pod, DateTime<Utc>)> {
+    let stays = |pod: &&Pod| pod.metadata.deletion_timestamp.is_none();
+    let agents = pods.filter(|pod| pod.daemon_set().is_some_and(serves_pods)).filter(stays);
+    agents.filter_map(|pod| Some((pod, unready(pod)?.1))).min_by_key(|(pod, since)| (*since, &pod.metadata.name))
+}
+
+pub(super) fn wait(cluster: &ClusterState, node: &Node, t: &Thresholds) -> Option<Wait> {
+    if !node.is_ready() || is_out_of_service(node) {
+        return None;
+    }
+    let (pod, since) = failing_agent(cluster.pods_on(node.name()))?;
+    // What fails everywhere is no trouble of this Node.
+    let mut alike = cluster.pods_in(pod.metadata.namespace.as_deref().unwrap_or_default());
+    if !alike.any(|other| other.is_same_workload(pod) && other.is_ready()) {
+        return None;
+    }
+    let because = "the kubelet asks the network plugin only once whether it is there; the Node stays Ready without it";
+    let object = format!("Pod/{}", pod.metadata.name);
+    let shown = unready(pod)?.0.shown();
+    let evidence = Evidence::new(object, r#"status.conditions[?(@.type=="Ready")]"#, shown, because);
+    // An update of the DaemonSet replaces one pod after the other, and each takes a minute or two.
+    let wait = Wait::new(Stage::Ready, since, t.ready * 3, t, evidence);
+    Some(Wait { proven: t.ready, symptom: Symptom::AgentFails, ..wait })
+}

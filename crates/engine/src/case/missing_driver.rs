@@ -1,0 +1,98 @@
+//! A Ready Node that has a pod, or is to have one, for whose volume it has no driver.
+
+use super::stage::{STILL_REFUSED, Symptom, Thresholds, Wait, is_out_of_service};
+use crate::api::{Evidence, Stage};
+use crate::cluster_state::ClusterState;
+use crate::objects::{DaemonSet, Event, Node, Pod};
+use crate::upstream::csi::{node_part, provisioner};
+use chrono::{DateTime, Utc};
+
+/// The driver that a Node lacks, as its kubelet says, or the attacher, which goes by what the kubelet has registered.
+/// Sources: kubernetes v1.36.3 pkg/volume/csi/csi_client.go `newCsiDriverClient`; kubernetes-csi/external-attacher
+/// v4.8.0 pkg/controller/csi_handler.go `getNodeID`.
+fn missing_name(event: &Event) -> Option<&str> {
+    let (_, rest) = match event.reason.as_str() {
+        "FailedMount" => event.message.split_once("driver name ")?,
+        "FailedAttachVolume" => event.message.split_once(" does not contain driver ")?,
+        _ => return None,
+    };
+    let (name, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+    let mounts = event.reason == "FailedMount";
+    (!mounts || rest.starts_with("not found in the list of registered CSI drivers")).then_some(name)
+}
+
+/// A driver that is installed, and not on this Node.
+#[derive(Debug, Clone, Copy)]
+pub struct MissingDriver<'w> {
+    pub name: &'w str,
+    /// Its part on the Nodes.
+    pub set: &'w DaemonSet,
+    /// What is said of the pod that waits for it the longest, or of the claim of one that is to come to the Node.
+    pub event: &'w Event,
+    since: DateTime<Utc>,
+}
+
+pub fn missing_driver<'w>(cluster: &'w ClusterState, node: &'w Node, now: DateTime<Utc>) -> Option<MissingDriver<'w>> {
+    // Auto Mode has its driver in the image, under a name of its own.
+    let compute = node.metadata.label("eks.amazonaws.com/compute-type");
+    if node.is_windows() || matches!(compute, Some("auto" | "fargate")) {
+        return None;
+    }
+    let is_recent = |event: &&Event| event.last_seen().is_some_and(|at| now - at <= STILL_REFUSED);
+    let waits = |pod: &&Pod| !pod.has_started() && pod.metadata.deletion_timestamp.is_none();
+    let said = cluster.pods_on(node.name()).filter(waits).flat_map(|pod| {
+        cluster.told_of_pod(pod).filter(is_recent).filter_map(|event| Some((event, missing_name(event)?)))
+    });
+    let of_claims = cluster.volumes_refused_for(node).filter(is_recent).filter(|event| still_waits(cluster, event));
+    let of_claims = of_claims.map(|event| (event, provisioner(event)));
+    let missing = said.chain(of_claims).filter_map(|(event, name)| {
+        let set = node_part(cluster.daemon_sets(), name)?;
+        let of_driver = cluster.pods_on(node.name()).find(|p| p.daemon_set() == Some(&set.metadata.name));
+        // Its pod may be Ready only now: the kubelet tries a mount again within about two minutes.
+        // Source: kubernetes v1.36.3 pkg/util/goroutinemap/exponentialbackoff/exponential_backoff.go.
+        let ready = of_driver.and_then(ready_since);
+        if ready >= event.last_seen() {
+            return None;
+        }
+        let since = event.first_timestamp.or(event.last_seen()).max(ready)?;
+        Some(MissingDriver { name, set, event, since })
+    });
+    missing.min_by_key(|missing| (missing.since, &missing.event.involved_object.name))
+}
+
+/// Whether a pod of the claim still waits: on a Node by now it has its volume, or is judged there.
+fn still_waits(cluster: &ClusterState, event: &Event) -> bool {
+    let about = &event.involved_object;
+    let uses = |pod: &&Pod| pod.spec.volumes.iter().any(|own| own.persistent_volume_claim.claim_name == about.name);
+    let mut of_claim = cluster.pods_in(about.namespace.as_deref().unwrap_or_default()).filter(uses).peekable();
+    of_claim.peek().is_some() && of_claim.all(|pod| pod.node().is_empty())
+}
+
+impl MissingDriver<'_> {
+    /// Whether the pod is not there yet, for its volume is not.
+    pub fn is_of_claim(&self) -> bool {
+        self.event.involved_object.kind != "Pod"
+    }
+}
+
+fn ready_since(pod: &Pod) -> Option<DateTime<Utc>> {
+    pod.status.conditions.iter().find(|c| c.type_ == "Ready" && c.is_true())?.last_transition_time
+}
+
+pub(super) fn wait(cluster: &ClusterState, node: &Node, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+    if !node.is_ready() || is_out_of_service(node) {
+        return None;
+    }
+    let missing = missing_driver(cluster, node, now)?;
+    let because = if missing.is_of_claim() {
+        "the scheduler has chosen the Node for the pod, and the driver makes no volume for a Node where it is not"
+    } else {
+        "the scheduler has put the pod on the Node, and nothing there mounts its volume"
+    };
+    let about = &missing.event.involved_object;
+    let object = format!("Event {}/{}", about.kind, about.name);
+    let evidence = Evidence::new(object, "message", missing.event.said(), because);
+    // On a new Node the driver comes up beside the first pods.
+    let wait = Wait::new(Stage::Ready, missing.since, t.ready * 2, t, evidence);
+    Some(Wait { proven: wait.patience, symptom: Symptom::DriverMissing, ..wait })
+}

@@ -1,0 +1,66 @@
+//! Pods that the kubelet of a Ready Node rejects, one after the other: the scheduler counts what they ask for as free.
+
+use super::stage::{Symptom, Thresholds, Wait, is_out_of_service};
+use crate::api::{Evidence, Stage};
+use crate::cluster_state::ClusterState;
+use crate::objects::{Node, Pod};
+use chrono::{DateTime, TimeDelta, Utc};
+use readers::source_text::mask;
+
+#[derive(Debug)]
+pub struct RejectedPods<'w> {
+    /// Of these the newest.
+    pub last: &'w Pod,
+    pub count: usize,
+    pub since: DateTime<Utc>,
+    /// What all of them ask for, and the Node offers.
+    pub resource: Option<&'w str>,
+}
+
+/// What the kubelet says of a pod that it was given and does not take, where the fault is not that it is full: that the
+/// scheduler's picture lags behind passes by itself (`OutOfcpu`).
+/// Sources: kubernetes v1.36.3 pkg/kubelet/lifecycle/predicate.go `UnexpectedAdmissionError`,
+/// pkg/kubelet/cm/topologymanager/topology_manager.go `ErrorTopologyAffinity`, pkg/kubelet/cm/cpumanager/policy_static.go
+/// `ErrorSMTAlignment`.
+const REASONS: [&str; 3] = ["UnexpectedAdmissionError", "TopologyAffinityError", "SMTAlignmentError"];
+
+/// Who makes pods anew waits longer and longer between two.
+const STILL: TimeDelta = TimeDelta::hours(1);
+/// One or two are rejected while a device plugin is replaced.
+const AT_LEAST: usize = 3;
+
+pub fn rejected_pods<'w>(cluster: &'w ClusterState, node: &'w Node, now: DateTime<Utc>) -> Option<RejectedPods<'w>> {
+    let rejects = |pod: &&Pod| pod.status.phase == "Failed" && REASONS.contains(&pod.status.reason.as_str());
+    let made = |pod: &Pod| pod.metadata.creation_timestamp;
+    let mut all: Vec<&Pod> = cluster.pods_on(node.name()).filter(rejects).collect();
+    let last = *all.iter().max_by_key(|pod| (made(pod), &pod.metadata.name))?;
+    all.retain(|pod| pod.status.reason == last.status.reason);
+    let since = all.iter().filter_map(|pod| made(pod)).min()?;
+    let asks = |pod: &Pod, resource: &str| pod.requests().any(|(name, _)| name == resource);
+    let mut own = last.requests().map(|(name, _)| name);
+    let resource = own.find(|name| name.contains('/') && all.iter().all(|pod| asks(pod, name)));
+    // One that it took meanwhile had the same and was well with it.
+    let taken = |pod: &Pod| {
+        pod.status.phase != "Failed"
+            && pod.daemon_set().is_none()
+            && pod.has_started()
+            && made(pod) > Some(since)
+            && resource.is_none_or(|resource| asks(pod, resource))
+    };
+    let goes_on = made(last).is_some_and(|at| now - at <= STILL);
+    let taken = cluster.pods_on(node.name()).any(taken);
+    (all.len() >= AT_LEAST && goes_on && !taken).then_some(RejectedPods { last, count: all.len(), since, resource })
+}
+
+pub(super) fn wait(cluster: &ClusterState, node: &Node, now: DateTime<Utc>, t: &Thresholds) -> Option<Wait> {
+    if !node.is_ready() || is_out_of_service(node) {
+        return None;
+    }
+    let RejectedPods { last, since, .. } = rejected_pods(cluster, node, now)?;
+    let because =
+        "the kubelet ends such a pod as Failed; who made it makes the next, and the scheduler sends it there again";
+    let said = mask(&last.status.message);
+    let evidence = Evidence::new(format!("Pod/{}", last.metadata.name), "status.message", said, because);
+    let wait = Wait::new(Stage::Ready, since, t.ready * 3, t, evidence);
+    Some(Wait { proven: t.ready, symptom: Symptom::PodsRejected, ..wait })
+}

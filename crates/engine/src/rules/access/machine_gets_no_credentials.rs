@@ -1,0 +1,117 @@
+//! The instance profile gives the machine no role, so that it has no credentials to come in with.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::cluster_state::aws::{PROFILE, Told};
+use crate::objects::InstanceProfile;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::node_role;
+use chrono::{DateTime, Utc};
+use readers::userdata::Family;
+
+pub static RULE: Rule = Rule {
+    cause: "MachineGetsNoCredentials",
+    summary: "The instance profile is gone or has no role, or the role does not let EC2 hand out its credentials",
+    stages: &[Stage::Join],
+    reads: &[Input::NodeClasses, Input::AwsObservations],
+    lint: false,
+    versions: "all; seen only where nodewhy may ask IAM (--aws)",
+    page: include_str!("../../../pages/MachineGetsNoCredentials.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(profile) = node_role::profile_name(case) else { return Opinion::Silent };
+    let aws = case.cluster.aws();
+    match aws.instance_profile(profile) {
+        // EC2 has shown an instance of the cluster: the account is the right one.
+        Told::Absent(at) if aws.sees_instances() => gone(case, profile, at).into(),
+        Told::Is(InstanceProfile { role_arn: None, .. }, at) => empty(case, profile, at).into(),
+        Told::Is(InstanceProfile { role_arn: Some(arn), ec2_may_assume: Some(false), .. }, at) => {
+            not_trusted(case, profile, arn, at).into()
+        }
+        Told::Is(InstanceProfile { role_arn: Some(arn), ec2_may_assume: Some(true), .. }, _) => {
+            let because = format!("the instance profile {profile} has the role {arn}, which EC2 may assume");
+            aws.observation(PROFILE, profile).map_or(Opinion::Silent, |seen| Opinion::ruled_out(seen, because))
+        }
+        Told::Is(..) | Told::Absent(_) | Told::Nothing | Told::Refused(_) => Opinion::Silent,
+    }
+}
+
+/// Kubelets of EKS come in by the credentials of the machine's role; what a user's own bootstrap does, nobody knows.
+fn confidence(case: &Case) -> Confidence {
+    let own = case.class().is_none_or(|class| class.family() == Some(Family::Custom));
+    if own { Confidence::Likely } else { Confidence::Certain }
+}
+
+const SO: &str = "so the machine has no credentials, and its kubelet cannot come in";
+
+fn gone(case: &Case, profile: &str, at: Option<DateTime<Utc>>) -> Finding {
+    Finding::new(
+        confidence(case),
+        format!("The instance profile {profile} of the machine is gone, {SO}."),
+        seen(profile, "InstanceProfile", "not known to IAM".to_owned(), "EC2 hands out the role of the profile", at),
+    )
+    .blaming(Blame::object("", "InstanceProfile", profile))
+    .fix("Make the instance profile anew, with the node role in it, or let the node class name another; then replace the machine.")
+    .step(
+        Risk::Mutating,
+        "Make it anew",
+        Some(format!("aws iam create-instance-profile --instance-profile-name {profile}")),
+    )
+}
+
+fn empty(case: &Case, profile: &str, at: Option<DateTime<Utc>>) -> Finding {
+    let role = case.class().and_then(|class| class.spec.role.as_deref()).unwrap_or("ROLE");
+    Finding::new(
+        confidence(case),
+        format!("There is no role in the instance profile {profile} of the machine, {SO}."),
+        seen(profile, "InstanceProfile.Roles", "none".to_owned(), "IAM takes a role out of its profiles before it deletes it", at),
+    )
+    .blaming(Blame::object("", "InstanceProfile", profile))
+    .fix(format!("Put the node role into the instance profile {profile}; where it was deleted, make it anew first, and its access entry too."))
+    .step(
+        Risk::Mutating,
+        "Put the role in",
+        Some(format!("aws iam add-role-to-instance-profile --instance-profile-name {profile} --role-name {role}")),
+    )
+}
+
+fn not_trusted(case: &Case, profile: &str, arn: &str, at: Option<DateTime<Utc>>) -> Finding {
+    let role = arn.rsplit('/').next().unwrap_or(arn);
+    Finding::new(
+        confidence(case),
+        format!("The trust policy of the node role {role} does not let EC2 assume it, {SO}."),
+        seen(
+            profile,
+            "InstanceProfile.Roles[0].AssumeRolePolicyDocument",
+            "ec2.amazonaws.com is not among its principals".to_owned(),
+            "EC2 assumes the role for the machine",
+            at,
+        ),
+    )
+    .blaming(Blame::object("", "IAMRole", role))
+    .fix(format!("Let the trust policy of {role} allow sts:AssumeRole to the service ec2.amazonaws.com."))
+    .step(
+        Risk::Inspect,
+        "See whom it trusts",
+        Some(format!("aws iam get-role --role-name {role} --query Role.AssumeRolePolicyDocument")),
+    )
+    .step(
+        Risk::Mutating,
+        "Correct it",
+        Some(format!("aws iam update-assume-role-policy --role-name {role} --policy-document file://trust.json")),
+    )
+}
+
+fn seen(
+    profile: &str,
+    field: &'static str,
+    observed: String,
+    because: &'static str,
+    at: Option<DateTime<Utc>>,
+) -> Evidence {
+    Evidence::new(format!("iam:GetInstanceProfile {profile}"), field, observed, because).told_by_aws(at)
+}

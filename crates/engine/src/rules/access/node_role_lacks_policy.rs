@@ -1,0 +1,87 @@
+//! The node role has no policy that lets the machine ask EC2 what it is called.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::cluster_state::aws::ROLE_POLICIES;
+use crate::objects::RolePolicies;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::{node_role, role_in_use};
+use readers::userdata::Family;
+
+pub static RULE: Rule = Rule {
+    cause: "NodeRoleLacksPolicy",
+    summary: "The node role has no policy that permits ec2:DescribeInstances, which the machine calls before it joins",
+    stages: &[Stage::Join],
+    reads: &[
+        Input::Nodes,
+        Input::NodeClaims,
+        Input::NodeClasses,
+        Input::Events,
+        Input::CertificateSigningRequests,
+        Input::AwsObservations,
+    ],
+    lint: false,
+    versions: "all; seen only where nodewhy may ask IAM (--aws)",
+    page: include_str!("../../../pages/NodeRoleLacksPolicy.md"),
+    check,
+};
+
+/// Policies of AWS's own for nodes that do not permit it. What any other permits is not worked out.
+/// Source: AWS managed policy reference, 2026-01.
+const WITHOUT: &[&str] = &[
+    "AmazonEKSWorkerNodeMinimalPolicy",
+    "AmazonEC2ContainerRegistryPullOnly",
+    "AmazonEC2ContainerRegistryReadOnly",
+    "AmazonSSMManagedInstanceCore",
+    "CloudWatchAgentServerPolicy",
+];
+
+/// The machine's role, where its image is known to ask EC2: nodeadm, bootstrap.sh and Bottlerocket's pluto do.
+/// Source: amazon-eks-ami nodeadm/internal/aws/ec2, templates/al2/runtime/bootstrap.sh; bottlerocket sources/api/pluto.
+pub fn role_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
+    let asks = |family| matches!(family, Family::Al2 | Family::Al2023 | Family::Bottlerocket);
+    case.class().filter(|class| class.is_ec2() && class.family().is_some_and(asks))?;
+    node_role::name(case)
+}
+
+fn check(case: &Case) -> Opinion {
+    let Some(role) = role_in_question(case) else { return Opinion::Silent };
+    let aws = case.cluster.aws();
+    let Some((policies, at)) = aws.role_policies(role).known() else { return Opinion::Silent };
+    if !lack(policies) {
+        let is_meant = policies.attached.iter().any(|arn| name(arn) == "AmazonEKSWorkerNodePolicy");
+        let because = format!("the node role {role} has AmazonEKSWorkerNodePolicy");
+        let seen = aws.observation(ROLE_POLICIES, role).filter(|_| is_meant);
+        return seen.map_or(Opinion::Silent, |seen| Opinion::ruled_out(seen, because));
+    }
+    if let Some(let_in) = role_in_use::is_let_in(case) {
+        return let_in.excludes(role);
+    }
+    let names: Vec<&str> = policies.attached.iter().map(|arn| name(arn)).collect();
+    let shown = if names.is_empty() { "no policy at all".to_owned() } else { names.join(", ") };
+    let partition = policies.attached.first().and_then(|arn| arn.split(':').nth(1)).unwrap_or("aws");
+    Finding::new(
+        Confidence::Likely,
+        format!("The node role {role} has {shown}, none of which permits ec2:DescribeInstances: the machine asks EC2 for its name before it starts the kubelet, and is denied."),
+        Evidence::new(format!("iam:ListAttachedRolePolicies {role}"), "AttachedPolicies", shown, "AmazonEKSWorkerNodePolicy is not among them, and the role has no policy of somebody's own").told_by_aws(at),
+    )
+    .blaming(Blame::object("", "IAMRole", role))
+    .fix(format!("Attach AmazonEKSWorkerNodePolicy to {role}: AmazonEKSWorkerNodeMinimalPolicy is for EKS Auto Mode, whose machines do not ask."))
+    .step(
+        Risk::Mutating,
+        "Attach it",
+        Some(format!("aws iam attach-role-policy --role-name {role} --policy-arn arn:{partition}:iam::aws:policy/AmazonEKSWorkerNodePolicy")),
+    )
+    .into()
+}
+
+fn lack(policies: &RolePolicies) -> bool {
+    let of_aws = |arn: &String| arn.contains(":iam::aws:policy/") && WITHOUT.contains(&name(arn));
+    policies.inline.is_empty() && policies.attached.iter().all(of_aws)
+}
+
+fn name(arn: &str) -> &str {
+    arn.rsplit('/').next().unwrap_or(arn)
+}

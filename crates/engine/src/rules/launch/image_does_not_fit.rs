@@ -1,0 +1,138 @@
+//! EC2 can make no machine of the image: its snapshot is larger than the volume, or it boots on none of the types.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::cluster_state::aws::IMAGE;
+use crate::objects::input::Input;
+use crate::objects::{Image, NodeClass};
+use crate::rules::Rule;
+use crate::rules::shared::commands;
+use crate::rules::shared::image_fit::{self, Misfit, SmallVolume, Want};
+use crate::rules::shared::image_selection::selected_by;
+use chrono::{DateTime, Utc};
+
+pub static RULE: Rule = Rule {
+    cause: "ImageDoesNotFit",
+    summary: "EC2 makes no machine of the image: a volume is smaller than its snapshot, or it boots on none of the instance types",
+    stages: &[Stage::Launch],
+    reads: &[Input::NodeClasses, Input::AwsObservations],
+    lint: false,
+    versions: "all; seen only where nodewhy may ask EC2 (--aws)",
+    page: include_str!("../../../pages/ImageDoesNotFit.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some((id, class)) = image_fit::image_in_question(case) else { return Opinion::Silent };
+    let aws = case.cluster.aws();
+    let Some((image, at)) = aws.image(id).known().filter(|(image, _)| image.state == "available") else {
+        return Opinion::Silent;
+    };
+    match image_fit::misfit(case, class, image) {
+        Some(misfit) => found(case, &Told { id, image, at, class }, &misfit).into(),
+        None if image_fit::types_in_question(case).iter().any(|name| aws.instance_type(name).known().is_some()) => {
+            let because = format!("the image {id} fits the volumes and instance types that are allowed");
+            aws.observation(IMAGE, id).map_or(Opinion::Silent, |seen| Opinion::ruled_out(seen, because))
+        }
+        None => Opinion::Silent,
+    }
+}
+
+/// What EC2 says of the image, and who selects it.
+struct Told<'w> {
+    id: &'w str,
+    image: &'w Image,
+    at: Option<DateTime<Utc>>,
+    class: &'w NodeClass,
+}
+
+impl Told<'_> {
+    fn says(&self, field: &'static str, observed: String, because: &'static str) -> Evidence {
+        Evidence::new(format!("ec2:DescribeImages {}", self.id), field, observed, because).told_by_aws(self.at)
+    }
+}
+
+fn found(case: &Case, told: &Told, misfit: &Misfit) -> Finding {
+    let (id, class) = (told.id, told.class);
+    let object = format!("{}/{}", class.kind, class.name());
+    let term = selected_by(class, id, Some(&told.image.name));
+    let by = term.as_ref().map_or_else(String::new, |(_, term)| format!(", which {term} of {object} selects"));
+    let named = if told.image.name.is_empty() { id.to_owned() } else { format!("{id} ({})", told.image.name) };
+    let finding = match misfit {
+        Misfit::Volume(small) => of_volume(told, &named, &by, small),
+        Misfit::Types { wants, types } => {
+            let field = term.map_or("spec.amiSelectorTerms".to_owned(), |(n, _)| format!("spec.amiSelectorTerms[{n}]"));
+            of_types(told, &named, &by, wants, types).blaming(Blame::class(class).field(field))
+        }
+    };
+    let refused = case.claim.and_then(|claim| claim.condition("Launched")).map(|launched| {
+        let because = "the launch was refused, and this does not say why";
+        Evidence::new(case.subject(), r#"status.conditions[?(@.type=="Launched")]"#, launched.shown(), because)
+    });
+    finding.with_all(refused).step(
+        Risk::Mutating,
+        "Change it; Karpenter tries again by itself",
+        Some(commands::edit(class)),
+    )
+}
+
+fn of_volume(told: &Told, named: &str, by: &str, small: &SmallVolume) -> Finding {
+    let SmallVolume { place, device, gib, snapshot } = small;
+    let class = told.class;
+    let (whose, field) = match place {
+        Some(place) => ("gives it", format!("spec.blockDeviceMappings[{place}].ebs.volumeSize")),
+        None => ("names no volume, and Karpenter's own has", "spec.blockDeviceMappings".to_owned()),
+    };
+    Finding::new(
+        Confidence::Certain,
+        format!(
+            "The snapshot behind {device} of the image {named}{by}, has {snapshot} GiB, and {} {} {whose} {gib} GiB: EC2 launches no machine with a volume smaller than its snapshot.",
+            class.kind,
+            class.name()
+        ),
+        told.says("BlockDeviceMappings", format!("{device} {snapshot} GiB"), "a volume has at least the size of its snapshot"),
+    )
+    .with(Evidence::new(format!("{}/{}", class.kind, class.name()), field.clone(), format!("{gib} GiB"), "smaller than that"))
+    .blaming(Blame::class(class).field(field))
+    .fix(format!("Give {device} {snapshot}Gi or more in blockDeviceMappings, or select an image with a smaller one."))
+}
+
+fn of_types(told: &Told, named: &str, by: &str, wants: &Want, types: &[&str]) -> Finding {
+    let (field, is, but, fix) = match wants {
+        Want::Architecture(arch) => (
+            "Architecture",
+            format!("is for {arch}"),
+            "has another architecture",
+            "Select an image for the architecture of these instance types, or allow types of the image's.",
+        ),
+        Want::BootMode(mode) => (
+            "BootMode",
+            format!("boots by {mode} only"),
+            "does not boot so",
+            "Select an image with the boot mode uefi-preferred, or allow instance types that boot as this one does.",
+        ),
+        Want::OtherNetwork => (
+            "EnaSupport",
+            "is registered without ENA".to_owned(),
+            "has no other network",
+            "Select an image that is registered with EnaSupport, or register this one so where it has the driver.",
+        ),
+    };
+    let observed = match wants {
+        Want::Architecture(value) | Want::BootMode(value) => value.clone(),
+        Want::OtherNetwork => "false".to_owned(),
+    };
+    let first = types.first().copied().unwrap_or_default();
+    let all = match types.len() {
+        0 | 1 => first.to_owned(),
+        more => format!("{first}, as each of the {more} types that are allowed,"),
+    };
+    Finding::new(
+        Confidence::Certain,
+        format!("The image {named}{by}, {is}, and {all} {but}: EC2 launches nothing with it."),
+        told.says(field, observed, "none of the instance types that the NodeClaim allows takes such an image"),
+    )
+    .with(Evidence::new(format!("ec2:DescribeInstanceTypes {first}"), field, "differs", but).told_by_aws(told.at))
+    .fix(fix)
+}

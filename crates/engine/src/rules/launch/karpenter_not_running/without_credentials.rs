@@ -1,0 +1,65 @@
+//! Karpenter's pods run where nothing gives them AWS credentials.
+
+use crate::api::{Blame, Evidence, Risk};
+use crate::case::Case;
+use crate::case::finding::Finding;
+use crate::objects::Pod;
+use crate::upstream::credentials::Credentials;
+use crate::upstream::karpenter::is_karpenter;
+
+/// A pod of Karpenter's on Fargate that was given no role.
+pub(super) struct WithoutCredentials<'w> {
+    pod: &'w Pod,
+    account: &'w str,
+    how: &'static str,
+}
+
+/// On Fargate only the role of a ServiceAccount's annotation gives a pod permissions: there is no instance whose role it
+/// could use, and no agent of EKS Pod Identity. Elsewhere the role of the Node may do.
+/// Source: Amazon EKS user guide, "Learn how EKS Pod Identity grants pods access to AWS services", considerations.
+pub(super) fn without_credentials<'w>(case: &Case<'w>, namespace: &str) -> Option<WithoutCredentials<'w>> {
+    let on_fargate = |pod: &&Pod| pod.metadata.label(FARGATE_PROFILE).is_some() && pod.trouble().is_some();
+    let pod = case.cluster.pods_in(namespace).filter(|pod| is_karpenter(pod)).find(on_fargate)?;
+    let account = pod.spec.service_account_name.as_str();
+    let annotated = case.cluster.service_accounts().any(|own| {
+        own.metadata.name == *account
+            && own.metadata.namespace.as_deref() == Some(namespace)
+            && own.role_arn().is_some()
+    });
+    let how = match Credentials::of(pod) {
+        Credentials::PodIdentity => "its permissions are to come from EKS Pod Identity, which Fargate does not have",
+        Credentials::Node if !annotated => {
+            "its ServiceAccount names no IAM role, and EKS Pod Identity does not work on Fargate"
+        }
+        _ => return None,
+    };
+    Some(WithoutCredentials { pod, account, how })
+}
+
+/// Source: Amazon EKS user guide, "Define which Pods use AWS Fargate when launched".
+const FARGATE_PROFILE: &str = "eks.amazonaws.com/fargate-profile";
+
+impl WithoutCredentials<'_> {
+    pub(super) fn onto(self, finding: Finding, namespace: &str) -> Finding {
+        let Self { pod, account, how } = self;
+        finding
+            .adding(&format!("Its pod {} runs on Fargate without AWS credentials: {how}.", pod.metadata.name))
+            .with(Evidence::new(
+                format!("Pod/{namespace}/{}", pod.metadata.name),
+                "spec.containers[*].env",
+                "neither AWS_ROLE_ARN nor another source of credentials that works on Fargate",
+                "there is no instance whose role it could use",
+            ))
+            .blaming(
+                Blame::object("v1", "ServiceAccount", account)
+                    .namespace(namespace)
+                    .field("metadata.annotations"),
+            )
+            .fix("Give the ServiceAccount a role by IRSA (annotation eks.amazonaws.com/role-arn, and a trust policy for the cluster's OIDC provider), or run Karpenter on a managed node group, where EKS Pod Identity works.")
+            .step(
+                Risk::Mutating,
+                "Name the role, then start its pods anew",
+                Some(format!("kubectl edit serviceaccount -n {namespace} {account}")),
+            )
+    }
+}

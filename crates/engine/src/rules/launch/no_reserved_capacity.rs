@@ -1,0 +1,142 @@
+//! A NodePool that allows reserved capacity only, of which Karpenter has none to use.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::case::unplaced::Unplaced;
+use crate::objects::input::Input;
+use crate::objects::{CapacityReservation, NodeClass, NodePool, Requirement};
+use crate::rules::Rule;
+use crate::rules::shared::commands;
+use std::collections::BTreeSet;
+
+pub static RULE: Rule = Rule {
+    cause: "NoReservedCapacity",
+    summary: "The NodePool allows reserved capacity only, and its node class has no capacity reservation for it",
+    stages: &[Stage::Launch],
+    reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods, Input::Deployments],
+    lint: false,
+    versions: "1.3 and later",
+    page: include_str!("../../../pages/NoReservedCapacity.md"),
+    check,
+};
+
+/// Why no reservation gives the NodePool a machine, and who is to change it.
+struct Lack {
+    why: String,
+    observed: String,
+    because: &'static str,
+    blame: Blame,
+    fix: &'static str,
+}
+
+fn lack(case: &Case, pool: &NodePool, class: &NodeClass) -> Lack {
+    let own = format!("{} {}", class.kind, class.name());
+    let selector = || Blame::class(class).field("spec.capacityReservationSelectorTerms");
+    if let Some(karpenter) = case.karpenter().filter(|karpenter| karpenter.gate("ReservedCapacity") == Some(false)) {
+        let (namespace, deployment) = karpenter.place();
+        return Lack {
+            why: format!("the feature gate ReservedCapacity of Deployment {deployment} is off"),
+            observed: "absent".to_owned(),
+            because: "with ReservedCapacity=false Karpenter looks for no capacity reservation",
+            blame: Blame::object("apps/v1", "Deployment", deployment)
+                .namespace(namespace)
+                .field("spec.template.spec.containers[0].env[FEATURE_GATES]"),
+            fix: "Turn the feature gate ReservedCapacity on (Helm: settings.featureGates.reservedCapacity=true), or allow another capacity type.",
+        };
+    }
+    if class.spec.capacity_reservation_selector_terms.is_empty() {
+        return Lack {
+            why: format!("{own} selects no capacity reservation"),
+            observed: "absent".to_owned(),
+            because: "Karpenter uses only reservations that the class selects",
+            blame: selector(),
+            fix: "Select the reservations in capacityReservationSelectorTerms, or allow another capacity type.",
+        };
+    }
+    let reservations = &class.status.capacity_reservations;
+    if reservations.is_empty() {
+        return Lack {
+            why: format!("what {own} selects is no active capacity reservation of this account and region"),
+            observed: "absent".to_owned(),
+            because: "Karpenter asks EC2 each minute for those that the terms select and that are active",
+            blame: selector(),
+            fix: "Correct the id, tags or owner in capacityReservationSelectorTerms: a reservation that has expired, was cancelled, or begins later is not taken.",
+        };
+    }
+    let shown = |r: &CapacityReservation| format!("{} ({} in {})", r.id, r.instance_type, r.availability_zone);
+    let all = reservations.iter().map(shown).collect::<Vec<_>>().join(", ");
+    let requirements = &pool.spec.template.spec.requirements;
+    if reservations.iter().all(|r| r.unmet(requirements).is_some()) {
+        let excludes = reservations.iter().find_map(|r| r.unmet(requirements)).map(Requirement::shown);
+        return Lack {
+            why: format!("it asks for {}, and the reservations of {own} are {all}", excludes.unwrap_or_default()),
+            observed: all,
+            because: "a reservation has one instance type in one zone",
+            blame: Blame::object("karpenter.sh/v1", "NodePool", pool.name()).field("spec.template.spec.requirements"),
+            fix: "Allow the instance types and zones of the reservations, or select other reservations.",
+        };
+    }
+    if pool.reservations(class).next().is_none() {
+        let zones: BTreeSet<&str> = class.status.subnets.iter().map(|subnet| subnet.zone.as_str()).collect();
+        let zones = zones.into_iter().collect::<Vec<_>>().join(", ");
+        return Lack {
+            why: format!("{own} has subnets in {zones} and none in the zone of its reservations: {all}"),
+            observed: all,
+            because: "Karpenter launches where there is a subnet",
+            blame: Blame::class(class).field("spec.subnetSelectorTerms"),
+            fix: "Let subnetSelectorTerms select a subnet in the zone of the reservation.",
+        };
+    }
+    Lack {
+        why: format!(
+            "Karpenter can launch in none of the reservations of {own}: {all}. They are in use, or EC2 does not list their instance type for the region"
+        ),
+        observed: all,
+        because: "they fit, and Karpenter finds no offering of them",
+        blame: Blame::object("karpenter.sh/v1", "NodePool", pool.name()).field("spec.template.spec.requirements"),
+        fix: "Enlarge the reservation, end what uses it outside of Karpenter (an open reservation takes in any instance of its type), or allow on-demand beside reserved.",
+    }
+}
+
+fn check(case: &Case) -> Opinion {
+    let (None, Some(pool), Some(class)) = (case.claim, case.pool(), case.class()) else { return Opinion::Silent };
+    // Before 0.32 no class selected any.
+    if !pool.is_reserved_only() || class.is_node_template() {
+        return Opinion::Silent;
+    }
+    let is_its_own = |told: &Unplaced| {
+        told.lacks_reservation(pool, class) || told.unmet_by_itself(pool) || told.unoffered_by_itself(pool)
+    };
+    let Some(told) = case.unplaced().find(is_its_own) else { return Opinion::Silent };
+    let lack = lack(case, pool, class);
+    let name = pool.name();
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!("NodePool {name} launches nothing: it allows reserved capacity only, and {}.", lack.why),
+        Evidence::new(
+            format!("{}/{}", class.kind, class.name()),
+            "status.capacityReservations",
+            lack.observed,
+            lack.because,
+        ),
+    )
+    .with(Evidence::new(
+        format!("Event Pod/{}", told.event.involved_object.name),
+        "message",
+        told.event.said(),
+        "Karpenter finds no instance type for a pod that waits",
+    ))
+    .blaming(lack.blame)
+    .fix(lack.fix)
+    .step(Risk::Mutating, "Change what the class selects", Some(commands::edit(class)))
+    .step(Risk::Mutating, "Or what the NodePool allows", Some(format!("kubectl edit nodepool {name}")));
+    let ids: Vec<&str> = class.status.capacity_reservations.iter().map(|r| r.id.as_str()).collect();
+    let of = if ids.is_empty() { String::new() } else { format!(" --capacity-reservation-ids {}", ids.join(" ")) };
+    finding
+        .ask_aws(
+            "Which capacity reservations are there, and how much of them is free?",
+            format!("aws ec2 describe-capacity-reservations{of} --query 'CapacityReservations[].[CapacityReservationId,State,InstanceType,AvailabilityZone,AvailableInstanceCount,TotalInstanceCount]'"),
+        )
+        .into()
+}

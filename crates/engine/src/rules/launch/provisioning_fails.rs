@@ -1,0 +1,450 @@
+//! Each of Karpenter's rounds of provisioning fails as a whole, so that no pod gets a machine: only its log says so.
+
+use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
+use crate::case::failing_round::{FailingRound, failing_round};
+use crate::case::finding::{Finding, Opinion};
+use crate::case::stage::Symptom;
+use crate::case::{Case, timestamp};
+use crate::cluster_state::ClassFacts;
+use crate::objects::input::Input;
+use crate::objects::{Meta, NodeClaim, NodePool, Pod};
+use crate::rules::Rule;
+use crate::rules::shared::launch_error::{self, FaultIn};
+use crate::rules::shared::{commands, launch_blame, logged};
+use logs::fact::{Fact, Trouble};
+
+pub static RULE: Rule = Rule {
+    cause: "ProvisioningFails",
+    summary: "Each of Karpenter's rounds of provisioning fails, whatever pods wait for: a CRD that is being deleted, pods of a Node that is gone, what its log names",
+    stages: &[Stage::Launch],
+    reads: &[
+        Input::NodeClaims,
+        Input::NodePools,
+        Input::NodeClasses,
+        Input::Nodes,
+        Input::Pods,
+        Input::Deployments,
+        Input::Logs,
+        Input::MutatingWebhooks,
+        Input::ValidatingWebhooks,
+    ],
+    lint: false,
+    versions: "all; seen only in Karpenter's log",
+    page: include_str!("../../../pages/ProvisioningFails.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    if case.wait.symptom != Symptom::RoundsFail {
+        return Opinion::Silent;
+    }
+    let failing = case.pool().and_then(|pool| failing_round(case.cluster, pool, case.now));
+    let Some(round) = failing else { return Opinion::Silent };
+    let error = error(&round.fact.last.text);
+    let finding = definition_goes(case, round, &error)
+        .or_else(|| node_is_gone(case, round, &error))
+        .or_else(|| webhook_refuses(case, round, &error))
+        .or_else(|| names_no_profile(case, round, &error))
+        .or_else(|| template_is_gone(case, round, &error))
+        .or_else(|| never_synced(case, round, &error))
+        .or_else(|| refused_launch(case, round, &error))
+        .unwrap_or_else(|| told(case, round, &error));
+    finding.with(case.wait.evidence.clone()).into()
+}
+
+/// What an old Karpenter says of one machine of a round; the others may come to be.
+/// Sources: github.com/aws/karpenter v0.6.5, v0.10.1, karpenter-core v0.22.0, v0.27.5
+/// pkg/controllers/provisioning/provisioner.go.
+const LAUNCHES: [&str; 5] =
+    ["Could not launch node, ", "Launching node, ", "launching node, ", "launching machine, ", "creating machine, "];
+
+/// The error of a round, without what stands around it. Of several NodeClaims the same is told several times.
+fn error(text: &str) -> String {
+    let error = text.split_once("Reconciler error error=").map_or(text, |(_, error)| error);
+    let error = error.split(" controller=provisioner").next().unwrap_or(error);
+    let launch = LAUNCHES.iter().find_map(|begin| error.split_once(begin));
+    // Of an old Karpenter its fields stand behind, the message of another logger too.
+    let fields = [" provisioner=", " nodeclaim=", " NodeClaim=", " {\"", "\"commit\": "];
+    let without = |error: &'_ str| {
+        fields.iter().find_map(|f| error.split_once(f)).map_or(error, |(error, _)| error).trim_end().to_owned()
+    };
+    let error = without(launch.map_or(error, |(_, error)| error));
+    let mut pieces: Vec<&str> = Vec::new();
+    for piece in error.split("; ").filter(|piece| !piece.is_empty()) {
+        if !pieces.contains(&piece) {
+            pieces.push(piece);
+        }
+    }
+    pieces.join("; ")
+}
+
+/// `Karpenter makes no machine of NodePool general, nor of any other: … (14 times from … to …)`
+fn summary(case: &Case, round: FailingRound, why: &str) -> String {
+    let is_of_all = !is_of_launch(round.fact);
+    let others = if is_of_all { ", nor of any other NodePool" } else { "" };
+    format!(
+        "Karpenter makes no machine of {}{others}: {why} (its log says so {} times from {} to {}).",
+        case.subject().replacen('/', " ", 1),
+        round.count,
+        timestamp(round.first),
+        timestamp(round.last)
+    )
+}
+
+/// Whether it is about one machine, and not about the whole round.
+fn is_of_launch(fact: &Fact) -> bool {
+    fact.trouble != Trouble::ProvisioningFails || LAUNCHES.iter().any(|begin| fact.last.text.contains(begin))
+}
+
+fn line(fact: &Fact) -> Evidence {
+    logged::told(fact, "no pod is looked at in a round that fails, or none of its machines comes to be")
+}
+
+/// Nothing new of a kind is taken while its definition is being deleted, which waits for the last object of the kind.
+/// Source: k8s.io/apiextensions-apiserver v0.34.0 pkg/apiserver/customresource_handler.go `forbidCreateAdmission`.
+fn definition_goes(case: &Case, round: FailingRound, error: &str) -> Option<Finding> {
+    const CRD: &str = "nodeclaims.karpenter.sh";
+    if !error.contains("create not allowed while custom resource definition is terminating") {
+        return None;
+    }
+    let leaving = |claim: &&NodeClaim| claim.metadata.deletion_timestamp.is_some();
+    let last = case.cluster.claims().filter(leaving).min_by_key(|claim| claim.metadata.deletion_timestamp);
+    let holds = last.map_or_else(String::new, |claim| format!(", and NodeClaim {} is not gone yet", claim.name()));
+    let why = format!(
+        "CustomResourceDefinition {CRD} is being deleted, and until it is gone the API server takes no new NodeClaim{holds}"
+    );
+    let mut finding = Finding::new(Confidence::Certain, summary(case, round, &why), line(round.fact))
+        .linked([
+            Link::new(case.subject(), "pods wait, and no NodeClaim has come since"),
+            Link::new(format!("CustomResourceDefinition/{CRD}"), "it is being deleted"),
+        ])
+        .blaming(Blame::object("apiextensions.k8s.io/v1", "CustomResourceDefinition", CRD).field("metadata.deletionTimestamp"))
+        .fix(format!("Let the NodeClaims that are left go (see what holds their drain: a PodDisruptionBudget, a pod that does not end); then {CRD} goes, and can be installed anew (chart karpenter-crd). Whatever of its kind there was goes with a definition: apply NodePools and node classes again where theirs was deleted too."))
+        .step(
+            Risk::Inspect,
+            "See what the definition waits for",
+            Some(format!("kubectl describe customresourcedefinition {CRD}")),
+        );
+    if let Some(claim) = last {
+        let name = claim.name();
+        finding = finding
+            .with(deleted(&format!("NodeClaim/{name}"), &claim.metadata, "its definition waits for it"))
+            .linked([Link::new(format!("NodeClaim/{name}"), "it is being deleted, and not gone")])
+            .step(Risk::Inspect, "See what it waits for", Some(format!("kubectl describe nodeclaim {name}")));
+    }
+    Some(finding)
+}
+
+fn deleted(object: &str, meta: &Meta, because: &'static str) -> Evidence {
+    let at = meta.deletion_timestamp.map_or_else(|| "none".to_owned(), |at| timestamp(at).to_string());
+    Evidence::new(object, "metadata.deletionTimestamp", at, because)
+}
+
+/// Up to 0.31 Karpenter counted pods of a Node that is gone for the topology of those that wait, and failed for it.
+/// Source: core v0.31.0 pkg/controllers/provisioning/scheduling/topology.go `countDomains`, `IgnoredForTopology`; from
+/// core#642 on it passes over them.
+fn node_is_gone(case: &Case, round: FailingRound, error: &str) -> Option<Finding> {
+    let (_, rest) = error.split_once("getting node ")?;
+    let node = rest.split(',').next().filter(|node| error.contains(&format!("Node \"{node}\" not found")))?;
+    if case.cluster.node(node).is_some() {
+        return None;
+    }
+    let mut left: Vec<&Pod> = case.cluster.pods_on(node).filter(|pod| *pod.spec.node_name == *node).collect();
+    // By that version's source those that are being deleted do not count; reports have no others (core#640). The log
+    // proves the Node, and who else stands there is not to be seen.
+    let is_leaving = |pod: &Pod| pod.metadata.deletion_timestamp.is_some();
+    left.sort_by_key(|pod| (is_leaving(pod), &pod.metadata.namespace, &pod.metadata.name));
+    let names: Vec<&str> = left.iter().map(|pod| &*pod.metadata.name).collect();
+    let whose = match names.as_slice() {
+        [] => String::new(),
+        names => format!(": {}", names.join(", ")),
+    };
+    let confidence = if left.is_empty() { Confidence::Likely } else { Confidence::Certain };
+    let why =
+        format!("each round fails over Node {node}, which does not exist, and to which pods still stand bound{whose}");
+    let finding = Finding::new(confidence, summary(case, round, &why), line(round.fact)).fix(
+        "Delete these pods for good, and take off the finalizers that keep them; upgrade Karpenter to 0.32.1 or later, which passes over pods whose Node is gone.",
+    );
+    let Some(pod) = left.first() else {
+        let command = format!("kubectl get pods -A --field-selector spec.nodeName={node}");
+        return Some(finding.step(Risk::Inspect, "See which pods stand bound to it", Some(command)));
+    };
+    let (name, namespace) = (&pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or("default"));
+    let finding = finding
+        .with(Evidence::new(format!("Pod/{name}"), "spec.nodeName", node, "there is no such Node"))
+        .linked([
+            Link::new(case.subject(), "pods wait, and no NodeClaim has come since"),
+            Link::new(format!("Pod/{name}"), "it stands bound to a Node that is gone"),
+        ])
+        .blaming(Blame::object("v1", "Pod", name).namespace(namespace).field("spec.nodeName"))
+        .step(
+            Risk::Destructive,
+            "Delete it without a kubelet's word",
+            Some(format!("kubectl delete pod -n {namespace} {name} --force --grace-period=0")),
+        );
+    if pod.metadata.finalizers.is_empty() {
+        return Some(finding);
+    }
+    let kept = pod.metadata.finalizers.join(", ");
+    Some(
+        finding
+            .with(Evidence::new(format!("Pod/{name}"), "metadata.finalizers", kept, "they keep it while it is deleted"))
+            .step(
+                Risk::Destructive,
+                "Take off what keeps it, once its owner needs it no more",
+                Some(format!(
+                    r#"kubectl patch pod -n {namespace} {name} --type=merge -p '{{"metadata":{{"finalizers":null}}}}'"#
+                )),
+            ),
+    )
+}
+
+/// Source: k8s.io/apiserver v0.36.3 pkg/admission/plugin/webhook/errors/statuserror.go, generic/webhook.go.
+fn webhook_refuses(case: &Case, round: FailingRound, error: &str) -> Option<Finding> {
+    let (_, rest) = error.split_once("webhook \"")?;
+    let (kind, config, webhook) = case.cluster.webhooks(rest.split('"').next()?).next()?;
+    let name = &config.metadata.name;
+    let why = format!("{kind} {name} does not let its NodeClaims pass: {}", logged::excerpt(error));
+    let plural = format!("{}s", kind.to_ascii_lowercase());
+    Some(
+        Finding::new(Confidence::Likely, summary(case, round, &why), line(round.fact))
+            .with(Evidence::new(
+                format!("{kind}/{name}"),
+                "webhooks",
+                webhook.name.clone(),
+                "the API server asks it before it takes the object",
+            ))
+            .blaming(Blame::object("admissionregistration.k8s.io/v1", kind, name).field("webhooks"))
+            .fix("Get the service of the webhook running, leave Karpenter's objects out of what it is asked about, or delete it where it is left over.")
+            .step(Risk::Inspect, "See what it is asked, and who answers", Some(format!("kubectl get {plural} {name} -o yaml"))),
+    )
+}
+
+/// Source: github.com/aws/karpenter v0.6.5 pkg/cloudprovider/aws/launchtemplate.go `getInstanceProfile`.
+fn names_no_profile(case: &Case, round: FailingRound, error: &str) -> Option<Finding> {
+    if !error.contains("neither spec.provider.instanceProfile nor --aws-default-instance-profile is specified") {
+        return None;
+    }
+    let why = "nothing names the instance profile of its machines, neither its spec.provider.instanceProfile nor Karpenter's --aws-default-instance-profile";
+    let finding = Finding::new(Confidence::Certain, summary(case, round, why), line(round.fact)).fix(
+        "Set the default instance profile in the values of Karpenter's chart (aws.defaultInstanceProfile), or spec.provider.instanceProfile.",
+    );
+    Some(of_karpenter(case, finding, "Name the instance profile", |namespace, name| {
+        format!("kubectl edit deployment -n {namespace} {name}")
+    }))
+}
+
+/// It keeps the names of the launch templates that it has made, and asks for them by these.
+/// Source: github.com/aws/karpenter v0.10.1 pkg/cloudprovider/aws/launchtemplate.go `ensureLaunchTemplate`, `onCacheEvicted`.
+fn template_is_gone(case: &Case, round: FailingRound, error: &str) -> Option<Finding> {
+    if !error.contains("InvalidLaunchTemplateName.NotFoundException") {
+        return None;
+    }
+    let (_, rest) = error.split_once("with template name ")?;
+    let template = rest.split(',').next()?;
+    let why = format!(
+        "it asks for machines of launch template {template}, which it still has in its cache, and which is gone from AWS"
+    );
+    let finding = Finding::new(Confidence::Certain, summary(case, round, &why), line(round.fact)).fix(
+        "Restart Karpenter: it then makes the launch template anew. Somebody deleted it, or another replica or another Karpenter of the same cluster name did when it fell out of its own cache: run one, and upgrade.",
+    );
+    Some(of_karpenter(case, finding, "Restart it", |namespace, name| {
+        format!("kubectl rollout restart deployment -n {namespace} {name}")
+    }))
+}
+
+/// What versions say that look at all Nodes and NodeClaims only until they have known them once.
+/// Source: core v1.14.1 pkg/controllers/state/cluster.go `Synced` (not in v1.4.0).
+const LONG_UNSYNCED: &str = "cluster is waiting on sync for extended duration";
+
+/// It begins no round before it knows what each Node and NodeClaim is, for which it asks the node class of their NodePool.
+/// Sources: github.com/aws/karpenter-core v0.30.0, sigs.k8s.io/karpenter v1.14.1 pkg/controllers/state/cluster.go `Synced`.
+fn never_synced(case: &Case, round: FailingRound, error: &str) -> Option<Finding> {
+    let said = ["waiting on cluster sync", LONG_UNSYNCED];
+    let said = said.into_iter().find(|said| error.contains(said))?;
+    let why = &*format!("it never gets a complete picture of the cluster, and begins no round without ({said})");
+    let Some((pool, machine)) = of_gone_class(case) else {
+        if let Some(remembers) = remembers_gone(case, round, why) {
+            return Some(remembers);
+        }
+        if let Some(fails) = fails_over_node(case, round, why) {
+            return Some(fails);
+        }
+        let finding = Finding::new(Confidence::Likely, summary(case, round, why), line(round.fact));
+        return Some(
+            finding
+                .fix("Find in its log the controller (node_state, state.node, state.nodeclaim) that fails over a Node or NodeClaim again and again, and mend what that names.")
+                .step(Risk::Inspect, "See over what it fails", Some(format!("{} | grep -i error", commands::karpenter_log(case))))
+                .step(Risk::Inspect, "See which NodeClaims have no instance", Some("kubectl get nodeclaims -o wide".to_owned()))
+                .step(Risk::Inspect, "See the NodePool", case.pool().map(|pool| format!("kubectl describe nodepool {}", pool.name()))),
+        );
+    };
+    let reference = &pool.spec.template.spec.node_class_ref;
+    let class = format!("{} {}", reference.kind, reference.name);
+    let name = pool.name();
+    let why = format!(
+        "{why}: {class}, which NodePool {name} refers to, does not exist, and without it nobody can say what {machine} is"
+    );
+    Some(
+        Finding::new(Confidence::Likely, summary(case, round, &why), line(round.fact))
+            .with(Evidence::new(
+                format!("NodePool/{name}"),
+                "spec.template.spec.nodeClassRef.name",
+                reference.name.to_string(),
+                "there is no such node class",
+            ))
+            .linked([
+                Link::new(case.subject(), "pods wait, and no NodeClaim has come since"),
+                Link::new(format!("NodePool/{name}"), "its node class was deleted, and machines of it are there"),
+            ])
+            .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.nodeClassRef"))
+            .fix(format!("Make {class} anew, or delete NodePool {name} and its machines."))
+            .step(Risk::Inspect, "See what it refers to", Some(format!("kubectl get nodepool {name} -o yaml"))),
+    )
+}
+
+/// What it has no picture of, and why, where its log has that too.
+/// Source: core v1.3.3 pkg/scheduling/volumeusage.go `driverFromSC`: a StorageClass that is missing is passed over.
+fn fails_over_node(case: &Case, round: FailingRound, why: &str) -> Option<Finding> {
+    let told = case.cluster.logs().flat_map(|log| &log.journey.facts);
+    let told = told.filter(|fact| fact.means.contains(PICTURE) && fact.last.time >= Some(round.first));
+    let fact = told.max_by_key(|fact| fact.last.time)?;
+    let (_, said) = fact.last.text.split_once(VOLUME_USAGE)?;
+    let said = said.split([')', '\n']).next().unwrap_or(said).trim();
+    let why = format!("{why}: it fails over a Node whose volumes it counts: {}", logged::excerpt(said));
+    let finding = Finding::new(Confidence::Certain, summary(case, round, &why), line(round.fact)).with(line(fact));
+    let class = said.split_once("StorageClass.storage.k8s.io \"").and_then(|(_, rest)| rest.split('"').next());
+    let finding = match class {
+        Some(class) => finding.blaming(Blame::object("storage.k8s.io/v1", "StorageClass", class)).step(
+            Risk::Inspect,
+            "See which claims name it",
+            Some(format!("kubectl get persistentvolumeclaims -A | grep {class}")),
+        ),
+        None => finding,
+    };
+    Some(finding.fix("Make what the line names, a StorageClass without a provisioner if need be (provisioner: kubernetes.io/no-provisioner), or take it from the claims of that Node's pods; or upgrade Karpenter: 1.3 and later go on without it."))
+}
+
+/// What the table says of such a line, and how the line goes on.
+const PICTURE: &str = "cannot take a Node into its picture";
+const VOLUME_USAGE: &str = "tracking volume usage, ";
+
+/// Once it has known its cluster, it waits for NodeClaims without an instance only. Where each has one, it waits for one
+/// that is gone, and that only its memory has.
+/// Sources: core v1.14.1 pkg/controllers/state/cluster.go `Synced`; kubernetes-sigs/karpenter#3176.
+fn remembers_gone(case: &Case, round: FailingRound, why: &str) -> Option<Finding> {
+    case.karpenter()?;
+    let mut claims = case.cluster.claims().peekable();
+    claims.peek()?;
+    if claims.any(|claim| claim.status.provider_id.is_empty()) || !round.fact.last.text.contains(LONG_UNSYNCED) {
+        return None;
+    }
+    let why =
+        format!("{why}: each NodeClaim has its instance, so it waits for one that is gone and stuck in its memory");
+    let finding = Finding::new(Confidence::Likely, summary(case, round, &why), line(round.fact))
+        .with(Evidence::new(
+            "NodeClaims",
+            "status.providerID",
+            "each has one",
+            "Karpenter waits for those that are not launched yet, and there is none",
+        ))
+        .fix("Restart Karpenter, which forgets it. Karpenter 1.14.0 keeps a NodeClaim that was deleted within a second of its making, as one is for which EC2 has no capacity.");
+    Some(of_karpenter(case, finding, "Restart it", |namespace, name| {
+        format!("kubectl rollout restart deployment -n {namespace} {name}")
+    }))
+}
+
+/// A NodePool without its node class, and what there is of it: no class is missing where none was given.
+fn of_gone_class<'c>(case: &Case<'c>) -> Option<(&'c NodePool, String)> {
+    case.cluster.missing(Input::NodeClasses).is_none().then_some(())?;
+    case.cluster.pools().find_map(|pool| {
+        let reference = &pool.spec.template.spec.node_class_ref;
+        let is_gone = !reference.name.is_empty() && case.cluster.class(&reference.kind, &reference.name).is_none();
+        let alike = |class: &ClassFacts| *class.class.kind == *reference.kind;
+        let claim = case.cluster.claims_of_pool(pool.name()).next().filter(|_| is_gone)?;
+        case.cluster.classes().any(alike).then(|| (pool, format!("NodeClaim {}", claim.name())))
+    })
+}
+
+/// What AWS refuses it with, where that tells what to change.
+fn refused_launch(case: &Case, round: FailingRound, error: &str) -> Option<Finding> {
+    let known = launch_error::named(error).filter(|_| is_of_launch(round.fact))?;
+    let why = format!("the launch is refused: {} ({})", known.why, logged::excerpt(error));
+    let confidence = if known.exact { Confidence::Certain } else { Confidence::Likely };
+    let finding = Finding::new(confidence, summary(case, round, &why), line(round.fact)).fix(known.fix);
+    let finding = match known.command {
+        Some(command) => finding.step(Risk::Inspect, "See what AWS says", Some(command.to_owned())),
+        None => finding,
+    };
+    if let Some(in_aws) = launch_blame::in_aws(case, known, error) {
+        return Some(in_aws.onto(finding));
+    }
+    let finding = finding.step(
+        Risk::Inspect,
+        "See all that Karpenter says of it",
+        case.pool().map(|pool| format!("{} | grep {}", commands::karpenter_log(case), pool.name())),
+    );
+    let pool = case.pool().map(|pool| Blame::object("karpenter.sh/v1", "NodePool", pool.name()));
+    Some(match (known.fault, case.class()) {
+        (FaultIn::Class(field), Some(class)) => finding
+            .step(Risk::Mutating, format!("Change {field}"), Some(commands::edit(class)))
+            .blaming(Blame::class(class).field(field)),
+        (FaultIn::Requirements | FaultIn::Nowhere, _) => {
+            finding.blaming(pool?.field("spec.template.spec.requirements"))
+        }
+        _ => match launch_blame::refused_role(error) {
+            Some(role) => finding.blaming(Blame::object("", "IAMRole", role)),
+            None => finding.blaming(pool?),
+        },
+    })
+}
+
+/// Blames Karpenter's Deployment, where it is here.
+fn of_karpenter(case: &Case, finding: Finding, step: &str, command: impl Fn(&str, &str) -> String) -> Finding {
+    let Some((namespace, name)) = case.karpenter().and_then(|karpenter| karpenter.deployment.split_once('/')) else {
+        return finding;
+    };
+    finding
+        .step(Risk::Mutating, step.to_owned(), Some(command(namespace, name)))
+        .blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace))
+}
+
+/// What no row knows is quoted.
+fn told(case: &Case, round: FailingRound, error: &str) -> Finding {
+    let why = format!("each round of its provisioning fails: {}", logged::excerpt(error));
+    let finding = Finding::new(Confidence::Likely, summary(case, round, &why), line(round.fact));
+    let finding = match named(case, error) {
+        Some((blame, kind, name)) => finding.blaming(blame).step(
+            Risk::Inspect,
+            "See what the line names",
+            Some(format!("kubectl describe {kind} {name}")),
+        ),
+        None => finding,
+    };
+    let grep = format!("{} | grep ERROR", commands::karpenter_log(case));
+    let finding = finding
+        .fix("Correct what the line names; Karpenter tries again by itself within seconds.")
+        .unknown("Does it still say so, and what else?", grep);
+    let Some(karpenter) = case.karpenter() else { return finding };
+    let (namespace, name) = karpenter.deployment.split_once('/').unwrap_or(("default", &karpenter.deployment));
+    finding
+        .with(Evidence::new(
+            format!("Deployment/{name}"),
+            "spec.template.spec.containers[*].image",
+            karpenter.version.to_string(),
+            "it is this one's round",
+        ))
+        .step(
+            Risk::Inspect,
+            "See its ServiceAccount, its version and its settings",
+            Some(format!("kubectl describe deployment -n {namespace} {name}")),
+        )
+}
+
+/// The object that the API server's error is about: `nodepools.karpenter.sh "general" not found`.
+/// Source: apimachinery v0.36.3 pkg/api/errors/errors.go (NewNotFound, NewForbidden, NewConflict).
+fn named<'e>(case: &Case, error: &'e str) -> Option<(Blame, &'static str, &'e str)> {
+    let (_, rest) = error.split_once("nodepools.karpenter.sh \"")?;
+    let name = rest.split('"').next()?;
+    case.cluster.pool(name).map(|_| (Blame::object("karpenter.sh/v1", "NodePool", name), "nodepool", name))
+}

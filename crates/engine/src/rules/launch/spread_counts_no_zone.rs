@@ -1,0 +1,60 @@
+//! Pods have to be spread over zones, and one version of Karpenter counts none for those that ask for a NodePool by name.
+
+use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::objects::input::Input;
+use crate::rules::Rule;
+use crate::rules::shared::workload::PodWorkload;
+
+pub static RULE: Rule = Rule {
+    cause: "SpreadCountsNoZone",
+    summary: "Karpenter 1.8.4 finds no zone for pods that are spread over zones and ask for a NodePool by its name",
+    stages: &[Stage::Launch],
+    reads: &[Input::NodePools, Input::Events, Input::Pods, Input::Deployments],
+    lint: false,
+    versions: "1.8.4 (core 1.8.1)",
+    page: include_str!("../../../pages/SpreadCountsNoZone.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (None, Some(pool), Some(karpenter)) = (case.claim, case.pool(), case.karpenter()) else {
+        return Opinion::Silent;
+    };
+    let Some(told) = case.uncounted().next() else { return Opinion::Silent };
+    let about = &told.event.involved_object;
+    let namespace = about.namespace.as_deref().unwrap_or("default");
+    let workload = PodWorkload::of(told.pod, namespace, &about.name);
+    let (own, deployment) = karpenter.deployment.split_once('/').unwrap_or(("default", &karpenter.deployment));
+    Finding::new(
+        Confidence::Certain,
+        format!(
+            "NodePool {name} launches nothing for Pod {namespace}/{}: Karpenter {} counts no zone at all for the pod's topology spread (topologySpreadConstraints), for the pod asks for its NodePool by name (karpenter.sh/nodepool={name}), which this version leaves out of what its machines will have.",
+            about.name,
+            karpenter.version,
+            name = pool.name(),
+        ),
+        Evidence::new(
+            format!("Event Pod/{}", about.name),
+            "message",
+            told.event.said(),
+            "the counts are empty, though any zone of the NodePool's instance types would be one",
+        ),
+    )
+    .with(Evidence::new(
+        format!("Deployment/{deployment}"),
+        "spec.template.spec.containers[*].image",
+        karpenter.version.to_string(),
+        "it ships core 1.8.1, which filters zones by the pod's nodeSelector; 1.8.5 takes that back",
+    ))
+    .blaming(
+        Blame::object("apps/v1", "Deployment", deployment)
+            .namespace(own)
+            .field("spec.template.spec.containers[*].image"),
+    )
+    .fix("Upgrade Karpenter to 1.8.5 or later, or go back to 1.8.3. Until then have the pods ask for the NodePool by a label of its own (spec.template.metadata.labels) in place of karpenter.sh/nodepool, or set nodeAffinityPolicy: Ignore in the constraint.")
+    .step(Risk::Mutating, "Run another version, by its chart", Some(format!("kubectl edit deployment -n {own} {deployment}")))
+    .step(Risk::Mutating, "Or change how the pods ask for the NodePool", Some(workload.edit()))
+    .into()
+}

@@ -1,0 +1,58 @@
+//! The pods of a Ready Node are out of reach since a new revision of its network plugin or kube-proxy runs there.
+
+use crate::api::{Blame, Confidence, Link, Risk, Stage};
+use crate::case::Case;
+use crate::case::by_revision::{ByRevision, by_revision};
+use crate::case::finding::{Finding, Opinion};
+use crate::case::stage::Symptom;
+use crate::objects::Pod;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+
+pub static RULE: Rule = Rule {
+    cause: "AgentUpdateCutsPods",
+    summary: "The Node is Ready, and its pods are out of reach since a new revision of the network plugin or of kube-proxy runs there",
+    stages: &[Stage::Ready],
+    reads: &[Input::Nodes, Input::Events, Input::Pods],
+    lint: false,
+    versions: "all",
+    page: include_str!("../../../pages/AgentUpdateCutsPods.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(node) = case.node.filter(|_| case.wait.symptom == Symptom::OutOfReach) else { return Opinion::Silent };
+    let Some(found) = by_revision(case.cluster, node, case.now) else { return Opinion::Silent };
+    let ByRevision { agent, set, pod, event, cut, well, .. } = found;
+    let namespace = agent.metadata.namespace.as_deref().unwrap_or_default();
+    let only = format!(
+        "pods are out of reach on {cut} Nodes with its new revision{}, and on none of {well} with another",
+        image(agent)
+    );
+    let summary = format!(
+        "Node {} is Ready, and its pods are out of reach since {}, just after pod {} of DaemonSet {set} had come: {only}, where pods of the same text are well.",
+        node.name(),
+        case.since(),
+        agent.metadata.name
+    );
+    Finding::new(Confidence::Likely, summary, case.wait.evidence.clone())
+        .linked([
+            Link::new(format!("Node/{}", node.name()), "Ready, and its pods are out of reach"),
+            Link::new(format!("Pod/{}", pod.metadata.name), event.said()),
+            Link::new(format!("DaemonSet/{set}"), only),
+        ])
+        .blaming(Blame::object("apps/v1", "DaemonSet", set).namespace(namespace).field("spec.template"))
+        .fix(format!("Stop the update of DaemonSet {set} and go back to its former revision, and read in the release notes of the new one which of its settings must change. Where its configuration was edited with it, that may be it just as well."))
+        .step(Risk::Inspect, "See what differs between its revisions", format!("kubectl rollout history daemonset -n {namespace} {set}"))
+        .step(Risk::Mutating, "Go back to the former revision", format!("kubectl rollout undo daemonset -n {namespace} {set}"))
+        .unknown(
+            format!("What does the new revision of {set} do to the routes and rules of pods that were there before?"),
+            format!("kubectl logs -n {namespace} {} --all-containers --tail=50", agent.metadata.name),
+        )
+        .into()
+}
+
+fn image(agent: &Pod) -> String {
+    let image = agent.spec.containers.first().and_then(|c| c.image.rsplit('/').next());
+    image.filter(|image| !image.is_empty()).map_or_else(String::new, |image| format!(" ({image})"))
+}

@@ -1,0 +1,56 @@
+//! Two security groups of the machine have the cluster's tag, and the controller of load balancers wants one, as the
+//! machines of another node class have.
+
+use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::case::stage::Symptom;
+use crate::case::tagged_twice::tagged_twice;
+use crate::objects::input::Input;
+use crate::rules::Rule;
+
+pub static RULE: Rule = Rule {
+    cause: "ClusterTagOnTwoGroups",
+    summary: "Load balancers do not reach the machine: two of its security groups have the cluster's tag",
+    stages: &[Stage::Ready],
+    reads: &[Input::NodeClaims, Input::NodeClasses, Input::Events],
+    lint: false,
+    versions: "all",
+    page: include_str!("../../../pages/ClusterTagOnTwoGroups.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (Some(node), Symptom::TaggedTwice) = (case.node, case.wait.symptom) else { return Opinion::Silent };
+    let Some(found) = tagged_twice(case.cluster, node, case.now) else { return Opinion::Silent };
+    let (name, class) = (node.name(), found.class);
+    let about = &found.event.involved_object;
+    let field = "spec.securityGroupSelectorTerms";
+    let object = format!("{}/{}", class.kind, class.name());
+    let groups = found.groups.join(" and ");
+    let ids = found.groups.join(" ");
+    Finding::new(
+        Confidence::Certain,
+        format!(
+            "Node {name} is Ready and gets no traffic of load balancers: its security groups {groups}, which {} {} selects, both have the tag kubernetes.io/cluster/…, and the controller of {} {} wants just one to open for the load balancer's target group.",
+            class.kind,
+            class.name(),
+            about.kind,
+            about.name,
+        ),
+        Evidence::new(object.clone(), "status.securityGroups", groups.clone(), "both are among those that the controller names"),
+    )
+    .with(case.wait.evidence.clone())
+    .linked([
+        Link::new(object, format!("it selects {groups}")),
+        Link::new(format!("{}/{}", about.kind, about.name), "its controller finds two groups with the cluster's tag, and opens none"),
+    ])
+    .blaming(Blame::class(class).field(field))
+    .fix("Select one of the groups only, by a tag of your own (karpenter.sh/discovery), or take the tag kubernetes.io/cluster/… from the other group: it is to mark the one to open. The group that EKS makes for the cluster has it always.")
+    .step(
+        Risk::Inspect,
+        "See who has the tag",
+        Some(format!("aws ec2 describe-security-groups --group-ids {ids} --query 'SecurityGroups[].[GroupId,GroupName,Tags]'")),
+    )
+    .into()
+}

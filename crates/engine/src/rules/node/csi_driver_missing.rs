@@ -1,0 +1,65 @@
+//! A Ready Node has pods with volumes, and the driver that mounts them does not work there.
+
+use crate::api::{Link, Stage};
+use crate::case::Case;
+use crate::case::finding::Opinion;
+use crate::case::missing_driver::{MissingDriver, missing_driver};
+use crate::case::stage::Symptom;
+use crate::objects::input::Input;
+use crate::objects::{Node, Pod};
+use crate::rules::Rule;
+use crate::rules::shared::agent_chain::{Obstacle, Proof, of_pod, without_pod};
+
+pub static RULE: Rule = Rule {
+    cause: "CsiDriverMissing",
+    summary: "The Node is Ready, and pods wait there for volumes: the CSI driver that mounts them does not run on it",
+    stages: &[Stage::Ready],
+    reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets, Input::Logs],
+    lint: false,
+    versions: "all",
+    page: include_str!("../../../pages/CsiDriverMissing.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let Some(node) = case.node.filter(|_| case.wait.symptom == Symptom::DriverMissing) else { return Opinion::Silent };
+    let Some(missing) = missing_driver(case.cluster, node, case.now) else { return Opinion::Silent };
+    let obstacle = behind(case, node, &missing);
+    let MissingDriver { name, event, .. } = missing;
+    let (who, why) = (&event.involved_object, obstacle.why.trim_end_matches('.'));
+    let waits = format!("it waits for CSI driver {name}");
+    let what = if missing.is_of_claim() {
+        format!("no volume can be made there for {} {}, which CSI driver {name} would make", who.kind, who.name)
+    } else {
+        format!("pod {} waits there for a volume that CSI driver {name} would mount", who.name)
+    };
+    let summary = format!("Node {} is Ready, and since {} {what}: {why}.", node.name(), case.since());
+    let symptom =
+        Link::new(format!("Node/{}", node.name()), format!("Ready, and its kubelet has no CSI driver {name}"));
+    let obstacle = obstacle.after(Link::new(format!("{}/{}", who.kind, who.name), waits));
+    obstacle.found(case, summary, case.wait.evidence.clone(), symptom).into()
+}
+
+/// Why the driver's part does not work on the Node.
+fn behind(case: &Case, node: &Node, missing: &MissingDriver) -> Obstacle {
+    let set = &missing.set.metadata.name;
+    match case.pods().find(|pod| pod.daemon_set() == Some(set)) {
+        Some(pod) if pod.is_ready() => unregistered(of_pod(case, node, pod), pod, missing.name),
+        Some(pod) => of_pod(case, node, pod),
+        None => without_pod(case, node, set),
+    }
+}
+
+/// The registrar tells the kubelet of a socket under a path of the host, which both must mean.
+/// Source: kubernetes-csi/node-driver-registrar README.md, `--kubelet-registration-path`.
+fn unregistered(obstacle: Obstacle, pod: &Pod, driver: &str) -> Obstacle {
+    let name = &pod.metadata.name;
+    let why = format!("pod {name} is Ready, and has not registered it with the kubelet");
+    let log = format!(
+        "kubectl logs -n {} {name} --all-containers --tail=50",
+        pod.metadata.namespace.as_deref().unwrap_or_default()
+    );
+    Obstacle { why, proof: Proof::Open, ..obstacle }
+        .fix(format!("Read the log of node-driver-registrar in pod {name}: it registers {driver}, under the kubelet's own root directory (--root-dir)."))
+        .ask(format!("Does node-driver-registrar of pod {name} say that it has registered {driver}?"), log)
+}

@@ -1,0 +1,83 @@
+//! The Node is cordoned and emptied, but for pods that a PodDisruptionBudget lets not go.
+
+use crate::api::{Confidence, Evidence, Risk, Stage};
+use crate::case::Case;
+use crate::case::finding::{Finding, Opinion};
+use crate::case::held_drain::stays;
+use crate::case::stage::Symptom;
+use crate::objects::input::Input;
+use crate::objects::{NodeClaim, Pod, PodDisruptionBudget};
+use crate::rules::Rule;
+use crate::rules::shared::shut_budget::{bound, have_it_allow, shut_over, why_shut};
+
+pub static RULE: Rule = Rule {
+    cause: "DrainHeld",
+    summary: "The Node is cordoned and emptied, but for pods that a PodDisruptionBudget lets not go",
+    stages: &[Stage::Ready],
+    reads: &[Input::Pods, Input::DisruptionBudgets],
+    lint: false,
+    versions: "all",
+    page: include_str!("../../../pages/DrainHeld.md"),
+    check,
+};
+
+fn check(case: &Case) -> Opinion {
+    let (Some(node), Symptom::DrainHeld) = (case.node, case.wait.symptom) else { return Opinion::Silent };
+    let here: Vec<&Pod> = case.pods().filter(|pod| !pod.has_ended()).collect();
+    // A dump may hold the pods of some namespaces only.
+    let whole = here.iter().any(|pod| stays(pod)) && case.claim.is_none_or(|claim| had_more(claim, here.len()));
+    let left: Vec<&Pod> = here.into_iter().filter(|pod| !stays(pod)).collect();
+    // One that is only short of healthy pods may let them go yet.
+    let never = |pod: &Pod| shut_over(case, pod).is_some_and(PodDisruptionBudget::never_allows);
+    let leaves = |pod: &&Pod| pod.metadata.deletion_timestamp.is_some() || !never(pod);
+    // A cordon alone is somebody's decision: that the Node was to be emptied shows in what has gone.
+    let Some((pod, others)) = left.split_first().filter(|_| whole && !left.iter().any(leaves)) else {
+        return Opinion::Silent;
+    };
+    let Some(budget) = shut_over(case, pod) else { return Opinion::Silent };
+    let (why, shut) = why_shut(budget);
+    let (of, name) = (&budget.metadata.name, node.name());
+    let (namespace, pod) = (pod.metadata.namespace.as_deref().unwrap_or("default"), &pod.metadata.name);
+    let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+    let who = match case.claim {
+        Some(_) => "Karpenter does not remove the Node either",
+        None => "EKS, which updates the node group, gives up after 15 minutes (PodEvictionFailure)",
+    };
+    let finding = Finding::new(
+        Confidence::Certain,
+        format!(
+            "Node {name} is cordoned since {} and empty but for pod {namespace}/{pod}{more}: PodDisruptionBudget {of}{} allows no disruption {why}, so no drain of it ever ends, and {who}.",
+            case.since(),
+            bound(budget)
+        ),
+        shut,
+    );
+    have_it_allow(of_owner(finding, case, of), budget)
+        .step(Risk::LowRisk, "Or let pods come again", Some(format!("kubectl uncordon {name}")))
+        .into()
+}
+
+/// What depends on whose the Node is.
+fn of_owner(finding: Finding, case: &Case, budget: &str) -> Finding {
+    let allow = format!(
+        "Have PodDisruptionBudget {budget} allow one disruption: maxUnavailable 1, or a minAvailable below the number of replicas."
+    );
+    let Some(claim) = case.claim else {
+        return finding.fix(format!("{allow} Then start the update of the node group again; with its option to force, it takes pods that a budget holds, too."));
+    };
+    finding
+        .with(Evidence::new(
+            format!("NodeClaim/{}", claim.name()),
+            "spec.resources.requests.pods",
+            claim.spec.resources.requests.get("pods").unwrap_or_default(),
+            "the machine was made for more pods than it has left",
+        ))
+        .fix(format!("{allow} To have the machine removed, delete its NodeClaim: a cordon alone does not ask Karpenter for that, and a terminationGracePeriod bounds the drain. Where the Node is to stay, uncordon it."))
+}
+
+/// Whether Karpenter made the machine for more pods than are there.
+/// Source: core pkg/controllers/provisioning/scheduling/nodeclaim.go, `spec.resources.requests` of what is simulated
+/// (v1.14.3).
+fn had_more(claim: &NodeClaim, here: usize) -> bool {
+    claim.spec.resources.requests.get("pods").and_then(|pods| pods.parse().ok()).is_some_and(|pods: usize| pods > here)
+}

@@ -1,0 +1,66 @@
+//! Karpenter tries to let go, and is refused: its log says by whom.
+
+use super::head;
+use crate::api::{Blame, Confidence, Risk};
+use crate::case::Case;
+use crate::case::finding::Finding;
+use crate::objects::input::Input;
+use crate::rules::shared::{commands, launch_blame, launch_error, logged};
+
+/// What Karpenter's log says again and again of the end of this machine.
+pub(super) fn refused(case: &Case) -> Option<Finding> {
+    let fact = logged::holds(case)?;
+    let text = &fact.last.text;
+    let denied = launch_error::named(text).filter(|error| error.names_missing_right());
+    // Source: apiextensions-apiserver v0.36.3 pkg/apiserver/validation/validation.go: the rules of the definition hold for
+    // what only takes a finalizer off, too.
+    let is_invalid = text.contains(" is invalid: ");
+    // Sources: core v1.4.0, v1.14.1 pkg/utils/node/node.go `NodeClaimNotFoundError`; v1.14.1 goes on without it:
+    // pkg/controllers/node/termination/controller.go `finalize`; kubernetes-sigs/karpenter#2266.
+    let is_orphaned = case.claim.is_none()
+        && case.cluster.missing(Input::NodeClaims).is_none()
+        && text.contains("no nodeclaims found for provider");
+    let (why, fix) = if denied.is_some() {
+        (
+            "AWS does not let Karpenter end the instance",
+            "Allow Karpenter's role ec2:TerminateInstances on it. Its policy may ask for a tag that this instance does not carry: Karpenter's own policy asks for kubernetes.io/cluster/NAME and karpenter.sh/nodepool, which each instance has from its launch; a tag such as Name comes once the Node has joined.",
+        )
+    } else if is_invalid {
+        (
+            "the API server refuses what Karpenter writes, for the object does not fit its definition any more",
+            "Upgrade Karpenter and its CustomResourceDefinitions together: a later version writes what the definition takes. With the instance gone, take the finalizer off by hand.",
+        )
+    } else if is_orphaned {
+        (
+            "its NodeClaim is gone, and without it Karpenter does nothing more for the Node",
+            "See that the instance is gone, then take the finalizer off by hand; a later Karpenter ends such Nodes by itself.",
+        )
+    } else {
+        ("Karpenter fails over it each time", "Mend what the line names; Karpenter tries again by itself.")
+    };
+    let confidence =
+        if denied.is_some() || is_invalid || is_orphaned { Confidence::Certain } else { Confidence::Likely };
+    let role = denied.and_then(|_| launch_blame::refused_role(text));
+    let blame = match (role, case.claim, case.node) {
+        (Some(role), ..) => Blame::object("", "IAMRole", role),
+        (None, Some(claim), _) => {
+            Blame::object("karpenter.sh/v1", "NodeClaim", claim.name()).field("metadata.finalizers")
+        }
+        (None, None, node) => Blame::object("v1", "Node", node?.name()).field("metadata.finalizers"),
+    };
+    let name = case.claim.map_or_else(|| case.node.map_or("", |node| node.name()), |claim| claim.name());
+    Some(
+        Finding::new(
+            confidence,
+            format!("{}: {why}.{}", head(case), logged::quoted(fact)),
+            logged::told(fact, "Karpenter says so each time that it tries to let go of it"),
+        )
+        .blaming(blame)
+        .fix(fix)
+        .step(
+            Risk::Inspect,
+            "See what Karpenter logs",
+            Some(format!("{} | grep {name}", commands::karpenter_log(case))),
+        ),
+    )
+}

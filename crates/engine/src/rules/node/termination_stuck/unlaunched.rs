@@ -1,0 +1,61 @@
+//! A NodeClaim that never had an instance: nothing is there to drain or to end.
+
+use super::finalizers::{claim_held_by_other, has_no_group, take_off};
+use super::head;
+use crate::api::{Blame, Confidence, Evidence, Risk};
+use crate::case::Case;
+use crate::case::finding::Finding;
+use crate::case::stage::never_launched;
+use crate::objects::{Condition, NodeClaim};
+use crate::rules::shared::{commands, logged};
+use crate::upstream::karpenter::TERMINATION_FINALIZER;
+
+/// Karpenter asks the cloud to delete by status.providerID before it lets go, and takes "not found" for done. What it says
+/// of an empty one is the provider's affair: karpenter-provider-gcp up to 0.3.2 calls it an error.
+/// Sources: core v1.14.1 pkg/controllers/nodeclaim/lifecycle/controller.go `finalize`; cloudpilot-ai/karpenter-provider-gcp
+/// v0.3.2 pkg/cloudprovider/cloudprovider.go `Delete`.
+pub(super) fn unlaunched(case: &Case, claim: &NodeClaim) -> Option<Finding> {
+    if !never_launched(claim) || has_no_group(claim) {
+        return None;
+    }
+    if let Some(other) = claim_held_by_other(case, claim) {
+        return Some(other);
+    }
+    let name = claim.name();
+    let told = logged::unexplained(case);
+    let said = told.map(logged::quoted).unwrap_or_default();
+    let launched = claim.condition("Launched").map_or_else(|| "absent".to_owned(), Condition::shown);
+    let mut finding = Finding::new(
+        if told.is_some() { Confidence::Certain } else { Confidence::Likely },
+        format!(
+            "{}: it was never launched (status.providerID is empty), so there is no instance to wait for.{said}",
+            head(case)
+        ),
+        Evidence::new(
+            format!("NodeClaim/{name}"),
+            "status.providerID",
+            "empty",
+            "no instance was made for it, and only the finalizer of Karpenter holds it",
+        ),
+    )
+    .with(Evidence::new(
+        format!("NodeClaim/{name}"),
+        r#"status.conditions[?(@.type=="Launched")]"#,
+        launched,
+        "how far it came before it was deleted",
+    ));
+    if let Some(fact) = told {
+        finding = finding.with(logged::told(fact, "Karpenter says so each time that it tries to let go of it"));
+    }
+    Some(
+        finding
+            .blaming(Blame::object("karpenter.sh/v1", "NodeClaim", name).field("metadata.finalizers"))
+            .fix("Remove the finalizer, once you have seen that the cloud has no instance of its name; upgrade Karpenter, or its provider, where its log calls the empty providerID an error. Then mend what kept it from being launched.")
+            .step(Risk::Inspect, "See what Karpenter logs", Some(format!("{} | grep {name}", commands::karpenter_log(case))))
+            .step(
+                Risk::Destructive,
+                "Remove the finalizer; Karpenter does nothing more for it",
+                claim.metadata.finalizers.iter().position(|own| *own == TERMINATION_FINALIZER).map(|at| take_off("nodeclaim", name, at)),
+            ),
+    )
+}
