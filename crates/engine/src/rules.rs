@@ -37,7 +37,7 @@ pub struct Rule {
     pub summary: &'static str,
     /// The stages whose waiting it can explain.
     pub stages: &'static [Stage],
-    /// What it reads beside the machine itself, whoever reads it on its behalf: `tests/reads.rs` watches.
+    /// What it reads beside the machine itself, whoever reads it on its behalf: `tests/it/reads.rs` watches.
     pub reads: &'static [Input],
     /// Whether the text of the objects shows it, so that `lint` tells it. The others take a machine that has failed: a
     /// role that aws-auth does not name may have an access entry, and an image that no machine has joined with may be a

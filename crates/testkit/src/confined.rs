@@ -1,14 +1,10 @@
 //! A program under the securityContext of a pod, without a container runtime: bubblewrap, and the seccomp profile that
 //! containerd takes for `RuntimeDefault`.
 
-use crate::go::{install, once};
-use crate::{debian, project};
+use programs::sandbox;
 use serde_json::Value;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-
-const NO_BUBBLEWRAP: &str = "the tests take bwrap from Debian's package bubblewrap";
 
 /// What a pod's container may, as its securityContext says it. It panics where that says something it does not know.
 pub struct Confinement {
@@ -35,7 +31,11 @@ impl Confinement {
     pub fn command(&self, files: &Path, program: &Path, with_seccomp: bool) -> Command {
         let mut command = Command::new("sh");
         let seccomp = if with_seccomp { r#"--seccomp 9 "$@" 9<"$0""# } else { r#""$@""# };
-        command.arg("-c").arg(format!(r#"bwrap=$1; shift; exec "$bwrap" {seccomp}"#)).arg(profile()).arg(bwrap());
+        command
+            .arg("-c")
+            .arg(format!(r#"bwrap=$1; shift; exec "$bwrap" {seccomp}"#))
+            .arg(sandbox::seccomp_profile())
+            .arg(sandbox::bubblewrap());
         command
             .args(["--die-with-parent", "--unshare-user", "--cap-drop", "ALL"])
             .args(["--uid", &self.uid.to_string(), "--gid", &self.gid.to_string()])
@@ -50,26 +50,4 @@ impl Confinement {
             .args(["/program", "--remount-ro", "/", "--unsetenv", "HOME", "--unsetenv", "KUBECONFIG", "/program"]);
         command
     }
-}
-
-fn bwrap() -> PathBuf {
-    once("bubblewrap", "Debian's package", |folder| debian::unpack(&["bubblewrap"], NO_BUBBLEWRAP, folder))
-        .join("usr/bin/bwrap")
-}
-
-/// containerd's default profile, for the kernel.
-fn profile() -> PathBuf {
-    let source = project().join("crates/testkit/seccomp");
-    let text = |file: &str| fs::read_to_string(source.join(file)).expect("it is here");
-    let sources = [text("go.mod"), text("main.go"), text("compile.py")].concat();
-    let containerds = install("seccomp", &sources, &source, &["."]).join("seccomp");
-    once("seccomp-profile", &sources, |folder| {
-        let said = Command::new(containerds).output().expect("it was just built");
-        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-        fs::write(folder.join("profile.json"), said.stdout).expect("target is writable");
-        let mut compile = Command::new("python3");
-        compile.arg(source.join("compile.py")).arg(folder.join("profile.json")).arg(folder.join("profile.bpf"));
-        assert!(compile.status().is_ok_and(|status| status.success()), "{compile:?}");
-    })
-    .join("profile.bpf")
 }

@@ -1,8 +1,7 @@
 //! A real Kubernetes control plane for tests: etcd and kube-apiserver, without containers and without nodes.
 //!
-//! `control-plane/README.md` says what runs and what it costs.
+//! `crates/programs/control-plane/README.md` says what runs and what it costs.
 
-pub mod binaries;
 mod cloud_controller;
 mod etcd;
 pub mod identity;
@@ -24,11 +23,13 @@ use std::{
     time::Duration,
 };
 
+use crate::patience::Patience;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub use nodewhy::Nodewhy;
 pub use process::{Process, free_ports};
+pub use programs::control_plane as binaries;
 
 /// The administrator's token. The server listens on the loopback interface and lives as long as one test.
 const ADMIN_TOKEN: &str = "administrator";
@@ -233,16 +234,21 @@ impl ControlPlane {
     /// Applies definitions of kinds, and waits until the API server serves them.
     pub fn apply_crds(&self, path: &Path) {
         self.apply_path(path);
-        self.kubectl(&["wait", "--for=condition=Established", "customresourcedefinition", "--all", "--timeout=30s"]);
+        self.kubectl(&["wait", "--for=condition=Established", "customresourcedefinition", "--all", "--timeout=120s"]);
     }
 
-    /// One object (`&["node", "a"]`), or a list; nothing when the object does not exist.
+    /// One object (`&["node", "a"]`), or a list; nothing when the object does not exist. An API server that has much
+    /// to do may answer nothing at first.
     pub fn get(&self, arguments: &[&str]) -> Option<Value> {
-        // Not --ignore-not-found: that writes nothing for an empty list either.
-        match self.try_kubectl(&[&["get", "--output=json"], arguments].concat()) {
-            Ok(json) => Some(serde_json::from_str(&json).expect("kubectl writes JSON")),
-            Err(error) if error.contains("(NotFound)") => None,
-            Err(error) => panic!("kubectl get {}: {error}", arguments.join(" ")),
+        let patience = Patience::of(Duration::from_secs(20));
+        loop {
+            // Not --ignore-not-found: that writes nothing for an empty list either.
+            match self.try_kubectl(&[&["get", "--output=json"], arguments].concat()) {
+                Ok(json) => return Some(serde_json::from_str(&json).expect("kubectl writes JSON")),
+                Err(error) if error.contains("(NotFound)") => return None,
+                Err(error) => assert!(!patience.is_over(), "kubectl get {}: {error}", arguments.join(" ")),
+            }
+            thread::sleep(Duration::from_millis(200));
         }
     }
 }

@@ -2,18 +2,14 @@
 //! `server.py` adds.
 
 use crate::control_plane::Process;
-use crate::{python, target};
+use crate::patience::Patience;
+use crate::{project, python, target};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
-
-/// With names and hashes of every wheel.
-const REQUIREMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/moto/requirements.txt");
-const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/moto/server.py");
+use std::time::Duration;
 
 /// A server that runs until it is dropped.
 pub struct Moto {
@@ -25,13 +21,13 @@ impl Moto {
     /// One of a test's own, for one that takes long: the others wait for theirs. Its log is `target/moto/NAME.log`.
     pub fn start(name: &str) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port();
-        let mut command = Command::new(python::environment("moto", Path::new(REQUIREMENTS)));
-        command.arg(SERVER).arg(port.to_string());
+        let mut command = Command::new(python::moto());
+        command.arg(project().join("crates/programs/moto/server.py")).arg(port.to_string());
         let server = Process::spawn(&command, target().join(format!("moto/{name}.log")));
         let moto = Self { port, _server: server };
-        let until = Instant::now() + Duration::from_secs(90);
+        let patience = Patience::of(Duration::from_secs(90));
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < until, "moto does not start: see target/moto/{name}.log");
+            assert!(!patience.is_over(), "moto does not start: see target/moto/{name}.log");
             std::thread::sleep(Duration::from_millis(100));
         }
         moto

@@ -1,14 +1,19 @@
-//! `cargo xtask new-cause NAME --in CATEGORY`, `cargo xtask site`, `cargo xtask tables`.
+//! The commands of `cargo xtask`.
 
 use std::path::Path;
 use std::process::ExitCode;
-use xtask::{new_cause, site, tables};
+use xtask::{e2e, new_cause, site, tables};
 
 const USAGE: &str = "\
-Usage: cargo xtask new-cause NAME --in CATEGORY
+Usage: cargo xtask e2e [FILTER] [FLAGS OF CARGO-NEXTEST]
+       cargo xtask tidy [FILTER]
+       cargo xtask new-cause NAME --in CATEGORY
        cargo xtask site
        cargo xtask tables
 
+e2e builds the real programs, such as kube-apiserver and Karpenter, and runs the tests that start them. FILTER is a part
+of a test's name, such as cluster::remediation.
+tidy checks texts and files: links, the site, the walls between crates, and what is generated.
 new-cause writes the skeletons of a cause's page and rule, and lists the rule among its category and in rules::ALL.
 NAME is CamelCase, such as KubeletStopped; CATEGORY is a folder of crates/engine/src/rules.
 site writes what mdbook makes the site of into target/site.
@@ -28,6 +33,8 @@ fn main() -> ExitCode {
         ["site"] => site::write(root, &root.join("target/site"))
             .map(|pages| format!("wrote {} pages to target/site", pages.len())),
         ["tables"] => tables::write(root).map(|tables| format!("wrote {tables}")),
+        ["e2e", ref arguments @ ..] => e2e::run(root, arguments),
+        ["tidy", ref arguments @ ..] => e2e::tidy(root, arguments),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

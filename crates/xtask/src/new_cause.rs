@@ -1,7 +1,7 @@
 //! `cargo xtask new-cause`: the page and the rule of a cause, to be filled in, and the lines that make it one.
 //!
 //! The skeletons in `skeleton/` lie to each other as page and rule lie in `crates/engine`, so the rule compiles where
-//! it is, and `tests/new_cause.rs` asks it.
+//! it is, and `tests/tidy/new_cause.rs` asks it.
 
 use std::fmt;
 use std::fs;

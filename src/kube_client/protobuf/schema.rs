@@ -1,8 +1,8 @@
 //! What is read of Kubernetes' messages: each field's number, and how JSON writes it. Fields that no view reads are left
 //! out, such as the images of a Node, a third of it.
 //!
-//! `tests/upstream` holds each row against the `generated.proto` of its package in k8s.io/api and k8s.io/apimachinery
-//! v0.36.3, `tests/foreign` against what the views read.
+//! `tests/e2e/upstream` holds each row against the `generated.proto` of its package in k8s.io/api and k8s.io/apimachinery
+//! v0.36.3, `tests/it/foreign` against what the views read.
 
 /// Where objects are listed and watched that can be read so.
 pub const PATHS: [&str; 2] = ["/api/v1/nodes", "/api/v1/events"];

@@ -1,7 +1,7 @@
 //! How many interfaces and addresses the VPC CNI has for pods on an instance type.
 //!
 //! AWS brings out types faster than nodewhy: of one that is not in the table nothing is said. `cargo xtask tables`
-//! makes it anew, and `tests/upstream` holds it against the module that it names.
+//! makes it anew, and `tests/e2e/upstream` holds it against the module that it names.
 
 const TABLE: &str = include_str!("instance_types.tsv");
 

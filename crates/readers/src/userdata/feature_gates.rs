@@ -2,7 +2,7 @@
 //!
 //! A gate that it does not know ends the kubelet at once, and so does another value of one that is locked:
 //! `failed to set feature gates from initial flags-based config: unrecognized feature gate: X`.
-//! `cargo xtask tables` makes the table anew, and `tests/upstream` holds its end against the pinned module.
+//! `cargo xtask tables` makes the table anew, and `tests/e2e/upstream` holds its end against the pinned module.
 // kubernetes v1.36.3 staging/src/k8s.io/component-base/featuregate/feature_gate.go `unsafeSetFromMap`
 
 use std::fmt;

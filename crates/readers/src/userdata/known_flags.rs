@@ -6,7 +6,7 @@
 pub const NEWEST: u32 = 36;
 
 /// The flags of that kubelet.
-// kubernetes v1.36.3 cmd/kubelet/app/options: its flag set, which tests/oracles prints; and what component-base's JSON
+// kubernetes v1.36.3 cmd/kubelet/app/options: its flag set, which tests/e2e/oracles prints; and what component-base's JSON
 // logging, cobra and Windows add.
 #[rustfmt::skip]
 pub const KNOWN: &[&str] = &[

@@ -38,7 +38,7 @@ impl ControlPlane {
     pub fn install(&self, folder: &str) -> PathBuf {
         let manifests = crate::project().join(folder);
         self.kubectl(&["apply", "--server-side", "--kustomize", manifests.to_str().expect("a path in UTF-8")]);
-        self.kubectl(&["wait", "--for=condition=Established", "crd/nodediagnoses.nodewhy.dev"]);
+        self.kubectl(&["wait", "--for=condition=Established", "crd/nodediagnoses.nodewhy.dev", "--timeout=120s"]);
         self.kubeconfig_for("nodewhy", "nodewhy")
     }
 

@@ -1,13 +1,16 @@
 //! A child process that never outlives the test which started it.
 
+use crate::patience::Patience;
 use std::{
+    env,
     fs::{self, File},
     io::Write,
     net::TcpListener,
     path::PathBuf,
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    sync::atomic::{AtomicU16, Ordering},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// `exec` keeps the process id, so the child answers to signals and reports its exit status as if nobody stood between.
@@ -42,12 +45,12 @@ impl Process {
 
     /// Polls until `ready`; panics with the end of the log when the process exits before that, or time runs out.
     pub fn wait_until_ready(&mut self, timeout: Duration, mut ready: impl FnMut() -> bool) {
-        let deadline = Instant::now() + timeout;
+        let patience = Patience::of(timeout);
         while !ready() {
             if let Some(status) = self.exited() {
                 panic!("it exited with {status}; {}", self.log_tail());
             }
-            assert!(Instant::now() < deadline, "not ready after {timeout:?}; {}", self.log_tail());
+            assert!(!patience.is_over(), "not ready after {timeout:?}; {}", self.log_tail());
             thread::sleep(Duration::from_millis(100));
         }
     }
@@ -74,16 +77,16 @@ impl Process {
         assert!(sent.success(), "it is gone; {}", self.log_tail());
     }
 
-    /// Asks it to end (SIGTERM, as kubelet does) and returns how it did; panics when it ignores that for 20 seconds.
+    /// Asks it to end (SIGTERM, as kubelet does) and returns how it did; panics when it ignores that.
     pub fn terminate(mut self) -> ExitStatus {
         let sent = Command::new("kill").arg(self.child.id().to_string()).status().expect("kill runs");
         assert!(sent.success(), "it was gone before SIGTERM; {}", self.log_tail());
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let patience = Patience::of(Duration::from_secs(20));
         loop {
             if let Some(status) = self.exited() {
                 return status;
             }
-            assert!(Instant::now() < deadline, "it ignored SIGTERM; {}", self.log_tail());
+            assert!(!patience.is_over(), "it ignored SIGTERM; {}", self.log_tail());
             thread::sleep(Duration::from_millis(50));
         }
     }
@@ -120,8 +123,15 @@ pub fn supervised(command: &Command) -> Command {
     supervised
 }
 
-/// Ports of the loopback interface that nobody listens on, all different.
+/// Ports of the loopback interface that nobody listens on, all different. They are used later, so they come from below
+/// the range that the kernel gives to connections and to port 0 (32768 and up), and each test that runs at the same
+/// time has 200 of its own.
 pub fn free_ports<const N: usize>() -> [u16; N] {
-    let listeners: [_; N] = std::array::from_fn(|_| TcpListener::bind(("127.0.0.1", 0)).expect("a port is free"));
-    listeners.map(|listener| listener.local_addr().expect("a bound socket has an address").port())
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let slot = env::var("NEXTEST_TEST_GLOBAL_SLOT").ok().and_then(|slot| slot.parse().ok());
+    let slot = slot.unwrap_or_else(|| u16::try_from(std::process::id() % 80).expect("it is below 80"));
+    std::array::from_fn(|_| {
+        let mut ports = (0..200).map(|_| 15_000 + 200 * (slot % 80) + NEXT.fetch_add(1, Ordering::Relaxed) % 200);
+        ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("one of 200 ports is free")
+    })
 }

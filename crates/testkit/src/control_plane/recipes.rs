@@ -1,28 +1,32 @@
 //! States of a cluster that tests start from, each brought about the way it comes about in the field where that is
 //! possible.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::{thread, time::Duration};
 
 use chrono::{SecondsFormat, Utc};
 use serde_json::{Value, json};
 
 use super::ControlPlane;
+use crate::patience::Patience;
 
-/// What comes at once comes within this time on a machine that has much else to do too.
-pub const SOON: Duration = Duration::from_mins(2);
+/// What comes at once comes within this time.
+pub const SOON: Duration = Duration::from_mins(1);
 
 /// Polls until the closure returns something; panics when it does not in time.
 #[track_caller]
-pub fn wait_until<T>(timeout: Duration, mut state: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + timeout;
+pub fn wait_until<T>(timeout: Duration, state: impl FnMut() -> Option<T>) -> T {
+    wait_or(timeout, state, String::new)
+}
+
+/// The same, and `shown` says what is there instead.
+#[track_caller]
+pub fn wait_or<T>(timeout: Duration, mut state: impl FnMut() -> Option<T>, shown: impl Fn() -> String) -> T {
+    let patience = Patience::of(timeout);
     loop {
         if let Some(value) = state() {
             return value;
         }
-        assert!(Instant::now() < deadline, "not so after {timeout:?}");
+        assert!(!patience.is_over(), "not so after {timeout:?}, as long as this machine takes for that: {}", shown());
         thread::sleep(Duration::from_millis(200));
     }
 }

@@ -1,6 +1,6 @@
 //! The network of each instance type, as the controller of AWS's pod interfaces knows it.
 
-/// Where Karpenter and EKS take the limits of instance types from. `tests/upstream` holds the table against it.
+/// Where Karpenter and EKS take the limits of instance types from. `tests/e2e/upstream` holds the table against it.
 pub const MODULE: &str = "github.com/aws/amazon-vpc-resource-controller-k8s@v1.8.2";
 pub const FILE: &str = "pkg/aws/vpc/limits.go";
 /// What is made of it.

@@ -1,0 +1,50 @@
+//! What a release carries: the workflows are free of known faults, and whoever installs finds the files that they make.
+
+mod image;
+
+use assert_cmd::Command;
+use std::collections::BTreeSet;
+use std::fs;
+use testkit::programs::linters;
+
+fn read(file: &str) -> String {
+    fs::read_to_string(testkit::project().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+/// The names between `before` and `after` in the text.
+fn names<'t>(text: &'t str, before: &str, after: &str) -> BTreeSet<&'t str> {
+    text.split(before).skip(1).filter_map(|rest| Some(rest.split_once(after)?.0)).collect()
+}
+
+#[test]
+fn whoever_installs_finds_the_files_that_the_workflow_makes() {
+    let made = read(".github/workflows/release.yml");
+    let made = names(&made, "{ name: ", ",");
+    assert_eq!(made.len(), 5, "{made:?}");
+    for installer in [".krew.yaml", "Cargo.toml", "docs/release.md"] {
+        let text = read(installer);
+        assert_eq!(names(&text, "nodewhy-", ".tar.gz"), made, "{installer}");
+    }
+}
+
+#[test]
+fn a_file_of_the_release_holds_the_program_and_its_license() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (script, program) = (testkit::project().join(".ci/package"), testkit::nodewhy());
+    Command::new(script).arg(&program).arg("nodewhy-linux-amd64").arg(folder.path()).assert().success();
+    let run = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).current_dir(folder.path()).args(arguments).assert().success();
+        String::from_utf8_lossy(&output.get_output().stdout).into_owned()
+    };
+    assert_eq!(run("tar", &["-tzf", "nodewhy-linux-amd64.tar.gz"]), "nodewhy\nLICENSE\n");
+    run("sha256sum", &["--check", "nodewhy-linux-amd64.tar.gz.sha256"]);
+    run("tar", &["-xzf", "nodewhy-linux-amd64.tar.gz"]);
+    assert!(run("./nodewhy", &["version"]).starts_with("version"), "it is the program");
+}
+
+#[test]
+fn the_workflows_are_free_of_known_faults() {
+    Command::new(linters::actionlint()).current_dir(testkit::project()).assert().success();
+    let audit = ["--offline", "--no-progress", "--persona=pedantic", ".github/workflows"];
+    Command::new(linters::zizmor()).current_dir(testkit::project()).args(audit).assert().success();
+}

@@ -1,0 +1,13 @@
+//! Checks of texts and files: links, the site, the walls between crates, what is generated. `cargo xtask tidy` runs them.
+
+mod chart;
+mod crd;
+mod docs;
+mod fixes_template;
+mod new_cause;
+mod shipped;
+mod site;
+mod walls;
+
+// The skeleton of a rule, which `new_cause` compiles, names these as a rule of the engine does.
+use engine::{api, case, rules};
