@@ -3,7 +3,7 @@
 //! deletes, restarts at any moment. In the end, whatever happened, the cluster holds the verdicts that a look at its
 //! final state gives.
 //!
-//! `NODEWHY_SEEDS=20000 cargo test --test model` tries more, `NODEWHY_SEED=17` replays one and says what happens.
+//! `NODEWHY_SEEDS=20000 cargo test --test it model` tries more, `NODEWHY_SEED=17` replays one and says what happens.
 
 mod cluster;
 mod life;

@@ -69,7 +69,7 @@ fn the_readme_has_the_table_of_the_values() {
     if std::env::var_os("NODEWHY_UPDATE").is_some() {
         std::fs::write(chart("README.md"), &made).expect("written");
     }
-    assert!(read("README.md") == made, "stale: run `NODEWHY_UPDATE=1 cargo test --test chart`");
+    assert!(read("README.md") == made, "stale: run `NODEWHY_UPDATE=1 cargo xtask tidy chart`");
 }
 
 #[test]

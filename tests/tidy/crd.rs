@@ -9,7 +9,7 @@ fn the_crd_in_the_repository_is_up_to_date() {
     if std::env::var_os("NODEWHY_UPDATE").is_some() {
         std::fs::write(file, &made).unwrap();
     }
-    assert!(std::fs::read_to_string(file).unwrap() == made, "stale: run `NODEWHY_UPDATE=1 cargo test --test crd`");
+    assert!(std::fs::read_to_string(file).unwrap() == made, "stale: run `NODEWHY_UPDATE=1 cargo xtask tidy crd`");
 }
 
 /// `kubectl explain` is the reference that people have at hand.

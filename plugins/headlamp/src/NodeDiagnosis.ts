@@ -1,6 +1,6 @@
 import { KubeObject, KubeObjectInterface } from '@kinvolk/headlamp-plugin/lib/k8s/cluster';
 
-/** What is shown of a NodeDiagnosis; `cargo test --test tools` holds it against crds/. */
+/** What is shown of a NodeDiagnosis; `cargo test --test it tools` holds it against crds/. */
 export interface Fields extends KubeObjectInterface {
   spec: {
     subject: { kind: string; name: string };

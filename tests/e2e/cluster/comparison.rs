@@ -1,5 +1,5 @@
 //! What others answer on the case of the README, put into a real API server. docs/comparison.md shows it verbatim;
-//! `NODEWHY_UPDATE=1 cargo test --test cluster comparison -- --ignored` writes what it shows.
+//! `NODEWHY_UPDATE=1 cargo xtask e2e comparison --run-ignored only` writes what it shows.
 
 use std::path::Path;
 use std::process::Command;

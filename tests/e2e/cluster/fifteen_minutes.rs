@@ -1,4 +1,4 @@
-//! The real Karpenter's real timeout, nothing backdated: `cargo test --test cluster fifteen_minutes -- --ignored` takes
+//! The real Karpenter's real timeout, nothing backdated: `cargo xtask e2e fifteen_minutes --run-ignored only` takes
 //! 16 minutes.
 
 use crate::cluster::identity::Kubelet;

@@ -1,7 +1,7 @@
 //! Stuck states that Karpenter itself brings about, one Karpenter after the other, and what nodewhy calls each. A
 //! healthy claim stands beside them.
 //!
-//! docs/karpenter-versions.md is this test's table. `NODEWHY_UPDATE=1 cargo test --test cluster matrix -- --ignored`
+//! docs/karpenter-versions.md is this test's table. `NODEWHY_UPDATE=1 cargo xtask e2e matrix --run-ignored only`
 //! writes it, with one Karpenter more.
 
 use crate::cluster::operator::{diagnosis, install};

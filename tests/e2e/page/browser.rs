@@ -143,6 +143,6 @@ fn the_pictures_in_the_readme_are_of_this_page() {
         }
         // Width and height: bytes 16 to 24 of a PNG. Its pixels differ with the machine's fonts.
         let shown = std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        assert_eq!(shown[16..24], picture[16..24], "NODEWHY_UPDATE=1 cargo test --test page draws them");
+        assert_eq!(shown[16..24], picture[16..24], "NODEWHY_UPDATE=1 cargo xtask e2e page draws them");
     }
 }
