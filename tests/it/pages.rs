@@ -212,5 +212,9 @@ fn the_list_of_causes_is_fresh() {
         std::fs::write(&path, suspects::index()).expect("the list of causes");
     }
     let written = std::fs::read_to_string(&path).expect("the list of causes");
-    assert_eq!(written, suspects::index(), "docs/causes/README.md is stale: NODEWHY_UPDATE=1 cargo test --test it pages");
+    assert_eq!(
+        written,
+        suspects::index(),
+        "docs/causes/README.md is stale: NODEWHY_UPDATE=1 cargo test --test it pages"
+    );
 }

@@ -172,26 +172,54 @@ fn what_the_site_tells_to_type_is_understood() {
     assert!(checked > 100, "only {checked} commands were seen");
 }
 
-/// The suites that CONTRIBUTING and others name are there.
+/// The modules of a tier of tests.
+fn modules(tier: &str) -> BTreeSet<String> {
+    let files =
+        fs::read_dir(root().join("tests").join(tier)).expect("a tier").map(|entry| entry.expect("an entry").path());
+    let rust = files.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    rust.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).filter(|name| name != "main").collect()
+}
+
+/// The tests that a document names with a command exist.
 #[test]
 fn the_tests_that_the_site_names_exist() {
     let (folder, _) = site();
     let mut made = BTreeSet::new();
     markdown_below(folder.path(), &mut made);
-    let mut named = BTreeSet::new();
+    let [it, e2e, mut tidy] = ["it", "e2e", "tidy"].map(modules);
+    tidy.insert("fixes".to_owned());
+    let (mut missing, mut named) = (BTreeSet::new(), 0);
     for page in &made {
         let text = read(page);
-        let names = text.split("--test ").skip(1).filter_map(|rest| rest.split([' ', '`', '\n', '\'']).next());
-        named.extend(names.map(str::to_owned));
+        for (command, known) in [("--test it ", &it), ("cargo xtask e2e ", &e2e), ("cargo xtask tidy ", &tidy)] {
+            for rest in text.split(command).skip(1) {
+                let filter = rest.split([' ', '`', '\n', '\'']).next().unwrap_or_default();
+                let module = filter.split("::").next().unwrap_or_default();
+                if filter.is_empty() || filter.starts_with(|first: char| !first.is_ascii_lowercase()) {
+                    continue;
+                }
+                named += 1;
+                let of_cluster = root().join(format!("tests/e2e/cluster/{module}.rs")).is_file();
+                if !known.contains(module) && !(command.contains("e2e") && of_cluster) {
+                    missing.insert(format!("{command}{filter}"));
+                }
+            }
+        }
     }
-    let exists = |name: &&String| {
-        ["", "benchmark/"].iter().any(|of| {
-            root().join(format!("{of}tests/{name}.rs")).is_file()
-                || root().join(format!("{of}tests/{name}/main.rs")).is_file()
-        })
-    };
-    let missing: Vec<_> = named.iter().filter(|name| !exists(name)).collect();
-    assert!(missing.is_empty() && named.len() > 20, "{missing:?} of {named:?}");
+    assert!(missing.is_empty() && named > 12, "{missing:?} of {named}");
+}
+
+/// CONTRIBUTING says of each module what it proves.
+#[test]
+fn every_module_of_tests_is_explained() {
+    let text = read(&root().join("CONTRIBUTING.md"));
+    for (tier, heading) in [("it", "| `cargo test --test it …` |"), ("e2e", "| `cargo xtask e2e …` |")] {
+        let table = text.split_once(heading).expect("the table").1.split("\n\n").next().unwrap_or_default();
+        let rows = table.lines().filter(|line| line.starts_with("| `")).filter_map(|line| line.split(" | ").next());
+        let explained: BTreeSet<String> =
+            rows.flat_map(|row| row.split('`').skip(1).step_by(2)).map(str::to_owned).collect();
+        assert_eq!(explained, modules(tier), "{tier}");
+    }
 }
 
 /// Of what docs/troubleshooting.md explains, all is said.
