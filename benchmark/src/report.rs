@@ -160,22 +160,29 @@ pub fn accuracy(cases: &[Case], program: &Path, first_run: &str) -> io::Result<S
         "\
 # How often it is right
 
-{count} cases, rebuilt from public reports whose cause was confirmed, judged by [the benchmark](../benchmark/README.md), which knows nothing of nodewhy.
-`cargo benchmark table` writes this page, and a test holds nodewhy's figures against what it counts.
+{count} cases, rebuilt from public reports with a confirmed cause. [The benchmark](../benchmark/README.md) scores them and knows nothing of nodewhy.
+`cargo benchmark table` writes this page, and a test compares nodewhy's figures with what it counts.
 
 {table}
-*Right* is an answer that finds all that is sick, calls nobody else sick, and names the cause and the object to change. That can be asked where objects
-and logs prove the cause (*proven*) or hint at it. Where they cannot tell (*not visible*) it is right to find what is sick, to name no wrong cause and
-not to be certain; where all is well (*healthy*) it is right to say nothing. *Cause* and *object* count the cases that can be seen.
+A *right* answer depends on what the case shows:
 
-The last rows are readers without knowledge: their cause is every condition that is not True, and every warning, in its own words, and they call
-sick what is not ready. They have no threshold, so a machine that is merely young is a false alarm.
+| case | a right answer |
+| --- | --- |
+| *proven*, *hinted at*: objects and logs prove the cause, or hint at it | finds every stuck node and no other, and names the cause and the object to change |
+| *not visible*: objects and logs cannot tell the cause | finds every stuck node and no other, names no wrong cause, and is not certain |
+| *healthy*: nothing is wrong | names no node |
+
+*Cause in words* and *object* count the cases in which the cause is visible.
+
+The last rows are readers without knowledge. Their cause is every condition that is not True, and every warning, in its own words. They call every
+node stuck that is not ready. They have no threshold, so a young node is a false alarm for them.
 
 ## What it proves, and what not
 
-nodewhy has seen these cases: each was wrong, partly right or right once, and what was wrong was mended. What a report is worth that it has not
-seen, the first runs tell: written from reports by somebody who did not know the rules, judged once, before anything was changed for them
-([all of them](../tests/cases/first-run.md)). Most of these reports were chosen because something in them can be seen; not every trouble is like that.
+nodewhy has seen these cases. Each was wrong, partly right or right once, and we fixed what was wrong. If you want to know how nodewhy does on a
+report that it has not seen, look at the first runs. An author who did not know the rules rebuilt these reports. nodewhy judged each once, before
+any change was made for it ([all of them](../tests/cases/first-run.md)). Most of these reports were chosen because something in them is visible. Not
+every problem is like that.
 
 {curve}
 ## Not right today
