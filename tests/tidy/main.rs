@@ -5,6 +5,7 @@ mod crd;
 mod docs;
 mod fixes_template;
 mod new_cause;
+mod plain_english;
 mod shipped;
 mod site;
 mod walls;
