@@ -6,6 +6,7 @@ use xtask::{e2e, new_cause, site, tables};
 
 const USAGE: &str = "\
 Usage: cargo xtask e2e [FILTER] [FLAGS OF CARGO-NEXTEST]
+       cargo xtask programs
        cargo xtask tidy [FILTER]
        cargo xtask new-cause NAME --in CATEGORY
        cargo xtask site
@@ -13,6 +14,7 @@ Usage: cargo xtask e2e [FILTER] [FLAGS OF CARGO-NEXTEST]
 
 e2e builds the real programs, such as kube-apiserver and Karpenter, and runs the tests that start them. FILTER is a part
 of a test's name, such as cluster::remediation.
+programs builds these programs, and runs no test.
 tidy checks texts and files: links, the site, the walls between crates, and what is generated.
 new-cause writes the skeletons of a cause's page and rule, and lists the rule among its category and in rules::ALL.
 NAME is CamelCase, such as KubeletStopped; CATEGORY is a folder of crates/engine/src/rules.
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
             .map(|pages| format!("wrote {} pages to target/site", pages.len())),
         ["tables"] => tables::write(root).map(|tables| format!("wrote {tables}")),
         ["e2e", ref arguments @ ..] => e2e::run(root, arguments),
+        ["programs"] => e2e::programs(),
         ["tidy", ref arguments @ ..] => e2e::tidy(root, arguments),
         _ => {
             eprintln!("{USAGE}");
