@@ -51,10 +51,7 @@ fn check(case: &Case) -> Opinion {
         }
         Verdict::NearMiss { entry, miss } => (entry, miss),
         _ => {
-            return Opinion::ruled_out(
-                question.auth,
-                format!("the ARN of {role} in aws-auth has a form that matches"),
-            );
+            return Opinion::ruled_out(question.auth, format!("the ARN of {role} in aws-auth has a form that matches"));
         }
     };
     let like = Some(entry.role_arn.as_str()).filter(|_| !matches!(miss, Miss::OtherAccount | Miss::OtherPartition));
@@ -62,7 +59,9 @@ fn check(case: &Case) -> Opinion {
     let why = match miss {
         Miss::PathInArn => "has an IAM path, which STS leaves out".to_owned(),
         Miss::InstanceProfileArn => "is an instance profile's, but callers have the ARN of the role".to_owned(),
-        Miss::AssumedRoleArn => "is an assumed role's, but the authenticator compares with the ARN of the role itself".to_owned(),
+        Miss::AssumedRoleArn => {
+            "is an assumed role's, but the authenticator compares with the ARN of the role itself".to_owned()
+        }
         Miss::Blank => "has white space around it, which the authenticator compares too".to_owned(),
         Miss::NotAnArn => "is not an ARN".to_owned(),
         Miss::Malformed(why) => format!("is malformed: {why}"),

@@ -254,8 +254,10 @@ fn finding(case: &Case, auth: &AwsAuthFacts, lost: &Lost, confidence: Confidence
         Some(role) => {
             format!("Does an access entry exist for {role}? If so, the Nodes share another cause, such as the network.")
         }
-        None => "Do access entries exist for the node roles? If so, the Nodes share another cause, such as the network."
-            .to_owned(),
+        None => {
+            "Do access entries exist for the node roles? If so, the Nodes share another cause, such as the network."
+                .to_owned()
+        }
     };
     let finding = Finding::new(
         confidence,

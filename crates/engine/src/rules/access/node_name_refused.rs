@@ -35,8 +35,10 @@ fn check(case: &Case) -> Opinion {
     let Some((name, event, whose)) = of_this_machine(case, launched) else {
         return Opinion::Silent;
     };
-    let head =
-        format!("The kubelet of NodeClaim {} runs and is authenticated, but may not create its Node {name}", claim.name());
+    let head = format!(
+        "The kubelet of NodeClaim {} runs and is authenticated, but may not create its Node {name}",
+        claim.name()
+    );
     let asked = case.cluster.all_webhooks().find(|(.., webhook)| is_asked(webhook));
     // If nodewhy did not read certificate requests, the Node may have existed.
     let requests_read = case.cluster.missing(Input::CertificateSigningRequests).is_none();

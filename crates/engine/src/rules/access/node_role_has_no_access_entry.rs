@@ -53,7 +53,8 @@ fn check(case: &Case) -> Opinion {
         (true, None, None) | (false, ..) => Confidence::Certain,
     };
     let authentication = mode.authentication_mode.as_deref().unwrap_or_default();
-    let because = if reads_aws_auth { "no aws-auth is known that replaces it" } else { "this cluster does not read aws-auth" };
+    let because =
+        if reads_aws_auth { "no aws-auth is known that replaces it" } else { "this cluster does not read aws-auth" };
     let wanted = access_entry::type_for(case);
     let arn = node_role::profile(case)
         .and_then(|p| p.role_arn.clone())

@@ -43,12 +43,7 @@ fn check(case: &Case) -> Opinion {
     );
     let object = format!("{}/{}", class.kind, class.name());
     contrast::finding(case, &split, confidence, summary)
-        .with(Evidence::new(
-            object,
-            "status.amis",
-            named(split.value),
-            "new nodes get the first entry that fits",
-        ))
+        .with(Evidence::new(object, "status.amis", named(split.value), "new nodes get the first entry that fits"))
         .blaming(Blame::class(class).field("spec.amiSelectorTerms"))
         .fix(format!("Pin the image {} that works until the new one works too.", split.elsewhere))
         .step(Risk::Mutating, "Pin the old image", Some(commands::pin(class, &[split.elsewhere])))

@@ -44,7 +44,8 @@ fn check(case: &Case) -> Opinion {
         if !broken.is_true() {
             return Opinion::Silent;
         }
-        let because = format!("the node monitoring agent reports that the accelerator of Node {} is healthy", node.name());
+        let because =
+            format!("the node monitoring agent reports that the accelerator of Node {} is healthy", node.name());
         return Opinion::ruled_out(node, because);
     }
     // If a Node waits for something else, that is its cause.

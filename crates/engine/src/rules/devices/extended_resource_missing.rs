@@ -235,7 +235,10 @@ fn check(case: &Case) -> Opinion {
     .blaming(blame)
     .fix(fix.unwrap_or_else(|| {
         advertiser
-            .map_or("Install the component that advertises the resource on the Node, or stop requesting the resource.", |s| s.fix)
+            .map_or(
+                "Install the component that advertises the resource on the Node, or stop requesting the resource.",
+                |s| s.fix,
+            )
             .to_owned()
     }))
     .step(
@@ -438,9 +441,8 @@ fn finds_no_device(case: &Case, node: &Node, resource: &str, advertiser: &Advert
             return likely(while_, of_set(pod))
                 .fix(format!("{restart}. If that helps, what the plugin needs at its start comes too late."));
         }
-        return likely(while_, of_node).fix(format!(
-            "{restart}. If that does not help, the node's device is broken: delete its NodeClaim."
-        ));
+        return likely(while_, of_node)
+            .fix(format!("{restart}. If that does not help, the node's device is broken: delete its NodeClaim."));
     }
     let driver = |p: &&Pod| p.daemon_set().is_some_and(|d| advertiser.drivers.iter().any(|part| d.contains(part)));
     if let Some(driver) = case.pods().find(driver) {
