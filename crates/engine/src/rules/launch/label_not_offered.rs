@@ -145,7 +145,7 @@ fn to_change(finding: Finding, pool: &NodePool, pod: Option<&Pod>, namespace: &s
     let workload = PodWorkload::of(pod, namespace, name);
     finding
         .blaming(workload.blame().field(workload.spec()))
-        .step(Risk::Mutating, "Change what the pods select (they restart)", Some(workload.edit()))
+        .step(Risk::Mutating, "Change what the pods select", Some(workload.edit()))
         .step(
             Risk::Mutating,
             "Or what the NodePool gives its nodes",

@@ -67,7 +67,7 @@ fn check(case: &Case) -> Opinion {
     ))
     .step(
         Risk::Mutating,
-        "Give it another port, or none (its pods restart)",
+        "Give it another port, or none",
         Some(format!("kubectl edit {} -n {namespace} {workload}", kind.to_lowercase())),
     )
     .step(

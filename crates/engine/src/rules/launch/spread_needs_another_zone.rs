@@ -48,7 +48,7 @@ fn check(case: &Case) -> Opinion {
     .step(Risk::Mutating, "Allow the zone", Some(format!("kubectl edit nodepool {name}")))
     .step(
         Risk::Mutating,
-        "Or let the pods select the existing zones (they restart)",
+        "Or let the pods select the existing zones",
         Some(workload.edit()),
     )
     .into()
