@@ -134,7 +134,7 @@ pub fn page(cause: &str) -> Option<&'static SuspectPage> {
     PAGES.iter().find(|page| page.cause.eq_ignore_ascii_case(cause))
 }
 
-/// What a candidate sees in one machine.
+/// A candidate's observation of one machine.
 #[derive(Debug)]
 pub struct Suspicion {
     summary: Text,
@@ -157,7 +157,7 @@ impl Observations {
 }
 
 impl Suspicion {
-    /// What it would mean, the command that confirms it, and what to look for in its output.
+    /// Its meaning, the command that confirms it, and what to look for in the output.
     fn new(summary: impl Into<Text>, command: impl Into<SettlingCommand>, look_for: impl Into<Text>) -> Self {
         Self {
             summary: summary.into(),
@@ -235,7 +235,7 @@ impl Weighed {
     }
 }
 
-/// What the verdict states beside the suspects.
+/// The verdict's own statement beside the suspects.
 #[derive(Debug, Clone, Copy)]
 pub struct Stated<'v> {
     pub cause: &'v str,
@@ -275,7 +275,7 @@ pub fn ranked(
 }
 
 fn asked(case: &Case, verdict: Stated, excluded: impl Fn(&str) -> bool) -> impl Fn(&CauseCandidate) -> bool {
-    /// What may keep a Node away although its kubelet reports: network, certificates and role are right.
+    /// Causes that may keep a Node away although its kubelet reports: network, certificates and role are right.
     const AFTER_THE_KUBELET: [&str; 2] = ["NodeNameRefused", "AdmissionRefusesNode"];
     let stage = case.stage();
     let reports = differential::reporting(case).is_some();

@@ -1,4 +1,4 @@
-//! What failing machines have in common that joined nodes do not have.
+//! Properties that failing machines have in common and joined nodes do not have.
 
 pub mod ami_drift_replacements_fail;
 pub mod image_never_joins;

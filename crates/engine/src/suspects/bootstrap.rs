@@ -78,7 +78,7 @@ pub const KUBELET_SETTINGS: CauseCandidate = CauseCandidate {
     },
 };
 
-/// What all nodes share works, but the boot of this one had a temporary fault.
+/// Everything that all nodes share works, but the boot of this one had a temporary fault.
 pub const GAVE_UP_ONCE: CauseCandidate = CauseCandidate {
     cause: "BootstrapFailed",
     stages: &[Stage::Join],

@@ -1,4 +1,4 @@
-//! What the failing machines do not share with those that work, from the first failure on.
+//! Differences between the failing machines and those that work, from the first failure on.
 //!
 //! Machines of the same class are compared by their counted values. If none of the class ever joined, the class is
 //! compared with the class that differs least from it and whose nodes join.
@@ -154,7 +154,8 @@ impl<'w> Differential<'w> {
         (self.class_joins || self.pool_registers).then_some("nodes of this class or NodePool have joined before")
     }
 
-    /// What the NodePool gives its Nodes, while one whose nodes join does not, if the NodePool separates them.
+    /// Labels and taints that the NodePool gives its Nodes and a NodePool with joining nodes does not, if the NodePool
+    /// separates them.
     pub fn template(&self, case: &Case) -> Option<String> {
         let split = self.split(case, "NodePool")?;
         let given = |pool: &str| Some(given(&case.cluster.pool(pool)?.spec.template));
@@ -223,7 +224,7 @@ pub fn reporting<'w>(case: &Case<'w>) -> Option<&'w str> {
     kubelet_without_node::of_this_machine(case, launched).map(|(name, ..)| name)
 }
 
-/// What changed between the last node that joined and the first that did not, in one line.
+/// The change between the last node that joined and the first that did not, in one line.
 pub fn changed(case: &Case) -> Option<String> {
     let change = change::evidence(case).into_iter().next()?;
     Some(format!("{} was changed since the last node joined ({})", change.object, change.observed))
@@ -277,7 +278,7 @@ const FIELDS: [(&str, Values); 7] = [
     ("kubelet", |c| c.spec.kubelet.iter().map(|(setting, value)| Cow::from(format!("{setting}: {value}"))).collect()),
 ];
 
-/// What only one of two classes has, in short.
+/// The entries that only one of two classes has, in short.
 fn only(of: &BTreeSet<Cow<str>>, than: &BTreeSet<Cow<str>>) -> String {
     const SHOWN: usize = 3;
     let only: Vec<&str> = of.difference(than).map(|value| &**value).collect();

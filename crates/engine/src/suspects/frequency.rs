@@ -16,7 +16,7 @@ const REPORTS: [(&str, u32); 32] = [
     ("ZoneNeverJoins", 10),
     // Removed flags and labels; as many reports are about boots that time out.
     ("BootstrapFailed", 9),
-    // Of 20 threads on network plugins that do not start.
+    // From 20 threads on network plugins that do not start.
     ("CniLacksPermissions", 9),
     ("PodsGetNoAddress", 9),
     ("CniOlderThanInstanceType", 8),

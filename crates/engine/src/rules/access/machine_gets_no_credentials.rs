@@ -40,7 +40,7 @@ fn check(case: &Case) -> Opinion {
     }
 }
 
-/// EKS kubelets authenticate with the credentials of the node role. What your own bootstrap does is not known.
+/// EKS kubelets authenticate with the credentials of the node role. The behavior of your own bootstrap is unknown.
 fn confidence(case: &Case) -> Confidence {
     let own = case.class().is_none_or(|class| class.family() == Some(Family::Custom));
     if own { Confidence::Likely } else { Confidence::Certain }

@@ -66,7 +66,7 @@ fn check(case: &Case) -> Opinion {
         )
         .figures(format!("{} times", event.times())),
     )
-    .fix("Make the kubelet's name the instance's private DNS name: use no hostname override, no custom domain name in the DHCP options, and an AMI that asks EC2 for the name.")
+    .fix("Make the kubelet's name the instance's private DNS name. Remove a hostname override or a custom domain name in the DHCP options, and use an AMI that asks EC2 for the name.")
     .step(
         Risk::Inspect,
         "Compare the name with the instance's private DNS name",

@@ -32,7 +32,7 @@ fn check(case: &Case) -> Opinion {
     );
     let mut finding = contrast::finding(case, &split, confidence, summary)
         .blaming(Blame::class(class).field("spec.subnetSelectorTerms"))
-        .fix("Give the subnet the same route and network ACL as the others: a NAT gateway or VPC endpoints if it is private, auto-assigned public IPs if it is public. Or select only the subnets that work.");
+        .fix("Give the subnet the same network ACL and route as the others. A private subnet needs a NAT gateway or VPC endpoints, a public one auto-assigned public IPs. Or select only the subnets that work.");
     if !subnets.is_empty() {
         finding = finding.with(Evidence::new(
             format!("{}/{}", class.kind, class.name()),

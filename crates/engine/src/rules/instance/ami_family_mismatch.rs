@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// What an instance of this family runs at boot.
+/// The user data that an instance of this family runs at boot.
 const fn reads(family: Family) -> &'static str {
     match family {
         Family::Al2 => "a shell script that calls /etc/eks/bootstrap.sh",

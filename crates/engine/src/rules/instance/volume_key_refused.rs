@@ -167,7 +167,7 @@ fn of_image(case: &Case, finding: Finding, class: &NodeClass, image: &str) -> Fi
         .blaming(Blame::class(class).field(format!("spec.amiSelectorTerms{term}")))
 }
 
-/// What KMS reports about the key.
+/// KMS's report about the key.
 enum KeyState<'w> {
     /// nodewhy did not ask, or got no answer.
     Unknown,

@@ -26,7 +26,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with {field} as it is", sibling.name()));
     }
     let (name, own) = (class.name(), arn.rsplit([':', '/']).next().unwrap_or_default());
-    // What AWS refused for another field may be the only fault.
+    // AWS's refusal for another field may name the only fault.
     let of_field = |type_: &str| match field.split('.').nth(1) {
         Some("subnetSelectorTerms") => type_ == "SubnetsReady",
         Some("securityGroupSelectorTerms") => type_ == "SecurityGroupsReady",
@@ -68,7 +68,7 @@ fn check(case: &Case) -> Opinion {
 struct Misplaced<'c> {
     field: String,
     arn: &'c str,
-    /// What the field needs.
+    /// The kind of value that the field needs.
     what: &'static str,
 }
 

@@ -111,7 +111,7 @@ fn meant(reason: &str) -> Meant {
         _ => Meant {
             why: "it differs from what its NodePool or node class specifies",
             field: None,
-            fix: "Find out what changes the node, its NodePool or its node class after Karpenter: a webhook that changes NodeClaims or Nodes, or GitOps and a person who overwrite each other.",
+            fix: "Find out what changes the node, its NodePool or its node class after Karpenter. It may be a webhook that changes NodeClaims or Nodes, or GitOps and a person may overwrite each other.",
         },
     }
 }

@@ -39,7 +39,7 @@ fn check(case: &Case) -> Opinion {
     }
 }
 
-/// What EC2 reports about the image, and the term that selects it.
+/// EC2's report about the image, and the term that selects it.
 struct Told<'w> {
     id: &'w str,
     image: &'w Image,

@@ -131,7 +131,7 @@ fn check(case: &Case) -> Opinion {
     finding.into()
 }
 
-/// What leaves EC2 little choice, and the object that sets it.
+/// The setting that leaves EC2 little choice, and its object.
 struct Narrow {
     why: String,
     blame: Blame,

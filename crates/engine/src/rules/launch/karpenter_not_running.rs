@@ -120,7 +120,7 @@ fn unexplained(finding: Finding, namespace: &str) -> Finding {
         .unknown(karpenter_ends::WHY_KARPENTER_ENDS, format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=karpenter"))
 }
 
-/// What only Karpenter can do for this subject; `None` if the next step belongs to another component.
+/// The step that only Karpenter can do for this subject. `None` if the next step belongs to another component.
 fn waits_for_karpenter(case: &Case) -> Option<String> {
     let untouched = |c: &Condition| c.status == "Unknown" && matches!(c.reason.as_str(), "AwaitingReconciliation" | "");
     match (case.stage(), case.claim, case.node) {

@@ -81,7 +81,7 @@ fn check(case: &Case) -> Opinion {
     .into()
 }
 
-/// What takes the difference.
+/// The reason for the difference.
 struct Gap {
     why: String,
     blame: Blame,
@@ -122,7 +122,7 @@ fn gap(case: &Case, found: &Outgrown, class: Blame) -> Gap {
     }
 }
 
-/// What the kubelet subtracts from the memory for them.
+/// The memory that the kubelet subtracts for them.
 /// Source: kubernetes v1.36.3 pkg/kubelet/nodestatus/setters.go `MachineInfo`.
 fn huge_pages(node: &Node) -> f64 {
     let pages = node.status.allocatable.iter().filter(|(resource, _)| resource.starts_with("hugepages-"));

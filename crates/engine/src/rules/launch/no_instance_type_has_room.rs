@@ -1,5 +1,5 @@
-//! No instance type of a NodePool is large enough for pods, but not because of the pods' size: a resource that
-//! Karpenter knows for no instance type, a volume that is too small, DaemonSets that take the node.
+//! No instance type of a NodePool is large enough for pods, but not because of the pods' size. The reasons are a
+//! resource that Karpenter knows for no instance type, a volume that is too small, and DaemonSets that take the node.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;

@@ -127,7 +127,7 @@ fn check(case: &Case) -> Opinion {
         return without_storage(case, pool).map_or_else(|| unoffered(case, pool), Opinion::from);
     };
     let name = pool.name();
-    // What every instance type of a Linux cluster meets excludes none.
+    // A requirement that every instance type of a Linux cluster meets excludes none.
     let excludes = |r: &&Requirement| !matches!(r.key.as_str(), "kubernetes.io/os" | "karpenter.sh/capacity-type");
     let asked: Vec<String> =
         pool.spec.template.spec.requirements.iter().filter(excludes).map(Requirement::shown).collect();
@@ -162,7 +162,7 @@ fn check(case: &Case) -> Opinion {
     let fix = if auto {
         "Allow instance types of size medium or larger with more than one CPU."
     } else {
-        "Remove the requirement that excludes the others: two that no type meets together (an architecture and the families of another), a type or size that does not exist in the region, or a misspelled value."
+        "Remove the requirement that excludes the others. Look for two that no type meets together (an architecture and the families of another), a type or size that the region does not have, or a misspelled value."
     };
     finding
         .fix(fix)

@@ -242,7 +242,7 @@ fn refused_role<'w>(class: &'w NodeClass, failing: &[&Condition]) -> Option<&'w 
     failing.iter().any(|c| c.reason == UNAUTHORIZED_NODE_ROLE).then_some(class.spec.role.as_deref()?)
 }
 
-/// What a failing condition requires.
+/// The requirement of a failing condition.
 struct Advice {
     fix: &'static str,
     /// Karpenter's own role is what to fix.
@@ -464,8 +464,8 @@ fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
     }
 }
 
-/// A dry run of what the class requests was refused: by the permissions of Karpenter's role if they are known, or by a
-/// policy about something that the class or its NodePools request.
+/// EC2 refused a dry run of what the class requests. Either the permissions of Karpenter's role forbid it, or a policy
+/// about something that the class or its NodePools request does.
 fn tried_in_vain(case: &Case, class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
     failing.iter().find(|c| c.is_false() && c.reason.ends_with("AuthCheckFailed"))?;
     let role = controller_role(case).and_then(|arn| arn.rsplit('/').next());

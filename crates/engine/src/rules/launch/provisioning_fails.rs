@@ -52,7 +52,7 @@ fn check(case: &Case) -> Opinion {
     finding.with(case.wait.evidence.clone()).into()
 }
 
-/// What an old Karpenter writes about one node of a round; the other nodes may be launched.
+/// Messages of an old Karpenter about one node of a round. It may launch the other nodes.
 /// Sources: github.com/aws/karpenter v0.6.5, v0.10.1, karpenter-core v0.22.0, v0.27.5
 /// pkg/controllers/provisioning/provisioner.go.
 const LAUNCHES: [&str; 5] =
@@ -151,8 +151,8 @@ fn node_is_gone(case: &Case, round: FailingRound, error: &str) -> Option<Finding
         return None;
     }
     let mut left: Vec<&Pod> = case.cluster.pods_on(node).filter(|pod| *pod.spec.node_name == *node).collect();
-    // That version's source says that pods that are being deleted do not count, but reports have no others (core#640).
-    // The log proves the Node, and other pods bound to it are not visible.
+    // The source of that version does not count pods that are being deleted, but reports have no others (core#640). The
+    // log proves the Node, and other pods bound to it are not visible.
     let is_leaving = |pod: &Pod| pod.metadata.deletion_timestamp.is_some();
     left.sort_by_key(|pod| (is_leaving(pod), &pod.metadata.namespace, &pod.metadata.name));
     let names: Vec<&str> = left.iter().map(|pod| &*pod.metadata.name).collect();
@@ -305,7 +305,7 @@ fn never_synced(case: &Case, round: FailingRound, error: &str) -> Option<Finding
     )
 }
 
-/// What Karpenter has no picture of, and why, if its log says that too.
+/// The object that Karpenter has no picture of, and the reason, if its log says that too.
 /// Source: core v1.3.3 pkg/scheduling/volumeusage.go `driverFromSC`: Karpenter skips a missing StorageClass.
 fn fails_over_node(case: &Case, round: FailingRound, why: &str) -> Option<Finding> {
     let told = case.cluster.logs().flat_map(|log| &log.journey.facts);
