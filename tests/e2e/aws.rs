@@ -297,7 +297,7 @@ fn drift_to_an_image_that_is_still_pending_is_told_in_full() {
     for told in [
         "ami-0bbb0000000000002 (shop-golden-2026-01-15)",
         "which the name shop-golden-* of EC2NodeClass default selects, is pending",
-        "1.2.2, 1.3.0 and later take available ones only",
+        "1.2.2, 1.3.0 and later select only available ones",
         "Karpenter removes one only when its replacement is initialized",
     ] {
         assert!(all.contains(told), "{told}: {status:#}");

@@ -1,9 +1,9 @@
-//! From a verdict that proves no root cause to what may be behind it, the best suspect first.
+//! From a verdict that proves no root cause to possible causes, the best suspect first.
 //!
-//! A candidate weighs what the machine shares with those that work and what it does not. Each observation either tells
-//! this cause from others or is merely consistent with it. The order is: what tells for a cause less what tells against
-//! it, then the same of what is consistent, then how often the cause is the answer in public reports. So a reader sees
-//! by counting lines why the first is first.
+//! A candidate weighs what the machine shares with working nodes and what it does not. Each observation either
+//! separates this cause from others or is merely consistent with it. The order is: observations for a cause less those
+//! against it, then the same for what is consistent, then how often the cause is the answer in public reports. So you
+//! see why the first suspect is first when you count lines.
 
 mod access;
 mod bootstrap;
@@ -24,18 +24,18 @@ use differential::{Differential, Separation};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// A cause that may explain a machine, though no object proves it.
+/// A cause that may explain a machine, although no object proves it.
 #[derive(Debug)]
 pub struct CauseCandidate {
     /// The name of its page.
     pub cause: &'static str,
     pub stages: &'static [Stage],
-    /// The verdicts that only name its symptom.
+    /// The verdicts that name only its symptom.
     pub behind: &'static [&'static str],
     pub weigh: fn(&Case, &Differential) -> Option<Suspicion>,
 }
 
-/// A cause that has a page and no rule: no object shows it.
+/// A cause that has a page but no rule: no object shows it.
 #[derive(Debug)]
 pub struct SuspectPage {
     pub cause: &'static str,
@@ -45,7 +45,7 @@ pub struct SuspectPage {
     pub text: &'static str,
 }
 
-/// Where nothing else orders two candidates, the first stays first.
+/// If nothing else orders two candidates, the first stays first.
 pub const ALL: &[&CauseCandidate] = &[
     &access::ROLE_NOT_LET_IN,
     &access::ROLE_LOST_ITS_ACCESS,
@@ -96,12 +96,16 @@ macro_rules! page {
     };
 }
 
-/// The pages of those that no rule can prove.
+/// The pages of causes that no rule can prove.
 pub const PAGES: &[SuspectPage] = &[
-    page!("ProxyWithoutExceptions", &[Stage::Join], "A proxy in user data swallows calls that must not go through it"),
-    page!("NodeNameEmptyAtBoot", &[Stage::Join], "EC2 had not told the private DNS name when the kubelet started"),
-    page!("LaunchRightsMissing", &[Stage::Launch], "Karpenter's role may not make what a launch needs"),
-    page!("Ec2CallsThrottled", &[Stage::Join], "EC2 refuses the machine's calls, because the account makes too many"),
+    page!("ProxyWithoutExceptions", &[Stage::Join], "A proxy in user data swallows calls that must bypass it"),
+    page!(
+        "NodeNameEmptyAtBoot",
+        &[Stage::Join],
+        "EC2 had no private DNS name for the instance when the kubelet started"
+    ),
+    page!("LaunchRightsMissing", &[Stage::Launch], "Karpenter's role may not create what a launch needs"),
+    page!("Ec2CallsThrottled", &[Stage::Join], "EC2 refuses the instance's calls, because the account makes too many"),
     page!(
         "MetadataHopLimit",
         &[Stage::Initialize, Stage::Ready],
@@ -110,7 +114,7 @@ pub const PAGES: &[SuspectPage] = &[
     page!(
         "CniOlderThanInstanceType",
         &[Stage::Initialize, Stage::Ready],
-        "The VPC CNI is older than the instance type and exits on it"
+        "The VPC CNI is older than the instance type, and exits because of it"
     ),
     page!(
         "ServiceAddressUnreachable",
@@ -122,15 +126,15 @@ pub const PAGES: &[SuspectPage] = &[
         &[Stage::Initialize, Stage::Ready],
         "containerd hangs, or refuses its configuration"
     ),
-    page!("MemoryExhausted", &[Stage::Ready], "The machine ran out of memory, and the kubelet with it"),
+    page!("MemoryExhausted", &[Stage::Ready], "The node ran out of memory, and the kubelet stopped with it"),
 ];
 
-/// The page of a cause that no rule has; names are compared without regard to case.
+/// The page of a cause that has no rule. Names are compared without regard to case.
 pub fn page(cause: &str) -> Option<&'static SuspectPage> {
     PAGES.iter().find(|page| page.cause.eq_ignore_ascii_case(cause))
 }
 
-/// What a candidate sees in one machine.
+/// A candidate's observation of one machine.
 #[derive(Debug)]
 pub struct Suspicion {
     summary: Text,
@@ -153,7 +157,7 @@ impl Observations {
 }
 
 impl Suspicion {
-    /// What it would mean, the command that settles it, and what to look for in its output.
+    /// Its meaning, the command that confirms it, and what to look for in the output.
     fn new(summary: impl Into<Text>, command: impl Into<SettlingCommand>, look_for: impl Into<Text>) -> Self {
         Self {
             summary: summary.into(),
@@ -171,15 +175,15 @@ impl Suspicion {
         self
     }
 
-    /// Would be so if it were this cause, and if it were others.
+    /// Would be true for this cause, and also for others.
     #[must_use]
     fn consistent(mut self, observation: Option<impl Into<Text>>) -> Self {
         self.consistent.speak_for.extend(observation.map(Into::into));
         self
     }
 
-    /// A value that no machine that works has: it tells once a second machine of it failed, for one differs from others
-    /// in much.
+    /// A value that no working node has. It is evidence when a second machine with it failed, because two machines
+    /// differ in many values.
     #[must_use]
     fn contrast(self, split: Option<&Separation>, said: impl FnOnce(&Separation) -> String) -> Self {
         match split {
@@ -214,10 +218,10 @@ impl Suspicion {
     }
 }
 
-/// Of what is telling, and of what is consistent.
+/// The balance of what separates, and of what is consistent.
 type Balance = (isize, isize);
 
-/// A candidate with what speaks for it, of all machines that share that.
+/// A candidate with the evidence for it, from all machines that share it.
 #[derive(Debug)]
 struct Weighed {
     candidate: &'static CauseCandidate,
@@ -231,7 +235,7 @@ impl Weighed {
     }
 }
 
-/// What the verdict states that suspects stand beside.
+/// The verdict's own statement beside the suspects.
 #[derive(Debug, Clone, Copy)]
 pub struct Stated<'v> {
     pub cause: &'v str,
@@ -239,7 +243,7 @@ pub struct Stated<'v> {
 }
 
 impl Stated<'_> {
-    /// A root cause that is likely needs no suspects, nor does what is certain: there the objects prove the cause.
+    /// A likely root cause needs no suspects, and neither does a certain one: there the objects prove the cause.
     fn leaves_open(&self, candidate: &CauseCandidate) -> bool {
         let is_symptom = self.confidence != Confidence::Certain && candidate.behind.contains(&self.cause);
         self.cause == unknown::CAUSE
@@ -248,7 +252,7 @@ impl Stated<'_> {
     }
 }
 
-/// At most five suspects, the best first; `excluded` says whether a cause is ruled out or told elsewhere.
+/// At most five suspects, the best first. `excluded` says whether a cause is ruled out or reported elsewhere.
 pub fn of(case: &Case, verdict: Stated, excluded: impl Fn(&str) -> bool) -> Vec<Suspect> {
     let asked = asked(case, verdict, excluded);
     if !ALL.iter().any(|candidate| asked(candidate)) {
@@ -260,7 +264,7 @@ pub fn of(case: &Case, verdict: Stated, excluded: impl Fn(&str) -> bool) -> Vec<
     }
 }
 
-/// The same with other figures on how often a cause is the answer.
+/// Like `of`, with other counts of how often a cause is the answer.
 pub fn ranked(
     case: &Case,
     verdict: Stated,
@@ -271,7 +275,7 @@ pub fn ranked(
 }
 
 fn asked(case: &Case, verdict: Stated, excluded: impl Fn(&str) -> bool) -> impl Fn(&CauseCandidate) -> bool {
-    /// What may keep a Node away whose kubelet reports: network, certificates and role are right.
+    /// Causes that may keep a Node away although its kubelet reports: network, certificates and role are right.
     const AFTER_THE_KUBELET: [&str; 2] = ["NodeNameRefused", "AdmissionRefusesNode"];
     let stage = case.stage();
     let reports = differential::reporting(case).is_some();
@@ -281,7 +285,7 @@ fn asked(case: &Case, verdict: Stated, excluded: impl Fn(&str) -> bool) -> impl 
     }
 }
 
-/// Those that something speaks for, the best first.
+/// The suspects that have evidence, the best first.
 fn weighed(case: &Case, asked: impl Fn(&CauseCandidate) -> bool, reports: impl Fn(&str) -> u32) -> Vec<Weighed> {
     let mut asked = ALL.iter().filter(|candidate| asked(candidate)).peekable();
     if asked.peek().is_none() {
@@ -305,6 +309,6 @@ pub fn index() -> String {
     let row = |page: &SuspectPage| {
         format!("| [{0}]({0}.md) | {1} | {2} | `{3}` |\n", page.cause, stages(page), page.summary, symptom(page.text))
     };
-    let head = "\n## Suspects only\n\nNo object proves these. They are named under `status.suspects`, with what speaks for and against them\n([how they are ordered](../verdicts.md#suspects)).\n\n| cause | stage | what it is | message to search for |\n| --- | --- | --- | --- |\n";
+    let head = "\n## Suspects only\n\nNo object proves these causes. nodewhy names them under `status.suspects`, with the evidence for and against them\n([how they are ordered](../verdicts.md#suspects)).\n\n| cause | stage | what it is | message to search for |\n| --- | --- | --- | --- |\n";
     PAGES.iter().map(row).fold(rules::index() + head, |all, row| all + &row)
 }

@@ -54,7 +54,7 @@ fn a_role_that_is_younger_than_its_entry_is_another_one() {
 #[test]
 fn a_machine_without_a_role_is_told_from_one_whose_role_ec2_may_not_assume() {
     for (profile, said, blamed) in [
-        (json!({}), "There is no role in the instance profile shop_1", "InstanceProfile/shop_1"),
+        (json!({}), "The instance profile shop_1 of the instance has no role", "InstanceProfile/shop_1"),
         (
             json!({"role": "KarpenterNodeRole-shop", "trusts": "eks.amazonaws.com"}),
             "The trust policy of the node role KarpenterNodeRole-shop",

@@ -1,4 +1,4 @@
-//! Machines that the API server does not let in: aws-auth, access entries, node names.
+//! Kubelets that the API server does not authorize: aws-auth, access entries, node names.
 
 pub mod access_entry_outlived_role;
 pub mod access_entry_wrong_type;

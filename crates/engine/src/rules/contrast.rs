@@ -1,4 +1,4 @@
-//! What the machines that fail have in common and those that joined do not.
+//! Properties that failing machines have in common and joined nodes do not have.
 
 pub mod ami_drift_replacements_fail;
 pub mod image_never_joins;

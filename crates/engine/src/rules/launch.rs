@@ -1,4 +1,4 @@
-//! Machines that are never launched: node class, NodePool, image, capacity, Karpenter itself.
+//! Nodes that are never launched: node class, NodePool, image, capacity, Karpenter itself.
 
 pub mod arn_instead_of_name;
 pub mod daemon_set_not_counted;

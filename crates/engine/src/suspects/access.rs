@@ -1,4 +1,4 @@
-//! The kubelet runs and is turned away.
+//! The kubelet runs, but the API server rejects it.
 
 use super::command::CONSOLE;
 use super::{CauseCandidate, Suspicion};
@@ -11,7 +11,7 @@ use crate::rules::shared::{access_entry, commands};
 use chrono::TimeDelta;
 use readers::source_text::{Span, excerpt};
 
-/// EKS has the entries, and nobody else: AWS is asked, or somebody.
+/// Only EKS has the entries: nodewhy asks AWS, or you do.
 pub const ROLE_NOT_LET_IN: CauseCandidate = CauseCandidate {
     cause: "NodeRoleHasNoAccessEntry",
     stages: &[Stage::Join],
@@ -21,30 +21,28 @@ pub const ROLE_NOT_LET_IN: CauseCandidate = CauseCandidate {
         let wanted = access_entry::type_for(case);
         let of_another = differential
             .differs("role")
-            .map(|(nearest, role)| format!("machines of {}, which have the role {}, join", nearest.class, role.theirs));
+            .map(|(nearest, role)| format!("nodes of {} with the role {} join", nearest.class, role.theirs));
         let never = differential.worked_before().is_none() && of_another.is_none();
         let by_map = match case.cluster.aws_auth() {
-            _ if !case.goes_by(Input::AwsAuth) => {
-                "machines of EKS Auto Mode come in by an access entry alone".to_owned()
-            }
+            _ if !case.goes_by(Input::AwsAuth) => "only an access entry authorizes nodes of EKS Auto Mode".to_owned(),
             Some(_) => format!("aws-auth does not map {role}"),
-            None => "no aws-auth is seen that lets the role in: it takes an access entry".to_owned(),
+            None => "no aws-auth is known that authorizes the role, so it needs an access entry".to_owned(),
         };
         Some(
             Suspicion::new(
-                format!("The access entry of the node role {role} is missing, or is of type STANDARD and not {wanted}: the kubelet is turned away."),
+                format!("The access entry of the node role {role} is missing, or has type STANDARD instead of {wanted}, so the API server rejects the kubelet."),
                 entry_command(case, role),
                 format!("no such entry, or a type other than {wanted}"),
             )
             .telling(of_another)
-            .consistent(never.then(|| format!("no machine with the role {role} has joined")))
+            .consistent(never.then(|| format!("no node with the role {role} has joined")))
             .consistent(Some(by_map))
             .unlikely(differential.worked_before()),
         )
     },
 };
 
-/// Kubelets that were let in fall silent together once their role no longer is.
+/// Authorized kubelets stop together when their role is no longer authorized.
 pub const ROLE_LOST_ITS_ACCESS: CauseCandidate = CauseCandidate {
     cause: "NodeRoleHasNoAccessEntry",
     stages: &[Stage::Ready],
@@ -55,13 +53,13 @@ pub const ROLE_LOST_ITS_ACCESS: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "The node role {role} is no longer let in: its access entry, or its line in aws-auth, is gone."
+                    "The node role {role} is no longer authorized: its access entry, or its line in aws-auth, is gone."
                 ),
                 entry_command(case, role),
                 "no such entry, and no line for the role in aws-auth",
             )
             .telling(Some(format!(
-                "every Node of NodePool {} fell silent, those of {} are Ready",
+                "every Node of NodePool {} stopped reporting, those of {} are Ready",
                 split.value, split.elsewhere
             ))),
         )
@@ -73,7 +71,7 @@ fn entry_command(case: &Case, role: &str) -> String {
     format!("aws eks describe-access-entry --cluster-name {cluster} --principal-arn {}", commands::role_arn(role, None))
 }
 
-/// Karpenter writes the endpoint into user data; it looks it up itself where nobody sets it.
+/// Karpenter writes the endpoint into user data. It looks the endpoint up itself if no setting names it.
 pub const OTHER_ENDPOINT: CauseCandidate = CauseCandidate {
     cause: "WrongCluster",
     stages: &[Stage::Join],
@@ -86,7 +84,7 @@ pub const OTHER_ENDPOINT: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "CLUSTER_ENDPOINT of Deployment {}, {endpoint}, which Karpenter passes on unchecked, is not this cluster's.",
+                    "CLUSTER_ENDPOINT of Deployment {}, {endpoint}, which Karpenter passes on unchecked, is not this cluster's endpoint.",
                     karpenter.deployment
                 ),
                 format!("aws eks describe-cluster --name {cluster} --query cluster.endpoint"),
@@ -97,7 +95,8 @@ pub const OTHER_ENDPOINT: CauseCandidate = CauseCandidate {
     },
 };
 
-/// Where the VPC's DHCP options name another domain, an image that takes the host's name for the Node's is refused.
+/// If the VPC's DHCP options name another domain, the API server refuses an image that uses the host's name for the
+/// Node.
 pub const OTHER_NAME: CauseCandidate = CauseCandidate {
     cause: "NodeNameRefused",
     stages: &[Stage::Join],
@@ -112,14 +111,14 @@ pub const OTHER_NAME: CauseCandidate = CauseCandidate {
         }
         Some(
             Suspicion::new(
-                "The kubelet calls its Node otherwise than EC2 names the instance, by a domain of the VPC's DHCP options or by an override: the API server refuses it.",
+                "The kubelet's Node has another name than EC2 gives the instance, because of a domain in the VPC's DHCP options or an override. The API server refuses it.",
                 CONSOLE,
                 "kubelet: node … is not allowed to modify node …; then compare aws ec2 describe-dhcp-options, domain-name",
             )
-            .telling(reports.map(|name| format!("a kubelet reports as {name}, and there is no such Node")))
+            .telling(reports.map(|name| format!("a kubelet reports as {name}, but there is no such Node")))
             .telling(domain.clone().filter(|_| chosen))
             .consistent(domain.filter(|_| !chosen))
-            .consistent(chosen.then_some("the class selects the image itself: it may take the host's name"))
+            .consistent(chosen.then_some("the class selects the image itself, and the image may use the host's name"))
             .consistent(differential.together())
             .unlikely(differential.worked_before()),
         )
@@ -145,7 +144,7 @@ fn other_domain(case: &Case) -> Option<String> {
     (*seen).clone()
 }
 
-/// TLS takes no certificate of another time, and the authenticator no token of it.
+/// TLS accepts no certificate from another time, and the authenticator accepts no such token.
 pub const CLOCK: CauseCandidate = CauseCandidate {
     cause: "ApiServerUntrusted",
     stages: &[Stage::Join, Stage::Ready],
@@ -156,7 +155,7 @@ pub const CLOCK: CauseCandidate = CauseCandidate {
         let seen = ahead.or_else(touched)?;
         Some(
             Suspicion::new(
-                "The clock of the machine is wrong: certificates and tokens are not valid at its time.",
+                "The clock of the instance is wrong, so certificates and tokens are not valid at its time.",
                 CONSOLE,
                 "certificate has expired or is not yet valid; chronyd without a source",
             )
@@ -166,7 +165,7 @@ pub const CLOCK: CauseCandidate = CauseCandidate {
     },
 };
 
-/// The line of user data that sets the clock, or whom it is set by.
+/// The line of user data that sets the clock or its source.
 fn sets_clock(class: &NodeClass) -> Option<String> {
     const NAMES: [&str; 4] = ["timedatectl", "chrony", "ntpd", "settings.ntp"];
     let text = class.spec.user_data.as_deref()?;
@@ -175,17 +174,17 @@ fn sets_clock(class: &NodeClass) -> Option<String> {
     Some(format!("user data sets the clock: `{}`", line.trim()))
 }
 
-/// The kubelet dates its events, and the API server says when they came.
+/// The kubelet dates its events, and the API server records when they arrived.
 /// Source: client-go v0.36.3 tools/record/event.go `makeEvent`.
 fn ahead(case: &Case, node: &Node) -> Option<String> {
     const TOO_FAR: TimeDelta = TimeDelta::minutes(2);
     let of_kubelet = case.cluster.events("Node", node.name()).filter(|event| event.reporter() == "kubelet");
     let mut dated = of_kubelet.filter_map(|event| Some((event.first_timestamp?, event.metadata.creation_timestamp?)));
     let (said, came) = dated.find(|(said, came)| *said - *came > TOO_FAR)?;
-    Some(format!("the kubelet dated an event {} that came at {}", timestamp(said), timestamp(came)))
+    Some(format!("the kubelet dated an event {} that arrived at {}", timestamp(said), timestamp(came)))
 }
 
-/// Whether a webhook refuses only its log says.
+/// Only a webhook's log shows whether it refuses.
 pub const ADMISSION: CauseCandidate = CauseCandidate {
     cause: "AdmissionRefusesNode",
     stages: &[Stage::Join, Stage::Register],
@@ -194,7 +193,7 @@ pub const ADMISSION: CauseCandidate = CauseCandidate {
         let (summary, seen) = match case.node {
             Some(node) => (
                 format!("An admission webhook or policy refuses Karpenter's changes of Node {}.", node.name()),
-                "the Node is there, and Karpenter cannot mark it as registered",
+                "the Node exists, but Karpenter cannot mark it as registered",
             ),
             None => (
                 "An admission webhook or policy refuses the Node that the kubelet creates.".to_owned(),
@@ -213,4 +212,4 @@ pub const ADMISSION: CauseCandidate = CauseCandidate {
     },
 };
 
-const REPORTS: &str = "a kubelet reports, and its Node is not there";
+const REPORTS: &str = "a kubelet reports, but its Node does not exist";

@@ -15,7 +15,7 @@ pub const USER_DATA: CauseCandidate = CauseCandidate {
         let what = if text.contains("[settings") { "its settings (TOML)" } else { "its scripts or settings" };
         Some(
             Suspicion::new(
-                format!("User data (userData) of {} {} stops the boot before the kubelet: {what} fail on the machine.", class.kind, class.name()),
+                format!("User data (userData) of {} {} stops the boot before the kubelet: {what} fail on the instance.", class.kind, class.name()),
                 CONSOLE,
                 "the last lines before it stops: cloud-init, nodeadm, bootstrap.sh, or Bottlerocket's early-boot-config and bootstrap containers",
             )
@@ -27,8 +27,8 @@ pub const USER_DATA: CauseCandidate = CauseCandidate {
     },
 };
 
-/// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html>: without a token
-/// there is no answer where one is required.
+/// Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html>: if a token is
+/// required, a request without one gets no answer.
 pub const NO_TOKEN: CauseCandidate = CauseCandidate {
     cause: "MetadataServiceOff",
     stages: &[Stage::Join],
@@ -78,7 +78,7 @@ pub const KUBELET_SETTINGS: CauseCandidate = CauseCandidate {
     },
 };
 
-/// What all machines share works, and this one's boot met a bad moment.
+/// Everything that all nodes share works, but the boot of this one had a temporary fault.
 pub const GAVE_UP_ONCE: CauseCandidate = CauseCandidate {
     cause: "BootstrapFailed",
     stages: &[Stage::Join],
@@ -88,17 +88,17 @@ pub const GAVE_UP_ONCE: CauseCandidate = CauseCandidate {
         let own_image = class.spec.ami_selector_terms.iter().all(|term| term.alias.is_none());
         Some(
             Suspicion::new(
-                "The boot of this one machine gave up: nodeadm-run, containerd or a download was too slow, and is not tried again.",
+                "The boot of this one instance gave up: nodeadm-run, containerd or a download was too slow, and is not tried again.",
                 CONSOLE,
                 "nodeadm-run or bootstrap.sh in error: timeout, connection refused by containerd, the sandbox (pause) image",
             )
             .telling(Some(SINGLE))
-            .consistent(own_image.then_some("the image is not AWS's own: what it starts may be slow to come up")),
+            .consistent(own_image.then_some("the image is not AWS's own, so what it starts may be slow")),
         )
     },
 };
 
-pub(super) const SINGLE: &str = "machines of the same text of the class, the same image and the same zone join";
+pub(super) const SINGLE: &str = "nodes with the same text of the class, the same image and the same zone join";
 
 pub const EMPTY_NODE_NAME: CauseCandidate = CauseCandidate {
     cause: "NodeNameEmptyAtBoot",
@@ -108,7 +108,7 @@ pub const EMPTY_NODE_NAME: CauseCandidate = CauseCandidate {
         let single = differential.is_single(case).then_some(SINGLE)?;
         Some(
             Suspicion::new(
-                "EC2 had not told the instance's private DNS name when the kubelet started, so its Node has no name.",
+                "EC2 had no private DNS name for the instance when the kubelet started, so its Node has no name.",
                 CONSOLE,
                 "kubelet: an empty node name, or \"hostname-override\" without a value",
             )
@@ -131,7 +131,7 @@ pub const INSTANCE_ENDED: CauseCandidate = CauseCandidate {
                 "a state other than running, and its reason",
             )
             .telling(single)
-            .contrast(spot.as_ref(), |split| format!("no spot machine has joined, {} machines have", split.elsewhere)),
+            .contrast(spot.as_ref(), |split| format!("no spot node has joined, {} nodes have", split.elsewhere)),
         )
     },
 };
@@ -153,7 +153,7 @@ pub const VOLUME_KEY: CauseCandidate = CauseCandidate {
             .telling(
                 differential.differs("volume key").filter(|_| key.is_some()).map(|(nearest, key)| key.shown(nearest)),
             )
-            .consistent(key.and(differential.together()).map(|_| "the class names a key of its own for its volumes"))
+            .consistent(key.and(differential.together()).map(|_| "the class names its own key for its volumes"))
             .consistent(differential.together()),
         )
     },

@@ -1,34 +1,34 @@
-//! The command that settles a suspect, for machines that differ only in their instance.
+//! The command that confirms a suspect, for machines that differ only in their instance.
 
 use crate::api::Text;
 use crate::case::Case;
 
-/// A command, whole or with a place for the instance.
+/// A command, complete or with a placeholder for the instance.
 #[derive(Debug, Clone)]
 pub enum SettlingCommand {
     Whole(Text),
     OfInstance { before: &'static str, after: &'static str },
 }
 
-/// What the instance printed while it booted.
+/// The console output of the instance's boot.
 pub const CONSOLE: SettlingCommand = SettlingCommand::OfInstance {
     before: "aws ec2 get-console-output --latest --output text --instance-id ",
     after: "",
 };
 
-/// Whether it runs, and why not.
+/// Whether the instance runs, and why not.
 pub const STATE: SettlingCommand = SettlingCommand::OfInstance {
     before: "aws ec2 describe-instances --instance-ids ",
     after: " --query 'Reservations[].Instances[].[State.Name,StateReason]'",
 };
 
-/// The subnet that EC2 took.
+/// The subnet that EC2 chose.
 pub const SUBNET: SettlingCommand = SettlingCommand::OfInstance {
     before: "aws ec2 describe-instances --instance-ids ",
     after: " --query 'Reservations[].Instances[].[SubnetId,VpcId]'",
 };
 
-/// The same, and whether it is reached from outside.
+/// The subnet that EC2 chose, and the instance's public IP.
 pub const PUBLIC_ADDRESS: SettlingCommand = SettlingCommand::OfInstance {
     before: "aws ec2 describe-instances --instance-ids ",
     after: " --query 'Reservations[].Instances[].[SubnetId,PublicIpAddress]'",

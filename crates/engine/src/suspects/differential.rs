@@ -1,7 +1,7 @@
-//! What the failing machines do not share with those that work, from the first failure on.
+//! Differences between the failing machines and those that work, from the first failure on.
 //!
-//! Machines of the same class are compared by their counted values. Where none of the class ever joined, the class is
-//! compared with the one whose machines join and that differs from it the least.
+//! Machines of the same class are compared by their counted values. If none of the class ever joined, the class is
+//! compared with the class that differs least from it and whose nodes join.
 
 use crate::api::Stage;
 use crate::case::Case;
@@ -15,42 +15,42 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// One machine against those that work.
-#[allow(clippy::struct_excessive_bools, reason = "each is an observation of its own")]
+/// One machine compared with those that work.
+#[allow(clippy::struct_excessive_bools, reason = "each is a separate observation")]
 #[derive(Debug)]
 pub struct Differential<'w> {
-    /// A machine of the class joined at some time.
+    /// A node of the class joined at some time.
     pub class_joins: bool,
-    /// A machine made from the same text of the class joined.
+    /// A node created from the same text of the class joined.
     pub text_joins: bool,
-    /// The node role, or the instance profile where only that is known.
+    /// The node role, or the instance profile if only that is known.
     pub role: Option<&'w str>,
-    /// Something shows that the role is let in.
+    /// Evidence shows that the role is authorized.
     pub is_let_in: bool,
-    /// What the kubelet of this machine calls itself in its events: it came up and reaches the API server, whatever keeps
-    /// its Node away.
+    /// The name that this machine's kubelet uses in its events: it runs and reaches the API server, whatever keeps its
+    /// Node away.
     pub reporting: Option<String>,
-    /// The nearest class whose machines join, where none of this class did.
+    /// If no node of this class joined, the nearest class whose nodes join.
     nearest: Option<Arc<Nearest>>,
     members: Option<&'w ClassMembers>,
-    /// The machines whose values are compared: of this class, else of the nearest.
+    /// The nodes whose values are compared: of this class, else of the nearest.
     reference: Option<&'w ClassMembers>,
-    /// The NodePool's machines have registered lately, whatever has become of them.
+    /// The NodePool's nodes have registered lately, whatever happened to them since.
     pool_registers: bool,
     nodes: Arc<NodeTallies>,
 }
 
-/// A value that this machine shares with no machine that works.
+/// A value that this machine shares with no working node.
 #[derive(Debug)]
 pub struct Separation {
     pub value: String,
-    /// A value of machines that work.
+    /// A value of working nodes.
     pub elsewhere: String,
     /// More than one machine of this value failed.
     pub repeated: bool,
 }
 
-/// A class whose machines join, and in what this one differs from it.
+/// A class whose nodes join, and the difference between it and this class.
 #[derive(Debug)]
 pub struct Nearest {
     /// `EC2NodeClass cpu`.
@@ -91,7 +91,7 @@ impl<'w> Differential<'w> {
         }
     }
 
-    /// `None` too where a machine with the value works, or one with another value fails as well.
+    /// Also `None` if a node with the value works, or if one with another value fails as well.
     pub fn split(&self, case: &Case, what: &str) -> Option<Separation> {
         if !compares_claims(case.stage()) {
             return self.nodes_split(case.node?, what);
@@ -108,8 +108,8 @@ impl<'w> Differential<'w> {
         Some(Separation { value: value.to_owned(), elsewhere: elsewhere.clone(), repeated: failed > 1 })
     }
 
-    /// A sibling of the same text, image and zone works, and of the same type where more than one failed: what they
-    /// share is not the cause.
+    /// A sibling of the same text, image and zone works, and of the same type if more than one failed: what they share
+    /// is not the cause.
     pub fn is_single(&self, case: &Case) -> bool {
         let joined_with = |what: &str| {
             let dimension = DIMENSIONS.iter().find(|dimension| dimension.what == what);
@@ -123,7 +123,7 @@ impl<'w> Differential<'w> {
         self.text_joins && joined_with("image") && joined_with("zone") && alone()
     }
 
-    /// A value of the Node's that all Nodes have that are not Ready, and none that is.
+    /// A value that all Nodes that are not Ready have, and no Ready Node has.
     fn nodes_split(&self, node: &Node, what: &str) -> Option<Separation> {
         let all = self.nodes.all(what);
         let (elsewhere, _) = self.nodes.by(what).find(|(_, tally)| tally.ready > 0).unwrap_or(("others", all));
@@ -134,7 +134,7 @@ impl<'w> Differential<'w> {
         Some(Separation { value: value.to_owned(), elsewhere: elsewhere.to_owned(), repeated: own.not_ready > 1 })
     }
 
-    /// Whoever made it, a Node with this value is Ready.
+    /// A Node with this value is Ready, whatever created it.
     pub fn has_ready_node(&self, what: &str, value: &str) -> bool {
         self.nodes.by(what).any(|(of, tally)| of == value && tally.ready > 0)
     }
@@ -149,12 +149,13 @@ impl<'w> Differential<'w> {
         self.nodes.foreign_ready
     }
 
-    /// Machines of this class or of this NodePool have joined at some time.
+    /// Nodes of this class or of this NodePool have joined at some time.
     pub fn worked_before(&self) -> Option<&'static str> {
-        (self.class_joins || self.pool_registers).then_some("machines of this class or NodePool have joined before")
+        (self.class_joins || self.pool_registers).then_some("nodes of this class or NodePool have joined before")
     }
 
-    /// What the NodePool gives its Nodes and one whose machines join does not, where the NodePool separates them.
+    /// Labels and taints that the NodePool gives its Nodes and a NodePool with joining nodes does not, if the NodePool
+    /// separates them.
     pub fn template(&self, case: &Case) -> Option<String> {
         let split = self.split(case, "NodePool")?;
         let given = |pool: &str| Some(given(&case.cluster.pool(pool)?.spec.template));
@@ -162,49 +163,49 @@ impl<'w> Differential<'w> {
         let only: Vec<&str> = own.difference(&theirs).map(String::as_str).collect();
         let (pool, other) = (split.value, split.elsewhere);
         let said =
-            || format!("NodePool {pool} gives its Nodes {}; {other}, whose machines join, does not", only.join(", "));
+            || format!("NodePool {pool} gives its Nodes {}, but {other}, whose nodes join, does not", only.join(", "));
         (!only.is_empty()).then(said)
     }
 
-    /// The class whose machines join, where this one differs from it in `field`.
+    /// The class whose nodes join, if this class differs from it in `field`.
     pub fn differs(&self, field: &str) -> Option<(&Nearest, &Difference)> {
         let nearest = self.nearest.as_deref()?;
         Some((nearest, nearest.differences.iter().find(|difference| difference.field == field)?))
     }
 
-    /// Machines of another class join with the same value of `field`.
+    /// Nodes of another class join with the same value of `field`.
     pub fn same_elsewhere(&self, field: &str) -> bool {
         self.nearest.is_some() && self.differs(field).is_none()
     }
 
-    /// Said where several machines fail that were all launched after the last one joined: what they share has changed.
+    /// Used if several machines fail that were all launched after the last node joined: what they share has changed.
     fn stopped(&self) -> Option<&'static str> {
         let members = self.members.filter(|members| members.waiting() > 1)?;
         let (first, _) = members.launched_in_vain().next()?;
-        (members.last_joined()?.0 < *first).then_some("machines of this class joined before, and none launched since")
+        (members.last_joined()?.0 < *first).then_some("nodes of this class joined before, but none launched since")
     }
 
-    /// Said where whatever the machines of the class share may be at fault.
+    /// Used if anything that the machines of the class share may be at fault.
     pub fn together(&self) -> Option<&'static str> {
         self.nothing_joined().or_else(|| self.stopped())
     }
 
-    /// Said where no machine of this class joined, and none of a class to compare it with.
+    /// Used if no node of this class joined, and none of a class to compare it with.
     pub fn nothing_joined(&self) -> Option<&'static str> {
         let none = !self.class_joins && !self.pool_registers && self.nearest.is_none();
-        none.then_some("no machine that Karpenter launched has ever joined")
+        none.then_some("no node that Karpenter launched has ever joined")
     }
 }
 
 impl Difference {
-    /// `image: here gpu-1; in EC2NodeClass cpu, whose machines join, cpu-1`.
+    /// `image: here gpu-1; in EC2NodeClass cpu, whose nodes join, cpu-1`.
     pub fn shown(&self, nearest: &Nearest) -> String {
         let Self { field, own, theirs } = self;
-        format!("{field}: here {own}; in {}, whose machines join, {theirs}", nearest.class)
+        format!("{field}: here {own}; in {}, whose nodes join, {theirs}", nearest.class)
     }
 }
 
-/// Before a Node is there, NodeClaims are all that can be compared.
+/// Before a Node exists, only NodeClaims can be compared.
 fn compares_claims(stage: Stage) -> bool {
     matches!(stage, Stage::Launch | Stage::Join | Stage::Register)
 }
@@ -217,21 +218,21 @@ pub fn is_let_in(case: &Case) -> bool {
     case.stage() == Stage::Join && (aws_auth_role::mapped(case).is_some() || role_in_use::is_let_in(case).is_some())
 }
 
-/// What a kubelet reports as that may be this machine's and has no Node.
+/// The name under which a kubelet reports that may be this machine's and has no Node.
 pub fn reporting<'w>(case: &Case<'w>) -> Option<&'w str> {
     let launched = case.claim.filter(|_| case.stage() == Stage::Join)?.true_since("Launched")?;
     kubelet_without_node::of_this_machine(case, launched).map(|(name, ..)| name)
 }
 
-/// What was changed between the last machine that joined and the first that did not, in one line.
+/// The change between the last node that joined and the first that did not, in one line.
 pub fn changed(case: &Case) -> Option<String> {
     let change = change::evidence(case).into_iter().next()?;
-    Some(format!("{} was changed since the last machine joined ({})", change.object, change.observed))
+    Some(format!("{} was changed since the last node joined ({})", change.object, change.observed))
 }
 
-/// The class that differs least from this one, of those whose machines join.
+/// The class that differs least from this one, of those whose nodes join.
 fn nearest(case: &Case) -> Option<Arc<Nearest>> {
-    static NEAREST: Memo<Option<Arc<Nearest>>> = Memo::new("the nearest class whose machines join");
+    static NEAREST: Memo<Option<Arc<Nearest>>> = Memo::new("the nearest class whose nodes join");
     let (class, cluster) = (case.class()?, case.cluster);
     let nearest = cluster.once(&NEAREST, class.name(), || {
         let classes = cluster.classes().map(|facts| &facts.class);
@@ -247,7 +248,7 @@ fn nearest(case: &Case) -> Option<Arc<Nearest>> {
     (*nearest).clone()
 }
 
-/// What Karpenter has the kubelet register its Node with.
+/// The labels and taints with which the kubelet registers its Node for Karpenter.
 fn given(template: &Template) -> BTreeSet<String> {
     let labels = template.metadata.labels.iter().map(|(key, value)| format!("label {key}={value}"));
     let taints = template.spec.taints.iter().chain(&template.spec.startup_taints);
@@ -277,7 +278,7 @@ const FIELDS: [(&str, Values); 7] = [
     ("kubelet", |c| c.spec.kubelet.iter().map(|(setting, value)| Cow::from(format!("{setting}: {value}"))).collect()),
 ];
 
-/// What only one of two classes has, in short.
+/// The entries that only one of two classes has, in short.
 fn only(of: &BTreeSet<Cow<str>>, than: &BTreeSet<Cow<str>>) -> String {
     const SHOWN: usize = 3;
     let only: Vec<&str> = of.difference(than).map(|value| &**value).collect();
@@ -288,12 +289,12 @@ fn only(of: &BTreeSet<Cow<str>>, than: &BTreeSet<Cow<str>>) -> String {
     }
 }
 
-/// The key that the class has its volumes encrypted with.
+/// The key with which the class encrypts its volumes.
 pub fn key(class: &NodeClass) -> Option<&str> {
     class.spec.block_device_mappings.iter().find_map(|device| device.ebs.as_ref()?.kms_key_id.as_deref())
 }
 
-/// The first line of each that the other does not have, masked as all that users write.
+/// The first line of each that the other does not have, masked like all text that users write.
 fn user_data(own: &NodeClass, other: &NodeClass) -> Option<Difference> {
     let text = |class: &'_ NodeClass| class.spec.user_data.clone().unwrap_or_default();
     let (own, other) = (text(own), text(other));

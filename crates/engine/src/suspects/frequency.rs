@@ -1,10 +1,10 @@
-//! How often a cause is the answer in public reports: it orders suspects that nothing else tells apart.
+//! The number of public reports for each cause: it orders suspects that nothing else distinguishes.
 //!
 //! Distinct threads of the trackers of Karpenter (kubernetes-sigs/karpenter, aws/karpenter-provider-aws), the EKS images
 //! (awslabs/amazon-eks-ami), the VPC CNI (aws/amazon-vpc-cni-k8s), the EKS roadmap (aws/containers-roadmap) and its
-//! Terraform module (terraform-aws-modules/terraform-aws-eks), read in November 2026; where there is no such count, the
-//! reports that the cause's page lists and the real cases of `tests/cases`. A sample of convenience: only the order is
-//! meant.
+//! Terraform module (terraform-aws-modules/terraform-aws-eks), read in November 2026. If there is no such count, the
+//! reports that the cause's page lists and the real cases of `tests/cases`. This is a sample of convenience: only the
+//! order matters.
 
 /// Each cause with the number of its reports.
 const REPORTS: [(&str, u32); 32] = [
@@ -14,9 +14,9 @@ const REPORTS: [(&str, u32); 32] = [
     ("NoRouteOut", 13),
     ("ImageNeverJoins", 10),
     ("ZoneNeverJoins", 10),
-    // Removed flags and labels; as many are of boots that time out.
+    // Removed flags and labels; as many reports are about boots that time out.
     ("BootstrapFailed", 9),
-    // Of 20 threads on network plugins that do not come up.
+    // From 20 threads on network plugins that do not start.
     ("CniLacksPermissions", 9),
     ("PodsGetNoAddress", 9),
     ("CniOlderThanInstanceType", 8),
@@ -45,7 +45,7 @@ const REPORTS: [(&str, u32); 32] = [
     ("KubeletRefusesConfiguration", 1),
 ];
 
-/// How many reports name this cause; none where nobody has counted.
+/// The number of reports that name this cause; none if it was not counted.
 pub fn reports(cause: &str) -> u32 {
     REPORTS.iter().find(|(counted, _)| *counted == cause).map_or(0, |(_, reports)| *reports)
 }

@@ -1,4 +1,4 @@
-//! Machines that nothing tells apart have the same suspects, weighed once.
+//! Machines that nothing distinguishes have the same suspects, weighed once.
 
 use super::{Weighed, differential, frequency, weighed};
 use crate::api::Stage;
@@ -9,10 +9,10 @@ use crate::objects::NodeClaim;
 use crate::rules::shared::machine_image;
 use std::sync::Arc;
 
-/// What is weighed for all machines of the case's group. `None` where a machine is compared by its Node, or by what
-/// Karpenter says of it alone.
+/// The suspects for all machines of the case's group. `None` if a machine is compared by its Node, or by what Karpenter
+/// reports about it alone.
 pub(super) fn of(case: &Case) -> Option<Arc<Vec<Weighed>>> {
-    static WEIGHED: Memo<Vec<Weighed>> = Memo::new("what is suspected of machines of a group");
+    static WEIGHED: Memo<Vec<Weighed>> = Memo::new("the suspects for machines of a group");
     let waits = |claim: &&NodeClaim| case.node.is_none() && !claim.is_true("Registered");
     let claim = case.claim.filter(|_| case.stage() == Stage::Join).filter(waits)?;
     if differential::reporting(case).is_some() {
@@ -22,8 +22,8 @@ pub(super) fn of(case: &Case) -> Option<Arc<Vec<Weighed>>> {
     Some(case.cluster.once(&WEIGHED, &key(case, claim), || weighed(case, is_asked, frequency::reports)))
 }
 
-/// Everything about one machine that a candidate may see before there is a Node. An instance's id stands in commands
-/// only, which each machine has of its own.
+/// Everything about one machine that a candidate may see before a Node exists. An instance's id is only in commands,
+/// which each machine has for itself.
 fn key(case: &Case, claim: &NodeClaim) -> String {
     const ROOM: usize = 256;
     let class = &claim.spec.node_class_ref;

@@ -1,4 +1,4 @@
-//! The machine does not come up with its image, or on its hardware.
+//! The machine does not start with its image, or on its hardware.
 
 use super::command::CONSOLE;
 use super::{CauseCandidate, Suspicion};
@@ -15,7 +15,7 @@ pub const IMAGE: CauseCandidate = CauseCandidate {
         let ami = class.status.amis.iter().find(|ami| ami.id == id);
         let name = ami.map(|ami| ami.name.as_str()).filter(|name| !name.is_empty()).unwrap_or(id);
         let split = differential.split(case, "image");
-        // What AWS publishes is seldom at fault, where somebody else's image may be.
+        // AWS's own images are seldom at fault, but other images may be.
         let chosen = !class.is_auto_mode() && class.spec.ami_selector_terms.iter().all(|term| term.alias.is_none());
         let own = chosen && differential.nothing_joined().is_some();
         let shown = if name == id { id.to_owned() } else { format!("{name} ({id})") };
@@ -28,7 +28,7 @@ pub const IMAGE: CauseCandidate = CauseCandidate {
             .telling(split.map(|split| {
                 let other = class.status.amis.iter().find(|ami| ami.id == split.elsewhere);
                 let other = other.map_or(split.elsewhere.as_str(), |ami| ami.name.as_str());
-                format!("no machine with this image has joined, machines with {other} have")
+                format!("no node with this image has joined, nodes with {other} have")
             }))
             .consistent(own.then_some("the class selects the image itself, and not by an alias of AWS's own images"))
             .consistent(differential.nothing_joined().filter(|_| own)),
@@ -47,14 +47,14 @@ pub const INSTANCE_TYPE: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Machines of {what} {} do not come up with this image: a driver, a boot mode or memory is missing.",
+                    "Instances of {what} {} do not start with this image: a driver, a boot mode or memory is missing.",
                     split.value
                 ),
                 CONSOLE,
                 "where the boot stops: kernel, initramfs, drivers, out of memory",
             )
             .contrast(Some(&split), |split| {
-                format!("no machine of {what} {} has joined, machines of {} have", split.value, split.elsewhere)
+                format!("no node of {what} {} has joined, nodes of {} have", split.value, split.elsewhere)
             }),
         )
     },

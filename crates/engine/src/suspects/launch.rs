@@ -1,4 +1,4 @@
-//! EC2 refuses the launch, and Karpenter does not pass on why.
+//! EC2 refuses the launch, and Karpenter does not pass on the reason.
 
 use super::differential::key;
 use super::{CauseCandidate, Suspicion};
@@ -8,7 +8,7 @@ use crate::rules::shared::{commands, launch_error};
 
 const BEHIND: &[&str] = &["LaunchFailed"];
 
-/// A message that names no fault: where it does, the verdict says it.
+/// A message that names no fault: if it names one, the verdict reports it.
 fn is_unexplained(case: &Case) -> bool {
     let launched = case.claim.and_then(|claim| claim.condition("Launched"));
     launched.is_none_or(|c| launch_error::named(&c.message).is_none())
@@ -27,13 +27,13 @@ pub const IMAGE_NOT_AVAILABLE: CauseCandidate = CauseCandidate {
         let first = ids.first()?;
         Some(
             Suspicion::new(
-                format!("The image (AMI) {} cannot be launched: it is still pending, was taken back, or is not shared with this account.", names.first().filter(|name| !name.is_empty()).unwrap_or(first)),
+                format!("The image (AMI) {} cannot be launched: it is still pending, was withdrawn, or is not shared with this account.", names.first().filter(|name| !name.is_empty()).unwrap_or(first)),
                 format!("aws ec2 describe-images --image-ids {} --query 'Images[].[ImageId,State,StateReason]'", ids.join(" ")),
                 "a state other than available, or InvalidAMIID.NotFound",
             )
-            .telling((chosen && drifted).then_some("the class selects another image than its running machines have, which are to be replaced for it"))
+            .telling((chosen && drifted).then_some("the class selects another image than its running nodes have, and Karpenter is to replace them for it"))
             .consistent(chosen.then_some("the class selects the image itself, and not by an alias of AWS's own images"))
-            .unlikely((differential.class_joins && !drifted).then_some("machines of this class have been launched")),
+            .unlikely((differential.class_joins && !drifted).then_some("nodes of this class have been launched")),
         )
     },
 };
@@ -48,7 +48,7 @@ pub const VOLUME_KEY: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "EC2 may not use {key}, with which {} {} has its volumes encrypted (KMS).",
+                    "EC2 may not use {key}, with which {} {} encrypts its volumes (KMS).",
                     class.kind,
                     class.name()
                 ),
@@ -56,8 +56,8 @@ pub const VOLUME_KEY: CauseCandidate = CauseCandidate {
                 "a state other than Enabled; then read its policy for Karpenter's role",
             )
             .telling(differential.differs("volume key").map(|(nearest, key)| key.shown(nearest)))
-            .consistent(Some("the class names a key of its own for its volumes"))
-            .unlikely(differential.text_joins.then_some("machines of the same text of the class have been launched")),
+            .consistent(Some("the class names its own key for its volumes"))
+            .unlikely(differential.text_joins.then_some("nodes with the same text of the class have been launched")),
         )
     },
 };
@@ -67,18 +67,18 @@ pub const RIGHTS: CauseCandidate = CauseCandidate {
     stages: &[Stage::Launch],
     behind: &["LaunchFailed", "NodeClassNotReady"],
     weigh: |case, differential| {
-        let unexplained = is_unexplained(case).then_some("the message names no fault of the machine's settings")?;
+        let unexplained = is_unexplained(case).then_some("the message names no fault of the node's settings")?;
         let account = case.cluster.service_accounts().find(|account| account.metadata.name.contains("karpenter"));
         let role = account.and_then(|account| account.role_arn()).unwrap_or("the role of Karpenter's controller");
         Some(
             Suspicion::new(
-                format!("{role} may not make what the launch needs: fleet, launch template, instance profile, or iam:PassRole."),
+                format!("{role} may not create what the launch needs: fleet, launch template, instance profile, or iam:PassRole."),
                 format!("{} | grep -iE 'unauthorized|accessdenied|passrole'", commands::karpenter_log(case)),
                 "UnauthorizedOperation or AccessDenied, with the action",
             )
             .consistent(Some(unexplained))
             .consistent(differential.nothing_joined())
-            .unlikely(differential.class_joins.then_some("machines of this class have been launched")),
+            .unlikely(differential.class_joins.then_some("nodes of this class have been launched")),
         )
     },
 };

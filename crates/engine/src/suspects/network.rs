@@ -1,4 +1,4 @@
-//! The kubelet runs and does not reach the API server.
+//! The kubelet runs but does not reach the API server.
 
 use super::bootstrap::SINGLE;
 use super::command::{CONSOLE, PUBLIC_ADDRESS, SUBNET, SettlingCommand};
@@ -11,7 +11,7 @@ use crate::objects::NodeClass;
 use crate::rules::shared::{node_role, proxy};
 use readers::source_text::{Span, excerpt};
 
-/// The subnets that the machine may stand in: those of its zone, where that is known.
+/// The subnets that the instance may be in: those of its zone, if the zone is known.
 fn subnets<'w>(case: &Case<'w>) -> Vec<&'w str> {
     let zone = zone(case);
     let of_class = case.class().into_iter().flat_map(|class| &class.status.subnets);
@@ -54,7 +54,7 @@ pub const ZONE: CauseCandidate = CauseCandidate {
         let subnets = subnets(case);
         Some(
             Suspicion::new(
-                format!("{} in zone {} has no way to the API server.", named(&subnets, case), split.value),
+                format!("{} in zone {} has no route to the API server.", named(&subnets, case), split.value),
                 routes(&subnets),
                 ROUTE,
             )
@@ -69,7 +69,7 @@ pub const ZONE: CauseCandidate = CauseCandidate {
 };
 
 fn zones_differ(split: &Separation) -> String {
-    format!("no machine in {} has joined, machines in {} have", split.value, split.elsewhere)
+    format!("no node in {} has joined, nodes in {} have", split.value, split.elsewhere)
 }
 
 pub const NO_ROUTE: CauseCandidate = CauseCandidate {
@@ -81,7 +81,7 @@ pub const NO_ROUTE: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "{} has no NAT gateway and no VPC endpoints: the machine reaches neither AWS nor the API server.",
+                    "{} has no NAT gateway and no VPC endpoints: the instance reaches neither AWS nor the API server.",
                     named(&subnets, case)
                 ),
                 routes(&subnets),
@@ -101,22 +101,19 @@ pub const NO_PUBLIC_ADDRESS: CauseCandidate = CauseCandidate {
         let subnets = subnets(case);
         let zone = zone(case)?;
         let several = (subnets.len() > 1).then(|| {
-            format!("the class has several subnets in {zone} ({}), of which EC2 took one", subnets.join(", "))
+            format!("the class has several subnets in {zone} ({}), and EC2 chose one of them", subnets.join(", "))
         });
         let split = differential.split(case, "zone");
         let other = split.is_some() || differential.same_elsewhere("subnets");
         let together = differential.together().filter(|_| !other);
-        // One subnet a zone, and machines joined there: it has a way out.
+        // The zone has one subnet and nodes joined there, so it has a route out.
         if several.is_none() && split.is_none() && together.is_none() {
             return None;
         }
         let lucky = differential.is_single(case);
         Some(
             Suspicion::new(
-                format!(
-                    "The instance stands in a public subnet and has no public IP: {} may be public.",
-                    listed(&subnets)
-                ),
+                format!("The instance is in a public subnet but has no public IP: {} may be public.", listed(&subnets)),
                 PUBLIC_ADDRESS,
                 "no public IP, in a subnet whose default route goes to igw-…",
             )
@@ -185,7 +182,7 @@ pub const ENDPOINT_NAME: CauseCandidate = CauseCandidate {
         let never = differential.together()?;
         Some(
             Suspicion::new(
-                "The name of the private API endpoint cannot be resolved from the machine's VPC.",
+                "The VPC of the instance cannot resolve the name of the private API endpoint.",
                 CONSOLE,
                 "no such host, or i/o timeout to a DNS server",
             )
@@ -212,7 +209,7 @@ pub const PROXY: CauseCandidate = CauseCandidate {
         let role = node_role::identity(class).map_or_else(String::new, |role| format!(" for {role}"));
         Some(
             Suspicion::new(
-                "The proxy in user data is not reached, or swallows the calls to the API server and to the instance's metadata.",
+                "The proxy in user data is unreachable, or swallows the calls to the API server and to the instance's metadata.",
                 CONSOLE,
                 format!("proxyconnect, 403 from the proxy, or no credentials{role}"),
             )
@@ -222,7 +219,7 @@ pub const PROXY: CauseCandidate = CauseCandidate {
     },
 };
 
-/// EC2 refuses calls beyond a rate that the whole account shares.
+/// EC2 refuses calls above a rate that the whole account shares.
 /// Source: Amazon EC2 API reference, "Error codes", `RequestLimitExceeded`.
 const TOO_OFTEN: &str = "RequestLimitExceeded";
 
@@ -237,18 +234,18 @@ pub const THROTTLED: CauseCandidate = CauseCandidate {
         let burst = differential.text_joins && case.class_members()?.waiting() >= MANY;
         Some(
             Suspicion::new(
-                "EC2 refuses the machine's calls, because the account makes too many at once: the boot gives up on its own name.",
+                "EC2 refuses the instance's calls because the account makes too many at once, so the boot gives up on its own name.",
                 CONSOLE,
-                "RequestLimitExceeded, or DescribeInstances tried again and again",
+                "RequestLimitExceeded, or repeated attempts of DescribeInstances",
             )
             .telling(refused)
             .telling(single)
-            .consistent(burst.then_some("many machines of the class wait at once, and others of the same text have joined")),
+            .consistent(burst.then_some("many machines of the class wait at once, and others with the same text have joined")),
         )
     },
 };
 
-/// Karpenter was refused so, for a machine of this NodePool.
+/// EC2 refused Karpenter's launch for this NodePool in the same way.
 fn throttled(case: &Case) -> Option<String> {
     static THROTTLED: Memo<Option<String>> = Memo::new("a launch that EC2 throttled");
     let (pool, cluster) = (case.pool()?.name(), case.cluster);

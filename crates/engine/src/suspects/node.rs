@@ -1,4 +1,4 @@
-//! The Node is there and not Ready.
+//! The Node exists but is not Ready.
 
 use super::command::CONSOLE;
 use super::{CauseCandidate, Suspicion};
@@ -17,7 +17,8 @@ fn failing_cni<'w>(case: &Case<'w>) -> Option<(&'w Node, &'w Pod, String)> {
     failing_plugin(case, |name| name == vpc_cni::AWS_NODE)
 }
 
-/// The same of any network plugin. One whose image cannot be pulled tells why.
+/// The Node without a network, the pod of any network plugin, and why that fails. If its image cannot be pulled, the
+/// verdict says why.
 fn failing_plugin<'w>(case: &Case<'w>, is: impl Fn(&str) -> bool) -> Option<(&'w Node, &'w Pod, String)> {
     let node = case.node.filter(|node| vpc_cni::not_ready(node).is_some())?;
     let pod = case.pods().find(|pod| pod.daemon_set().is_some_and(&is) && !pod.is_ready())?;
@@ -27,11 +28,11 @@ fn failing_plugin<'w>(case: &Case<'w>, is: impl Fn(&str) -> bool) -> Option<(&'w
     pull::explain(&trouble).is_none().then_some((node, pod, trouble))
 }
 
-/// What the kubelet says of when it tries again, up to the pod's UID in parentheses.
+/// The kubelet's text about its next attempt, up to the pod's UID in parentheses.
 /// Source: kubernetes v1.36.3 pkg/kubelet/kuberuntime/kuberuntime_manager.go `doBackOff`.
 const BACK_OFF: &str = "back-off ";
 
-/// Without the kubelet's words on when it tries again.
+/// Without the kubelet's text about its next attempt.
 fn plainly(why: &str) -> String {
     let Some((reason, rest)) = why.split_once(BACK_OFF) else { return why.to_owned() };
     let last_words = rest.split_once(')').map_or("", |(_, last_words)| last_words);
@@ -57,7 +58,9 @@ pub const CNI_OLDER_THAN_INSTANCE_TYPE: CauseCandidate = CauseCandidate {
         let split = differential.split(case, "instance family");
         Some(
             Suspicion::new(
-                format!("{image} of DaemonSet aws-node does not know the instance type {type_} and exits on it."),
+                format!(
+                    "{image} of DaemonSet aws-node does not know the instance type {type_}, and exits because of it."
+                ),
                 log_of(pod),
                 "unknown instance type, or no entry for it in eni-max-pods.txt or the limits of network interfaces",
             )
@@ -90,7 +93,7 @@ pub const CNI_RIGHTS: CauseCandidate = CauseCandidate {
             .telling(cni_permissions::denied(case, pod).map(Event::said))
             .contrast(six.as_ref(), |split| {
                 format!(
-                    "no Node with IPv6 addresses is Ready, those with {} are: its policy has no rights for IPv6",
+                    "no Node with IPv6 addresses is Ready, those with {} are: its policy has no IPv6 permissions",
                     split.elsewhere
                 )
             })
@@ -109,19 +112,19 @@ pub const NO_SERVICE_ADDRESS: CauseCandidate = CauseCandidate {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or("kube-system");
         let container = pod.trouble().map_or("", |(container, _)| container);
         let runs = case.pods().any(|p| p.daemon_set() == Some(network_plugin::KUBE_PROXY) && p.is_ready());
-        // These ask the API server before anything else of the plugin runs.
+        // These containers call the API server before anything else of the plugin runs.
         let first = pod.spec.init_containers.iter().any(|init| init.name == container);
         Some(
             Suspicion::new(
                 format!(
-                    "Pod {} does not reach the API server through the address of Service kubernetes on Node {}: kube-proxy, or the eBPF program in its place, has not set it up.",
+                    "Pod {} does not reach the API server through the address of Service kubernetes on Node {}: kube-proxy, or the eBPF program that replaces it, has not set it up.",
                     pod.metadata.name,
                     node.name()
                 ),
                 format!("kubectl logs -n {namespace} {} -c {container} --previous --tail=50", pod.metadata.name),
                 "dial tcp ADDRESS:443: i/o timeout or connection refused, with the first address of the service range; bpfEnabled beside kube-proxy",
             )
-            .telling(first.then(|| format!("it is its init container {container} that fails")))
+            .telling(first.then(|| format!("its init container {container} fails")))
             .telling((!runs).then_some("no pod of kube-proxy is Ready on the Node"))
             .consistent(Some(format!("its pod fails ({trouble})")))
             .unlikely((runs && differential.own_node_is_ready()).then_some("kube-proxy runs there, and other Nodes that Karpenter made are Ready")),
@@ -150,7 +153,7 @@ pub const NO_ADDRESSES: CauseCandidate = CauseCandidate {
             Suspicion::new(
                 format!("The subnet in {zone} has no free addresses for the pods of Node {}.", node.name()),
                 command,
-                "fewer free addresses than a Node takes, or InsufficientFreeAddressesInSubnet in the log",
+                "fewer free addresses than a Node needs, or InsufficientFreeAddressesInSubnet in the log",
             )
             .contrast(differential.split(case, "zone").as_ref(), |s| {
                 format!("no Node in {} is Ready, Nodes in {} are", s.value, s.elsewhere)
@@ -171,12 +174,12 @@ pub const NO_ENI_CONFIG: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Nothing tells DaemonSet {} which ENIConfig is that of Node {}.",
+                    "Nothing tells DaemonSet {} which ENIConfig belongs to Node {}.",
                     set.metadata.name,
                     node.name()
                 ),
                 "kubectl get eniconfigs -o yaml",
-                format!("one named as ENI_CONFIG_LABEL_DEF says, most often {zone}, with a subnet of that zone"),
+                format!("an ENIConfig with the name that ENI_CONFIG_LABEL_DEF gives, most often {zone}, with a subnet of that zone"),
             )
             .telling(Some("custom networking is on (AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG=true)")),
         )
@@ -198,7 +201,7 @@ pub const NO_POD: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "A quota, an admission policy or a webhook keeps DaemonSet {name} from making a pod for Node {}.",
+                    "A quota, an admission policy or a webhook prevents DaemonSet {name} from creating a pod for Node {}.",
                     node.name()
                 ),
                 format!("kubectl describe daemonset -n {namespace} {name}"),
@@ -215,7 +218,7 @@ pub const NO_POD: CauseCandidate = CauseCandidate {
     },
 };
 
-/// Pods with a network of their own are one hop away from the instance's metadata, and its answers do not come so far.
+/// Pods with their own network are one hop away from the instance's metadata, and its answers do not reach them.
 pub const HOP_LIMIT: CauseCandidate = CauseCandidate {
     cause: "MetadataHopLimit",
     stages: STAGES,
@@ -233,7 +236,7 @@ pub const HOP_LIMIT: CauseCandidate = CauseCandidate {
         Some(
             Suspicion::new(
                 format!(
-                    "Pod {} asks the instance for its metadata, and gets no answer: httpPutResponseHopLimit of {} {} is 1.",
+                    "Pod {} asks the instance for its metadata but gets no answer: httpPutResponseHopLimit of {} {} is 1.",
                     pod.metadata.name,
                     class.kind,
                     class.name()
@@ -241,13 +244,13 @@ pub const HOP_LIMIT: CauseCandidate = CauseCandidate {
                 format!("kubectl logs -n {namespace} {} -c {container} --previous --tail=50", pod.metadata.name),
                 "a timeout of 169.254.169.254, ec2imds, or no region",
             )
-            .telling(Some("the pod has a network of its own, and answers of the metadata service end after one hop"))
+            .telling(Some("the pod has its own network, and answers of the metadata service end after one hop"))
             .consistent(Some(format!("its container {container} fails ({})", plainly(&why)))),
         )
     },
 };
 
-/// What the kubelet says of its container runtime.
+/// The kubelet's messages about its container runtime.
 /// Source: kubernetes v1.36.3 pkg/kubelet/runtime.go, pkg/kubelet/kubelet.go.
 const RUNTIME_WORDS: [&str; 4] =
     ["PLEG is not healthy", "container runtime is down", "RuntimeReady=false", "status check may not have completed"];
@@ -267,7 +270,9 @@ pub const RUNTIME: CauseCandidate = CauseCandidate {
                 "containerd: failed to load config, out of memory, a blocked task, a full disk",
             )
             .telling(Some(ready.said().into_owned()))
-            .consistent(split.map(|s| format!("every Node of NodePool {} has it: their image or user data", s.value))),
+            .consistent(split.map(|s| {
+                format!("every Node of NodePool {} has it, so their image or user data may be at fault", s.value)
+            })),
         )
     },
 };
@@ -279,7 +284,7 @@ pub const MEMORY: CauseCandidate = CauseCandidate {
     weigh: |case, differential| {
         let (node, ready) = silent(case)?;
         let out_of_memory = case.event("SystemOOM").map(Event::said);
-        // Unknown once the kubelet is silent, and then it keeps the reason of before.
+        // The condition is Unknown after the kubelet stops, and then keeps its earlier reason.
         let pressed = node.condition("MemoryPressure").filter(|c| c.is_true()).map(Condition::shown);
         let alone = differential.split(case, "group").is_none_or(|split| !split.repeated);
         Some(
@@ -290,7 +295,7 @@ pub const MEMORY: CauseCandidate = CauseCandidate {
             )
             .telling(out_of_memory)
             .telling(pressed)
-            .consistent(alone.then(|| format!("a Node that worked fell silent at once ({})", ready.reason))),
+            .consistent(alone.then(|| format!("a working Node stopped reporting at once ({})", ready.reason))),
         )
     },
 };
@@ -310,9 +315,9 @@ pub const INSTANCE_GONE: CauseCandidate = CauseCandidate {
                 format!("aws ec2 describe-instance-status --include-all-instances --instance-ids {id}"),
                 "a state other than running, or a check that is impaired",
             )
-            .consistent(alone.then(|| format!("a Node that worked fell silent at once ({})", ready.reason)))
+            .consistent(alone.then(|| format!("a working Node stopped reporting at once ({})", ready.reason)))
             .contrast(spot.as_ref(), |split| {
-                format!("every spot Node fell silent, those of {} are Ready", split.elsewhere)
+                format!("every spot Node stopped reporting, those of {} are Ready", split.elsewhere)
             }),
         )
     },

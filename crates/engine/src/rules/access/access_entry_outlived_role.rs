@@ -1,4 +1,4 @@
-//! The node role was deleted and made anew under its name, and the access entry is still that of the old one.
+//! The node role was deleted and recreated under its name, and the access entry still belongs to the old role.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
@@ -11,7 +11,7 @@ use crate::rules::shared::role_in_use;
 
 pub static RULE: Rule = Rule {
     cause: "AccessEntryOutlivedRole",
-    summary: "The access entry is that of an earlier role of the same name, which was deleted and made anew",
+    summary: "The access entry belongs to an earlier role of the same name, which was deleted and recreated",
     stages: &[Stage::Join],
     reads: &[
         Input::Nodes,
@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule {
         Input::AwsObservations,
     ],
     lint: false,
-    versions: "all; seen only where nodewhy may ask EKS and IAM (--aws)",
+    versions: "all; seen only if nodewhy may ask EKS and IAM (--aws)",
     page: include_str!("../../../pages/AccessEntryOutlivedRole.md"),
     check,
 };
@@ -46,13 +46,13 @@ fn check(case: &Case) -> Opinion {
     let role_created = timestamp(role_created);
     Finding::new(
         Confidence::Certain,
-        format!("The role {role} was made at {role_created}, after its access entry ({created}): the entry is that of an earlier role of this name, so the kubelets of its machines are turned away."),
-        Evidence::new(format!("eks:DescribeAccessEntry {cluster} {arn}"), "createdAt", created, "EKS keeps the role's id in the entry, and a role made anew has another one").told_by_aws(at),
+        format!("The role {role} was created at {role_created}, after its access entry ({created}). The entry belongs to an earlier role of this name, so the API server rejects kubelets with this role."),
+        Evidence::new(format!("eks:DescribeAccessEntry {cluster} {arn}"), "createdAt", created, "EKS keeps the role's id in the entry, and a recreated role has another id").told_by_aws(at),
     )
     .with(Evidence::new(format!("iam:GetInstanceProfile {role}"), "InstanceProfile.Roles[0].CreateDate", role_created.to_string(), "the role is younger than the entry").told_by_aws(None))
     .blaming(Blame::object("", "EKSAccessEntry", role))
-    .fix("Delete the entry and make it anew, for the role that there is now.")
+    .fix("Delete the access entry and recreate it, so that it belongs to the current role.")
     .step(Risk::Mutating, "Delete the entry", Some(format!("aws eks delete-access-entry --cluster-name {cluster} --principal-arn {arn}")))
-    .step(Risk::Mutating, "Make it anew", Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {type_}")))
+    .step(Risk::Mutating, "Recreate it for the current role", Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {type_}")))
     .into()
 }

@@ -1,4 +1,4 @@
-//! The node role has an access entry of a type that kubelets cannot come in by.
+//! The node role has an access entry of a type that does not authorize nodes.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -11,7 +11,7 @@ use crate::rules::shared::role_in_use;
 
 pub static RULE: Rule = Rule {
     cause: "AccessEntryWrongType",
-    summary: "The access entry of the node role is of type STANDARD or another that kubelets cannot come in by",
+    summary: "The access entry of the node role has type STANDARD or another type that does not authorize nodes",
     stages: &[Stage::Join],
     reads: &[
         Input::Nodes,
@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule {
         Input::AwsObservations,
     ],
     lint: false,
-    versions: "all; seen only where nodewhy may ask EKS (--aws)",
+    versions: "all; seen only if nodewhy may ask EKS (--aws)",
     page: include_str!("../../../pages/AccessEntryWrongType.md"),
     check,
 };
@@ -33,7 +33,7 @@ fn check(case: &Case) -> Opinion {
     let (entry, at) = match access_entry::of(case, role) {
         Entrance::WrongType { entry, at } => (entry, at),
         Entrance::Fits(entry) => {
-            let because = format!("the access entry of {role} is of type {}", entry.type_);
+            let because = format!("the access entry of {role} has type {}", entry.type_);
             return access_entry::excludes(case, role, because);
         }
         _ => return Opinion::Silent,
@@ -45,13 +45,13 @@ fn check(case: &Case) -> Opinion {
     let (arn, type_) = (&entry.principal_arn, &entry.type_);
     Finding::new(
         Confidence::Certain,
-        format!("The access entry of the node role {role} in the cluster {cluster} is of type {type_}, not {wanted}, so the kubelets of its machines are turned away."),
-        Evidence::new(format!("eks:DescribeAccessEntry {cluster} {arn}"), "type", type_, "an entry of this type makes no kubelet a node, and it goes before aws-auth").told_by_aws(at),
+        format!("The access entry of the node role {role} in the cluster {cluster} has type {type_}, not {wanted}, so the API server rejects kubelets with this role."),
+        Evidence::new(format!("eks:DescribeAccessEntry {cluster} {arn}"), "type", type_, "an entry of this type does not authorize nodes, and it takes precedence over aws-auth").told_by_aws(at),
     )
     .with(node_role::shown(case, role))
     .blaming(Blame::object("", "EKSAccessEntry", role))
-    .fix(format!("Delete the entry and make it anew with the type {wanted}: the type of an entry cannot be changed."))
-    .step(Risk::Mutating, "Delete the entry; no Node has come in by it", Some(format!("aws eks delete-access-entry --cluster-name {cluster} --principal-arn {arn}")))
-    .step(Risk::Mutating, "Make it anew", Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {wanted}")))
+    .fix(format!("Delete the access entry and recreate it with type {wanted}. EKS cannot change the type of an entry."))
+    .step(Risk::Mutating, "Delete the entry (no Node has joined with it)", Some(format!("aws eks delete-access-entry --cluster-name {cluster} --principal-arn {arn}")))
+    .step(Risk::Mutating, "Recreate it with type {wanted}", Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {wanted}")))
     .into()
 }

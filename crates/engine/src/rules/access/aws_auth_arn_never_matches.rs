@@ -1,4 +1,4 @@
-//! aws-auth has an entry about the node role, under an ARN that no caller ever has.
+//! aws-auth has an entry for the node role, but with an ARN that no caller ever has.
 
 use crate::api::{Blame, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -11,7 +11,7 @@ use readers::aws_auth::{Miss, Verdict};
 
 pub static RULE: Rule = Rule {
     cause: "AwsAuthArnNeverMatches",
-    summary: "The node role's ARN in aws-auth has a path, is an instance profile's, or is malformed, so it matches nobody",
+    summary: "The node role's ARN in aws-auth has a path, is an instance profile's, or is malformed, so it matches no caller",
     stages: &[Stage::Join],
     reads: &[
         Input::Nodes,
@@ -42,8 +42,8 @@ fn check(case: &Case) -> Opinion {
         | Verdict::Dropped { .. } => {
             return Opinion::Silent;
         }
-        // Of the role behind a profile, which mostly has its name, only these mistakes are known: its own ARN may stand
-        // elsewhere.
+        // A role behind a profile usually has the profile's name. Only these mistakes are certain for it: its own ARN
+        // may be in another entry.
         Verdict::NearMiss { miss, .. }
             if question.profile_only && !matches!(miss, Miss::InstanceProfileArn | Miss::PathInArn) =>
         {
@@ -51,36 +51,35 @@ fn check(case: &Case) -> Opinion {
         }
         Verdict::NearMiss { entry, miss } => (entry, miss),
         _ => {
-            return Opinion::ruled_out(
-                question.auth,
-                format!("the ARN of {role} in aws-auth has the form that matches"),
-            );
+            return Opinion::ruled_out(question.auth, format!("the ARN of {role} in aws-auth has a form that matches"));
         }
     };
     let like = Some(entry.role_arn.as_str()).filter(|_| !matches!(miss, Miss::OtherAccount | Miss::OtherPartition));
     let arn = commands::role_arn(if question.profile_only { "NODE_ROLE" } else { role }, like);
     let why = match miss {
         Miss::PathInArn => "has an IAM path, which STS leaves out".to_owned(),
-        Miss::InstanceProfileArn => "is an instance profile's, and callers have the ARN of the role".to_owned(),
-        Miss::AssumedRoleArn => "is an assumed role's, and the authenticator compares with the role's own".to_owned(),
-        Miss::Blank => "has white space around it, which is part of it".to_owned(),
-        Miss::NotAnArn => "is no ARN".to_owned(),
+        Miss::InstanceProfileArn => "is an instance profile's, but callers have the ARN of the role".to_owned(),
+        Miss::AssumedRoleArn => {
+            "is an assumed role's, but the authenticator compares with the ARN of the role itself".to_owned()
+        }
+        Miss::Blank => "has white space around it, which the authenticator compares too".to_owned(),
+        Miss::NotAnArn => "is not an ARN".to_owned(),
         Miss::Malformed(why) => format!("is malformed: {why}"),
-        Miss::OtherAccount => "is of another account".to_owned(),
-        Miss::OtherPartition => "is of another partition".to_owned(),
+        Miss::OtherAccount => "belongs to another account".to_owned(),
+        Miss::OtherPartition => "belongs to another partition".to_owned(),
         Miss::Similar { .. } => return Opinion::Silent,
     };
     Finding::new(
         question.confidence(),
         format!(
-            "The ARN {} in ConfigMap aws-auth {why}, so it never matches, and {role} is mapped to nothing.",
+            "The ARN {} in ConfigMap aws-auth {why}. It never matches a caller, so {role} is not mapped.",
             entry.role_arn
         ),
         Evidence::new(
             "ConfigMap/aws-auth",
             "data.mapRoles",
             entry.role_arn.clone(),
-            "the authenticator compares whole ARNs, and never checks their syntax",
+            "the authenticator compares whole ARNs and never checks their syntax",
         ),
     )
     .blaming(
@@ -89,7 +88,7 @@ fn check(case: &Case) -> Opinion {
             .field("data.mapRoles")
             .at(&question.auth.map_roles, entry.arn_span),
     )
-    .fix(format!("Write the ARN as {arn}, without a path, also where the role has one."))
+    .fix(format!("Write the ARN as {arn}, without a path, even if the role has one."))
     .step(
         Risk::Mutating,
         format!("Correct the entry in mapRoles to: {}", commands::map_role(&arn)),

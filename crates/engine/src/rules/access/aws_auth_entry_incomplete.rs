@@ -1,4 +1,4 @@
-//! aws-auth has an entry for the node role, but it makes no node of the kubelet.
+//! aws-auth has an entry for the node role, but the entry does not authorize a node.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -34,7 +34,8 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// RBAC binds groups, and users who are always called the same. What AWS documents for nodes lets nobody create one.
+/// RBAC binds groups, and users with a fixed name. The groups that AWS documents for nodes give no right to create
+/// Nodes.
 fn may_be_bound(entry: &RoleMapping) -> bool {
     let documented = [BOOTSTRAPPERS_GROUP, NODES_GROUP, WINDOWS_GROUP];
     entry.groups.iter().any(|group| !group.is_empty() && !documented.contains(&group.as_str()))
@@ -60,7 +61,7 @@ fn check(case: &Case) -> Opinion {
         Verdict::MissingGroups { entry, missing } => (
             entry.groups_span.unwrap_or(entry.span),
             format!("lacks the {} {}", if missing.len() > 1 { "groups" } else { "group" }, missing.join(" and ")),
-            "without system:nodes the kubelet is authenticated, but is no node: it may do what RBAC gives its groups, and no more",
+            "without system:nodes the kubelet is authenticated but is not a node: it has only the rights that RBAC gives its groups",
         ),
         Verdict::WrongUsername { entry, flaw } => (
             entry.username_span.unwrap_or(entry.span),
@@ -70,21 +71,21 @@ fn check(case: &Case) -> Opinion {
                     format!("has the username {:?}, which does not begin with system:node:", entry.username)
                 }
                 UsernameFlaw::UnknownTemplate(template) => {
-                    format!("has {template} in its username, which is no template of the authenticator")
+                    format!("has {template} in its username, which is not a template of the authenticator")
                 }
-                UsernameFlaw::NotTheNodeName => format!("gives every machine the username {:?}", entry.username),
+                UsernameFlaw::NotTheNodeName => format!("gives every node the username {:?}", entry.username),
             },
-            "a kubelet is a node only as system:node:NAME with its own Node's name",
+            "a kubelet is a node only as system:node:NAME, with the name of its own Node",
         ),
         Verdict::Shadowed { by, .. } => (
             by.span,
-            "is replaced by a later one of the same ARN".to_owned(),
-            "of two entries with one ARN the last wins whole; groups are not merged",
+            "is replaced by a later entry with the same ARN".to_owned(),
+            "if two entries have one ARN, the last one wins, and the authenticator does not merge their groups",
         ),
         Verdict::Dropped { defect } => (
             defect.span,
             format!("is dropped: {}", defect.message),
-            "the authenticator drops such an entry without a word in the cluster",
+            "the authenticator drops such an entry, and nothing in the cluster shows it",
         ),
         Verdict::NearMiss { .. } | Verdict::Broken(_) | Verdict::Unmapped => return Opinion::Silent,
     };
@@ -110,13 +111,13 @@ fn check(case: &Case) -> Opinion {
             _ if identity.is_node() => {}
             _ if identity.may_do_everything() => {
                 let because =
-                    format!("the entry of {role} {why}, but its groups may do everything, creating Nodes included");
+                    format!("the entry of {role} {why}, but its groups may do everything, including creating Nodes");
                 return Opinion::ruled_out(question.auth, because);
             }
             Some(review @ ReviewStatus { allowed: true, reason, .. }) => {
                 let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
                 let because =
-                    format!("the entry of {role} {why}, but the API server lets {identity} create Nodes{reason}");
+                    format!("the entry of {role} {why}, but the API server allows {identity} to create Nodes{reason}");
                 return Opinion::ruled_out(review, because);
             }
             Some(denied) => {
@@ -127,16 +128,16 @@ fn check(case: &Case) -> Opinion {
                     "SubjectAccessReview",
                     "status.allowed",
                     said,
-                    format!("the API server itself says that {identity} may not create Nodes"),
+                    format!("the API server says that {identity} may not create Nodes"),
                 ));
             }
             None => {
                 if may_be_bound(entry) {
                     finding.confidence = finding.confidence.min(Confidence::Likely);
                 }
-                let why = case.cluster.missing(Input::AccessReviews).unwrap_or("it was not asked");
+                let why = case.cluster.missing(Input::AccessReviews).unwrap_or("nodewhy did not ask");
                 finding = finding.unknown(
-                    format!("Does RBAC let {identity} create Nodes all the same? The API server could not be asked here: {why}."),
+                    format!("Does RBAC still allow {identity} to create Nodes? nodewhy could not ask the API server here: {why}."),
                     identity.command(),
                 );
             }
@@ -147,27 +148,28 @@ fn check(case: &Case) -> Opinion {
         .fix("Give the entry the username system:node:{{EC2PrivateDNSName}} and the groups system:bootstrappers and system:nodes.")
         .step(
             Risk::Mutating,
-            format!("Let the entry of the role in mapRoles, and only one, read: {}", commands::map_role(&arn)),
+            format!("Keep only one entry for the role in mapRoles, and change it to: {}", commands::map_role(&arn)),
             Some(commands::EDIT_AWS_AUTH.to_owned()),
         )
         .into()
 }
 
-/// A group that is system:bootstrappers but for a letter.
+/// A group that differs from system:bootstrappers by a letter.
 fn misspelt(entry: &RoleMapping) -> Option<&str> {
     let has = |wanted: &str| entry.groups.iter().any(|group| group == wanted);
     let slip = entry.groups.iter().find(|group| is_slip(group, BOOTSTRAPPERS_GROUP))?;
     (!has(BOOTSTRAPPERS_GROUP)).then_some(slip)
 }
 
-/// By upstream a kubelet of EKS does not need that group, for IAM is its first credential. A report has machines join once
-/// it was spelt right (awslabs/cdk-eks-blueprints#1179), and nobody misspells it on purpose.
+/// Upstream's source says that an EKS kubelet does not need that group, because IAM is its first credential. A report
+/// says that nodes joined after the group was spelt right (awslabs/cdk-eks-blueprints#1179), and such a misspelling is
+/// never intended.
 fn bootstrappers_misspelt(case: &Case) -> Option<Finding> {
     let role = node_role::name(case).filter(|_| case.stage() == Stage::Join)?;
     let auth = case.cluster.aws_auth().filter(|_| case.goes_by(Input::AwsAuth))?;
     let Verdict::Mapped(entry) = auth.read.judge(role) else { return None };
     let text = &auth.map_roles;
-    // A machine that runs with the role shows that it does not matter.
+    // A running node with the role shows that the group does not matter.
     if role_in_use::works(case, &role_in_use::running(case, role)).is_some() {
         return None;
     }
@@ -176,13 +178,13 @@ fn bootstrappers_misspelt(case: &Case) -> Option<Finding> {
     let finding = Finding::new(
         Confidence::Possible,
         format!(
-            "The entry of the node role {role} in ConfigMap aws-auth names the group {group:?}, which nobody binds, in place of {BOOTSTRAPPERS_GROUP}. By upstream {NODES_GROUP} alone is enough for a kubelet; where nothing else is found, correct this first."
+            "The entry of the node role {role} in ConfigMap aws-auth names the group {group:?}, which has no binding, instead of {BOOTSTRAPPERS_GROUP}. Upstream's source says that {NODES_GROUP} alone is enough for a kubelet. If nothing else is found, correct this first."
         ),
         Evidence::new(
             "ConfigMap/aws-auth",
             "data.mapRoles",
             readers::source_text::mask(span.of(text).lines().next().unwrap_or_default()),
-            "a group that is misspelt gives no rights, and is told by nobody",
+            "a misspelt group gives no rights, and nothing reports it",
         ),
     )
     .blaming(Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles").at(text, span))

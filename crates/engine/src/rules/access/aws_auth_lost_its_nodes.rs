@@ -1,4 +1,4 @@
-//! aws-auth no longer lets a node role in, under which machines ran: they stopped together, and new ones never join.
+//! aws-auth no longer maps a node role that nodes ran with: those nodes stopped together, and new ones never join.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
@@ -33,9 +33,9 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// The API server remembers whom a token belongs to, so not every kubelet is turned away in the same second.
+/// The API server caches the owner of a token, so it does not reject every kubelet in the same second.
 const TOGETHER: TimeDelta = TimeDelta::minutes(10);
-/// A token lives for so long, and a kubelet asks for the next one before.
+/// The lifetime of a token. A kubelet requests the next one before the end.
 /// Source: aws-iam-authenticator @81b1dab pkg/token/token.go `presignedURLExpiration`.
 const TOKEN: TimeDelta = TimeDelta::minutes(15);
 
@@ -45,19 +45,19 @@ fn stopped(node: &Node) -> Option<DateTime<Utc>> {
         .and_then(|ready| ready.last_transition_time)
 }
 
-/// How the Nodes of a role fare; of all Nodes where nothing tells the role.
+/// The state of the Nodes of a role, or of all Nodes if nothing shows the role.
 struct Kubelets {
-    /// One that is Ready.
+    /// A Node that is Ready.
     ready: Option<String>,
-    /// When each of those that stopped did, in order.
+    /// The times at which the Nodes stopped, in order.
     stopped: Vec<DateTime<Utc>>,
-    /// When the last machine of the role registered, and its NodeClaim.
+    /// The time at which the last node of the role registered, and its NodeClaim.
     joined: Option<(DateTime<Utc>, String)>,
 }
 
 impl Kubelets {
     fn of(case: &Case, role: Option<&str>) -> Arc<Self> {
-        static KUBELETS: Memo<Kubelets> = Memo::new("how the Nodes of a role fare");
+        static KUBELETS: Memo<Kubelets> = Memo::new("state of the Nodes of a role");
         let cluster = case.cluster;
         cluster.once(&KUBELETS, role.unwrap_or_default(), || {
             let nodes = || {
@@ -70,7 +70,7 @@ impl Kubelets {
         })
     }
 
-    /// How many stopped with the one that stopped then, itself included.
+    /// The number of Nodes that stopped together with the one that stopped at this time, including itself.
     fn together(&self, at: DateTime<Utc>) -> usize {
         let before = self.stopped.partition_point(|other| at - *other > TOGETHER);
         self.stopped.partition_point(|other| *other - at <= TOGETHER) - before
@@ -87,7 +87,7 @@ fn check(case: &Case) -> Opinion {
     let auth = case.cluster.aws_auth().filter(|_| case.goes_by(Input::AwsAuth));
     let Some(auth) = auth.filter(|auth| auth.read.broken.is_none()) else { return Opinion::Silent };
     let own = case.node.and_then(stopped);
-    // A kubelet that posts its status was let in.
+    // The API server authorized every kubelet that posts its status.
     if own.is_none() && (case.node.is_some() || case.stage() != Stage::Join) {
         return Opinion::Silent;
     }
@@ -97,16 +97,16 @@ fn check(case: &Case) -> Opinion {
     }
 }
 
-/// Where nothing tells the machine's role, only an aws-auth without any node role says something.
+/// If nothing shows the node's role, only an aws-auth without any node role is evidence.
 fn of_any(case: &Case, auth: &AwsAuthFacts, own: Option<DateTime<Utc>>) -> Opinion {
     let Some(own) = own else { return Opinion::Silent };
-    // An empty mapping is another matter: without any entry the cluster may well do without the ConfigMap. And one
-    // entry that is left does not say that no other was lost.
+    // An empty mapping is different: without any entry the cluster may well work without the ConfigMap. And one entry
+    // that is left does not prove that no other entry was lost.
     if auth.read.roles.is_empty() || auth.read.roles.iter().any(|role| role.has_group(NODES_GROUP)) {
         return Opinion::Silent;
     }
     let kubelets = Kubelets::of(case, None);
-    // Access entries are in use. Whether this role has one, another role's Node does not tell.
+    // Access entries are in use. The Node of another role does not show whether this role has one.
     if kubelets.ready.is_some() || aws_auth_role::by_entries(case) {
         return Opinion::Silent;
     }
@@ -117,20 +117,20 @@ fn of_any(case: &Case, auth: &AwsAuthFacts, own: Option<DateTime<Utc>>) -> Opini
     finding(case, auth, &lost, Confidence::Likely)
 }
 
-/// What was lost, and what shows it.
+/// The mapping that was lost, and the evidence for it.
 struct Lost<'a> {
     role: Option<&'a str>,
-    /// What is left of an entry for the role.
+    /// The remains of an entry for the role.
     entry: Option<&'static str>,
     first: DateTime<Utc>,
     together: usize,
-    /// The change of aws-auth right before.
+    /// The last change of aws-auth before the Nodes stopped.
     by: Option<Evidence>,
 }
 
 fn of_role(case: &Case, auth: &AwsAuthFacts, role: &str, own: Option<DateTime<Utc>>) -> Opinion {
     let kubelets = Kubelets::of(case, Some(role));
-    // Where no machine of the role has stopped, nothing was lost: other rules know of roles that never got in.
+    // If no node of the role has stopped, no mapping was lost. Other rules judge roles that were never authorized.
     let Some(first) = kubelets.stopped.first().copied() else { return Opinion::Silent };
     let at = own.unwrap_or(first);
     if case.claim.is_some_and(|claim| own.is_none() && claim.true_since("Launched").is_none_or(|l| l < first - TOKEN)) {
@@ -142,7 +142,7 @@ fn of_role(case: &Case, auth: &AwsAuthFacts, role: &str, own: Option<DateTime<Ut
         }
         Verdict::Broken(_) => return Opinion::Silent,
         Verdict::Unmapped => None,
-        _ => Some("the entry that it has makes no node of it"),
+        _ => Some("the entry that it has does not authorize a node"),
     };
     if let Some(ready) = kubelets.ready.as_deref().and_then(|ready| case.cluster.node(ready)) {
         return Opinion::ruled_out(ready, format!("Node {} has the role {role} and is Ready", ready.name()));
@@ -151,28 +151,28 @@ fn of_role(case: &Case, auth: &AwsAuthFacts, role: &str, own: Option<DateTime<Ut
     if let Some((_, claim)) = kubelets.joined.as_ref().filter(|(joined, _)| *joined > since + TOGETHER)
         && let Some(claim) = case.cluster.claim(claim)
     {
-        let because = format!("NodeClaim {} joined with {role} later, though aws-auth does not map it", claim.name());
+        let because = format!("NodeClaim {} joined with {role} later, although aws-auth does not map it", claim.name());
         return Opinion::ruled_out(claim, because);
     }
     let by = changed(auth, at);
     if by.is_none() && auth.written.as_ref().is_some_and(|written| written.at < at) {
-        return Opinion::ruled_out(auth, "aws-auth was last written long before they stopped");
+        return Opinion::ruled_out(auth, "the last write to aws-auth was long before they stopped");
     }
     let has_no_entry = match access_entry::of(case, role) {
         Entrance::Missing { mode, .. } if !mode.reads_aws_auth() => return Opinion::Silent,
         Entrance::Missing { .. } | Entrance::NotRead => true,
         Entrance::Unseen => false,
         Entrance::Fits(entry) => {
-            let because = format!("the access entry of {} lets the role in", entry.principal_arn);
+            let because = format!("the access entry of {} authorizes the role", entry.principal_arn);
             return access_entry::excludes(case, role, because);
         }
         Entrance::WrongType { .. } | Entrance::Outlived { .. } => return Opinion::Silent,
     };
     if !has_no_entry {
         if let Some(csr) = node_role::came_by_entry(case, role) {
-            return Opinion::ruled_out(csr, format!("a Node came with {role} by an access entry"));
+            return Opinion::ruled_out(csr, format!("an access entry authorized a node with {role}"));
         }
-        // Without any entry the cluster may well do without the ConfigMap.
+        // Without any entry the cluster may well work without the ConfigMap.
         if auth.read.roles.is_empty() && by.is_none() {
             return Opinion::Silent;
         }
@@ -181,14 +181,14 @@ fn of_role(case: &Case, auth: &AwsAuthFacts, role: &str, own: Option<DateTime<Ut
     let confidence = match (has_no_entry, together) {
         (true, _) => Confidence::Certain,
         (false, 2..) => Confidence::Likely,
-        // One may have died, and the other not boot.
+        // One node may have died for its own reason, and another may fail to boot.
         (false, _) if own.is_none() => Confidence::Possible,
         (false, _) => return Opinion::Silent,
     };
     finding(case, auth, &Lost { role: Some(role), entry, first: at, together, by }, confidence)
 }
 
-/// The change of aws-auth that came before they stopped, and after which they could not go on for long.
+/// The change of aws-auth shortly before the nodes stopped: without their mapping they could not run for long.
 fn changed(auth: &AwsAuthFacts, stopped: DateTime<Utc>) -> Option<Evidence> {
     let right_before = |at: &DateTime<Utc>| *at <= stopped && stopped - *at <= TOKEN + TOGETHER;
     let because = "right before they stopped";
@@ -212,8 +212,8 @@ fn finding(case: &Case, auth: &AwsAuthFacts, lost: &Lost, confidence: Confidence
     };
     let what = match (lost.role, lost.entry) {
         (Some(role), None) => format!("maps no entry for {role}, the role of {machine}"),
-        (Some(role), Some(left)) => format!("does not let in {role}, the role of {machine}: {left}"),
-        (None, _) => "maps no role for nodes".to_owned(),
+        (Some(role), Some(left)) => format!("does not authorize {role}, the role of {machine}: {left}"),
+        (None, _) => "maps no node role".to_owned(),
     };
     let how = match case.node {
         Some(_) if lost.together < 2 => "its kubelet has stopped".to_owned(),
@@ -223,17 +223,17 @@ fn finding(case: &Case, auth: &AwsAuthFacts, lost: &Lost, confidence: Confidence
     };
     let tail = match (confidence, lost.role) {
         (Confidence::Certain, _) => {
-            "no access entry makes up for it, so kubelets with it are turned away, new ones too"
+            "No access entry replaces the mapping, so the API server rejects kubelets with this role, new ones too"
         }
         (_, Some(_)) => {
-            "most likely the ConfigMap was overwritten, and kubelets with that role are turned away, new ones too"
+            "Most likely the ConfigMap was overwritten, so the API server rejects kubelets with that role, new ones too"
         }
-        (_, None) => "most likely the ConfigMap was overwritten, and their kubelets are turned away",
+        (_, None) => "Most likely the ConfigMap was overwritten, so the API server rejects their kubelets",
     };
     let role = lost.role.unwrap_or("NODE_ROLE");
     let arn = commands::role_arn(role, roles.first().map(|entry| entry.role_arn.as_str()));
     let because = match lost.role {
-        Some(role) => format!("{role} is let in by none of them"),
+        Some(role) => format!("no entry authorizes {role}"),
         None => format!("none of them has the group {NODES_GROUP}"),
     };
     let silent = match case.node {
@@ -241,32 +241,34 @@ fn finding(case: &Case, auth: &AwsAuthFacts, lost: &Lost, confidence: Confidence
             format!("Node/{}", node.name()),
             r#"status.conditions[?(@.type=="Ready")]"#,
             node.condition("Ready").map(Condition::shown).unwrap_or_default(),
-            "none of these Nodes is Ready, and they fell silent within minutes of one another: not the fault of one instance",
+            "none of these Nodes is Ready, and they stopped within minutes of one another, so no single instance is at fault",
         ),
         None => Evidence::new(
             case.subject(),
             "metadata.creationTimestamp",
-            format!("launched when they had stopped, {}", timestamp(lost.first)),
+            format!("launched after they had stopped, {}", timestamp(lost.first)),
             "none of the Nodes that had joined with the role is Ready",
         ),
     };
     let question = match lost.role {
         Some(role) => {
-            format!("Does an access entry exist for {role}? Then the Nodes share another reason, such as the network.")
+            format!("Does an access entry exist for {role}? If so, the Nodes share another cause, such as the network.")
         }
-        None => "Do access entries exist for the node roles? Then the Nodes share another reason, such as the network."
-            .to_owned(),
+        None => {
+            "Do access entries exist for the node roles? If so, the Nodes share another cause, such as the network."
+                .to_owned()
+        }
     };
     let finding = Finding::new(
         confidence,
-        format!("ConfigMap aws-auth {what}, and {how}: {tail}."),
+        format!("ConfigMap aws-auth {what}, and {how}. {tail}."),
         Evidence::new("ConfigMap/aws-auth", "data.mapRoles", mapped, because),
     )
     .with(silent.figures(format!("{} stopped", lost.together)))
     .with_all(lost.by.clone())
     .with_all(lost.role.and_then(|role| node_role::evidence(case, role)))
     .blaming(Blame::object("v1", "ConfigMap", "aws-auth").namespace("kube-system").field("data.mapRoles"))
-    .fix("Put the node roles back, with username system:node:{{EC2PrivateDNSName}} and groups system:bootstrappers and system:nodes; the kubelets come back by themselves. Then find out what writes the ConfigMap as a whole.")
+    .fix("Add the node roles again, with username system:node:{{EC2PrivateDNSName}} and groups system:bootstrappers and system:nodes. The kubelets reconnect by themselves. Then find out which tool writes the whole ConfigMap.")
     .step(Risk::Mutating, format!("Add such a line to mapRoles for each node role: {}", commands::map_role(&arn)), Some(commands::EDIT_AWS_AUTH.to_owned()));
     if confidence == Confidence::Certain {
         return finding.into();

@@ -1,4 +1,4 @@
-//! mapRoles cannot be read at all, so every role mapping is gone at once.
+//! The authenticator cannot parse mapRoles at all, so every role mapping is gone at once.
 
 use crate::api::{Blame, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -43,14 +43,14 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         question.confidence(),
         format!(
-            "mapRoles of ConfigMap aws-auth cannot be read (line {}: {}), so no role is mapped, {} neither.",
+            "The authenticator cannot read mapRoles of ConfigMap aws-auth (line {}: {}), so no role is mapped, not even {}.",
             place.line, broken.message, question.role
         ),
         Evidence::new(
             "ConfigMap/aws-auth",
             "data.mapRoles",
             broken.message.clone(),
-            "one such mistake drops every mapping at once, and the authenticator reports it only in its log",
+            "one such mistake drops every mapping at once, and only the authenticator's log reports it",
         ),
     )
     .blaming(
@@ -59,7 +59,7 @@ fn check(case: &Case) -> Opinion {
             .field("data.mapRoles")
             .at(text, broken.span),
     )
-    .fix("Correct mapRoles of ConfigMap aws-auth; the mappings are back within seconds.")
+    .fix("Correct mapRoles of ConfigMap aws-auth. The mappings work again within seconds.")
     .step(Risk::Mutating, format!("Correct line {} of mapRoles", place.line), Some(commands::EDIT_AWS_AUTH.to_owned()))
     .into()
 }

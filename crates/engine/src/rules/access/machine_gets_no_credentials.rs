@@ -1,4 +1,4 @@
-//! The instance profile gives the machine no role, so that it has no credentials to come in with.
+//! The instance profile gives the instance no role, so its kubelet has no credentials for the API server.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -17,7 +17,7 @@ pub static RULE: Rule = Rule {
     stages: &[Stage::Join],
     reads: &[Input::NodeClasses, Input::AwsObservations],
     lint: false,
-    versions: "all; seen only where nodewhy may ask IAM (--aws)",
+    versions: "all; seen only if nodewhy may ask IAM (--aws)",
     page: include_str!("../../../pages/MachineGetsNoCredentials.md"),
     check,
 };
@@ -26,7 +26,7 @@ fn check(case: &Case) -> Opinion {
     let Some(profile) = node_role::profile_name(case) else { return Opinion::Silent };
     let aws = case.cluster.aws();
     match aws.instance_profile(profile) {
-        // EC2 has shown an instance of the cluster: the account is the right one.
+        // EC2 returned an instance of the cluster, so the account is the right one.
         Told::Absent(at) if aws.sees_instances() => gone(case, profile, at).into(),
         Told::Is(InstanceProfile { role_arn: None, .. }, at) => empty(case, profile, at).into(),
         Told::Is(InstanceProfile { role_arn: Some(arn), ec2_may_assume: Some(false), .. }, at) => {
@@ -40,25 +40,25 @@ fn check(case: &Case) -> Opinion {
     }
 }
 
-/// Kubelets of EKS come in by the credentials of the machine's role; what a user's own bootstrap does, nobody knows.
+/// EKS kubelets authenticate with the credentials of the node role. The behavior of your own bootstrap is unknown.
 fn confidence(case: &Case) -> Confidence {
     let own = case.class().is_none_or(|class| class.family() == Some(Family::Custom));
     if own { Confidence::Likely } else { Confidence::Certain }
 }
 
-const SO: &str = "so the machine has no credentials, and its kubelet cannot come in";
+const SO: &str = "so the instance has no credentials, and its kubelet cannot join";
 
 fn gone(case: &Case, profile: &str, at: Option<DateTime<Utc>>) -> Finding {
     Finding::new(
         confidence(case),
-        format!("The instance profile {profile} of the machine is gone, {SO}."),
-        seen(profile, "InstanceProfile", "not known to IAM".to_owned(), "EC2 hands out the role of the profile", at),
+        format!("The instance profile {profile} of the instance is gone, {SO}."),
+        seen(profile, "InstanceProfile", "IAM does not know it".to_owned(), "EC2 hands out the role of the profile", at),
     )
     .blaming(Blame::object("", "InstanceProfile", profile))
-    .fix("Make the instance profile anew, with the node role in it, or let the node class name another; then replace the machine.")
+    .fix("Recreate the instance profile with the node role in it, or name another profile in the node class. Then replace the instance.")
     .step(
         Risk::Mutating,
-        "Make it anew",
+        "Recreate the instance profile",
         Some(format!("aws iam create-instance-profile --instance-profile-name {profile}")),
     )
 }
@@ -67,14 +67,14 @@ fn empty(case: &Case, profile: &str, at: Option<DateTime<Utc>>) -> Finding {
     let role = case.class().and_then(|class| class.spec.role.as_deref()).unwrap_or("ROLE");
     Finding::new(
         confidence(case),
-        format!("There is no role in the instance profile {profile} of the machine, {SO}."),
+        format!("The instance profile {profile} of the instance has no role, {SO}."),
         seen(profile, "InstanceProfile.Roles", "none".to_owned(), "IAM takes a role out of its profiles before it deletes it", at),
     )
     .blaming(Blame::object("", "InstanceProfile", profile))
-    .fix(format!("Put the node role into the instance profile {profile}; where it was deleted, make it anew first, and its access entry too."))
+    .fix(format!("Add the node role to the instance profile {profile}. If the role was deleted, recreate it first, and its access entry too."))
     .step(
         Risk::Mutating,
-        "Put the role in",
+        "Add the role to the profile",
         Some(format!("aws iam add-role-to-instance-profile --instance-profile-name {profile} --role-name {role}")),
     )
 }
@@ -88,15 +88,15 @@ fn not_trusted(case: &Case, profile: &str, arn: &str, at: Option<DateTime<Utc>>)
             profile,
             "InstanceProfile.Roles[0].AssumeRolePolicyDocument",
             "ec2.amazonaws.com is not among its principals".to_owned(),
-            "EC2 assumes the role for the machine",
+            "EC2 assumes the role for the instance",
             at,
         ),
     )
     .blaming(Blame::object("", "IAMRole", role))
-    .fix(format!("Let the trust policy of {role} allow sts:AssumeRole to the service ec2.amazonaws.com."))
+    .fix(format!("Change the trust policy of {role} to allow sts:AssumeRole to the service ec2.amazonaws.com."))
     .step(
         Risk::Inspect,
-        "See whom it trusts",
+        "See which principals it trusts",
         Some(format!("aws iam get-role --role-name {role} --query Role.AssumeRolePolicyDocument")),
     )
     .step(

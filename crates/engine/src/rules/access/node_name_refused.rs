@@ -1,4 +1,4 @@
-//! The kubelet gets in, and may not create the Node of the name that it has.
+//! The kubelet is authenticated but may not create the Node with its own name.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -11,7 +11,7 @@ use readers::aws_auth::{NodeName, Verdict};
 
 pub static RULE: Rule = Rule {
     cause: "NodeNameRefused",
-    summary: "The kubelet authenticates, but the API server refuses to let it create a Node of its name",
+    summary: "The kubelet authenticates, but the API server refuses to let it create a Node with its name",
     stages: &[Stage::Join],
     reads: &[
         Input::Nodes,
@@ -35,12 +35,14 @@ fn check(case: &Case) -> Opinion {
     let Some((name, event, whose)) = of_this_machine(case, launched) else {
         return Opinion::Silent;
     };
-    let head =
-        format!("The kubelet of NodeClaim {} runs and is let in, but may not create its Node {name}", claim.name());
+    let head = format!(
+        "The kubelet of NodeClaim {} runs and is authenticated, but may not create its Node {name}",
+        claim.name()
+    );
     let asked = case.cluster.all_webhooks().find(|(.., webhook)| is_asked(webhook));
-    // Where requests for certificates were not read, the Node may have existed.
+    // If nodewhy did not read certificate requests, the Node may have existed.
     let requests_read = case.cluster.missing(Input::CertificateSigningRequests).is_none();
-    // Never Certain: who refuses the Node stands in the kubelet's log only.
+    // Never Certain: only the kubelet's log names what refuses the Node.
     let confidence = if requests_read && whose != Whose::Somebodys && asked.is_none() {
         Confidence::Likely
     } else {
@@ -48,10 +50,10 @@ fn check(case: &Case) -> Opinion {
     };
     let summary = match asked {
         Some((kind, config, _)) => format!(
-            "{head}: {kind} {} is asked about each new Node, and may refuse it or add what the API server lets no kubelet set (a node-role label); or its own name and the one it is authenticated as differ.",
+            "{head}. Either {kind} {} refuses new Nodes or adds something that no kubelet may set (a node-role label), or the kubelet's own name differs from its authenticated name.",
             config.metadata.name
         ),
-        None => format!("{head}: most likely its own name and the one it is authenticated as differ."),
+        None => format!("{head}. Most likely its own name differs from the name that it is authenticated as."),
     };
     let finding = Finding::new(
         confidence,
@@ -64,7 +66,7 @@ fn check(case: &Case) -> Opinion {
         )
         .figures(format!("{} times", event.times())),
     )
-    .fix("Let the kubelet's name be the instance's private DNS name: no hostname override, no custom domain name in the DHCP options, an AMI that asks EC2 for the name.")
+    .fix("Make the kubelet's name the instance's private DNS name. Remove a hostname override or a custom domain name in the DHCP options, and use an AMI that asks EC2 for the name.")
     .step(
         Risk::Inspect,
         "Compare the name with the instance's private DNS name",
@@ -72,7 +74,7 @@ fn check(case: &Case) -> Opinion {
     )
     .ask_aws("Which name is the kubelet authenticated as?", "aws logs filter-log-events --log-group-name /aws/eks/CLUSTER/cluster --log-stream-name-prefix authenticator".to_owned())
     .unknown(
-        "Does an admission webhook or policy refuse the Node? That leaves the same trace.",
+        "Does an admission webhook or policy refuse the Node? It leaves the same trace.",
         "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies -o yaml",
     );
     let of_webhook = asked.map(|(kind, config, _)| {
@@ -82,7 +84,7 @@ fn check(case: &Case) -> Opinion {
     finding.blaming(blamed.unwrap_or_else(|| Blame::object("karpenter.sh/v1", "NodeClaim", claim.name()))).into()
 }
 
-/// Whether a webhook is asked when a Node is made, as one that is meant for Nodes.
+/// Whether a webhook is called when a Node is created, as one that is meant for Nodes.
 fn is_asked(webhook: &Webhook) -> bool {
     let any = |items: &[String], wanted: &[&str]| items.iter().any(|item| wanted.contains(&item.as_str()));
     webhook
@@ -91,8 +93,8 @@ fn is_asked(webhook: &Webhook) -> bool {
         .any(|rule| any(&rule.operations, &["CREATE", "*"]) && any(&rule.resources, &["nodes", "nodes/*"]))
 }
 
-/// What gives the kubelet its name: the user's own override, an entry of aws-auth that expects the instance's id, or
-/// the node class.
+/// The source of the kubelet's name: your own override, an entry of aws-auth that expects the instance's id, or the
+/// node class.
 fn blame(case: &Case) -> Option<Blame> {
     let override_ = case.user_data().and_then(|(u, text)| Some((u.effective("hostname-override")?.span, text)));
     let class = case.class().map(|c| Blame::object(&c.api_version, &c.kind, c.name()));

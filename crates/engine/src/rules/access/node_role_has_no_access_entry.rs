@@ -1,4 +1,4 @@
-//! The cluster lets nodes in by access entries only, and the node role has none.
+//! The cluster authorizes nodes with access entries only, and the node role has none.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -11,7 +11,7 @@ use crate::rules::shared::role_in_use;
 
 pub static RULE: Rule = Rule {
     cause: "NodeRoleHasNoAccessEntry",
-    summary: "The node role has no access entry, and aws-auth does not make up for it",
+    summary: "The node role has no access entry, and aws-auth does not replace it",
     stages: &[Stage::Join],
     reads: &[
         Input::Nodes,
@@ -24,7 +24,7 @@ pub static RULE: Rule = Rule {
         Input::AwsObservations,
     ],
     lint: false,
-    versions: "all; seen only where nodewhy may ask EKS (--aws)",
+    versions: "all; seen only if nodewhy may ask EKS (--aws)",
     page: include_str!("../../../pages/NodeRoleHasNoAccessEntry.md"),
     check,
 };
@@ -47,29 +47,30 @@ fn check(case: &Case) -> Opinion {
     }
     let reads_aws_auth = mode.reads_aws_auth() && case.goes_by(Input::AwsAuth);
     let confidence = match (reads_aws_auth, case.cluster.aws_auth(), case.cluster.missing(Input::AwsAuth)) {
-        // What aws-auth says of the role has rules of its own.
+        // Other rules judge what aws-auth says about the role.
         (true, Some(_), _) => return Opinion::Silent,
         (true, None, Some(_)) => Confidence::Possible,
         (true, None, None) | (false, ..) => Confidence::Certain,
     };
     let authentication = mode.authentication_mode.as_deref().unwrap_or_default();
-    let because = if reads_aws_auth { "no aws-auth is seen to make up for it" } else { "aws-auth does not count here" };
+    let because =
+        if reads_aws_auth { "no aws-auth is known that replaces it" } else { "this cluster does not read aws-auth" };
     let wanted = access_entry::type_for(case);
     let arn = node_role::profile(case)
         .and_then(|p| p.role_arn.clone())
         .unwrap_or_else(|| format!("arn:aws:iam::ACCOUNT:role/{role}"));
     Finding::new(
         confidence,
-        format!("The node role {role} has no access entry in the cluster {cluster}, whose authentication mode is {authentication}, so the kubelets of its machines are turned away."),
-        Evidence::new(format!("eks:ListAccessEntries {cluster}"), "accessEntries", format!("none for {role}"), "kubelets are nodes by their role's entry").told_by_aws(at),
+        format!("The node role {role} has no access entry in the cluster {cluster}, whose authentication mode is {authentication}, so the API server rejects kubelets with this role."),
+        Evidence::new(format!("eks:ListAccessEntries {cluster}"), "accessEntries", format!("none for {role}"), "an access entry for its role authorizes a kubelet").told_by_aws(at),
     )
     .with(Evidence::new(format!("eks:DescribeCluster {cluster}"), "accessConfig.authenticationMode", authentication, because).told_by_aws(None))
     .with(node_role::shown(case, role))
     .with_all(case.cluster.missing(Input::AwsAuth).filter(|_| reads_aws_auth).map(|why| {
-        Evidence::new("ConfigMap/aws-auth", "data.mapRoles", "not read", format!("it may let the role in: {why}"))
+        Evidence::new("ConfigMap/aws-auth", "data.mapRoles", "not read", format!("it may authorize the role: {why}"))
     }))
     .blaming(Blame::object("", "EKSAccessEntry", role))
-    .fix(format!("Make an access entry of type {wanted} for the node role."))
-    .step(Risk::Mutating, "Make the entry", Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {wanted}")))
+    .fix(format!("Create an access entry of type {wanted} for the node role."))
+    .step(Risk::Mutating, "Create the access entry", Some(format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {wanted}")))
     .into()
 }

@@ -1,4 +1,4 @@
-//! The node class gives machines the role of Karpenter's own controller.
+//! The node class gives nodes the role of Karpenter's own controller.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -14,7 +14,7 @@ pub static RULE: Rule = Rule {
     stages: &[Stage::Launch, Stage::Join],
     reads: &[Input::NodeClaims, Input::NodeClasses, Input::ServiceAccounts],
     lint: true,
-    versions: "all, where Karpenter has its role by IRSA",
+    versions: "all, if Karpenter gets its role through IRSA",
     page: include_str!("../../../pages/NodeRoleIsControllers.md"),
     check,
 };
@@ -29,26 +29,26 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Likely,
         format!(
-            "{} {name} gives its machines {arn}, the role of Karpenter's controller: EC2 may not assume it, so the machines have no credentials and cannot join.",
+            "{} {name} gives its nodes {arn}, the role of Karpenter's controller. EC2 may not assume it, so the instances have no credentials and cannot join.",
             class.kind
         ),
         Evidence::new(
             format!("{}/{name}", class.kind),
             "spec.role",
             class.spec.role.clone().unwrap_or_default(),
-            "the machines get this role",
+            "the nodes get this role",
         ),
     )
     .with(Evidence::new(
         format!("ServiceAccount/{}", account.metadata.name),
         "metadata.annotations['eks.amazonaws.com/role-arn']",
         arn,
-        "a role of IRSA trusts a ServiceAccount, not ec2.amazonaws.com",
+        "a role for IRSA trusts a ServiceAccount, not ec2.amazonaws.com",
     ))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.role"))
-    .fix(format!("Set spec.role of {} {name} to the node role (often KarpenterNodeRole-CLUSTER). Never map the controller's role in aws-auth or by an access entry: every pod on those machines could then launch and terminate instances.", class.kind))
+    .fix(format!("Set spec.role of {} {name} to the node role (often KarpenterNodeRole-CLUSTER). Never map the controller's role in aws-auth or with an access entry: every pod on those nodes could then launch and terminate instances.", class.kind))
     .step(Risk::Inspect, "See the controller's role", Some(format!("kubectl get serviceaccount -n {namespace} {} -o yaml", account.metadata.name)))
-    .step(Risk::Mutating, "Give the machines a role of their own", Some(commands::edit(class)))
+    .step(Risk::Mutating, "Give the nodes their own role", Some(commands::edit(class)))
     .ask_aws(
         format!("Does {arn} trust ec2.amazonaws.com?"),
         format!("aws iam get-role --role-name {} --query Role.AssumeRolePolicyDocument", arn.rsplit('/').next().unwrap_or(arn)),

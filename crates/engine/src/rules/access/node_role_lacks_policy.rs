@@ -1,4 +1,4 @@
-//! The node role has no policy that lets the machine ask EC2 what it is called.
+//! The node role has no policy that allows the instance to ask EC2 for its name.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -12,7 +12,7 @@ use readers::userdata::Family;
 
 pub static RULE: Rule = Rule {
     cause: "NodeRoleLacksPolicy",
-    summary: "The node role has no policy that permits ec2:DescribeInstances, which the machine calls before it joins",
+    summary: "The node role has no policy that permits ec2:DescribeInstances, which the instance calls before it joins",
     stages: &[Stage::Join],
     reads: &[
         Input::Nodes,
@@ -23,12 +23,12 @@ pub static RULE: Rule = Rule {
         Input::AwsObservations,
     ],
     lint: false,
-    versions: "all; seen only where nodewhy may ask IAM (--aws)",
+    versions: "all; seen only if nodewhy may ask IAM (--aws)",
     page: include_str!("../../../pages/NodeRoleLacksPolicy.md"),
     check,
 };
 
-/// Policies of AWS's own for nodes that do not permit it. What any other permits is not worked out.
+/// AWS's own policies for nodes that do not permit the call. Other policies are not evaluated.
 /// Source: AWS managed policy reference, 2026-01.
 const WITHOUT: &[&str] = &[
     "AmazonEKSWorkerNodeMinimalPolicy",
@@ -38,7 +38,7 @@ const WITHOUT: &[&str] = &[
     "CloudWatchAgentServerPolicy",
 ];
 
-/// The machine's role, where its image is known to ask EC2: nodeadm, bootstrap.sh and Bottlerocket's pluto do.
+/// The node's role, if its image is known to ask EC2: nodeadm, bootstrap.sh and Bottlerocket's pluto do.
 /// Source: amazon-eks-ami nodeadm/internal/aws/ec2, templates/al2/runtime/bootstrap.sh; bottlerocket sources/api/pluto.
 pub fn role_in_question<'w>(case: &Case<'w>) -> Option<&'w str> {
     let asks = |family| matches!(family, Family::Al2 | Family::Al2023 | Family::Bottlerocket);
@@ -64,11 +64,11 @@ fn check(case: &Case) -> Opinion {
     let partition = policies.attached.first().and_then(|arn| arn.split(':').nth(1)).unwrap_or("aws");
     Finding::new(
         Confidence::Likely,
-        format!("The node role {role} has {shown}, none of which permits ec2:DescribeInstances: the machine asks EC2 for its name before it starts the kubelet, and is denied."),
-        Evidence::new(format!("iam:ListAttachedRolePolicies {role}"), "AttachedPolicies", shown, "AmazonEKSWorkerNodePolicy is not among them, and the role has no policy of somebody's own").told_by_aws(at),
+        format!("The node role {role} has {shown}, which does not permit ec2:DescribeInstances. The instance asks EC2 for its name before it starts the kubelet, and EC2 denies the call."),
+        Evidence::new(format!("iam:ListAttachedRolePolicies {role}"), "AttachedPolicies", shown, "AmazonEKSWorkerNodePolicy is not among them, and the role has no inline policy or policy of your own").told_by_aws(at),
     )
     .blaming(Blame::object("", "IAMRole", role))
-    .fix(format!("Attach AmazonEKSWorkerNodePolicy to {role}: AmazonEKSWorkerNodeMinimalPolicy is for EKS Auto Mode, whose machines do not ask."))
+    .fix(format!("Attach AmazonEKSWorkerNodePolicy to {role}. AmazonEKSWorkerNodeMinimalPolicy is for EKS Auto Mode, whose nodes do not ask."))
     .step(
         Risk::Mutating,
         "Attach it",

@@ -1,4 +1,4 @@
-//! aws-auth maps other roles, and not the one that the machines have.
+//! aws-auth maps other roles, but not the role of the nodes.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -15,7 +15,7 @@ use readers::aws_auth::{Miss, NODES_GROUP, Verdict};
 
 pub static RULE: Rule = Rule {
     cause: "NodeRoleNotMapped",
-    summary: "The node role is mapped neither in aws-auth nor, as far as can be seen, by an access entry",
+    summary: "The node role is mapped neither in aws-auth nor, as far as nodewhy can see, by an access entry",
     stages: &[Stage::Join],
     reads: &[
         Input::Nodes,
@@ -39,11 +39,11 @@ fn check(case: &Case) -> Opinion {
         Ok(question) => question,
         Err(answer) => return answer,
     };
-    // What is not mapped under a profile's name may be mapped under its role's.
+    // A profile's name that is not mapped may belong to a role that is mapped under another name.
     if question.profile_only {
         return Opinion::Silent;
     }
-    // To map it would let every pod of a node launch machines.
+    // Mapping it would let every pod of a node launch instances.
     if controller_role::as_node_role(case).is_some() {
         return Opinion::Silent;
     }
@@ -56,7 +56,7 @@ fn check(case: &Case) -> Opinion {
         _ => return Opinion::ruled_out(question.auth, format!("aws-auth has an entry for {role}")),
     };
     let node_entries: Vec<_> = auth.roles.iter().filter(|r| r.has_group(NODES_GROUP)).collect();
-    // No node goes by aws-auth here: access entries are in use, and whether one fits cannot be seen.
+    // No node is authorized by aws-auth here: access entries are in use, and nodewhy cannot see whether one fits.
     if node_entries.is_empty() && similar.is_none() && !question.has_no_entry {
         return Opinion::Silent;
     }
@@ -69,7 +69,7 @@ fn check(case: &Case) -> Opinion {
         .map(|r| r.role_arn.rsplit('/').next().unwrap_or(&r.role_arn))
         .collect::<Vec<_>>()
         .join(", ");
-    let mapped = if mapped.is_empty() { "no other role of nodes".to_owned() } else { mapped };
+    let mapped = if mapped.is_empty() { "no other node role".to_owned() } else { mapped };
     let confidence = match (question.has_no_entry, question.may_have_entry) {
         (true, _) => Confidence::Certain,
         (false, true) => Confidence::Possible,
@@ -77,14 +77,14 @@ fn check(case: &Case) -> Opinion {
     };
     let summary = match (controller, similar) {
         (Some(arn), _) => format!(
-            "ConfigMap aws-auth maps {arn}, the role of Karpenter's controller, but not {role}, the role of the machines, so their kubelets are turned away."
+            "ConfigMap aws-auth maps {arn}, the role of Karpenter's controller, but not the node role {role}. The API server rejects kubelets with this role."
         ),
         (None, Some(entry)) => format!(
-            "ConfigMap aws-auth maps {}, but not {role}, the role of the machines: one of the names is misspelt, and their kubelets are turned away.",
+            "ConfigMap aws-auth maps {}, but not the node role {role}. One of the names is misspelt, and the API server rejects kubelets with this role.",
             entry.role_arn
         ),
         (None, None) => format!(
-            "ConfigMap aws-auth does not map {role}, the role of the machines, so their kubelets are turned away; it maps {mapped}."
+            "ConfigMap aws-auth does not map the node role {role}, so the API server rejects kubelets with this role. It maps {mapped}."
         ),
     };
     let cluster = case.cluster_name().unwrap_or("CLUSTER");
@@ -92,7 +92,7 @@ fn check(case: &Case) -> Opinion {
     let (arn, type_) = (commands::role_arn(role, like), access_entry::type_for(case));
     let finding = Finding::new(confidence, summary, Evidence::new("ConfigMap/aws-auth", "data.mapRoles", format!("node roles: {mapped}"), format!("{role} is not among them")))
         .with(node_role::shown(case, role))
-        .fix(format!("Map the node role {role} in aws-auth, with username system:node:{{{{EC2PrivateDNSName}}}} and groups system:bootstrappers and system:nodes, or create an access entry of type {type_} for it."))
+        .fix(format!("Map the node role {role} in aws-auth, with username system:node:{{{{EC2PrivateDNSName}}}} and groups system:bootstrappers and system:nodes. Or create an access entry of type {type_} for it."))
         .step(Risk::Mutating, format!("Add this line to mapRoles: {}", commands::map_role(&arn)), Some(commands::EDIT_AWS_AUTH.to_owned()));
     let finding = if matches!(access_entry::of(case, role), Entrance::NotRead) {
         finding
@@ -101,7 +101,7 @@ fn check(case: &Case) -> Opinion {
             format!("aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type {type_}");
         finding.step(
             Risk::Mutating,
-            "Or let the role in by an access entry, where the cluster reads them",
+            "Or authorize the role with an access entry, if the cluster reads them",
             Some(command),
         )
     };
@@ -111,7 +111,7 @@ fn check(case: &Case) -> Opinion {
                 format!("eks:ListAccessEntries {cluster}"),
                 "accessEntries",
                 format!("none for {role}"),
-                "no access entry makes up for it",
+                "no access entry replaces the mapping",
             )
             .told_by_aws(at),
         ),
@@ -120,7 +120,7 @@ fn check(case: &Case) -> Opinion {
                 format!("eks:DescribeCluster {cluster}"),
                 "accessConfig.authenticationMode",
                 "CONFIG_MAP",
-                "no access entry makes up for it: this cluster reads none",
+                "no access entry replaces the mapping: this cluster reads none",
             )
             .told_by_aws(None),
         ),
@@ -128,7 +128,7 @@ fn check(case: &Case) -> Opinion {
             finding,
             case.cluster.aws().access_entry(cluster, role),
             format!(
-                "Does an access entry exist for {role}? Where the cluster uses access entries, aws-auth need not have it."
+                "Does an access entry exist for {role}? If the cluster uses access entries, aws-auth need not contain the role."
             ),
             format!("aws eks list-access-entries --cluster-name {cluster} --output text"),
             |_, _| None,

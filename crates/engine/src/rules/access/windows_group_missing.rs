@@ -1,4 +1,4 @@
-//! aws-auth makes a node of the Windows kubelet, but lets its kube-proxy do nothing.
+//! aws-auth authorizes the Windows kubelet as a node, but gives its kube-proxy no rights.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -45,11 +45,11 @@ fn check(case: &Case) -> Opinion {
     if let Some(pod) = case.pods().find(|pod| pod.status.phase == "Running" && !pod.spec.host_network) {
         return Opinion::ruled_out(pod, format!("pod {} has a network on Node {}", pod.metadata.name, node.name()));
     }
-    // kube-proxy is who the kubelet is, and that stands in the kubelet's certificate requests.
+    // kube-proxy has the kubelet's identity, which the kubelet's certificate requests show.
     let username = format!("system:node:{}", node.name());
     let own = case.cluster.csrs().filter(|csr| csr.spec.username == username);
     let csr = own.max_by_key(|csr| csr.metadata.creation_timestamp);
-    // An entry beats the ConfigMap; one of this type brings the group.
+    // An access entry takes precedence over the ConfigMap, and an entry of this type brings the group.
     let proven = match (access_entry::of(case, role), csr) {
         (Entrance::Fits(own), _) if own.type_ == "EC2_WINDOWS" => {
             return Opinion::Silent;
@@ -65,7 +65,7 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         confidence,
         format!(
-            "The entry of {role} in ConfigMap aws-auth lacks the group {WINDOWS_GROUP}, so kube-proxy on the Windows Node {} may read nothing, and its pods have got no network since {}.",
+            "The entry of {role} in ConfigMap aws-auth lacks the group {WINDOWS_GROUP}. kube-proxy on the Windows Node {} may read nothing, so its pods get no network since {}.",
             node.name(),
             case.since()
         ),
@@ -73,14 +73,14 @@ fn check(case: &Case) -> Opinion {
             "ConfigMap/aws-auth",
             "data.mapRoles",
             readers::source_text::mask(span.of(&auth.map_roles).lines().next().unwrap_or_default()),
-            "on Windows kube-proxy is part of the machine, and has the node role and no ServiceAccount",
+            "on Windows kube-proxy is part of the node, and uses the node role instead of a ServiceAccount",
         ),
     )
     .with(Evidence::new(
         format!("Event Pod/{}", event.involved_object.name),
         "message",
         event.said(),
-        "no pod runs on the Node, and their sandboxes are refused",
+        "no pod runs on the Node, and the runtime cannot create their sandboxes",
     ))
     .blaming(
         Blame::object("v1", "ConfigMap", "aws-auth")
@@ -88,14 +88,14 @@ fn check(case: &Case) -> Opinion {
             .field("data.mapRoles")
             .at(&auth.map_roles, span),
     )
-    .fix(format!("Add the group {WINDOWS_GROUP} to the entry of {role}; a managed node group that is made later may take it away again, an access entry of type EC2_WINDOWS lasts."))
+    .fix(format!("Add the group {WINDOWS_GROUP} to the entry of {role}. If you create a managed node group later, it may remove the group again. An access entry of type EC2_WINDOWS lasts."))
     .step(Risk::Mutating, format!("Add {WINDOWS_GROUP} to its groups"), Some(commands::EDIT_AWS_AUTH.to_owned()));
     let finding = finding.with_all(csr.map(|csr| {
         Evidence::new(
             format!("CertificateSigningRequest/{}", csr.metadata.name),
             "spec.groups",
             csr.spec.groups.join(", "),
-            "what the authenticator makes of the machine, kubelet and kube-proxy alike",
+            "the identity that the authenticator gives to the kubelet and to kube-proxy",
         )
     }));
     if proven {
@@ -104,7 +104,7 @@ fn check(case: &Case) -> Opinion {
     let cluster = case.cluster_name().unwrap_or("CLUSTER");
     finding
         .ask_aws(
-            format!("Is there an access entry of type EC2_WINDOWS for {role}? It would make up for the group."),
+            format!("Is there an access entry of type EC2_WINDOWS for {role}? It would replace the group."),
             format!("aws eks list-access-entries --cluster-name {cluster} --output text"),
         )
         .into()

@@ -1,4 +1,4 @@
-//! The node class moved to a new image, Karpenter replaces healthy machines, and the replacements cannot start.
+//! The node class moved to a new image, Karpenter replaces healthy nodes, and the replacements cannot start.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -14,16 +14,16 @@ use std::collections::BTreeSet;
 
 pub static RULE: Rule = Rule {
     cause: "AmiDriftReplacementsFail",
-    summary: "NodeClaims are replaced because the image drifted, and the new image cannot start",
+    summary: "Karpenter replaces NodeClaims because the image drifted, and the new image cannot start",
     stages: &[Stage::Launch, Stage::Join],
     reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
     lint: false,
-    versions: "all; images that are still pending are only selected by AWS provider 1.2.1 and earlier",
+    versions: "all; only AWS provider 1.2.1 and earlier select images that are still pending",
     page: include_str!("../../../pages/AmiDriftReplacementsFail.md"),
     check,
 };
 
-/// The machines of the class that have this image and are not being deleted; this one in any case.
+/// The machines of the class that have this image and are not being deleted, always including this one.
 fn failing(case: &Case, class: &NodeClass, arch: Option<&str>, image: &str) -> usize {
     static FAILING: Memo<BTreeSet<String>> = Memo::new("machines with the new image");
     let of_class = || case.cluster.claims_of_class(&class.kind, class.name());
@@ -55,10 +55,10 @@ fn check(case: &Case) -> Opinion {
         .map_or_else(|| new.to_owned(), |a| format!("{new} ({})", a.name));
     let failing = failing(case, class, arch, if fate == Replaced::NeverJoins { new } else { "" });
     let joined = image_drift::joined_with(case, &old.status.image_id);
-    let what = if fate == Replaced::NeverJoins { "launch and never join" } else { "cannot be launched" };
+    let what = if fate == Replaced::NeverJoins { "launch but never join" } else { "cannot be launched" };
     let confidence = if fate == Replaced::ImageRefused { Confidence::Certain } else { Confidence::Likely };
     let summary = format!(
-        "{} {} moved to the image (AMI) {named}: Karpenter replaces healthy NodeClaims (AMIDrift), and the replacements {what}. Machines with the image {} have joined, none with the new one.",
+        "{} {} moved to the image (AMI) {named}. Karpenter replaces healthy NodeClaims (AMIDrift), but the replacements {what}. Nodes with the image {} have joined, none with the new one.",
         class.kind,
         class.name(),
         old.status.image_id
@@ -67,13 +67,13 @@ fn check(case: &Case) -> Opinion {
     let mut finding = Finding::new(
         confidence,
         summary,
-        Evidence::new(format!("NodeClaim/{}", old.name()), r#"status.conditions[?(@.type=="Drifted")]"#, "True AMIDrift", format!("its image {} is no longer the one that the class selects", old.status.image_id))
+        Evidence::new(format!("NodeClaim/{}", old.name()), r#"status.conditions[?(@.type=="Drifted")]"#, "True AMIDrift", format!("the class no longer selects its image {}", old.status.image_id))
             .figures(format!("{drifted} to be replaced; old image: {joined} joined; new image: 0 of {failing}")),
     )
-    .with(Evidence::new(&object, "status.amis", named, "the first entry that fits is what new machines get"))
-    .with(Evidence::new(case.subject(), r#"status.conditions[?(@.type=="Launched")]"#, launched.shown(), "the replacement's fate"))
+    .with(Evidence::new(&object, "status.amis", named, "new nodes get the first entry that fits"))
+    .with(Evidence::new(case.subject(), r#"status.conditions[?(@.type=="Launched")]"#, launched.shown(), "the state of the replacement"))
     .blaming(Blame::class(class).field("spec.amiSelectorTerms"))
-    .fix(format!("Select the image {} that works by its id until the new one is proven.", old.status.image_id))
+    .fix(format!("Select the working image {} by its id until you have tested the new one. Running nodes with this image stay.", old.status.image_id))
     .step(Risk::Inspect, "See the state of the new image", Some(format!("aws ec2 describe-images --image-ids {new} --include-deprecated --query 'Images[].[ImageId,State,StateReason.Message,DeprecationTime]'")))
     .step(Risk::Mutating, "Pin the old image", Some(commands::pin(class, &[&old.status.image_id])));
     finding = or_ask(
@@ -87,7 +87,7 @@ fn check(case: &Case) -> Opinion {
                     format!("ec2:DescribeImages {new}"),
                     "State",
                     image.state.clone(),
-                    "what EC2 says of the new image",
+                    "what EC2 says about the new image",
                 )
                 .told_by_aws(at),
             )
@@ -98,7 +98,7 @@ fn check(case: &Case) -> Opinion {
             "Deployment/karpenter",
             "spec.template.spec.containers[0].image",
             karpenter.version.to_string(),
-            "this version also selects images that are still pending; 1.2.2, 1.3.0 and later take available ones only",
+            "this version also selects images that are still pending; 1.2.2, 1.3.0 and later select only available ones",
         ));
     }
     finding.into()

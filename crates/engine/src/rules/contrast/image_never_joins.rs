@@ -1,4 +1,4 @@
-//! Machines with one image never join, those with another image of the same class do.
+//! Nodes with one image never join, while nodes with another image of the same class do.
 
 use crate::api::{Blame, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -11,7 +11,7 @@ use crate::rules::shared::image_drift;
 
 pub static RULE: Rule = Rule {
     cause: "ImageNeverJoins",
-    summary: "Machines with one image never join while those with another do: the image is broken, or does not fit its user data",
+    summary: "Nodes with one image never join while nodes with another do: the image is broken, or does not fit its user data",
     stages: &[Stage::Join],
     reads: &[Input::NodeClaims, Input::NodeClasses, Input::AwsAuth, Input::Deployments, Input::AwsObservations],
     lint: false,
@@ -23,7 +23,7 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let (Some(class), Some(claim)) = (case.class(), case.claim) else { return Opinion::Silent };
     let Some((split, confidence)) = contrast::suspicion(case, "image", &[]) else { return Opinion::Silent };
-    // Where Karpenter replaces machines for the new image, there is a rule that says more.
+    // If Karpenter replaces nodes for the new image, another rule says more.
     if image_drift::replacement(case, claim, class).is_ok() {
         return Opinion::Silent;
     }
@@ -33,9 +33,9 @@ fn check(case: &Case) -> Opinion {
     let latest =
         class.spec.ami_selector_terms.iter().find_map(|t| t.alias.as_deref()).filter(|a| a.ends_with("@latest"));
     let how =
-        latest.map_or_else(String::new, |alias| format!("; the alias {alias} moves to each new release by itself"));
+        latest.map_or_else(String::new, |alias| format!(". The alias {alias} moves to each new release by itself"));
     let summary = format!(
-        "No machine of {} {} with the image {} has joined, all with other images such as {} have{how}.",
+        "No node of {} {} with the image {} has joined, while all nodes with other images such as {} have{how}.",
         class.kind,
         class.name(),
         named(split.value),
@@ -43,14 +43,9 @@ fn check(case: &Case) -> Opinion {
     );
     let object = format!("{}/{}", class.kind, class.name());
     contrast::finding(case, &split, confidence, summary)
-        .with(Evidence::new(
-            object,
-            "status.amis",
-            named(split.value),
-            "the first entry that fits is what new machines get",
-        ))
+        .with(Evidence::new(object, "status.amis", named(split.value), "new nodes get the first entry that fits"))
         .blaming(Blame::class(class).field("spec.amiSelectorTerms"))
-        .fix(format!("Pin the image {} that works until the new one does.", split.elsewhere))
+        .fix(format!("Pin the image {} that works until the new one works too.", split.elsewhere))
         .step(Risk::Mutating, "Pin the old image", Some(commands::pin(class, &[split.elsewhere])))
         .into()
 }

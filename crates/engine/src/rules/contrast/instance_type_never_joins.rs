@@ -1,4 +1,4 @@
-//! Machines of one instance type or architecture never join, those of others do.
+//! Nodes with one instance type or architecture never join, while nodes with others do.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -11,7 +11,7 @@ use crate::rules::shared::instance_questions::ask_the_instance;
 
 pub static RULE: Rule = Rule {
     cause: "InstanceTypeNeverJoins",
-    summary: "Machines of one instance type or architecture never join while others of the class do",
+    summary: "Nodes of one instance type or architecture never join, while others of the class do",
     stages: &[Stage::Join],
     reads: &[Input::NodeClaims, Input::NodeClasses, Input::AwsAuth, Input::Deployments, Input::AwsObservations],
     lint: false,
@@ -28,17 +28,17 @@ fn check(case: &Case) -> Opinion {
         finding
     } else {
         let kinds = ["instance type", "instance family", "architecture"];
-        // The wider dimension says more: all machines of arm64 rather than those of one type.
+        // The wider group says more: all nodes of arm64 rather than those of one type.
         let widest = ["architecture", "instance family", "instance type"]
             .into_iter()
             .find_map(|what| contrast::suspicion(case, what, &kinds));
         let Some((split, confidence)) = widest else { return Opinion::Silent };
-        // Of a family or architecture only one type may have been tried.
+        // For a family or an architecture, perhaps only one type was tried.
         let type_ = claim.metadata.label(TYPE).filter(|type_| *type_ != split.value);
         let all = type_.filter(|type_| contrast::splits(case).any(|s| s.value == *type_ && s.failed == split.failed));
         let tried = all.map_or_else(String::new, |type_| format!(" (all of type {type_})"));
         let summary = format!(
-            "No machine of {} {} with {} {}{tried} has joined, all others have: the image or user data most likely does not suit it.",
+            "No node of {} {} with {} {}{tried} has joined, while all others have. Most likely the image or the user data does not fit it.",
             class.kind,
             class.name(),
             split.dimension.what,
@@ -47,7 +47,7 @@ fn check(case: &Case) -> Opinion {
         contrast::finding(case, &split, confidence, summary)
     };
     let finding = finding.fix(
-        "Exclude these instance types in the NodePool's requirements, and read the console output of one of them.",
+        "Exclude these instance types in the NodePool's requirements. Then read the console output of one of the failing instances.",
     );
     match claim.node_pool() {
         Some(pool) => finding
@@ -58,7 +58,7 @@ fn check(case: &Case) -> Opinion {
     }
 }
 
-/// Types of the first generations come with swap, over which the kubelet refuses to start.
+/// Types of the first generations come with swap, and the kubelet refuses to start with swap on.
 /// Source: <https://karpenter.sh/docs/troubleshooting/> "Swap on c1, m1, m2 instance types".
 fn swapping(case: &Case, claim: &NodeClaim) -> Option<Finding> {
     let type_ = claim.metadata.label(TYPE)?;
@@ -67,14 +67,14 @@ fn swapping(case: &Case, claim: &NodeClaim) -> Option<Finding> {
         return None;
     }
     let summary = format!(
-        "NodeClaim {} runs on {type_}, a type of the first generations that comes with swap on, over which the kubelet refuses to start.",
+        "NodeClaim {} runs on {type_}, a type of the first generations that comes with swap on. The kubelet refuses to start with swap on.",
         claim.name()
     );
     let evidence = Evidence::new(
         case.subject(),
         "metadata.labels['node.kubernetes.io/instance-type']",
         type_,
-        "the instance store is formatted as swap at boot",
+        "the image formats the instance store as swap at boot",
     );
     Some(ask_the_instance(case, Finding::new(Confidence::Likely, summary, evidence)))
 }

@@ -1,4 +1,4 @@
-//! Pods fail on each Ready Node with one image, in what they are past on Nodes with another.
+//! Pods fail on every Ready Node with one image, at a step that succeeds on Nodes with another.
 
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 pub static RULE: Rule = Rule {
     cause: "PodsFailOnImage",
-    summary: "Nodes with one image are Ready, and pods fail there in what they are past on Nodes with another image, such as a kernel module that is not there",
+    summary: "Nodes with one image are Ready, but pods fail there at a step that succeeds with another image, for example because a kernel module is missing",
     stages: &[Stage::Ready],
     reads: &[Input::NodeClaims, Input::Nodes, Input::NodeClasses, Input::NodePools, Input::Events, Input::Pods],
     lint: false,
@@ -45,7 +45,7 @@ fn check(case: &Case) -> Opinion {
     let confidence = if is_sure { Confidence::Likely } else { Confidence::Possible };
     let blame = case.class_field("spec.amiSelectorTerms").unwrap_or_else(|| Blame::object("v1", "Node", node.name()));
     let summary = format!(
-        "Node {} is Ready, and pod {name} has failed there since {}: {said}; {only}.{also}",
+        "Node {} is Ready, but pod {name} has failed there since {}: {said}; {only}.{also}",
         node.name(),
         case.since()
     );
@@ -53,21 +53,21 @@ fn check(case: &Case) -> Opinion {
     Finding::new(confidence, summary, case.wait.evidence.clone())
         .with(Evidence::new(format!("Node/{}", node.name()), "status.nodeInfo.osImage", own.as_str(), only.clone()).figures(format!("0 of {} past it; elsewhere {1} of {1}", failing.len(), well.len())))
         .linked([
-            Link::new(format!("Node/{}", node.name()), "Ready, and pods fail there"),
+            Link::new(format!("Node/{}", node.name()), "Ready, but pods fail there"),
             Link::new(format!("Pod/{name}"), said),
             Link::new(blame.object.clone(), only),
         ])
         .blaming(blame)
-        .fix(format!("{kernel}Pin the image on which it works ({other}) for these pods, or let user data load the kernel module or install what is missing."))
-        .step(Risk::Inspect, "See what the pod says", Some(format!("kubectl describe pod -n {namespace} {name}")))
+        .fix(format!("{kernel}Pin the working image ({other}) for these pods. Or use user data to load the kernel module or install what is missing."))
+        .step(Risk::Inspect, "See the pod's message", Some(format!("kubectl describe pod -n {namespace} {name}")))
         .step(Risk::Inspect, "Read its log", Some(format!("kubectl logs -n {namespace} {name} --all-containers --tail=50")))
-        .unknown("What has the image not got that the other has: a kernel module, a program, a setting?", format!("kubectl get node {} {} -o yaml | grep -e kernelVersion -e osImage", node.name(), well.first().map_or("", String::as_str)))
+        .unknown("What does this image lack that the other has: a kernel module, a program, a setting?", format!("kubectl get node {} {} -o yaml | grep -e kernelVersion -e osImage", node.name(), well.first().map_or("", String::as_str)))
         .into()
 }
 
-/// Whether it is said in the words of a kernel that lacks a module.
-/// Sources: mount(2), ENODEV; lustre lustre/utils/mount_lustre.c; util-linux v2.40 libmount/src/context_mount.c; netfilter
-/// iptables v1.8.10 iptables/iptables-restore.c, libiptc/libiptc.c.
+/// Whether the message is one that a kernel without a module gives.
+/// Sources: mount(2), ENODEV; lustre lustre/utils/mount_lustre.c; util-linux v2.40 libmount/src/context_mount.c;
+/// netfilter iptables v1.8.10 iptables/iptables-restore.c, libiptc/libiptc.c.
 fn names_kernel(said: &str) -> bool {
     const WORDS: [&str; 5] = [
         "failed: No such device",
@@ -79,7 +79,7 @@ fn names_kernel(said: &str) -> bool {
     WORDS.iter().any(|word| said.contains(word))
 }
 
-/// What else separates the Nodes on which it fails from the others.
+/// Other differences between the Nodes on which it fails and the other Nodes.
 fn rivals(case: &Case, found: &ByImage) -> Vec<&'static str> {
     const LABELS: [(&str, &str); 4] = [
         ("karpenter.sh/nodepool", "NodePool"),

@@ -1,4 +1,4 @@
-//! No machine of this node class has joined, and it lacks a security group that the classes whose machines join all
+//! No node of this node class has joined, and the class lacks a security group that all classes with working nodes
 //! have.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 pub static RULE: Rule = Rule {
     cause: "SecurityGroupsDiffer",
-    summary: "No machine of the node class joins, and it lacks a security group that classes have whose machines join",
+    summary: "No node of this class joins, and it lacks a security group that classes with working nodes have",
     stages: &[Stage::Join],
     reads: &[Input::Nodes, Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
     lint: false,
@@ -28,7 +28,7 @@ fn check(case: &Case) -> Opinion {
     if own.is_empty() || case.class_members().is_none_or(|p| !p.joined().is_empty()) {
         return Opinion::Silent;
     }
-    // Machines with another role may be turned away for that.
+    // The API server may reject nodes with another role for that reason.
     let same_identity =
         |c: &NodeClass| (&c.spec.role, &c.spec.instance_profile) == (&class.spec.role, &class.spec.instance_profile);
     let joining: Vec<&NodeClass> = case
@@ -52,10 +52,10 @@ fn check(case: &Case) -> Opinion {
             return Opinion::Silent;
         };
         let (own, like_name) = (class.name(), like.name());
-        let because = format!("{} {own} has the security groups of {like_name}, whose machines join", class.kind);
+        let because = format!("{} {own} has the security groups of {like_name}, whose nodes join", class.kind);
         return Opinion::ruled_out(*like, because);
     };
-    // Where nothing else differs that a kubelet depends on.
+    // If nothing else differs that a kubelet depends on.
     let alike = joining.iter().any(|c| same_boot(c, class) && same_subnet(c, class));
     let confidence = if alike { Confidence::Likely } else { Confidence::Possible };
     let shown = |g: &SecurityGroup| if g.name.is_empty() { g.id.clone() } else { format!("{} ({})", g.id, g.name) };
@@ -66,16 +66,16 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         confidence,
         format!(
-            "No machine of {} {name} has joined, and unlike {}, whose machines join, it does not have {kind} {}: their kubelets may not reach the API server.",
+            "No node of {} {name} has joined. It lacks {kind} {2}, which classes with working nodes have ({1}), so its kubelets may not reach the API server.",
             class.kind,
             joining.iter().map(|c| c.name()).collect::<Vec<_>>().join(", "),
             shown(group)
         ),
         Evidence::new(object, "status.securityGroups", held, format!("{} is not among them", shown(group))),
     )
-    .with(Evidence::new(format!("{}/{}", first.kind, first.name()), "status.securityGroups", shown(group), "machines of this class join"))
+    .with(Evidence::new(format!("{}/{}", first.kind, first.name()), "status.securityGroups", shown(group), "nodes of this class join"))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.securityGroupSelectorTerms"))
-    .fix("Select the cluster's security group, or open 443 to the control plane and 10250 from it in the group that is selected; the control plane's group must admit it too.")
+    .fix("Select the cluster's security group. Or open 443 to the control plane and 10250 from it in the selected group, and let the control plane's group admit it too.")
     .step(Risk::Inspect, "Compare the rules of the groups", Some(format!("aws ec2 describe-security-group-rules --filters Name=group-id,Values={},{}", own.iter().map(|g| g.id.as_str()).collect::<Vec<_>>().join(","), group.id)))
     .step(Risk::Mutating, "Select the group", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())));
     ask_the_instance(case, finding).into()
@@ -93,13 +93,13 @@ fn same_subnet(a: &NodeClass, b: &NodeClass) -> bool {
     a.status.subnets.iter().any(|s| b.status.subnets.iter().any(|other| other.id == s.id))
 }
 
-/// EKS names the group that it makes for a cluster `eks-cluster-sg-NAME-NUMBER`.
+/// EKS names the group that it creates for a cluster `eks-cluster-sg-NAME-NUMBER`.
 fn is_clusters(group: &SecurityGroup) -> bool {
     group.name.starts_with("eks-cluster-sg-")
 }
 
 fn joins(case: &Case, class: &NodeClass) -> bool {
-    static JOINS: Memo<bool> = Memo::new("whether a machine of the class has a Ready Node");
+    static JOINS: Memo<bool> = Memo::new("whether a node of the class is Ready");
     let cluster = case.cluster;
     let is_ready = |c: &NodeClaim| cluster.nodes_with_provider_id(&c.status.provider_id).any(Node::is_ready);
     *cluster.once(&JOINS, &format!("{}/{}", class.kind, class.name()), || {

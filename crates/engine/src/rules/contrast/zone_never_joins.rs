@@ -1,4 +1,4 @@
-//! Machines of one zone never join, those of other zones do: the subnet there has no way to the cluster.
+//! Nodes in one zone never join, while nodes in other zones do: the subnet has no route to the cluster.
 
 use crate::api::{Blame, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -9,7 +9,7 @@ use crate::rules::shared::contrast;
 
 pub static RULE: Rule = Rule {
     cause: "ZoneNeverJoins",
-    summary: "Machines of one zone never join while those of other zones do: its subnet has no way to the cluster",
+    summary: "Nodes in one zone never join while nodes in other zones do: its subnet has no route to the cluster",
     stages: &[Stage::Join],
     reads: &[Input::NodeClaims, Input::NodeClasses, Input::AwsAuth, Input::Deployments, Input::AwsObservations],
     lint: false,
@@ -26,13 +26,13 @@ fn check(case: &Case) -> Opinion {
     let where_ =
         if subnets.is_empty() { "the subnet there".to_owned() } else { format!("subnet {}", subnets.join(", ")) };
     let summary = format!(
-        "No machine of {} {} in zone {zone} has joined, all in other zones have: most likely {where_} has no route to the cluster (NAT gateway, VPC endpoints, public IP).",
+        "No node of {} {} in zone {zone} has joined, while all in other zones have. Most likely {where_} has no route to the cluster (NAT gateway, VPC endpoints, public IP).",
         class.kind,
         class.name()
     );
     let mut finding = contrast::finding(case, &split, confidence, summary)
         .blaming(Blame::class(class).field("spec.subnetSelectorTerms"))
-        .fix("Give the subnet the route that the others have: a NAT gateway or the VPC endpoints for a private one, auto-assigned public IPs for a public one, and the same network ACL; or select only the subnets that work.");
+        .fix("Give the subnet the same network ACL and route as the others. A private subnet needs a NAT gateway or VPC endpoints, a public one auto-assigned public IPs. Or select only the subnets that work.");
     if !subnets.is_empty() {
         finding = finding.with(Evidence::new(
             format!("{}/{}", class.kind, class.name()),
@@ -49,12 +49,12 @@ fn check(case: &Case) -> Opinion {
     let (verb, filter) = if subnets.is_empty() { ("describe-subnets", ids) } else { ("describe-route-tables", ids) };
     finding
         .ask_aws(
-            "Does the subnet have the default route, endpoints and public IPs that the others have?",
+            "Does the subnet have the same default route, endpoints and public IPs as the others?",
             format!("aws ec2 {verb} --filters {filter}"),
         )
         .step(
             Risk::Mutating,
-            "Leave the subnet out until machines in it join",
+            "Exclude the subnet until nodes in it join",
             Some(format!("kubectl edit {} {}", class.kind.to_ascii_lowercase(), class.name())),
         )
         .into()

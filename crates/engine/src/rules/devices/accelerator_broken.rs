@@ -1,4 +1,4 @@
-//! The EKS node monitoring agent calls the Node's GPU or Neuron device broken.
+//! The EKS node monitoring agent reports that the Node's GPU or Neuron device is broken.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -22,18 +22,18 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// Part of the agent's reason, what it means, what to do.
+/// A part of the agent's reason, its meaning, and the fix.
 /// Source: eks-node-monitoring-agent v1.7.0 monitors/nvidia, monitors/neuron, reasons.yaml.
 const REPORTS: &[(&str, &str)] = &[
     ("XID", "the NVIDIA driver reported a fatal error of the GPU"),
-    ("DoubleBit", "the GPU's memory has an error that cannot be corrected"),
+    ("DoubleBit", "the GPU's memory has an uncorrectable error"),
     ("NVLink", "the link between the GPUs has failed"),
     ("DeviceCountMismatch", "a GPU has fallen off the bus"),
-    ("FabricManager", "the NVIDIA fabric manager does not run, so the GPUs cannot talk to each other"),
+    ("FabricManager", "the NVIDIA fabric manager does not run, so the GPUs cannot communicate"),
     ("NvidiaFabric", "the NVSwitch fabric has failed"),
     ("DCGMDiagnostic", "DCGM's diagnosis of the GPU has failed"),
     ("DCGMHealthCode", "DCGM's health check of the GPU has failed"),
-    ("Uncorrectable", "the Neuron device has a memory error that cannot be corrected"),
+    ("Uncorrectable", "the Neuron device has an uncorrectable memory error"),
     ("NeuronDMA", "the Neuron device's DMA engine has failed"),
 ];
 
@@ -44,10 +44,11 @@ fn check(case: &Case) -> Opinion {
         if !broken.is_true() {
             return Opinion::Silent;
         }
-        let because = format!("the node monitoring agent reports that the accelerator of Node {} is well", node.name());
+        let because =
+            format!("the node monitoring agent reports that the accelerator of Node {} is healthy", node.name());
         return Opinion::ruled_out(node, because);
     }
-    // A Node that waits for something else has that as its cause.
+    // If a Node waits for something else, that is its cause.
     let lacks_devices = || {
         node.is_ready()
             && case.claim.is_some_and(|c| missing(c, node).iter().any(|r| r.contains("gpu") || r.contains("neuron")))
@@ -60,7 +61,7 @@ fn check(case: &Case) -> Opinion {
         format!("Node/{name}"),
         r#"status.conditions[?(@.type=="AcceleratedHardwareReady")]"#,
         broken.shown(),
-        "the EKS node monitoring agent says so, and never takes it back by itself",
+        "the EKS node monitoring agent reports it, and never clears it by itself",
     );
     // DCGMError is about reaching DCGM, not about the device (containers-roadmap#2555, #2567).
     if broken.reason == "DCGMError" {
@@ -81,7 +82,7 @@ fn check(case: &Case) -> Opinion {
         evidence,
     )
     .blaming(Blame::object("v1", "Node", name).field("status.conditions"))
-    .fix("Replace the machine: pods on its accelerator fail, and no restart of theirs helps.")
+    .fix("Replace the node: pods on its accelerator fail, and restarting them does not help. Replacing drains the node's pods first.")
     .step(
         Risk::Inspect,
         "See the agent's events",
@@ -89,7 +90,7 @@ fn check(case: &Case) -> Opinion {
     )
     .step(
         Risk::Destructive,
-        "Replace the machine; its pods are drained first",
+        "Replace the node (Karpenter or the drain evicts its pods first)",
         Some(case.claim.map_or_else(
             || format!("kubectl drain --ignore-daemonsets --delete-emptydir-data {name}"),
             |c| format!("kubectl delete nodeclaim {}", c.name()),
@@ -98,7 +99,7 @@ fn check(case: &Case) -> Opinion {
     repair::who_replaces(case, finding).into()
 }
 
-/// The DaemonSet with which the agent's add-on brings DCGM.
+/// The DaemonSet with which the agent's add-on installs DCGM.
 const SERVER: &str = "dcgm-server";
 
 fn no_dcgm(case: &Case, name: &str, evidence: Evidence) -> Finding {
@@ -107,7 +108,7 @@ fn no_dcgm(case: &Case, name: &str, evidence: Evidence) -> Finding {
         Some((set, taint))
     });
     let head = format!(
-        "The node monitoring agent cannot reach DCGM on Node {name} since {}, and therefore calls the GPU broken",
+        "The node monitoring agent cannot reach DCGM on Node {name} since {}, and therefore reports the GPU as broken",
         case.since()
     );
     let pods = || case.pods().filter(|p| p.daemon_set() == Some(SERVER));
@@ -128,7 +129,7 @@ fn no_dcgm(case: &Case, name: &str, evidence: Evidence) -> Finding {
         .fix("Let dcgm-server tolerate the Node's taints (the add-on's setting dcgmAgent.tolerations).")
         .step(
             Risk::Mutating,
-            "Add the toleration; the add-on may undo it at its next update",
+            "Add the toleration (the add-on may remove it at its next update)",
             Some(commands::tolerate(set, taint)),
         ),
         None if failing.is_some() || !replaced => unreachable_server(&head, failing, evidence),
@@ -136,7 +137,7 @@ fn no_dcgm(case: &Case, name: &str, evidence: Evidence) -> Finding {
     }
 }
 
-/// DCGM's server is there and fails, or it is not known what keeps the agent from it.
+/// DCGM's server exists and fails, or what keeps the agent from it is not known.
 fn unreachable_server(head: &str, failing: Option<(&Pod, (&str, String))>, evidence: Evidence) -> Finding {
     let server = Blame::object("apps/v1", "DaemonSet", SERVER).namespace("kube-system");
     match failing {
@@ -146,7 +147,7 @@ fn unreachable_server(head: &str, failing: Option<(&Pod, (&str, String))>, evide
             evidence,
         )
         .blaming(Blame::object("v1", "Pod", &pod.metadata.name).namespace(pod.metadata.namespace.as_deref().unwrap_or_default()))
-        .fix("Get dcgm-server's pod running; then restart the monitoring agent's pod on the Node, which does not take its word back by itself.")
+        .fix("Get dcgm-server's pod running. Then restart the monitoring agent's pod on the Node, because the agent does not clear the condition by itself.")
         .step(
             Risk::Inspect,
             "See why it fails",
@@ -156,25 +157,25 @@ fn unreachable_server(head: &str, failing: Option<(&Pod, (&str, String))>, evide
                 pod.metadata.name
             )),
         ),
-        None => Finding::new(Confidence::Likely, format!("{head}; the GPU itself may be well."), evidence)
+        None => Finding::new(Confidence::Likely, format!("{head}. The GPU itself may be healthy."), evidence)
             .blaming(server)
-            .fix("Get dcgm-server running on the Node, and only one DCGM: the GPU operator brings its own. Replace the machine if the driver does not answer either.")
+            .fix("Get dcgm-server running on the Node, and run only one DCGM: the GPU operator installs its own. If the driver does not answer either, replace the node.")
             .step(Risk::Inspect, "See DCGM's DaemonSet", Some(format!("kubectl describe daemonset -n kube-system {SERVER}"))),
     }
 }
 
-/// The condition stays False after DCGM can be reached again, and node repair goes by the condition.
+/// The condition stays False after the agent can reach DCGM again, and node repair uses the condition.
 /// Source: aws/eks-node-monitoring-agent v1.7.0 pkg/manager/node_exporter.go `Fatal`; reports #266, #275.
 fn replaced_for_nothing(case: &Case, head: &str, name: &str, evidence: Evidence) -> Finding {
     const AGENT: &str = "eks-node-monitoring-agent";
     let summary =
-        format!("{head}; the GPU itself may be well, and Karpenter's node repair replaces the machine for it.");
+        format!("{head}. The GPU itself may be healthy, but Karpenter's node repair replaces the node because of it.");
     let finding = Finding::new(Confidence::Certain, summary, evidence)
         .blaming(Blame::object("apps/v1", "DaemonSet", AGENT).namespace("kube-system"))
-        .fix("Restart the agent's pod on the Node: it reports the loss of the connection once, and never that it is back. Only one DCGM may run there: the GPU operator brings its own.")
+        .fix("Restart the agent's pod on the Node: it reports a lost connection once, and never that the connection is back. Run only one DCGM there: the GPU operator installs its own.")
         .step(
             Risk::LowRisk,
-            "Restart the agent's pod there",
+            "Restart the agent's pod on the Node",
             Some(format!("kubectl delete pod -n kube-system -l app.kubernetes.io/name={AGENT} --field-selector spec.nodeName={name}")),
         );
     repair::who_replaces(case, finding)

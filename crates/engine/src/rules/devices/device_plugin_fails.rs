@@ -1,4 +1,4 @@
-//! What makes the devices of a Ready Node known does not work there, and pods wait for them.
+//! Pods wait for devices of a Ready Node, but the component that reports the devices does not work there.
 
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
@@ -15,7 +15,7 @@ use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
     cause: "DevicePluginFails",
-    summary: "The Node is Ready without the devices that pods wait for: its device plugin, or its driver, does not work there",
+    summary: "The Node is Ready without the devices that pods wait for: its device plugin or its driver does not work",
     stages: &[Stage::Ready],
     reads: &[
         Input::Nodes,
@@ -39,7 +39,7 @@ fn check(case: &Case) -> Opinion {
     let DeviceMissing { why, waiting, resource, .. } = found;
     let name = node.name();
     let waits = format!("{}/{}", waiting.metadata.namespace.as_deref().unwrap_or_default(), waiting.metadata.name);
-    let head = format!("Node {name} is Ready and offers no {resource}, for which pod {waits} waits");
+    let head = format!("Node {name} is Ready but offers no {resource}, which pod {waits} waits for");
     if resource.starts_with(MIG_SLICE) && node.metadata.label(MIG_STATE) == Some("failed") {
         return uncut(case, &head).into();
     }
@@ -56,7 +56,7 @@ fn check(case: &Case) -> Opinion {
     obstacle.found(case, summary, case.wait.evidence.clone(), symptom).into()
 }
 
-/// Nothing in the cluster makes such devices known.
+/// Nothing in the cluster reports such devices to the kubelet.
 fn without_plugin(case: &Case, head: &str, resource: &str) -> Finding {
     let node = case.node.map_or("NODE", |node| node.name());
     let (whose, name, see) = if resource.starts_with("nvidia.com/") {
@@ -66,54 +66,55 @@ fn without_plugin(case: &Case, head: &str, resource: &str) -> Finding {
     };
     Finding::new(
         Confidence::Likely,
-        format!("{head}: no DaemonSet of the {whose} device plugin is in the cluster, and nothing else makes the devices of a machine known."),
+        format!("{head}: the cluster has no DaemonSet of the {whose} device plugin, and nothing else reports the devices of a node."),
         case.wait.evidence.clone(),
     )
     .blaming(Blame::object("apps/v1", "DaemonSet", name).namespace("kube-system"))
-    .fix(format!("Install the {whose} device plugin ({see}), or use an image or add-on that brings it; with Auto Mode it is part of the machine."))
+    .fix(format!("Install the {whose} device plugin ({see}), or use an image or add-on that contains it. With Auto Mode, it is part of the node."))
     .step(Risk::Inspect, "See what the Node offers", Some(format!("kubectl get node {node} -o jsonpath='{{.status.allocatable}}'")))
     .unknown("Is there a device plugin under another name?", "kubectl get daemonsets -A")
 }
 
-/// The plugin waits for devices that it does not see: it gets the driver's library from the runtime of the machine.
-/// Source: NVIDIA/k8s-device-plugin v0.13.0 cmd/nvidia-device-plugin/main.go ("No devices found. Waiting indefinitely.").
+/// The plugin waits for devices that it does not see: it gets the driver's library from the node's container runtime.
+/// Source: NVIDIA/k8s-device-plugin v0.13.0 cmd/nvidia-device-plugin/main.go ("No devices found. Waiting
+/// indefinitely.").
 fn blind(case: &Case, head: &str, plugin: &Pod) -> Finding {
     let (pod, namespace) = (&plugin.metadata.name, plugin.metadata.namespace.as_deref().unwrap_or_default());
     let told = logged::of_kind(case, Trouble::DeviceFails);
     let said = told.map_or_else(String::new, |root| format!(" ({})", excerpt(&root.fact.last.text)));
     let finding = Finding::new(
         Confidence::Likely,
-        format!("{head}: pod {pod} of its device plugin is Ready and finds no device{said}. The image has no driver, or one that does not work there, or the default runtime of its containerd is not that of the driver (NVIDIA's container toolkit), so that the plugin does not see the driver's library."),
+        format!("{head}: pod {pod} of its device plugin is Ready but finds no device{said}. Either the image has no working driver, or the default runtime of its containerd is not the driver's (NVIDIA's container toolkit), so the plugin does not see the driver's library."),
         case.wait.evidence.clone(),
     )
     .with(Evidence::new(format!("Pod/{pod}"), "status.conditions", "Ready", "a plugin that finds no device waits, and is Ready"))
-    // What selects the image of a node group's machines is no object here.
+    // No Kubernetes object selects the image of a node group's nodes.
     .blaming(case.class_field("spec.amiSelectorTerms"))
-    .fix("Use an image of the accelerated kind, or have user data set the runtime up after the bootstrap has written containerd's configuration (nvidia-ctk runtime configure --set-as-default, then restart containerd); give the plugin's pods a runtimeClassName where the runtime is not the default.")
+    .fix("Use an accelerated image. Or configure the runtime in user data after the bootstrap has written containerd's configuration (nvidia-ctk runtime configure --set-as-default, then restart containerd). If the runtime is not the default, give the plugin's pods a runtimeClassName.")
     .step(
         Risk::Inspect,
-        "See what the plugin says",
+        "See what the plugin logs",
         Some(format!("kubectl logs -n {namespace} {pod} --all-containers --tail=50")),
     );
-    told.into_iter().fold(finding, |finding, root| finding.with(logged::told(root.fact, "it is what the plugin says")))
+    told.into_iter().fold(finding, |finding, root| finding.with(logged::told(root.fact, "the plugin logs it")))
 }
 
-/// The devices are there, and shared under their own name.
+/// The devices exist, and the plugin shares them under their own name.
 /// Source: NVIDIA/k8s-device-plugin v0.17 README, "With CUDA Time-Slicing": sharing.timeSlicing.renameByDefault.
 fn renamed(case: &Case, head: &str, (resource, own): (&str, &str), waits: &str) -> Finding {
     let plugin = case.pods().find(|pod| pod.daemon_set().is_some_and(|set| offers(set, own)));
     let finding = Finding::new(
         Confidence::Likely,
-        format!("{head}: it offers {own}. The device plugin gives shared devices the name {resource} only with sharing.timeSlicing.renameByDefault: true (or mps) in its configuration, and that is not in effect."),
+        format!("{head}: it offers {own}. The device plugin renames shared devices to {resource} only with sharing.timeSlicing.renameByDefault: true (or mps) in its configuration, and that setting is not in effect."),
         case.wait.evidence.clone(),
     )
-    .fix(format!("Put renameByDefault: true under sharing.timeSlicing of the device plugin's configuration (a field that stands elsewhere is ignored), or let pod {waits} ask for {own}."));
+    .fix(format!("Set renameByDefault: true under sharing.timeSlicing of the device plugin's configuration (the plugin ignores it in any other place). Or change pod {waits} to request {own}."));
     match plugin.and_then(|pod| Some((pod, pod.daemon_set()?))) {
         Some((pod, set)) => {
             let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
             finding.blaming(Blame::object("apps/v1", "DaemonSet", set).namespace(namespace)).step(
                 Risk::Inspect,
-                "See the configuration that it took",
+                "See which configuration it loaded",
                 Some(format!("kubectl logs -n {namespace} {} --all-containers --tail=100", pod.metadata.name)),
             )
         }
@@ -121,9 +122,9 @@ fn renamed(case: &Case, head: &str, (resource, own): (&str, &str), waits: &str) 
     }
 }
 
-/// The MIG manager could not cut the GPUs as it was told; why, its log says.
-/// Sources: NVIDIA/mig-parted deployments/container/reconfigure-mig.sh; NVIDIA's MIG User Guide, "Enable MIG Mode": inside
-/// a virtual machine the GPUs cannot be reset, so the machine is restarted.
+/// The MIG manager could not split the GPUs as configured. Its log says why.
+/// Sources: NVIDIA/mig-parted deployments/container/reconfigure-mig.sh; NVIDIA's MIG User Guide, "Enable MIG Mode":
+/// inside a virtual machine the GPUs cannot be reset, so the machine is restarted.
 fn uncut(case: &Case, head: &str) -> Finding {
     let node = case.node.map_or("NODE", |node| node.name());
     let config = case.node.and_then(|node| node.metadata.label(MIG_CONFIG)).unwrap_or("none");
@@ -135,15 +136,15 @@ fn uncut(case: &Case, head: &str) -> Finding {
     });
     Finding::new(
         Confidence::Likely,
-        format!("{head}: its GPUs could not be cut as MIG configuration {config} asks ({MIG_STATE} is failed)."),
-        Evidence::new(object, format!("metadata.labels['{MIG_STATE}']"), "failed", "the MIG manager says how it went"),
+        format!("{head}: the MIG manager could not split its GPUs into MIG configuration {config} ({MIG_STATE} is failed)."),
+        Evidence::new(object, format!("metadata.labels['{MIG_STATE}']"), "failed", "the MIG manager reports the result"),
     )
     .with(case.wait.evidence.clone())
     .blaming(Blame::object("v1", "Node", node).field(format!("metadata.labels['{MIG_CONFIG}']")))
-    .fix("Read the MIG manager's log. Where the mode change waits for a reset of the GPUs, which a virtual machine cannot do, restart the machine, or let the MIG manager do so (WITH_REBOOT=true); where no such configuration exists for this GPU, name one that does.")
+    .fix("Read the MIG manager's log. If the mode change waits for a reset of the GPUs, which a virtual machine cannot do, restart the node, or let the MIG manager restart it (WITH_REBOOT=true). If this GPU has no such configuration, name one that it has.")
     .step(
         Risk::Inspect,
-        "See how they are to be cut, and how it went",
+        "See the wanted configuration and its result",
         Some(format!("kubectl get node {node} -o jsonpath='{{.metadata.labels}}'")),
     )
     .step(Risk::Inspect, "See why", see)

@@ -1,4 +1,4 @@
-//! A DRA driver that the machine's pods ask for has published nothing for the Node.
+//! A DRA driver that the node's pods request has published nothing for the Node.
 
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
@@ -10,7 +10,7 @@ use crate::rules::shared::placement;
 
 pub static RULE: Rule = Rule {
     cause: "DraDriverSilent",
-    summary: "A DRA driver that pods asked for has published no complete pool of resources for the Node",
+    summary: "A DRA driver that pods requested has published no complete pool of resources for the Node",
     stages: &[Stage::Initialize],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Events, Input::Pods, Input::DaemonSets, Input::Logs],
     lint: false,
@@ -32,7 +32,7 @@ fn check(case: &Case) -> Opinion {
         let mut sets = case.cluster.daemon_sets().filter(|set| is_plugin(&set.metadata.name, driver)).peekable();
         let first = *sets.peek()?;
         let is_refused = |name: &str| refused(case, node, name, None).is_some();
-        // One for each kind of Node: only where all are kept away does it matter why.
+        // One DaemonSet for each kind of Node: the reason matters only if all of them are kept away.
         let away = sets.all(|set| placement::refusal(set, node).is_some() || is_refused(&set.metadata.name));
         away.then_some(first)
     };
@@ -60,7 +60,7 @@ fn check(case: &Case) -> Opinion {
         }
         None => Finding::new(Confidence::Likely, format!("{head}."), evidence)
             .blaming(Blame::object("v1", "Node", node.name()))
-            .fix("Get the driver's kubelet plugin Ready on the Node: it must tolerate the Node's taints and select labels that the Node has, and the image must have the device's driver."),
+            .fix("Get the driver's kubelet plugin Ready on the Node. It must tolerate the Node's taints and select labels that the Node has, and the image must contain the device's driver."),
     };
     finding
         .step(
@@ -75,8 +75,7 @@ fn check(case: &Case) -> Opinion {
         .into()
 }
 
-/// Whether a DaemonSet is the kubelet plugin of `driver`: their names say what they are and whose.
-///
+/// Whether a DaemonSet is the kubelet plugin of `driver`: the names show the purpose and the vendor.
 /// Sources: charts of nvidia-dra-driver-gpu (nvidia-dra-driver-gpu-kubelet-plugin, gpu.nvidia.com), `DraNet` (dranet,
 /// dra.net) and AWS Neuron (neuron-dra-driver-kubelet-plugin, neuron.aws.com).
 fn is_plugin(set: &str, driver: &str) -> bool {
@@ -84,7 +83,7 @@ fn is_plugin(set: &str, driver: &str) -> bool {
         return true;
     }
     let words = || set.split('-');
-    // "gpu" and "aws" are nobody's name.
+    // "gpu" and "aws" name no vendor's driver.
     let mut vendors = driver.split('.').rev().skip(1).filter(|part| !matches!(*part, "gpu" | "aws" | "amazonaws"));
     words().any(|word| word == "dra") && vendors.any(|vendor| words().any(|word| word == vendor))
 }

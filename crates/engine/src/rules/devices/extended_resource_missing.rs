@@ -1,4 +1,4 @@
-//! A resource that the machine was bought for never appeared on the Node.
+//! A resource that the node was launched for never appeared on the Node.
 
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
@@ -40,15 +40,16 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// Who makes a resource appear.
+/// The component that advertises a resource.
 struct Advertiser {
     resource: &'static str,
     who: &'static str,
     /// Parts of DaemonSet names, as charts and manifests call them.
     daemon_sets: &'static [&'static str],
-    /// The end of its image's repository, whatever the DaemonSet is called; empty where it has none of its own.
+    /// The end of its image's repository, which does not depend on the DaemonSet's name; empty if it has no image of
+    /// its own.
     image: &'static str,
-    /// DaemonSets that load the driver first, in the same way: the device plugin waits for them.
+    /// DaemonSets that load the driver first: the device plugin waits for them.
     drivers: &'static [&'static str],
     fix: &'static str,
 }
@@ -61,7 +62,7 @@ const ADVERTISERS: &[Advertiser] = &[
         image: "nvidia/k8s-device-plugin",
         // gpu-operator assets/state-driver, assets/state-container-toolkit
         drivers: &["nvidia-driver-daemonset", "nvidia-container-toolkit-daemonset"],
-        fix: "Install the NVIDIA device plugin, by its chart or the GPU operator, let it tolerate the NodePool's taints, and use an image with the NVIDIA driver.",
+        fix: "Install the NVIDIA device plugin with its chart or the GPU operator, and let it tolerate the NodePool's taints. Use an image with the NVIDIA driver.",
     },
     Advertiser {
         resource: "aws.amazon.com/neuron",
@@ -117,7 +118,7 @@ const ADVERTISERS: &[Advertiser] = &[
         daemon_sets: &[],
         image: "",
         drivers: &[],
-        fix: "Set ENABLE_POD_ENI=true on the VPC CNI, use instance types with trunk ENIs, and give the cluster role AmazonEKSVPCResourceController.",
+        fix: "Set ENABLE_POD_ENI=true on the VPC CNI, use instance types with trunk ENIs, and attach AmazonEKSVPCResourceController to the cluster role.",
     },
     // amazon-vpc-resource-controller-k8s: its webhook adds this request to Windows pods.
     Advertiser {
@@ -126,7 +127,7 @@ const ADVERTISERS: &[Advertiser] = &[
         daemon_sets: &[],
         image: "",
         drivers: &[],
-        fix: "Set enable-windows-ipam: \"true\" in the ConfigMap kube-system/amazon-vpc-cni, and give the cluster role AmazonEKSVPCResourceController.",
+        fix: "Set enable-windows-ipam: \"true\" in the ConfigMap kube-system/amazon-vpc-cni, and attach AmazonEKSVPCResourceController to the cluster role.",
     },
     Advertiser {
         resource: "aws.ec2.nitro/nitro_enclaves",
@@ -138,7 +139,7 @@ const ADVERTISERS: &[Advertiser] = &[
     },
     Advertiser {
         resource: "hugepages-2Mi",
-        who: "the kernel, told at boot",
+        who: "the kernel's boot configuration",
         daemon_sets: &[],
         image: "",
         drivers: &[],
@@ -146,7 +147,7 @@ const ADVERTISERS: &[Advertiser] = &[
     },
     Advertiser {
         resource: "hugepages-1Gi",
-        who: "the kernel, told at boot",
+        who: "the kernel's boot configuration",
         daemon_sets: &[],
         image: "",
         drivers: &[],
@@ -154,15 +155,15 @@ const ADVERTISERS: &[Advertiser] = &[
     },
 ];
 
-/// Why the resource is not there, and what helps against just that.
+/// The reason why the resource is missing, and the fix for exactly that reason.
 struct Explained {
     confidence: Confidence,
     why: String,
     blame: Blame,
-    /// Else the advertiser's own.
+    /// Without it, the fix of the advertiser.
     fix: Option<String>,
     step: Option<(Risk, &'static str, String)>,
-    /// Why its advertiser does not work there.
+    /// The reason why its advertiser does not work there.
     obstacle: Option<Obstacle>,
     evidence: Option<Evidence>,
 }
@@ -199,10 +200,10 @@ fn check(case: &Case) -> Opinion {
     let missing = missing(claim, node);
     let Some(&first) = missing.iter().find(|name| ADVERTISERS.iter().any(|s| s.resource == **name)).or(missing.first())
     else {
-        let because = format!("Node {} offers every resource that NodeClaim {} asked for", node.name(), claim.name());
+        let because = format!("Node {} offers every resource that NodeClaim {} requested", node.name(), claim.name());
         return Opinion::ruled_out(node, because);
     };
-    // cpu and memory are missing only where the kubelet has not reported at all.
+    // cpu and memory are missing only if the kubelet has not reported at all.
     if !node.is_ready() || missing.contains(&"cpu") || missing.contains(&"memory") {
         return Opinion::Silent;
     }
@@ -226,7 +227,7 @@ fn check(case: &Case) -> Opinion {
             &object,
             format!("status.allocatable['{first}']"),
             node.status.allocatable.get(first).unwrap_or("absent"),
-            "the resource is not there to schedule on",
+            "pods that request the resource cannot be scheduled here",
         ),
     )
     .with(awaited(case, claim, node, first))
@@ -234,7 +235,10 @@ fn check(case: &Case) -> Opinion {
     .blaming(blame)
     .fix(fix.unwrap_or_else(|| {
         advertiser
-            .map_or("Install what advertises the resource on the Node, or stop requesting it.", |s| s.fix)
+            .map_or(
+                "Install the component that advertises the resource on the Node, or stop requesting the resource.",
+                |s| s.fix,
+            )
             .to_owned()
     }))
     .step(
@@ -259,10 +263,10 @@ fn awaited(case: &Case, claim: &NodeClaim, node: &Node, resource: &str) -> Evide
         |(.., label)| format!("metadata.labels['{label}']"),
     );
     let count = claim.spec.resources.requests.get(resource).unwrap_or_default();
-    Evidence::new(case.subject(), field, count, "Karpenter waits for this resource without end")
+    Evidence::new(case.subject(), field, count, "Karpenter waits for this resource, without a timeout")
 }
 
-/// The VPC CNI only asks for a trunk interface where it is told to.
+/// The VPC CNI requests a trunk interface only if it is configured to.
 /// Source: amazon-vpc-cni-k8s v1.20.4 README.md `ENABLE_POD_ENI` (default false).
 fn pod_eni_off(case: &Case, resource: &str) -> Option<Explained> {
     let set = case
@@ -280,14 +284,14 @@ fn pod_eni_off(case: &Case, resource: &str) -> Option<Explained> {
         let command = format!("kubectl set env -n {namespace} daemonset/{} ENABLE_POD_ENI=true", set.metadata.name);
         Explained::new(Confidence::Certain, why, blame).step(
             Risk::Mutating,
-            "Turn them on; the DaemonSet's pods restart",
+            "Turn them on (the DaemonSet's pods restart)",
             command,
         )
     })
 }
 
-/// The VPC resource controller says that it cannot serve the instance type: it has a list of its own, in which new
-/// types come late, and which Karpenter's need not match.
+/// The VPC resource controller reports that it cannot serve the instance type. It has its own list, in which new types
+/// come late, and which may differ from Karpenter's.
 /// Sources: amazon-vpc-resource-controller-k8s v1.7.9 pkg/node/node.go `InitResources`, pkg/provider/branch/provider.go
 /// `IsInstanceSupported`, pkg/provider/ip/provider.go `InitResource`, pkg/utils/events.go
 /// `UnsupportedInstanceTypeReason`.
@@ -307,33 +311,33 @@ fn type_unsupported(case: &Case, node: &Node, resource: &str, advertiser: &Adver
         Blame::object("karpenter.sh/v1", "NodePool", pool).field("spec.template.spec.requirements"),
     )
     .fix(format!(
-        "Leave {type_} and its family out in the requirements of NodePool {pool}, until the controller of the EKS control plane knows it."
+        "Exclude {type_} and its family in the requirements of NodePool {pool}, until the controller of the EKS control plane supports it."
     ))
-    .step(Risk::Mutating, "Exclude it, for instance by instance-family NotIn", format!("kubectl edit nodepool {pool}"));
+    .step(Risk::Mutating, "Exclude the type, for instance with instance-family NotIn", format!("kubectl edit nodepool {pool}"));
     Some(found.with(Evidence::new(
         format!("Event Node/{}", node.name()),
         "message",
         event.said(),
-        "it gives such a machine no trunk interface, and so nothing that hangs on one",
+        "the controller gives such a node no trunk interface, and nothing that depends on one",
     )))
 }
 
 /// A Node that offers the resource.
 static OFFERING: Memo<Option<String>> = Memo::new("a Node that offers the resource");
 
-/// Nothing is called as the device plugin is: absent, under another name, or part of the image.
+/// No DaemonSet has the name of the device plugin: it is absent, has another name, or is part of the image.
 fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Advertiser) -> Explained {
     let blame = Blame::object("v1", "Node", node.name()).field("status.allocatable");
     let offers = |n: &&Node| n.status.allocatable.get(resource).is_some_and(|q| !is_zero(q));
     let offering =
         case.cluster.once(&OFFERING, resource, || case.cluster.nodes().find(offers).map(|n| n.name().to_owned()));
     if let Some(other) = offering.as_ref() {
-        let why = format!("Node {other} does offer it, so something advertises it, but not here");
+        let why = format!("Node {other} offers it, so something advertises it there, but not here");
         return Explained::new(Confidence::Possible, why, blame)
-            .fix(format!("See what advertises it on Node {other}, and let that run here too."))
+            .fix(format!("See what advertises it on Node {other}, and make that run here too."))
             .step(
                 Risk::Inspect,
-                "See what runs where it is offered",
+                "See what runs on the Node that offers it",
                 format!("kubectl get pods -A -o wide --field-selector spec.nodeName={other}"),
             );
     }
@@ -342,7 +346,7 @@ fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Adv
     if node.status.node_info.os_image.starts_with("Bottlerocket") {
         let why = format!("on Bottlerocket {} is part of the image's accelerated variant", advertiser.who);
         let explained = Explained::new(Confidence::Likely, why, blame)
-            .fix("Select Bottlerocket's accelerated variant: by alias, which chooses the variant by the machine.");
+            .fix("Select Bottlerocket's accelerated variant with an alias, which chooses the variant that fits the instance.");
         return match case.class() {
             Some(class) => explained.step(Risk::Mutating, "Select by alias", commands::edit(class)),
             None => explained,
@@ -351,33 +355,33 @@ fn without_daemon_set(case: &Case, node: &Node, resource: &str, advertiser: &Adv
     if case.cluster.missing(Input::DaemonSets).is_some() {
         return Explained::new(
             Confidence::Possible,
-            format!("{} advertises it, and whether it is installed could not be read", advertiser.who),
+            format!("{} advertises it, and nodewhy could not read whether it is installed", advertiser.who),
             blame,
         );
     }
     // Source: the EKS User Guide, "Deploy an accelerated workload": Auto Mode brings the drivers and the device plugins.
     if node.metadata.label("eks.amazonaws.com/compute-type") == Some("auto") {
-        let why = format!("in EKS Auto Mode {} is part of the machine's image", advertiser.who);
+        let why = format!("in EKS Auto Mode {} is part of the node's image", advertiser.who);
         return Explained::new(Confidence::Possible, why, blame);
     }
     let blame = advertiser.daemon_sets.first().map_or(blame, |set| Blame::object("apps/v1", "DaemonSet", set));
     Explained::new(Confidence::Likely, format!("no DaemonSet of {} is in the cluster", advertiser.who), blame)
 }
 
-/// Machines of one instance family that run one image.
+/// Nodes of one instance family that run one image.
 #[derive(Default)]
 struct Alike {
-    /// One that offers the resource.
+    /// A node that offers the resource.
     offers: Option<String>,
-    /// How many are Ready, were asked for it, and offer none.
+    /// The number of nodes that are Ready and were asked for the resource, but offer none.
     lack: u32,
 }
 
 /// Instance family and image.
 type Kind = (String, String);
 
-/// Of what kind the machines are that offer the resource, and those that do not.
-static KINDS: Memo<BTreeMap<Kind, Alike>> = Memo::new("the kinds of machines that offer the resource");
+/// The kinds of nodes that offer the resource, and those that do not.
+static KINDS: Memo<BTreeMap<Kind, Alike>> = Memo::new("the kinds of nodes that offer the resource");
 
 fn kind(node: &Node, claim: &NodeClaim) -> Option<Kind> {
     const FAMILY: &str = "karpenter.k8s.aws/instance-family";
@@ -402,15 +406,15 @@ fn kinds(case: &Case, resource: &str) -> Arc<BTreeMap<Kind, Alike>> {
     })
 }
 
-/// The plugin is well and finds nothing: the machines that offer the resource tell whether the image, this machine or
-/// the plugin itself is at fault.
+/// The plugin is Ready but finds nothing. Other nodes that offer the resource show whether the image, this node or the
+/// plugin itself is at fault.
 fn finds_no_device(case: &Case, node: &Node, resource: &str, advertiser: &Advertiser, pod: &Pod) -> Explained {
     let (who, name) = (advertiser.who, &pod.metadata.name);
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    let head = format!("{who} runs there and finds no device");
+    let head = format!("{who} runs there but finds no device");
     let likely = |why: String, blame: Blame| {
         let see = format!("kubectl logs -n {namespace} {name} --all-containers --tail=50");
-        Explained::new(Confidence::Likely, why, blame).step(Risk::Inspect, "See what its pod says", see)
+        Explained::new(Confidence::Likely, why, blame).step(Risk::Inspect, "See what its pod logs", see)
     };
     let of_set = |pod: &Pod| {
         let blame = Blame::object("apps/v1", "DaemonSet", pod.daemon_set().unwrap_or_default());
@@ -420,7 +424,7 @@ fn finds_no_device(case: &Case, node: &Node, resource: &str, advertiser: &Advert
     let kinds = kinds(case, resource);
     let own = case.claim.and_then(|claim| kind(node, claim));
     let alike = own.as_ref().and_then(|own| kinds.get(own));
-    let restart = format!("Restart pod {name}, which registers anew");
+    let restart = format!("Restart pod {name}, so that it registers again");
     if let Some((works, lack)) = alike.and_then(|alike| Some((alike.offers.as_ref()?, alike.lack))) {
         if let Some(found) = looked_too_early(case, pod, works) {
             return found;
@@ -430,27 +434,26 @@ fn finds_no_device(case: &Case, node: &Node, resource: &str, advertiser: &Advert
         // Source: NVIDIA/k8s-device-plugin v0.17.1 deployments/helm/nvidia-device-plugin/templates/
         // daemonset-device-plugin.yml; what a race there does: NVIDIA/k8s-device-plugin#1645.
         if pod.spec.containers.iter().any(|c| c.name == "nvidia-device-plugin-sidecar" || c.name == "config-manager") {
-            return likely(format!("{while_}; its config manager may have restarted it before it was registered"), of_set(pod))
-                .fix(format!("{restart}; to be rid of it, use a version of the plugin without that race, or one configuration without the config manager."));
+            return likely(format!("{while_}. Its config manager may have restarted it before it was registered"), of_set(pod))
+                .fix(format!("{restart}. To avoid this race, use a version of the plugin without it, or one configuration without the config manager."));
         }
         if lack > 1 {
             return likely(while_, of_set(pod))
-                .fix(format!("{restart}; where that helps, what it waits for at its start is not there in time."));
+                .fix(format!("{restart}. If that helps, what the plugin needs at its start comes too late."));
         }
-        return likely(while_, of_node).fix(format!(
-            "{restart}; where that does not help, the machine's device is broken: delete its NodeClaim."
-        ));
+        return likely(while_, of_node)
+            .fix(format!("{restart}. If that does not help, the node's device is broken: delete its NodeClaim."));
     }
     let driver = |p: &&Pod| p.daemon_set().is_some_and(|d| advertiser.drivers.iter().any(|part| d.contains(part)));
     if let Some(driver) = case.pods().find(driver) {
         let set = driver.daemon_set().unwrap_or_default();
-        return likely(format!("{head}, and DaemonSet {set} brings its driver"), of_set(driver))
-            .fix(format!("Use a driver version in DaemonSet {set} that knows the device of this instance type."));
+        return likely(format!("{head}, and DaemonSet {set} installs its driver"), of_set(driver))
+            .fix(format!("Use a driver version in DaemonSet {set} that supports the device of this instance type."));
     }
     let Some(class) = case.class() else {
-        let why = format!("{head}; the image may lack the driver");
+        let why = format!("{head}. The image may lack the driver");
         return likely(why, of_node).fix(
-            "Read its log for the device that it looks for, and select an image and an instance type that have it.",
+            "Read its log for the device that it looks for. Then select an image and an instance type that have it.",
         );
     };
     let family = own.as_ref().map_or("the instance type", |(family, _)| family.as_str());
@@ -464,20 +467,20 @@ fn finds_no_device(case: &Case, node: &Node, resource: &str, advertiser: &Advert
     );
     if let Some(((other, _), machine)) = offers(&|kind| kind.1 == image && !image.is_empty()) {
         let why = format!(
-            "{head}, as on no machine of instance family {family} with the image {image}, while one of {other} with the same image has it: the driver of the image most likely does not know this device"
+            "{head}. No node of instance family {family} with the image {image} has it, while one of {other} with the same image has. Most likely the driver of the image does not support this device"
         );
         return likely(why, blame).fix(fix).with(Evidence::new(
             format!("Node/{machine}"),
             format!("status.allocatable['{resource}']"),
             image,
-            format!("a machine of instance family {other} with this image offers {resource}"),
+            format!("a node of instance family {other} with this image offers {resource}"),
         ));
     }
     let why = match offers(&|kind| kind.0 == family) {
         Some(((_, other), _)) => format!(
-            "{head}, while a machine of its family {family} with the image {other} has it: the driver of {image} may not know this device"
+            "{head}, while a node of its family {family} with the image {other} has it. The driver of {image} may not support this device"
         ),
-        None => format!("{head}; the image may lack the driver, or one that knows {family}"),
+        None => format!("{head}. The image may lack the driver, or one that supports {family}"),
     };
     likely(why, blame).fix(fix)
 }
@@ -494,7 +497,7 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         let setting = renaming_setting(case);
         let confidence = if setting.is_some() { Confidence::Certain } else { Confidence::Likely };
         return Explained::new(confidence, why, setting.unwrap_or_else(node_blame)).fix(format!(
-            "Let the pods request {renamed}, or turn off renameByDefault (Bottlerocket: rename-by-default) where the sharing is configured."
+            "Change the pods to request {renamed}. Or turn off renameByDefault (Bottlerocket: rename-by-default) in the configuration of the sharing."
         ));
     }
     // mig.strategy=mixed. Source: NVIDIA/k8s-device-plugin v0.17 internal/rm/device_map.go.
@@ -506,13 +509,13 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
     {
         let why = format!("the device plugin offers slices instead ({}; mig.strategy=mixed)", slice.0);
         return Explained::new(Confidence::Likely, why, node_blame())
-            .fix(format!("Let the pods request {}, or set mig.strategy=single on the device plugin.", slice.0));
+            .fix(format!("Change the pods to request {}, or set mig.strategy=single on the device plugin.", slice.0));
     }
     let Some(advertiser) = advertiser else {
         if let Some(found) = promised(case, resource) {
             return found;
         }
-        let why = "nothing on the Node advertises it, and nodewhy does not know what should (a NodeOverlay may promise what no machine has)";
+        let why = "nothing on the Node advertises it, and nodewhy does not know what should (a NodeOverlay may promise what no node has)";
         return Explained::new(Confidence::Possible, why, node_blame());
     };
     if let Some(found) = pod_eni_off(case, resource).or_else(|| type_unsupported(case, node, resource, advertiser)) {
@@ -554,7 +557,7 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
         {
             return found;
         }
-        // The GPU operator labels a Node some minutes after it joined, once the driver is there.
+        // The GPU operator labels a Node some minutes after it joined, when the driver is loaded.
         let confidence =
             if case.is_overdue() || !refusal.may_change { Confidence::Certain } else { Confidence::Likely };
         let untolerated = node.spec.taints.iter().find(|t| t.effect != "PreferNoSchedule" && !set.tolerates(t));
@@ -563,7 +566,7 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
             Some(taint) => tolerating(explained, set, taint),
             None => explained
                 .fix(format!(
-                    "Let the Node have the label that DaemonSet {name} asks for, or let the DaemonSet select this Node."
+                    "Add the label that DaemonSet {name} selects to the Node, or make the DaemonSet select this Node."
                 ))
                 .step(Risk::Inspect, "See what it selects", describe_set(set)),
         };
@@ -571,29 +574,29 @@ fn explain(case: &Case, node: &Node, resource: &str, advertiser: Option<&Adverti
     Explained::by(case, advertiser.who, without_pod(case, node, name))
 }
 
-/// A NodeOverlay makes Karpenter believe that machines have what nothing advertises there.
+/// A NodeOverlay makes Karpenter believe that nodes have a resource that nothing advertises there.
 /// Source: core pkg/apis/v1alpha1/nodeoverlay.go `Capacity` (v1.14.1).
 fn promised(case: &Case, resource: &str) -> Option<Explained> {
     let overlay = case.cluster.node_overlays().find(|overlay| overlay.spec.capacity.get(resource).is_some())?;
     let name = &overlay.metadata.name;
     let why = format!(
-        "NodeOverlay {name} promises it of the instance type, and nothing on the Node registers it: no device plugin advertises it to the kubelet"
+        "NodeOverlay {name} promises it for the instance type, but no device plugin advertises it to the kubelet of the Node"
     );
     let blame =
         Blame::object("karpenter.sh/v1alpha1", "NodeOverlay", name).field(format!("spec.capacity['{resource}']"));
     let found = Explained::new(Confidence::Likely, why, blame)
-        .fix(format!("Take {resource} out of NodeOverlay {name}, where a scheduler of its own counts it, or run a device plugin that advertises it."))
-        .step(Risk::Mutating, "Take it out of the overlay", format!("kubectl edit nodeoverlay {name}"));
+        .fix(format!("Remove {resource} from NodeOverlay {name} if a separate scheduler counts it, or run a device plugin that advertises it."))
+        .step(Risk::Mutating, "Remove it from the overlay", format!("kubectl edit nodeoverlay {name}"));
     Some(found.with(Evidence::new(
         format!("NodeOverlay/{name}"),
         format!("spec.capacity['{resource}']"),
         overlay.spec.capacity.get(resource).unwrap_or_default(),
-        "Karpenter takes it for what the machine has, and waits until the Node says so too",
+        "Karpenter believes that the node has it, and waits until the Node reports it",
     )))
 }
 
-/// It found no device when it started, and is told to wait then instead of ending: nobody starts it again once the
-/// driver is there. That Node `works`, which was made alike, tells that the image has that driver.
+/// The plugin found no device when it started, and is configured to wait then instead of exiting: nothing restarts it
+/// when the driver is loaded. The Node `works`, of the same kind, shows that the image has that driver.
 /// Source: NVIDIA/k8s-device-plugin v0.17 README.md `FAIL_ON_INIT_ERROR`, cmd/nvidia-device-plugin/main.go.
 fn looked_too_early(case: &Case, pod: &Pod, works: &str) -> Option<Explained> {
     const END: &str = "FAIL_ON_INIT_ERROR";
@@ -602,32 +605,32 @@ fn looked_too_early(case: &Case, pod: &Pod, works: &str) -> Option<Explained> {
     let name = &set.metadata.name;
     let namespace = set.metadata.namespace.as_deref().unwrap_or("kube-system");
     let why = format!(
-        "its device plugin found no device when it started and waits ({END}=false), while Node {works} of the same instance family and image offers it: the driver came later"
+        "its device plugin found no device when it started and waits ({END}=false), while Node {works} of the same instance family and image offers it. The driver was loaded later"
     );
     let blame =
         Blame::object("apps/v1", "DaemonSet", name).namespace(namespace).field("spec.template.spec.containers[0].env");
     let found = Explained::new(Confidence::Likely, why, blame)
-        .fix(format!("Set {END}=true on DaemonSet {name}: it ends then, and is started until the driver is there."))
+        .fix(format!("Set {END}=true on DaemonSet {name}: the plugin then exits, and the kubelet restarts it until the driver is loaded."))
         .step(
             Risk::Mutating,
-            "Start it once more, now that the driver is there",
+            "Restart the plugin, now that the driver is loaded",
             format!("kubectl delete pod -n {namespace} {}", pod.metadata.name),
         );
     Some(found.with(Evidence::new(
         format!("DaemonSet/{namespace}/{name}"),
         "spec.template.spec.containers[0].env",
         format!("{END}=false"),
-        "so it waits for ever where it found no device",
+        "with this setting, it waits for ever if it found no device",
     )))
 }
 
 fn tolerating(explained: Explained, set: &DaemonSet, taint: &Taint) -> Explained {
     explained
         .fix(format!(
-            "Let DaemonSet {} tolerate {taint}; keep it in the chart's values, or the next release undoes it.",
+            "Let DaemonSet {} tolerate {taint}. Set it in the chart's values, or the next release removes it.",
             set.metadata.name
         ))
-        .step(Risk::Mutating, "Add the toleration; the DaemonSet's pods restart", commands::tolerate(set, taint))
+        .step(Risk::Mutating, "Add the toleration (the DaemonSet's pods restart)", commands::tolerate(set, taint))
 }
 
 fn describe_set(set: &DaemonSet) -> String {
@@ -642,7 +645,7 @@ fn describe_pod(namespace: &str, name: &str) -> String {
     format!("kubectl describe pod -n {namespace} {name}")
 }
 
-/// The device plugin waits for labels of Node Feature Discovery, and its worker may not run here.
+/// The device plugin waits for labels of Node Feature Discovery, but its worker may not run here.
 fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requirement]) -> Option<Explained> {
     // node-feature-discovery pkg/apis/nfd/v1alpha1 `FeatureLabelNs`
     let label = unmet.iter().find(|r| r.key.starts_with("feature.node.kubernetes.io/"))?;
@@ -659,7 +662,7 @@ fn starved_labeller(case: &Case, node: &Node, plugin: &str, unmet: &[&Requiremen
     let blame =
         Blame::object("apps/v1", "DaemonSet", name).namespace(worker.metadata.namespace.as_deref().unwrap_or_default());
     let why = format!(
-        "DaemonSet {plugin} runs only on Nodes with {}, and DaemonSet {name}, which sets that label, does not tolerate the Node's taint {taint}",
+        "DaemonSet {plugin} runs only on Nodes with {}, but DaemonSet {name}, which sets that label, does not tolerate the Node's taint {taint}",
         label.shown()
     );
     let explained = Explained::new(Confidence::Certain, why, blame.field("spec.template.spec.tolerations"));
@@ -688,7 +691,7 @@ fn image_without_driver(case: &Case, advertiser: &Advertiser) -> Option<Explaine
         "the image {name} has no {} driver, and nothing in the cluster installs one",
         if needed == "nvidia" { "NVIDIA" } else { "Neuron" }
     );
-    let fix = "Select the accelerated image: by alias, which chooses the variant by the machine.";
+    let fix = "Select the accelerated image with an alias, which chooses the variant that fits the instance.";
     Some(Explained::new(Confidence::Likely, why, blame).fix(fix).step(
         Risk::Mutating,
         "Select it",
@@ -696,7 +699,7 @@ fn image_without_driver(case: &Case, advertiser: &Advertiser) -> Option<Explaine
     ))
 }
 
-/// The device plugin only waits: what loads the driver fails.
+/// The device plugin only waits: the pod that loads the driver fails.
 fn failing_driver(case: &Case, advertiser: &Advertiser) -> Option<Explained> {
     let driver = |set: &str| advertiser.drivers.iter().any(|part| set.contains(part));
     let (set, pod) = case
@@ -711,15 +714,15 @@ fn failing_driver(case: &Case, advertiser: &Advertiser) -> Option<Explained> {
         |pull| format!("Get the driver's pod {} running first. {}", pod.metadata.name, pull.fix),
     );
     let why = format!(
-        "{} waits for the driver, and DaemonSet {set} fails on the Node (container {container}: {})",
+        "{} waits for the driver, but DaemonSet {set} fails on the Node (container {container}: {})",
         advertiser.who,
         last_words(&why)
     );
     let command = describe_pod(pod.metadata.namespace.as_deref().unwrap_or("default"), &pod.metadata.name);
-    Some(Explained::new(confidence, why, blame).fix(fix).step(Risk::Inspect, "See what the driver's pod says", command))
+    Some(Explained::new(confidence, why, blame).fix(fix).step(Risk::Inspect, "See what the driver's pod logs", command))
 }
 
-/// Where Bottlerocket's settings turn on the sharing that renames the resource.
+/// The place where Bottlerocket's settings turn on the sharing that renames the resource.
 /// Source: bottlerocket-settings-sdk kubelet-device-plugins: device-sharing-strategy, rename-by-default.
 fn renaming_setting(case: &Case) -> Option<Blame> {
     let (_, text) = case.user_data().filter(|(u, _)| u.family == Family::Bottlerocket)?;

@@ -12,7 +12,7 @@ use readers::source_text::mask;
 
 pub static RULE: Rule = Rule {
     cause: "KubeletRejectsPods",
-    summary: "The Node is Ready, and its kubelet rejects each pod that is scheduled there: a device is lost, or its topology policy cannot be met",
+    summary: "The Node is Ready, but its kubelet rejects each pod that is scheduled there: a device is lost, or its topology policy cannot be met",
     stages: &[Stage::Ready],
     reads: &[Input::NodeClasses, Input::Pods],
     lint: false,
@@ -21,10 +21,10 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// What device plugins say of hardware that is gone: NVML's words for `NVML_ERROR_GPU_IS_LOST`, the driver's for Xid 79.
+/// The words of device plugins for hardware that is gone: NVML's for `NVML_ERROR_GPU_IS_LOST`, the driver's for Xid 79.
 const LOST: [&str; 2] = ["GPU is lost", "fallen off the bus"];
 
-/// How user data names the policy: a KubeletConfiguration, a flag, Bottlerocket's settings.
+/// The names of the policy in user data: a KubeletConfiguration, a flag, Bottlerocket's settings.
 const POLICY: [&str; 2] = ["topologyManagerPolicy", "topology-manager-policy"];
 
 fn check(case: &Case) -> Opinion {
@@ -33,15 +33,15 @@ fn check(case: &Case) -> Opinion {
     let RejectedPods { last, count, resource, .. } = found;
     let (name, reason) = (node.name(), &last.status.reason);
     let said = mask(last.status.message.trim_start_matches("Pod was rejected: "));
-    let what = resource.map_or_else(|| "pods".to_owned(), |resource| format!("pods that ask for {resource}"));
+    let what = resource.map_or_else(|| "pods".to_owned(), |resource| format!("pods that request {resource}"));
     let topology = reason == "TopologyAffinityError";
     let lost = LOST.iter().any(|lost| said.contains(lost));
     let why = if topology {
-        "what they ask for lies on more than one NUMA node of the machine, and the kubelet's topologyManagerPolicy does not take that".to_owned()
+        "they request devices on more than one of the NUMA nodes, which the kubelet's topologyManagerPolicy does not allow".to_owned()
     } else if lost {
-        "a device of the machine is lost, which the scheduler still counts".to_owned()
+        "a device of the node is lost, but the scheduler still counts it".to_owned()
     } else {
-        "what gives out the devices there fails".to_owned()
+        "the component that allocates devices there fails".to_owned()
     };
     // An image, or a node group's launch template, may set the policy as well.
     let user_data = case.user_data_naming(&POLICY).filter(|_| topology);
@@ -49,14 +49,14 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         confidence,
         format!(
-            "Node {name} is Ready, and since {} its kubelet has rejected {what}, {count} of them: {why} ({reason}: {said}).",
+            "Node {name} is Ready, but since {} its kubelet has rejected {what}, {count} of them: {why} ({reason}: {said}).",
             case.since()
         ),
-        case.wait.evidence.clone().figures(format!("{count} pods, and none that it took since the first")),
+        case.wait.evidence.clone().figures(format!("{count} pods, and no accepted pod since the first")),
     );
     if topology {
         let finding = finding
-            .fix("Set topologyManagerPolicy best-effort or restricted in the kubelet's configuration (NodeConfig in the user data), or have pods ask for what one NUMA node has. The scheduler knows of no NUMA nodes; replace the machines afterwards.")
+            .fix("Set topologyManagerPolicy best-effort or restricted in the kubelet's configuration (NodeConfig in the user data), and replace the nodes afterwards. Or change the pods to request only what one NUMA node has: the scheduler does not know about NUMA nodes.")
             .step(Risk::Inspect, "See what the Node offers", Some(format!("kubectl describe node {name}")));
         return match user_data.zip(case.class()) {
             Some((blame, class)) => {
@@ -68,8 +68,8 @@ fn check(case: &Case) -> Opinion {
     }
     let finding = finding
         .blaming(Blame::object("v1", "Node", name))
-        .fix("Replace the machine: a device that is lost comes back with a reboot at best. Where a new one does the same, look at the device plugin.")
-        .step(Risk::Inspect, "See what the device plugin says there", Some(format!("kubectl get pods -A --field-selector spec.nodeName={name}")))
+        .fix("Replace the node: at best, a reboot brings a lost device back. If a new node has the same fault, check the device plugin.")
+        .step(Risk::Inspect, "See what the device plugin logs there", Some(format!("kubectl get pods -A --field-selector spec.nodeName={name}")))
         .step(Risk::LowRisk, "Keep pods away meanwhile", Some(format!("kubectl cordon {name}")));
     repair::or_replace(case, finding).into()
 }

@@ -1,4 +1,4 @@
-//! The user data, Karpenter's by amiFamily or the user's own, is one that the selected image does not understand.
+//! The selected image does not understand the user data, whether Karpenter wrote it for amiFamily or you wrote it.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -12,7 +12,7 @@ use readers::userdata::{Family, PartKind, UserData};
 
 pub static RULE: Rule = Rule {
     cause: "AmiFamilyMismatch",
-    summary: "The image is of another operating system than the user data is written for, by amiFamily or by hand",
+    summary: "The image has another operating system than the one that the user data is written for, by amiFamily or by hand",
     stages: &[Stage::Join],
     reads: &[Input::NodeClaims, Input::NodeClasses],
     lint: true,
@@ -21,14 +21,14 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// What a machine of this family runs at boot.
+/// The user data that an instance of this family runs at boot.
 const fn reads(family: Family) -> &'static str {
     match family {
         Family::Al2 => "a shell script that calls /etc/eks/bootstrap.sh",
         Family::Al2023 => "a NodeConfig for nodeadm",
         Family::Bottlerocket => "settings in TOML",
         Family::Windows => "a PowerShell script",
-        Family::Custom => "what the user wrote",
+        Family::Custom => "what you wrote",
     }
 }
 
@@ -47,7 +47,7 @@ fn check(case: &Case) -> Opinion {
     let Some(ami) = class.status.amis.iter().find(|a| a.id == claim.status.image_id) else { return Opinion::Silent };
     let published = image_name::family(&ami.name);
     let ubuntu = image_name::is_ubuntu_for_eks(&ami.name);
-    // Karpenter has no family for Ubuntu since v1; that of AL2 writes what its images read.
+    // Since v1, Karpenter has no family for Ubuntu. The AL2 family writes what Ubuntu's images read.
     let built_for = published.or_else(|| if ubuntu { Some(Family::Al2) } else { image_name::hint(&ami.name) });
     let (Some(family), Some(built_for)) = (class.family(), built_for) else { return Opinion::Silent };
     let os = if ubuntu { "Ubuntu" } else { system(built_for) };
@@ -55,13 +55,13 @@ fn check(case: &Case) -> Opinion {
         return own_user_data(case, claim, class, ami, built_for);
     }
     if family == built_for {
-        // A name that only hints, or a class that was edited since, does not tell.
+        // A name that only hints, or a class that was edited since, proves nothing.
         if published.is_some() && case.class_is_as_at_launch() {
             return Opinion::ruled_out(class, format!("the image {} is one of {os}, which fits the class", ami.name));
         }
         return Opinion::Silent;
     }
-    // A name is only a name: a machine that joined with this image and this class knows better.
+    // A name is only a name: a node that joined with this image and this class is proof.
     if let Some(joined) = case.same_spec_siblings_joined().find(|s| s.status.image_id == ami.id) {
         return Opinion::ruled_out(
             joined,
@@ -70,7 +70,7 @@ fn check(case: &Case) -> Opinion {
     }
     let written = class.family_name();
     let summary = format!(
-        "{} {} says {written}, so Karpenter writes {}, but the image {} is {}{} and does not understand it.",
+        "{} {} says {written}, so Karpenter writes {}. But the image {} is {}{} and does not understand it.",
         class.kind,
         class.name(),
         reads(family),
@@ -90,22 +90,22 @@ fn check(case: &Case) -> Opinion {
         format!("{} {}", ami.id, ami.name),
         format!("by its name this is one of {os}, which expects {}", reads(built_for)),
     ))
-    .with(Evidence::new(case.subject(), "status.imageID", &claim.status.image_id, "the machine runs this image"))
+    .with(Evidence::new(case.subject(), "status.imageID", &claim.status.image_id, "the instance runs this image"))
     .blaming(Blame::class(class).field("spec.amiFamily"))
     .fix(if ubuntu {
-        "Set amiFamily to AL2, whose user data Ubuntu's images for EKS read (or Custom with user data of your own), or select an image of the family.".to_owned()
+        "Set amiFamily to AL2, because Ubuntu's EKS images read its user data (or use Custom with user data of your own). Or select an image of the family.".to_owned()
     } else {
-        format!("Select an image of the family {written}, or set amiFamily to the image's ({os}).")
+        format!("Select an image of the family {written}, or set amiFamily to the image's family ({os}).")
     })
     .step(
         Risk::Mutating,
-        "Select by alias, which fits image and family together",
+        "Select by alias, which sets image and family together",
         Some(format!("kubectl edit ec2nodeclass {}", class.name())),
     )
     .into()
 }
 
-/// Under amiFamily Custom the text alone says what it is written for.
+/// Under amiFamily Custom only the text shows what it is written for.
 fn own_user_data(case: &Case, claim: &NodeClaim, class: &NodeClass, ami: &Ami, built_for: Family) -> Opinion {
     let Some((user_data, text)) = case.user_data() else { return Opinion::Silent };
     let Some((written_for, span)) = language(user_data, text) else { return Opinion::Silent };
@@ -149,10 +149,10 @@ fn own_user_data(case: &Case, claim: &NodeClaim, class: &NodeClass, ami: &Ami, b
         format!("{} {}", ami.id, ami.name),
         format!("by its name this is one of {}", system(built_for)),
     ))
-    .with(Evidence::new(case.subject(), "status.imageID", &claim.status.image_id, "the machine runs this image"))
+    .with(Evidence::new(case.subject(), "status.imageID", &claim.status.image_id, "the instance runs this image"))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.userData").at(text, span))
     .fix(format!(
-        "Write {} instead, or set amiFamily to the image's ({}), so that Karpenter writes it.",
+        "Write {} instead. Or set amiFamily to the image's family ({}), so that Karpenter writes it.",
         reads(built_for),
         system(built_for)
     ))
@@ -160,10 +160,10 @@ fn own_user_data(case: &Case, claim: &NodeClaim, class: &NodeClass, ami: &Ami, b
     .into()
 }
 
-/// The family whose images alone are started by this text, and where that shows; `None` where it may serve several.
+/// The only family whose images this text starts, and the line that shows it; `None` if it may serve several.
 fn language(user_data: &UserData, text: &str) -> Option<(Family, Span)> {
     let nodeadm = user_data.node_configs.first().map(|config| config.span);
-    // A script may bring the bootstrap.sh that it calls, ask first whether there is one, or call nodeadm itself.
+    // A script may install the bootstrap.sh that it calls, check first whether it exists, or call nodeadm itself.
     let may_choose = text.matches("bootstrap.sh").count() > user_data.bootstrap_calls.len() || text.contains("nodeadm");
     let script = user_data.bootstrap_calls.first().map(|call| call.span);
     let all = |kind: PartKind| {

@@ -1,4 +1,4 @@
-//! The machine would join, but boots for longer than Karpenter waits.
+//! The machine would join, but it boots for longer than Karpenter waits.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
@@ -13,7 +13,7 @@ use chrono::TimeDelta;
 
 pub static RULE: Rule = Rule {
     cause: "BootsTooSlowly",
-    summary: "The machine takes about as long to boot as Karpenter waits for it, or joins after that",
+    summary: "The node takes about as long to boot as Karpenter waits for it, or joins after that",
     stages: &[Stage::Join, Stage::Register],
     reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
     lint: false,
@@ -22,9 +22,9 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// Enough of a class to know how long its machines take.
+/// Enough of a class to know how long its nodes take.
 const SAMPLE: usize = 100;
-/// From here on a boot comes near the timeout.
+/// From this point on, a boot comes near the timeout.
 const SLOW: TimeDelta = TimeDelta::minutes(10);
 
 fn check(case: &Case) -> Opinion {
@@ -39,13 +39,13 @@ fn boot(claim: &NodeClaim) -> Option<TimeDelta> {
     Some(claim.true_since("Registered")? - claim.true_since("Launched")?)
 }
 
-/// How long the slowest machine of the class took, of those that joined, and its name.
-static SLOWEST: Memo<Option<(TimeDelta, String)>> = Memo::new("the slowest machine of the class");
+/// The longest time that a joined node of the class took, and its name.
+static SLOWEST: Memo<Option<(TimeDelta, String)>> = Memo::new("the slowest node of the class");
 
-/// Machines of the class that joined took long, so this one may only be on its way.
+/// Joined nodes of the class took long, so this machine may still be on its way.
 fn like_its_siblings(case: &Case) -> Opinion {
     let (Some(class), Some(of_class)) = (case.class(), case.class_object()) else { return Opinion::Silent };
-    // Whoever asks has not joined, and is none of them.
+    // The machine in question has not joined, so it is not one of them.
     let slowest = case.cluster.once(&SLOWEST, &of_class, || {
         let took = case
             .cluster
@@ -56,17 +56,17 @@ fn like_its_siblings(case: &Case) -> Opinion {
     });
     let Some((took, slowest)) = slowest.as_ref() else { return Opinion::Silent };
     let took = *took;
-    // As long as the others took, and no longer than leaves time to read a verdict.
+    // As long as the others took, but short enough to leave time to read a verdict.
     let expected = case.wait.since.checked_add_signed(SLOW.min(took + TimeDelta::minutes(1)));
     if let Some(at) = expected.filter(|at| took >= case.wait.patience && case.now < *at) {
         return Opinion::LookAgain(at);
     }
     if took < SLOW {
-        // Of this one nothing was seen.
+        // Nothing is known about this one.
         return Opinion::Silent;
     }
     let summary = format!(
-        "The machines of {} take up to {} to boot and join, and Karpenter deletes a machine that has not joined after {}: this one is most likely too slow.",
+        "Nodes of {} take up to {} to boot and join, and Karpenter deletes a machine that has not joined after {}. Most likely this one is too slow.",
         of_class.replacen('/', " ", 1),
         duration(took),
         duration(REGISTRATION_TIMEOUT)
@@ -75,7 +75,7 @@ fn like_its_siblings(case: &Case) -> Opinion {
         format!("NodeClaim/{slowest}"),
         r#"status.conditions[?(@.type=="Registered")]"#,
         format!("{} after the launch", duration(took)),
-        "a machine of the same class that did join",
+        "a node of the same class that did join",
     );
     let field = if class.spec.user_data.is_some() { "spec.userData" } else { "spec.amiSelectorTerms" };
     let finding =
@@ -83,7 +83,7 @@ fn like_its_siblings(case: &Case) -> Opinion {
     ask_the_instance(case, finding).into()
 }
 
-/// A machine of Karpenter's has joined, and its NodeClaim is gone.
+/// A Karpenter node has joined, but its NodeClaim is gone.
 fn too_late(case: &Case, node: &Node) -> Opinion {
     let of_karpenter = node.metadata.label("karpenter.sh/nodepool");
     let waits = node.taint(UNREGISTERED_TAINT).is_some() && !node.spec.provider_id.is_empty();
@@ -92,7 +92,7 @@ fn too_late(case: &Case, node: &Node) -> Opinion {
     };
     let name = node.name();
     let summary = format!(
-        "Node {name} of NodePool {pool} has joined, but its NodeClaim is gone: most likely the machine booted for longer than the {} after which Karpenter deletes it.",
+        "Node {name} of NodePool {pool} has joined, but its NodeClaim is gone. Most likely it booted for longer than the {} after which Karpenter deletes a machine.",
         duration(REGISTRATION_TIMEOUT)
     );
     let finding = Finding::new(
@@ -109,11 +109,11 @@ fn too_late(case: &Case, node: &Node) -> Opinion {
         format!("Node/{name}"),
         "metadata.labels['karpenter.sh/nodepool']",
         pool,
-        "Karpenter launched this machine",
+        "Karpenter launched this node",
     ))
     .blaming(Blame::object("v1", "Node", name));
     let finding = advise(case, finding).unknown(
-        "Was the NodeClaim deleted by the timeout, or by somebody?",
+        "Did the timeout delete the NodeClaim, or did someone delete it?",
         format!("kubectl get events -A --field-selector involvedObject.kind=NodeClaim | grep {pool}-"),
     );
     ask_the_instance(case, finding).into()
@@ -121,5 +121,5 @@ fn too_late(case: &Case, node: &Node) -> Opinion {
 
 fn advise(case: &Case, finding: Finding) -> Finding {
     let console = |id| format!("aws ec2 get-console-output --latest --output text --instance-id {id}");
-    finding.step(Risk::Inspect, "See what takes so long", case.instance_id().map(console)).fix("Shorten the boot: bake drivers, hardening and large images into the AMI instead of doing it in user data; there is no setting for the 15 minutes.")
+    finding.step(Risk::Inspect, "See what takes so long", case.instance_id().map(console)).fix("Shorten the boot: put drivers, hardening and large images into the AMI instead of fetching them in user data. You cannot change the 15 minutes.")
 }

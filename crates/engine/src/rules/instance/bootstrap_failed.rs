@@ -1,4 +1,4 @@
-//! The machine's log says that its bootstrap failed.
+//! The instance's log says that its bootstrap failed.
 
 use crate::api::{Risk, Stage};
 use crate::case::Case;
@@ -23,11 +23,11 @@ fn check(case: &Case) -> Opinion {
     let told = logged::root(case, &[Trouble::ScriptFailed, Trouble::BootstrapFailed, Trouble::DiskFails]);
     let Some(root) = told else { return Opinion::Silent };
     let fix = if root.fact.names.contains_key("type") {
-        "Take a newer image, which knows the instance type, or leave the type out of the NodePool's requirements (NotIn)."
+        "Use a newer image that supports the instance type, or exclude the type in the NodePool's requirements (NotIn)."
     } else if ["unit", "what"].iter().any(|name| root.fact.names.contains_key(*name)) {
-        "Boot an image in which the unit comes up: an earlier version, or a newer one that mends it; look too for a disk that is not as the image expects it, such as a snapshot with other contents."
+        "Boot an image in which the unit starts: an earlier version, or a newer one that fixes it. Also check for a disk that differs from what the image expects, such as a snapshot with other contents."
     } else {
-        "Correct what the line names: the script of the user data, the image, or a disk of the machine."
+        "Correct what the line names: the script of the user data, the image, or a disk of the instance."
     };
     let finding = root.finding(case).fix(fix).step(Risk::Inspect, "Read the whole console", logged::command(case));
     finding.blaming(root.user_data(case)).into()

@@ -12,11 +12,11 @@ use std::collections::BTreeSet;
 
 pub static RULE: Rule = Rule {
     cause: "InstanceDiesAtStart",
-    summary: "EC2 ends instance after instance within minutes of its launch, mostly because a volume cannot be decrypted",
+    summary: "EC2 ends instance after instance within minutes of its launch, mostly because it cannot decrypt a volume",
     stages: &[Stage::Launch],
     reads: &[Input::NodeClaims, Input::NodePools, Input::NodeClasses, Input::Events, Input::Logs],
     lint: false,
-    versions: "all, where Karpenter has an interruption queue; up to 1.0 where its log is there",
+    versions: "all, if Karpenter has an interruption queue; up to 1.0 if its log is available",
     page: include_str!("../../../pages/InstanceDiesAtStart.md"),
     check,
 };
@@ -35,36 +35,36 @@ fn check(case: &Case) -> Opinion {
     let suspicion = match encrypted {
         Some((class, Some(key))) => {
             format!(
-                "; {} {} encrypts their volumes with {key}, which EC2 may not be allowed to use",
+                ". {} {} encrypts their volumes with {key}, which EC2 may not be allowed to use",
                 class.kind,
                 class.name()
             )
         }
         Some((class, None)) => {
             format!(
-                "; {} {} encrypts their volumes, and EC2 may not be allowed to use the key",
+                ". {} {} encrypts their volumes, and EC2 may not be allowed to use the key",
                 class.kind,
                 class.name()
             )
         }
-        // EC2 encrypts what no mapping speaks of where the account's default says so.
-        None => ": most often their volumes cannot be decrypted".to_owned(),
+        // If the account's default says so, EC2 also encrypts volumes that no mapping mentions.
+        None => ". Most often EC2 cannot decrypt their volumes".to_owned(),
     };
     let class = case.class_object().unwrap_or_else(|| "the node class".to_owned());
     let amis = case.class().into_iter().flat_map(|class| &class.status.amis).map(|ami| ami.id.as_str());
     let images = amis.collect::<Vec<_>>().join(" ");
     let images = if images.is_empty() { "AMI".to_owned() } else { images };
     let mut finding = Finding::new(
-        // That they end is certain, why is not.
+        // It is certain that they end, but not why.
         Confidence::Likely,
         format!("EC2 ended one instance of NodePool {pool} after the other within minutes of its launch, before it could join{suspicion}."),
         told.figures(format!("{count} instances, the first at {}", case.since())),
     )
-    .fix("Read EC2's state reason while it is there (about an hour): Client.InternalError and Client.InvalidKMSKey.InvalidState mean the key of a volume (of the class, the image's snapshot or the account's default), Client.VolumeLimitExceeded the volume quota, Client.InvalidSnapshot.NotFound the image's snapshot, Server.InternalError EC2 itself, Client.InstanceInitiatedShutdown what the machine runs.")
+    .fix("Read EC2's state reason while EC2 keeps it (about an hour). Client.InternalError and Client.InvalidKMSKey.InvalidState: fix the key of a volume (the class's, the image's snapshot's or the account's default). Client.VolumeLimitExceeded: raise the volume quota. Client.InvalidSnapshot.NotFound: fix the image's snapshot. Server.InternalError: a fault of EC2 itself. Client.InstanceInitiatedShutdown: check what the instance runs.")
     .step(Risk::Inspect, "See why the instances ended", Some(format!("aws ec2 describe-instances --filters Name=tag:karpenter.sh/nodepool,Values={pool} Name=instance-state-name,Values=terminated --query 'Reservations[].Instances[].[InstanceId,StateReason.Code,StateReason.Message]' --output text")))
-    .step(Risk::Inspect, "See the key that the account encrypts volumes with by default, where it does", "aws ec2 get-ebs-default-kms-key-id".to_owned())
+    .step(Risk::Inspect, "See the key that the account encrypts volumes with by default, if it does", "aws ec2 get-ebs-default-kms-key-id".to_owned())
     .step(Risk::Inspect, format!("See whether the snapshots of the images of {class} are encrypted"), Some(format!("aws ec2 describe-images --image-ids {images} --query 'Images[].[ImageId,RootDeviceType,BlockDeviceMappings[].Ebs.[Encrypted,SnapshotId]]'")))
-    .ask_aws("Why did EC2 end them? Kubernetes is not told.", format!("aws ec2 describe-instances --filters Name=tag:karpenter.sh/nodepool,Values={pool} --query 'Reservations[].Instances[].StateReason'"));
+    .ask_aws("Why did EC2 end them? Kubernetes does not learn the reason.", format!("aws ec2 describe-instances --filters Name=tag:karpenter.sh/nodepool,Values={pool} --query 'Reservations[].Instances[].StateReason'"));
     finding.recurrences = u32::try_from(count.saturating_sub(1)).unwrap_or(u32::MAX);
     match encrypted {
         Some((class, _)) => finding
@@ -72,7 +72,7 @@ fn check(case: &Case) -> Opinion {
                 format!("{}/{}", class.kind, class.name()),
                 "spec.blockDeviceMappings",
                 "encrypted",
-                "an instance whose volume cannot be decrypted ends at once",
+                "an instance ends at once if EC2 cannot decrypt its volume",
             ))
             .blaming(Blame::class(class).field("spec.blockDeviceMappings"))
             .into(),
@@ -80,7 +80,7 @@ fn check(case: &Case) -> Opinion {
     }
 }
 
-/// How many instances Karpenter's interruption queue told of, and its word on the newest.
+/// The number of instances that Karpenter's interruption queue reported, and its message about the newest.
 fn told_by_queue(case: &Case, pool: &str) -> Option<(usize, Evidence)> {
     let events: Vec<&Event> = case.cluster.claim_events_of_pool(pool).collect();
     let died = stage::died_at_start(&events, case.cluster.claims_of_pool(pool));
@@ -90,12 +90,12 @@ fn told_by_queue(case: &Case, pool: &str) -> Option<(usize, Evidence)> {
         format!("Event NodeClaim/{}", newest.involved_object.name),
         "message",
         newest.said(),
-        "the interruption queue told Karpenter that the instance ends; nobody had deleted the NodeClaim",
+        "the interruption queue told Karpenter that the instance ends, and the NodeClaim was not being deleted",
     );
     Some((claims.len(), told))
 }
 
-/// The same without a queue, where Karpenter's log is there.
+/// The number of instances without a queue, if Karpenter's log is available.
 fn told_by_log(case: &Case, pool: &NodePool) -> Option<(usize, Evidence)> {
     let vanished = vanished(case.cluster, pool, case.now);
     let line = vanished.last()?.line;
@@ -103,7 +103,7 @@ fn told_by_log(case: &Case, pool: &NodePool) -> Option<(usize, Evidence)> {
         line.file.clone(),
         format!("line {}", line.line),
         line.text.clone(),
-        "Karpenter launched the machine minutes before; it gives one that does not register 15 minutes, unless its instance is gone",
+        "Karpenter launched the instance minutes before. It waits 15 minutes for a registration, unless the instance is gone",
     );
     Some((vanished.len(), told))
 }

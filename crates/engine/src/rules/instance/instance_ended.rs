@@ -1,4 +1,4 @@
-//! The instance is not there any more, and the NodeClaim still is.
+//! The instance does not exist any more, but the NodeClaim does.
 
 use crate::api::{Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
@@ -13,35 +13,36 @@ use crate::rules::shared::instance_state::{encryption, ended, gone};
 
 pub static RULE: Rule = Rule {
     cause: "InstanceEnded",
-    summary: "The instance was stopped or terminated while its machine was waited for",
+    summary: "The instance was stopped or terminated while Karpenter waited for its node",
     stages: &[Stage::Join, Stage::Register, Stage::Initialize, Stage::Ready],
     reads: &[Input::Nodes, Input::NodeClasses, Input::AwsObservations],
     lint: false,
-    versions: "all; but for what the cloud controller says, seen only where nodewhy may ask EC2 (--aws)",
+    versions: "all; except for what the cloud controller reports, seen only if nodewhy may ask EC2 (--aws)",
     page: include_str!("../../../pages/InstanceEnded.md"),
     check,
 };
 
-/// What EC2's codes mean. Source: aws-sdk-go-v2 service/ec2 types `StateReason`.
+/// The meaning of EC2's codes.
+/// Source: aws-sdk-go-v2 service/ec2 types `StateReason`.
 fn meaning(code: &str) -> &'static str {
     match code {
-        "Client.InstanceInitiatedShutdown" => "the machine shut itself down",
-        "Client.UserInitiatedShutdown" => "somebody stopped or terminated it",
-        "Client.VolumeLimitExceeded" => "the account's limit of volumes or of their size is reached",
-        "Client.InvalidSnapshot.NotFound" => "the snapshot of its volume is not there",
+        "Client.InstanceInitiatedShutdown" => "the instance shut itself down",
+        "Client.UserInitiatedShutdown" => "someone stopped or terminated it",
+        "Client.VolumeLimitExceeded" => "the account reached its limit for the number or size of volumes",
+        "Client.InvalidSnapshot.NotFound" => "the snapshot of its volume does not exist",
         "Client.InternalError" => {
-            "it could not be launched with what it was given, mostly an encrypted volume whose key cannot be used"
+            "EC2 could not launch it with these parameters, mostly because the key of an encrypted volume cannot be used"
         }
         "Server.SpotInstanceTermination" | "Server.SpotInstanceShutdown" => "EC2 took the Spot instance back",
         "Server.InsufficientInstanceCapacity" => "EC2 had no capacity for it",
         "Server.ScheduledStop" => "EC2 stopped it for maintenance",
         "Server.InternalError" => "a fault of EC2",
-        _ => "EC2 says no more",
+        _ => "EC2 gives no other reason",
     }
 }
 
-/// The cloud controller says that the instance is stopped. Where no Node is Ready, all machines sleep, as somebody may
-/// mean them to at night.
+/// The cloud controller reports that the instance is stopped. If no Node is Ready, all nodes are stopped, perhaps on
+/// purpose for the night.
 fn stopped(case: &Case, claim: &NodeClaim) -> Option<Finding> {
     let node = case.node.filter(|_| case.wait.symptom == Symptom::InstanceStopped)?;
     let taint = node.taint(SHUT_DOWN)?;
@@ -51,7 +52,7 @@ fn stopped(case: &Case, claim: &NodeClaim) -> Option<Finding> {
         Finding::new(
             Confidence::Certain,
             format!(
-                "The instance {id} of NodeClaim {name} was stopped, as the cloud controller says, and Node {} is not Ready since {}: nobody starts it again, and Karpenter has not replaced it.",
+                "The instance {id} of NodeClaim {name} was stopped, as the cloud controller reports, and Node {} is not Ready since {}. Nothing starts the instance again, and Karpenter has not replaced it.",
                 node.name(),
                 case.since()
             ),
@@ -59,12 +60,12 @@ fn stopped(case: &Case, claim: &NodeClaim) -> Option<Finding> {
                 format!("Node/{}", node.name()),
                 "spec.taints",
                 taint.to_string(),
-                "the cloud controller sets this taint where EC2 says that the instance is stopped or stopping",
+                "the cloud controller sets this taint if EC2 says that the instance is stopped or stopping",
             ),
         )
-        .fix("Start the instance, or delete its NodeClaim: Karpenter then makes another machine where pods need one. An interruption queue, or the feature gate NodeRepair, lets Karpenter replace such machines by itself.")
+        .fix("Start the instance, or delete its NodeClaim: Karpenter then launches another node if pods need one. With an interruption queue or the feature gate NodeRepair, Karpenter replaces such nodes by itself.")
         .step(Risk::Inspect, "See who stopped it", Some(format!("aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue={id}")))
-        .step(Risk::Destructive, "Replace the machine; what its pods keep on its disks is lost", Some(format!("kubectl delete nodeclaim {name}"))),
+        .step(Risk::Destructive, "Replace the node (data that its pods keep on its disks is lost)", Some(format!("kubectl delete nodeclaim {name}"))),
     )
 }
 
@@ -79,18 +80,18 @@ fn check(case: &Case) -> Opinion {
         return Finding::new(
             Confidence::Certain,
             format!(
-                "EC2 does not know the instance {id} of {name} any more: it ended more than an hour ago, and its object was left behind."
+                "EC2 does not know the instance {id} of {name} any more. The instance ended more than an hour ago, but its object still exists."
             ),
             Evidence::new(
                 format!("ec2:DescribeInstances {id}"),
                 "Reservations",
                 "none",
-                "EC2 shows an ended instance for about an hour; others of this cluster it shows",
+                "EC2 shows an ended instance for about an hour, and it shows other instances of this cluster",
             )
             .told_by_aws(gone.seen),
         )
         .fix("Delete the object that was left behind.")
-        .step(Risk::Inspect, "See what holds it", Some(format!("kubectl get {object} -o yaml")))
+        .step(Risk::Inspect, "See what blocks its deletion", Some(format!("kubectl get {object} -o yaml")))
         .step(Risk::Destructive, "Delete it", Some(format!("kubectl delete {object}")))
         .into();
     }
@@ -103,7 +104,7 @@ fn check(case: &Case) -> Opinion {
             _ => Opinion::Silent,
         };
     };
-    // Where the class encrypts its volumes there is a rule that says more.
+    // If the class encrypts its volumes, another rule says more.
     if ended.code.starts_with("Client.InvalidKMSKey")
         || (ended.code == "Client.InternalError" && encryption(case).is_some())
     {
@@ -116,10 +117,10 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!("The instance {id} of {name} is {state}{since} ({code}): {}.", meaning(ended.code)),
-        Evidence::new(format!("ec2:DescribeInstances {id}"), "State, StateReason", format!("{state}, {code}: {message}"), "nothing will come of this instance; Kubernetes is not told")
+        Evidence::new(format!("ec2:DescribeInstances {id}"), "State, StateReason", format!("{state}, {code}: {message}"), "this instance never joins, and Kubernetes does not learn about it")
             .told_by_aws(ended.seen),
     )
-    .fix("Look for who or what ended it; Karpenter makes another machine once the NodeClaim is deleted. An interruption queue lets Karpenter know at once.")
+    .fix("Find out who or what ended it. Karpenter launches another node after you delete the NodeClaim. With an interruption queue, Karpenter learns of it at once.")
     .step(Risk::Inspect, "See who ended it", Some(format!("aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue={id}")))
     .into()
 }

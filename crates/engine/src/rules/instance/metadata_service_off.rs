@@ -1,4 +1,4 @@
-//! The instance's metadata service is turned off, and nothing on it can learn its own user data.
+//! The instance's metadata service is turned off, so nothing on it can read its user data.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -10,7 +10,7 @@ use readers::userdata::Family;
 
 pub static RULE: Rule = Rule {
     cause: "MetadataServiceOff",
-    summary: "The EC2NodeClass turns the instance metadata service off, which every EKS image needs to boot",
+    summary: "The EC2NodeClass turns the instance metadata service off, but every EKS image needs it to boot",
     stages: &[Stage::Join],
     reads: &[Input::NodeClaims, Input::NodeClasses],
     lint: true,
@@ -30,7 +30,7 @@ fn check(case: &Case) -> Opinion {
             format!("NodeClaim {} joined without the metadata service", sibling.name()),
         );
     }
-    // What another image needs is its own affair.
+    // Another image may need something else.
     let confidence = match class.family() {
         None | Some(Family::Custom) => Confidence::Possible,
         Some(_) => Confidence::Certain,
@@ -39,7 +39,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         confidence,
         format!(
-            "{} {name} turns the instance metadata service off (httpEndpoint: disabled), so the machine never gets its user data, its name or its credentials, and no Node appears.",
+            "{} {name} turns the instance metadata service off (httpEndpoint: disabled). The instance never gets its user data, its name or its credentials, so no Node appears.",
             class.kind
         ),
         Evidence::new(
@@ -50,7 +50,7 @@ fn check(case: &Case) -> Opinion {
         ),
     )
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.metadataOptions.httpEndpoint"))
-    .fix(format!("Set httpEndpoint of {} {name} to enabled; to keep pods away from it, leave httpPutResponseHopLimit at 1.", class.kind))
-    .step(Risk::Mutating, "Turn it on; new machines are then right", Some(commands::edit(class)))
+    .fix(format!("Set httpEndpoint of {} {name} to enabled. To keep pods away from the service, leave httpPutResponseHopLimit at 1.", class.kind))
+    .step(Risk::Mutating, "Turn it on (new nodes are then correct)", Some(commands::edit(class)))
     .into()
 }

@@ -1,4 +1,4 @@
-//! Bottlerocket's NVIDIA variant runs on a machine without a GPU, where its boot does not finish.
+//! Bottlerocket's NVIDIA variant runs on an instance without a GPU, so its boot does not finish.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -11,7 +11,7 @@ use crate::rules::shared::instance_questions::ask_the_instance;
 
 pub static RULE: Rule = Rule {
     cause: "NvidiaImageWithoutGpu",
-    summary: "The image is Bottlerocket's NVIDIA variant, and the machine has no GPU",
+    summary: "The image is Bottlerocket's NVIDIA variant, but the instance has no GPU",
     stages: &[Stage::Join],
     reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
     lint: false,
@@ -20,13 +20,13 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// Karpenter labels a launched claim with its instance type's facts: the family always, a GPU only where there is one.
+/// Karpenter labels a launched claim with facts about its instance type: always the family, and the GPU if it has one.
 /// Source: karpenter-provider-aws v1.14.1 `pkg/providers/instancetype/types.go` `computeRequirements`.
 const FAMILY: &str = "karpenter.k8s.aws/instance-family";
 const GPUS: &str = "karpenter.k8s.aws/instance-gpu-count";
 
-/// A machine without GPU that joined with the image.
-static JOINED: Memo<Option<String>> = Memo::new("a machine with the image and no GPU that joined");
+/// A node without a GPU that joined with the image.
+static JOINED: Memo<Option<String>> = Memo::new("a node with the image and no GPU that joined");
 
 fn check(case: &Case) -> Opinion {
     let (Some(claim), Some(class)) = (case.claim, case.class()) else { return Opinion::Silent };
@@ -38,7 +38,7 @@ fn check(case: &Case) -> Opinion {
     if let Some(gpus) = claim.metadata.label(GPUS) {
         return Opinion::ruled_out(
             claim,
-            format!("the image {} is for NVIDIA GPUs, and the machine has {gpus}", ami.name),
+            format!("the image {} is for NVIDIA GPUs, and the instance has {gpus}", ami.name),
         );
     }
     let joined = case.cluster.once(&JOINED, &format!("{}/{} {}", class.kind, class.name(), ami.id), || {
@@ -54,15 +54,15 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Likely,
         format!(
-            "The image {} that {} {name} selects is Bottlerocket's NVIDIA variant, but {family} machines have no GPU: its kernel modules cannot be loaded and the boot stops before the kubelet.",
+            "The image {} that {} {name} selects is Bottlerocket's NVIDIA variant, but {family} instances have no GPU. Its kernel modules cannot be loaded, so the boot stops before the kubelet.",
             ami.name, class.kind
         ),
         Evidence::new(&object, "status.amis", format!("{} {}", ami.id, ami.name), "by its name this is the variant with NVIDIA's driver"),
     )
-    .with(Evidence::new(case.subject(), "status.imageID", &claim.status.image_id, "the machine runs this image"))
+    .with(Evidence::new(case.subject(), "status.imageID", &claim.status.image_id, "the instance runs this image"))
     .with(Evidence::new(case.subject(), "metadata.labels", format!("{FAMILY}={family}, no {GPUS}"), "the instance type has no GPU"))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field("spec.amiSelectorTerms"))
-    .fix("Select the standard variant for machines without a GPU: by alias, which chooses the variant by the machine, or in a node class of its own.")
+    .fix("Select the standard variant for nodes without a GPU: with an alias, which chooses the variant that fits the instance, or in a separate node class.")
     .step(Risk::Mutating, "Select by alias", Some(format!("kubectl edit {} {name}", class.kind.to_ascii_lowercase())));
     ask_the_instance(case, finding).into()
 }

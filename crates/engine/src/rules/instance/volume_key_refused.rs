@@ -19,13 +19,13 @@ pub static RULE: Rule = Rule {
     stages: &[Stage::Launch, Stage::Join],
     reads: &[Input::NodeClasses, Input::ServiceAccounts, Input::AwsObservations],
     lint: false,
-    versions: "all; seen only where nodewhy may ask EC2 (--aws)",
+    versions: "all; seen only if nodewhy may ask EC2 (--aws)",
     page: include_str!("../../../pages/VolumeKeyRefused.md"),
     check,
 };
 
-/// Amazon EC2 user guide, "Instance terminates immediately": InternalError, "Client error on launch", typically means
-/// that the root volume is encrypted and the key may not be used. The InvalidKMSKey codes say it outright.
+/// Amazon EC2 user guide, "Instance terminates immediately": InternalError, "Client error on launch", usually means
+/// that the root volume is encrypted and the key may not be used. The InvalidKMSKey codes say so directly.
 fn check(case: &Case) -> Opinion {
     let Some(ended) = ended(case) else { return Opinion::Silent };
     let encrypted = encryption(case);
@@ -40,7 +40,7 @@ fn check(case: &Case) -> Opinion {
         _ => None,
     };
     let state = key.map_or(KeyState::Unknown, |key| KeyState::of(case, key));
-    // A key that works by now may have been mended since.
+    // A key that works now may have been fixed since.
     let confidence = if state.refuses() { Confidence::Certain } else { confidence };
     if let Some(left_out) = key_users::left_out(case).filter(|_| !state.refuses()) {
         return of_users(&ended, confidence, &left_out).into();
@@ -63,7 +63,7 @@ fn check(case: &Case) -> Opinion {
             format!("ec2:DescribeInstances {}", ended.id),
             "StateReason",
             format!("{}: {message}", ended.code),
-            "an instance whose volume cannot be decrypted ends at once; Kubernetes is not told",
+            "an instance ends at once if EC2 cannot decrypt its volume, and Kubernetes does not learn about it",
         )
         .told_by_aws(ended.seen),
     )
@@ -100,31 +100,31 @@ fn check(case: &Case) -> Opinion {
             object,
             "spec.blockDeviceMappings",
             key.map_or_else(|| "encrypted".to_owned(), |key| format!("kmsKeyID {key}")),
-            "the machines' volumes are encrypted",
+            "the volumes of these instances are encrypted",
         ))
         .blaming(Blame::class(class).field("spec.blockDeviceMappings"))
         .into()
 }
 
-/// The key works, and its policy and grants leave out who launches.
+/// The key works, but its policy and grants do not include the caller that launches.
 fn of_users(ended: &Ended, confidence: Confidence, left_out: &LeftOut) -> Finding {
     let LeftOut { key, who, named, is_sure, .. } = left_out;
     let deleted = if named.iter().any(|id| id.starts_with("AROA") || id.starts_with("AIDA")) {
-        "; an id in place of an ARN is that of a role or user that was deleted"
+        ". An id instead of an ARN belongs to a deleted role or user"
     } else {
         ""
     };
     Finding::new(
         if *is_sure { Confidence::Certain } else { confidence },
         format!(
-            "EC2 ended {} at its launch ({}): the KMS key {key} of its volume is enabled, and neither its policy nor a grant names {who}.",
+            "EC2 ended {} at its launch ({}): the KMS key {key} of its volume is enabled, but neither its policy nor a grant names {who}.",
             ended.id, ended.code
         ),
         Evidence::new(
             format!("ec2:DescribeInstances {}", ended.id),
             "StateReason",
             ended.code,
-            "an instance whose volume cannot be decrypted ends at once; Kubernetes is not told",
+            "an instance ends at once if EC2 cannot decrypt its volume, and Kubernetes does not learn about it",
         )
         .told_by_aws(ended.seen),
     )
@@ -133,17 +133,18 @@ fn of_users(ended: &Ended, confidence: Confidence, left_out: &LeftOut) -> Findin
             format!("kms:GetKeyPolicy {key}"),
             "Principal",
             named.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", "),
-            format!("whom its policy and grants name{deleted}"),
+            format!("the principals that its policy and grants name{deleted}"),
         )
         .told_by_aws(left_out.at),
     )
     .blaming(Blame::object("", "KMSKey", key))
-    .fix(format!("Let {who} use the key: kms:CreateGrant, kms:Decrypt, kms:DescribeKey, kms:GenerateDataKeyWithoutPlaintext and kms:ReEncrypt* in its key policy, or a grant."))
+    .fix(format!("Let {who} use the key: allow kms:CreateGrant, kms:Decrypt, kms:DescribeKey, kms:GenerateDataKeyWithoutPlaintext and kms:ReEncrypt* in its key policy, or with a grant."))
     .step(Risk::Inspect, "See its policy and grants", Some(format!("aws kms get-key-policy --key-id {key} --policy-name default --output text && aws kms list-grants --key-id {key}")))
 }
 
-/// The class encrypts nothing, and a snapshot of the image is encrypted.
-/// Source: Amazon EC2 user guide, "Share an AMI": who launches an encrypted image of another account needs its key, too.
+/// The class encrypts nothing, but a snapshot of the image is encrypted.
+/// Source: Amazon EC2 user guide, "Share an AMI": the caller that launches an encrypted image of another account needs
+/// its key, too.
 fn of_image(case: &Case, finding: Finding, class: &NodeClass, image: &str) -> Finding {
     let at = case.cluster.aws().image(image).known().and_then(|(_, at)| at);
     let term = selected_by(class, image, None).map_or(String::new(), |(n, _)| format!("[{n}]"));
@@ -153,22 +154,22 @@ fn of_image(case: &Case, finding: Finding, class: &NodeClass, image: &str) -> Fi
                 format!("ec2:DescribeImages {image}"),
                 "BlockDeviceMappings",
                 "Encrypted: true",
-                "EC2 decrypts the snapshot for the machine's volume; the node class encrypts nothing itself",
+                "EC2 decrypts the snapshot for the instance's volume, although the node class itself encrypts nothing",
             )
             .told_by_aws(at),
         )
         .step(
             Risk::Inspect,
-            "See whose image it is, and which snapshots are encrypted",
+            "See which account owns the image, and which snapshots are encrypted",
             Some(format!("aws ec2 describe-images --image-ids {image} --query 'Images[].[OwnerId,BlockDeviceMappings[].Ebs.[SnapshotId,Encrypted]]'")),
         )
-        .fix("Let Karpenter's role, and AWSServiceRoleForEC2Spot where the instance is Spot, use the key of the image's snapshot; or select an image that is copied with a key of this account.")
+        .fix("Let Karpenter's role use the key of the image's snapshot, and AWSServiceRoleForEC2Spot too if the instance is Spot. Or select an image that is copied with a key of this account.")
         .blaming(Blame::class(class).field(format!("spec.amiSelectorTerms{term}")))
 }
 
-/// What KMS says of the key.
+/// KMS's report about the key.
 enum KeyState<'w> {
-    /// Nobody asked, or there is no answer.
+    /// nodewhy did not ask, or got no answer.
     Unknown,
     /// KMS has no such key in this region.
     Absent(Option<DateTime<Utc>>),
@@ -179,13 +180,13 @@ impl<'w> KeyState<'w> {
     fn of(case: &Case<'w>, key: &str) -> Self {
         match case.cluster.aws().key(key) {
             Told::Is(key, at) => Self::Is(key, at),
-            // EC2 has shown the instance: the region is the right one.
+            // EC2 returned the instance, so the region is the right one.
             Told::Absent(at) => Self::Absent(at),
             Told::Nothing | Told::Refused(_) => Self::Unknown,
         }
     }
 
-    /// Whether nobody can use the key, whatever its policy says.
+    /// Whether no caller can use the key, whatever its policy says.
     /// Source: AWS KMS developer guide, "Key states of AWS KMS keys".
     fn refuses(&self) -> bool {
         match self {
@@ -199,9 +200,9 @@ impl<'w> KeyState<'w> {
 
     fn clause(&self) -> String {
         match self {
-            Self::Absent(_) => ", for KMS has no such key in this region".to_owned(),
-            Self::Is(key, _) if self.refuses() => format!(", for it is {}", key.state),
-            Self::Is(key, _) if key.state == "Enabled" => ", though it is enabled".to_owned(),
+            Self::Absent(_) => ", because KMS has no such key in this region".to_owned(),
+            Self::Is(key, _) if self.refuses() => format!(", because it is {}", key.state),
+            Self::Is(key, _) if key.state == "Enabled" => ", although it is enabled".to_owned(),
             Self::Unknown | Self::Is(..) => String::new(),
         }
     }
@@ -210,17 +211,17 @@ impl<'w> KeyState<'w> {
         match self {
             Self::Is(key, _) if key.state == "Disabled" => "Enable the key.",
             Self::Is(key, _) if key.state == "PendingDeletion" => {
-                "Cancel the deletion of the key and enable it: once it is deleted, nothing that it encrypts can be read. Or name another key in kmsKeyID."
+                "Cancel the deletion of the key and enable it: after the deletion, nothing that it encrypts can be read. Or name another key in kmsKeyID."
             }
             Self::Is(_, _) if self.refuses() => {
-                "Give the key its material, or its key store back; or name another key in kmsKeyID."
+                "Import the key's material, or reconnect its key store. Or name another key in kmsKeyID."
             }
             Self::Absent(_) => "Correct kmsKeyID: it names no key of this region.",
             Self::Is(..) => {
-                "Let EC2 use the key: a key policy or a grant for Karpenter's role, and for AWSServiceRoleForEC2Spot where the instance is Spot."
+                "Let EC2 use the key: add a key policy or a grant for Karpenter's role, and for AWSServiceRoleForEC2Spot if the instance is Spot."
             }
             Self::Unknown => {
-                "Let EC2 use the key: a key policy or a grant for Karpenter's role, and for AWSServiceRoleForEC2Spot where the instance is Spot; enable the key where it is disabled; correct kmsKeyID where it names another."
+                "Let EC2 use the key: add a key policy or a grant for Karpenter's role, and for AWSServiceRoleForEC2Spot if the instance is Spot. Enable the key if it is disabled. Correct kmsKeyID if it names another key."
             }
         }
     }
@@ -228,14 +229,14 @@ impl<'w> KeyState<'w> {
     fn evidence(&self, key: &str) -> Option<Evidence> {
         let (field, observed, at) = match self {
             Self::Unknown => return None,
-            Self::Absent(at) => ("KeyId", "not known to KMS".to_owned(), *at),
+            Self::Absent(at) => ("KeyId", "KMS does not know it".to_owned(), *at),
             Self::Is(key, at) => {
                 let deletion = key.deletion.map_or_else(String::new, |day| format!(" on {}", day.date_naive()));
                 ("KeyState", format!("{}{deletion}", key.state), *at)
             }
         };
         let because =
-            if self.refuses() { "a key in this state decrypts nothing" } else { "its policy and grants remain" };
+            if self.refuses() { "a key in this state cannot decrypt" } else { "its policy and grants remain" };
         Some(Evidence::new(format!("kms:DescribeKey {key}"), field, observed, because).told_by_aws(at))
     }
 }

@@ -1,4 +1,4 @@
-//! A field of the node class holds an ARN where EC2 and IAM take only a name or an id.
+//! A field of the node class contains an ARN, but EC2 and IAM accept only a name or an id there.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -10,7 +10,7 @@ use crate::rules::shared::commands;
 
 pub static RULE: Rule = Rule {
     cause: "ArnInsteadOfName",
-    summary: "The EC2NodeClass has an ARN where a name or an id alone belongs",
+    summary: "A field of the EC2NodeClass contains an ARN, but needs a name or an id",
     stages: &[Stage::Launch],
     reads: &[Input::NodeClaims, Input::NodeClasses],
     lint: true,
@@ -26,7 +26,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::ruled_out(sibling, format!("NodeClaim {} joined with {field} as it is", sibling.name()));
     }
     let (name, own) = (class.name(), arn.rsplit([':', '/']).next().unwrap_or_default());
-    // What Karpenter has refused for another field may be all there is.
+    // AWS's refusal for another field may name the only fault.
     let of_field = |type_: &str| match field.split('.').nth(1) {
         Some("subnetSelectorTerms") => type_ == "SubnetsReady",
         Some("securityGroupSelectorTerms") => type_ == "SecurityGroupsReady",
@@ -41,14 +41,14 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         if other { Confidence::Likely } else { Confidence::Certain },
         format!(
-            "{} {name} has an ARN in {field}, where {what} belongs, so nothing can be launched from it: {arn}.",
+            "{} {name} has an ARN in {field}, which needs {what}, so Karpenter can launch nothing from it: {arn}.",
             class.kind
         ),
         Evidence::new(
             &object,
             field.clone(),
             arn,
-            format!("Karpenter hands it on as it is, and AWS takes only {what} there"),
+            format!("Karpenter passes the value on as it is, and AWS accepts only {what} there"),
         ),
     )
     .with_all(class.condition("Ready").filter(|ready| !ready.is_true()).map(|ready| {
@@ -61,23 +61,23 @@ fn check(case: &Case) -> Opinion {
     }))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field(field.clone()))
     .fix(format!("Write {own:?} in {field} of {} {name}.", class.kind))
-    .step(Risk::Mutating, format!("Put {own} there; Karpenter tries again by itself"), Some(commands::edit(class)))
+    .step(Risk::Mutating, format!("Write {own} there (Karpenter tries again by itself)"), Some(commands::edit(class)))
     .into()
 }
 
 struct Misplaced<'c> {
     field: String,
     arn: &'c str,
-    /// What belongs there.
+    /// The kind of value that the field needs.
     what: &'static str,
 }
 
-/// The first such field. The patterns of the CRD for ids are not anchored, and those of names take anything. Not
-/// `spec.role`: of its value Karpenter takes what stands behind the last `/`.
+/// The first such field. The CRD's patterns for ids are not anchored, and those for names accept anything. `spec.role`
+/// is no such field, because Karpenter takes what follows the last `/` of its value.
 // karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass.go; pkg/providers/instanceprofile/instanceprofile.go ensureRole
 fn misplaced(class: &NodeClass) -> Option<Misplaced<'_>> {
     let spec = &class.spec;
-    // An instance profile's ARN ends as a role's does, so Karpenter looks for a role of the profile's name.
+    // An instance profile's ARN ends like a role's, so Karpenter looks for a role with the profile's name.
     let profile_for_role = spec.role.as_deref().filter(|role| role.contains(":instance-profile/"));
     let subnets = spec.subnet_selector_terms.iter().enumerate();
     let subnets =

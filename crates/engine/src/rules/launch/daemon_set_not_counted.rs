@@ -1,4 +1,4 @@
-//! Karpenter makes one machine after the other for a pod, and a DaemonSet that it has not counted takes the room.
+//! Karpenter launches one node after the other for a pod, because a DaemonSet that it does not count takes the room.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -9,7 +9,7 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "DaemonSetNotCounted",
-    summary: "Machines come out too small for the pods that they are made for: Karpenter does not count a DaemonSet that selects a label which machines only have later",
+    summary: "New nodes are too small for the pods that they are launched for: Karpenter does not count a DaemonSet that selects a label which is added after launch",
     stages: &[Stage::Launch],
     reads: &[
         Input::NodePools,
@@ -45,36 +45,36 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "Karpenter makes one machine of NodePool {name} after the other for Pod {of_pod}/{}, and none has room for it: Node {node} has {free} of {resource} left, and {asked} is asked for. DaemonSet {of_set}/{set} takes {taken} there, which Karpenter has not counted: it selects the label {label}, which the NodePool does not give its machines.",
+            "Karpenter launches one node of NodePool {name} after the other for Pod {of_pod}/{}, but none has room for it: Node {node} has {free} of {resource} left, and {asked} is requested. DaemonSet {of_set}/{set} takes {taken} there. Karpenter does not count it, because it selects the label {label}, which the NodePool does not give its nodes.",
             found.pod.metadata.name
         ),
         Evidence::new(
             format!("Pod/{}", found.pod.metadata.name),
             "events",
             "Nominated",
-            "Karpenter has made at least three machines for it, and others since one was ready",
+            "Karpenter has launched at least three nodes for it, some of them after one was Ready",
         )
-        .figures(format!("{} machines so far", found.made)),
+        .figures(format!("{} nodes so far", found.made)),
     )
     .with(Evidence::new(
         format!("Node/{node}"),
         format!("status.allocatable['{resource}']"),
         found.node.status.allocatable.get(resource).unwrap_or_default(),
-        format!("{free} is left of it; without the DaemonSet the pod would fit"),
+        format!("{free} is left on it; without the DaemonSet the pod would fit"),
     ))
     .with(Evidence::new(
         format!("DaemonSet/{of_set}/{set}"),
         field,
         label,
-        "of a machine that does not exist yet Karpenter knows only the labels that the NodePool gives and those of its instance type",
+        "before a node exists, Karpenter knows only the labels that the NodePool gives and those of the instance type",
     ))
     .blaming(Blame::object("apps/v1", "DaemonSet", set).namespace(&of_set).field(field))
     .fix(format!(
-        "Let the DaemonSet select what the NodePool gives: karpenter.sh/nodepool (operator Exists) where it is meant for Karpenter's machines; or give the NodePool the label {label} where it is one of yours (spec.template.metadata.labels)."
+        "If the DaemonSet is meant for Karpenter's nodes, let it select what the NodePool gives: karpenter.sh/nodepool (operator Exists). If {label} is your own label, add it to the NodePool (spec.template.metadata.labels)."
     ))
     .step(
         Risk::Mutating,
-        "Change what the DaemonSet selects",
+        "Change what the DaemonSet selects (its pods restart)",
         Some(format!("kubectl edit daemonset -n {of_set} {set}")),
     )
     .into()

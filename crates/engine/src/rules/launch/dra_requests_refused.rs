@@ -1,4 +1,4 @@
-//! Karpenter makes no machine for pods that ask for devices by a ResourceClaim.
+//! Karpenter launches no node for pods that request devices with a ResourceClaim.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -9,17 +9,17 @@ use crate::upstream::karpenter::{Provider, Version};
 
 pub static RULE: Rule = Rule {
     cause: "DraRequestsRefused",
-    summary: "Pods ask for devices by a ResourceClaim (Dynamic Resource Allocation), and this Karpenter makes no machine for them",
+    summary: "Pods request devices with a ResourceClaim (Dynamic Resource Allocation), and this Karpenter launches no node for them",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods, Input::Deployments],
     lint: false,
-    versions: "Karpenter 1.7 and later; earlier ones do not look at ResourceClaims",
+    versions: "Karpenter 1.7 and later; earlier versions ignore ResourceClaims",
     page: include_str!("../../../pages/DraRequestsRefused.md"),
     check,
 };
 
-/// The first of AWS that knows which devices an instance type will have, those of NVIDIA and EFA. Core allocates since
-/// 1.14.0, from what its provider tells.
+/// The first AWS provider that knows the devices of an instance type, those of NVIDIA and EFA. Core allocates since
+/// 1.14.0, from what its provider reports.
 /// Source: karpenter-provider-aws v1.15.1 pkg/providers/drametadata, charts/karpenter/values.yaml `settings.enableDRA`;
 /// neither in v1.14.1.
 const KNOWS_DEVICES: Version = Version(1, 15, 0);
@@ -35,14 +35,14 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "Pod {namespace}/{name} asks for devices by a ResourceClaim, and Karpenter{version} makes no machine for such pods: NodePool {} does not grow for it.",
+            "Pod {namespace}/{name} requests devices with a ResourceClaim, and Karpenter{version} launches no node for such pods: NodePool {} does not grow for it.",
             pool.name()
         ),
         Evidence::new(
             format!("Event Pod/{name}"),
             "message",
             told.event.said(),
-            "Karpenter leaves a pod with spec.resourceClaims out, whatever the NodePool has room for",
+            "Karpenter skips a pod with spec.resourceClaims, even if the NodePool has room for it",
         ),
     );
     let finding = match (switch, karpenter) {
@@ -53,28 +53,28 @@ fn check(case: &Case) -> Opinion {
                     format!("Deployment/{deployment}"),
                     "spec.template.spec.containers[0].image",
                     karpenter.version.to_string(),
-                    "this version allocates devices of NVIDIA and EFA where it is told to; by default it does not",
+                    "this version allocates devices of NVIDIA and EFA only if you configure it; by default it does not",
                 ))
                 .blaming(
                     Blame::object("apps/v1", "Deployment", deployment)
                         .namespace(deployed_in)
                         .field("spec.template.spec.containers[0].env"),
                 )
-                .fix("Let Karpenter allocate devices (the chart's settings.enableDRA=true, alpha), or have the pod ask for the device plugin's resource (nvidia.com/gpu) instead.")
+                .fix("Let Karpenter allocate devices (the chart's settings.enableDRA=true, alpha). Or change the pod to request the device plugin's resource (nvidia.com/gpu) instead.")
                 .step(
                     Risk::Mutating,
-                    "Set IGNORE_DRA_REQUESTS=false, and DRANVIDIAGPU=true or DRAEFA=true in AWS_FEATURE_GATES; the chart's values must say the same, or the next release undoes it",
+                    "Set IGNORE_DRA_REQUESTS=false, and DRANVIDIAGPU=true or DRAEFA=true in AWS_FEATURE_GATES (set the same in the chart's values, or the next release undoes it)",
                     Some(format!("kubectl edit deployment -n {deployed_in} {deployment}")),
                 )
         }
         (None, _) => finding
             .blaming(Blame::object("v1", "Pod", name).namespace(namespace).field("spec.resourceClaims"))
-            .fix("Have the pod ask for the device plugin's resource (nvidia.com/gpu) instead; or upgrade: Karpenter for AWS allocates devices of NVIDIA and EFA from 1.15 on (the chart's settings.enableDRA=true, alpha). Machines that nobody makes for a pod, those of a managed node group or of a static NodePool, take it too."),
+            .fix("Change the pod to request the device plugin's resource (nvidia.com/gpu) instead. Or upgrade: Karpenter for AWS allocates devices of NVIDIA and EFA from 1.15 on (the chart's settings.enableDRA=true, alpha). Existing nodes of a managed node group or of a static NodePool accept the pod too."),
     };
     finding
         .step(
             Risk::Inspect,
-            "See what the pod asks for",
+            "See what the pod requests",
             Some(format!("kubectl get pod -n {namespace} {name} -o yaml; kubectl get resourceclaims -n {namespace}")),
         )
         .into()

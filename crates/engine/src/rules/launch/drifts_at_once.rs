@@ -1,4 +1,4 @@
-//! The machines of a NodePool drift as soon as they run, so that Karpenter replaces each replacement.
+//! The nodes of a NodePool drift as soon as they run, so Karpenter replaces each replacement.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -11,7 +11,7 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "DriftsAtOnce",
-    summary: "Machines of the NodePool drift as soon as they run, and Karpenter replaces them again and again",
+    summary: "Nodes of the NodePool drift as soon as they run, and Karpenter replaces them again and again",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools, Input::NodeClasses, Input::NodeClaims, Input::Events],
     lint: false,
@@ -33,7 +33,7 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Likely,
         format!(
-            "Each new machine of NodePool {name} has drifted {} after its launch ({reason}: {why}), and Karpenter replaces it: {replaced} since {}, and {count} more are to follow.",
+            "Each new node of NodePool {name} has drifted {} after its launch ({reason}: {why}), and Karpenter replaces it. It has replaced {replaced} since {}, and {count} more are to follow.",
             duration(after),
             timestamp(since)
         ),
@@ -41,18 +41,18 @@ fn check(case: &Case) -> Opinion {
             format!("NodeClaim/{}", newest.name()),
             r#"status.conditions[?(@.type=="Drifted")]"#,
             drifted.shown(),
-            "it was made of what NodePool and node class ask for now, and neither has changed since",
+            "Karpenter launched it from the current NodePool and node class, and neither has changed since",
         ),
     )
     .fix(fix)
     .step(
         Risk::Inspect,
-        "See when each was made, and what Karpenter says of it",
+        "See when each was created, and what Karpenter reports about it",
         Some(format!("kubectl get nodeclaims -l karpenter.sh/nodepool={name} -o custom-columns='NAME:.metadata.name,MADE:.metadata.creationTimestamp,DRIFTED:.status.conditions[?(@.type==\"Drifted\")].reason'")),
     )
     .step(
         Risk::Mutating,
-        "Stop the replacing until it is mended",
+        "Stop the replacements until you have fixed it",
         Some(format!(
             r#"kubectl patch nodepool {name} --type=merge -p '{{"spec":{{"disruption":{{"budgets":[{{"nodes":"0","reasons":["Drifted"]}}]}}}}}}'"#
         )),
@@ -74,7 +74,7 @@ fn check(case: &Case) -> Opinion {
 
 struct Meant {
     why: &'static str,
-    /// Of the node class.
+    /// The field of the node class.
     field: Option<&'static str>,
     fix: &'static str,
 }
@@ -84,34 +84,34 @@ struct Meant {
 fn meant(reason: &str) -> Meant {
     match reason {
         "SecurityGroupDrift" => Meant {
-            why: "its instance has other security groups than the node class selects, so something adds or takes one after the launch",
+            why: "its instance has other security groups than the node class selects, so something adds or removes one after the launch",
             field: Some("spec.securityGroupSelectorTerms"),
-            fix: "Find who changes the security groups of instances (AWS Firewall Manager, a policy of the organization, another controller), and leave Karpenter's machines out of it, or select the same groups in spec.securityGroupSelectorTerms.",
+            fix: "Find out what changes the security groups of instances (AWS Firewall Manager, a policy of your organization, another controller), and exclude Karpenter's nodes from it. Or select the same groups in spec.securityGroupSelectorTerms.",
         },
         "SubnetDrift" => Meant {
             why: "its instance is in a subnet that the node class does not select",
             field: Some("spec.subnetSelectorTerms"),
-            fix: "Find who changes the tags of the subnets by turns, or what else the selector and the launch disagree about.",
+            fix: "Find out what changes the tags of the subnets back and forth, or why the selector and the launch disagree.",
         },
         "AMIDrift" => Meant {
             why: "its instance runs another image than the node class resolves to",
             field: Some("spec.amiSelectorTerms"),
-            fix: "Pin one image in spec.amiSelectorTerms: what is selected changes by itself, or two things write the node class by turns.",
+            fix: "Pin one image in spec.amiSelectorTerms: either the selected image changes by itself, or two tools overwrite the node class in turn.",
         },
         "CapacityReservationDrift" => Meant {
             why: "its instance runs in a capacity reservation other than the node class selects",
             field: None,
-            fix: "Upgrade Karpenter where its gate ReservedCapacity is off: 1.3.1 took instances that EC2 put into an open reservation by itself for drifted (aws/karpenter-provider-aws#7866). Else select the reservation that the instances run in.",
+            fix: "If Karpenter's gate ReservedCapacity is off, upgrade Karpenter: 1.3.1 reported drift for instances that EC2 put into an open reservation by itself (aws/karpenter-provider-aws#7866). Otherwise select the reservation that the instances run in.",
         },
         "InstanceTypeNotFound" => Meant {
             why: "Karpenter does not know its instance type any more",
             field: None,
-            fix: "Leave the instance type out of the NodePool's requirements, or upgrade Karpenter to a version that knows it.",
+            fix: "Exclude the instance type in the NodePool's requirements, or upgrade Karpenter to a version that knows it.",
         },
         _ => Meant {
-            why: "it is not as its NodePool or node class asks for",
+            why: "it differs from what its NodePool or node class specifies",
             field: None,
-            fix: "Find who writes the machine, its NodePool or its node class after Karpenter: a webhook that changes NodeClaims or Nodes, or GitOps and a person by turns.",
+            fix: "Find out what changes the node, its NodePool or its node class after Karpenter. It may be a webhook that changes NodeClaims or Nodes, or GitOps and a person may overwrite each other.",
         },
     }
 }

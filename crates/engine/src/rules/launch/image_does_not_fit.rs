@@ -1,4 +1,4 @@
-//! EC2 can make no machine of the image: its snapshot is larger than the volume, or it boots on none of the types.
+//! EC2 cannot launch the image: its snapshot is larger than the volume, or it boots on none of the types.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -14,11 +14,11 @@ use chrono::{DateTime, Utc};
 
 pub static RULE: Rule = Rule {
     cause: "ImageDoesNotFit",
-    summary: "EC2 makes no machine of the image: a volume is smaller than its snapshot, or it boots on none of the instance types",
+    summary: "EC2 cannot launch the image: a volume is smaller than its snapshot, or it boots on none of the instance types",
     stages: &[Stage::Launch],
     reads: &[Input::NodeClasses, Input::AwsObservations],
     lint: false,
-    versions: "all; seen only where nodewhy may ask EC2 (--aws)",
+    versions: "all; seen only if nodewhy may ask EC2 (--aws)",
     page: include_str!("../../../pages/ImageDoesNotFit.md"),
     check,
 };
@@ -32,14 +32,14 @@ fn check(case: &Case) -> Opinion {
     match image_fit::misfit(case, class, image) {
         Some(misfit) => found(case, &Told { id, image, at, class }, &misfit).into(),
         None if image_fit::types_in_question(case).iter().any(|name| aws.instance_type(name).known().is_some()) => {
-            let because = format!("the image {id} fits the volumes and instance types that are allowed");
+            let because = format!("the image {id} fits the allowed volumes and instance types");
             aws.observation(IMAGE, id).map_or(Opinion::Silent, |seen| Opinion::ruled_out(seen, because))
         }
         None => Opinion::Silent,
     }
 }
 
-/// What EC2 says of the image, and who selects it.
+/// EC2's report about the image, and the term that selects it.
 struct Told<'w> {
     id: &'w str,
     image: &'w Image,
@@ -67,12 +67,12 @@ fn found(case: &Case, told: &Told, misfit: &Misfit) -> Finding {
         }
     };
     let refused = case.claim.and_then(|claim| claim.condition("Launched")).map(|launched| {
-        let because = "the launch was refused, and this does not say why";
+        let because = "EC2 refused the launch, and this does not say why";
         Evidence::new(case.subject(), r#"status.conditions[?(@.type=="Launched")]"#, launched.shown(), because)
     });
     finding.with_all(refused).step(
         Risk::Mutating,
-        "Change it; Karpenter tries again by itself",
+        "Change it (Karpenter tries again by itself)",
         Some(commands::edit(class)),
     )
 }
@@ -82,20 +82,20 @@ fn of_volume(told: &Told, named: &str, by: &str, small: &SmallVolume) -> Finding
     let class = told.class;
     let (whose, field) = match place {
         Some(place) => ("gives it", format!("spec.blockDeviceMappings[{place}].ebs.volumeSize")),
-        None => ("names no volume, and Karpenter's own has", "spec.blockDeviceMappings".to_owned()),
+        None => ("names no volume, and Karpenter's default has", "spec.blockDeviceMappings".to_owned()),
     };
     Finding::new(
         Confidence::Certain,
         format!(
-            "The snapshot behind {device} of the image {named}{by}, has {snapshot} GiB, and {} {} {whose} {gib} GiB: EC2 launches no machine with a volume smaller than its snapshot.",
+            "The snapshot behind {device} of the image {named}{by}, has {snapshot} GiB, but {} {} {whose} {gib} GiB. EC2 launches no instance with a volume smaller than its snapshot.",
             class.kind,
             class.name()
         ),
-        told.says("BlockDeviceMappings", format!("{device} {snapshot} GiB"), "a volume has at least the size of its snapshot"),
+        told.says("BlockDeviceMappings", format!("{device} {snapshot} GiB"), "a volume must have at least the size of its snapshot"),
     )
-    .with(Evidence::new(format!("{}/{}", class.kind, class.name()), field.clone(), format!("{gib} GiB"), "smaller than that"))
+    .with(Evidence::new(format!("{}/{}", class.kind, class.name()), field.clone(), format!("{gib} GiB"), "smaller than the snapshot"))
     .blaming(Blame::class(class).field(field))
-    .fix(format!("Give {device} {snapshot}Gi or more in blockDeviceMappings, or select an image with a smaller one."))
+    .fix(format!("Give {device} {snapshot}Gi or more in blockDeviceMappings, or select an image with a smaller snapshot."))
 }
 
 fn of_types(told: &Told, named: &str, by: &str, wants: &Want, types: &[&str]) -> Finding {
@@ -104,19 +104,19 @@ fn of_types(told: &Told, named: &str, by: &str, wants: &Want, types: &[&str]) ->
             "Architecture",
             format!("is for {arch}"),
             "has another architecture",
-            "Select an image for the architecture of these instance types, or allow types of the image's.",
+            "Select an image for the architecture of these instance types, or allow types with the image's architecture.",
         ),
         Want::BootMode(mode) => (
             "BootMode",
             format!("boots by {mode} only"),
-            "does not boot so",
-            "Select an image with the boot mode uefi-preferred, or allow instance types that boot as this one does.",
+            "does not boot this way",
+            "Select an image with the boot mode uefi-preferred, or allow instance types with this boot mode.",
         ),
         Want::OtherNetwork => (
             "EnaSupport",
             "is registered without ENA".to_owned(),
             "has no other network",
-            "Select an image that is registered with EnaSupport, or register this one so where it has the driver.",
+            "Select an image that is registered with EnaSupport. If this image has the driver, register it with EnaSupport.",
         ),
     };
     let observed = match wants {
@@ -126,12 +126,12 @@ fn of_types(told: &Told, named: &str, by: &str, wants: &Want, types: &[&str]) ->
     let first = types.first().copied().unwrap_or_default();
     let all = match types.len() {
         0 | 1 => first.to_owned(),
-        more => format!("{first}, as each of the {more} types that are allowed,"),
+        more => format!("{first}, like each of the {more} allowed types,"),
     };
     Finding::new(
         Confidence::Certain,
-        format!("The image {named}{by}, {is}, and {all} {but}: EC2 launches nothing with it."),
-        told.says(field, observed, "none of the instance types that the NodeClaim allows takes such an image"),
+        format!("The image {named}{by}, {is}, but {all} {but}, so EC2 launches nothing with it."),
+        told.says(field, observed, "none of the instance types that the NodeClaim allows supports such an image"),
     )
     .with(Evidence::new(format!("ec2:DescribeInstanceTypes {first}"), field, "differs", but).told_by_aws(told.at))
     .fix(fix)

@@ -1,4 +1,4 @@
-//! The image that new machines get is not available: still pending, failed, disabled or gone.
+//! The image for new nodes is not available: still pending, failed, disabled or gone.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
@@ -13,11 +13,11 @@ use crate::rules::shared::machine_image;
 
 pub static RULE: Rule = Rule {
     cause: "ImageNotAvailable",
-    summary: "The image that the node class selects is pending, failed, disabled or gone, and EC2 launches nothing with it",
+    summary: "The image that the node class selects is pending, failed, disabled or gone, so EC2 launches nothing with it",
     stages: &[Stage::Launch],
     reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations],
     lint: false,
-    versions: "all; pending images are only selected by AWS provider 1.2.1 and earlier; seen only where nodewhy may ask EC2 (--aws)",
+    versions: "all; only AWS provider 1.2.1 and earlier select pending images; seen only if nodewhy may ask EC2 (--aws)",
     page: include_str!("../../../pages/ImageNotAvailable.md"),
     check,
 };
@@ -35,7 +35,7 @@ fn check(case: &Case) -> Opinion {
         Told::Absent(at) => ("not known to EC2: deregistered, or not shared with this account", None, at),
         Told::Nothing | Told::Refused(_) => return Opinion::Silent,
     };
-    // What EC2 does not know, another account or region may have.
+    // If EC2 does not know the image, another account or region may have it.
     let confidence = if image.is_some() || aws.sees_instances() { Confidence::Certain } else { Confidence::Likely };
     let ami = class.status.amis.iter().find(|ami| ami.id == id);
     let name = image.map(|i| i.name.as_str()).or(ami.map(|ami| ami.name.as_str())).filter(|n| !n.is_empty());
@@ -49,16 +49,16 @@ fn check(case: &Case) -> Opinion {
     let reason = image.and_then(|i| i.state_reason.as_deref()).map_or_else(String::new, |reason| format!(": {reason}"));
     let mut finding = Finding::new(
         confidence,
-        format!("The image {named}{by}, is {state}, and EC2 launches nothing with it."),
+        format!("The image {named}{by}, is {state}, so EC2 launches nothing with it."),
         Evidence::new(
             format!("ec2:DescribeImages {id}"),
             "State",
             format!("{state}{reason}"),
-            "only an available image can be launched",
+            "EC2 launches only available images",
         )
         .told_by_aws(at),
     )
-    .with(Evidence::new(&object, "status.amis", named.clone(), "the first entry that fits is what new machines get"))
+    .with(Evidence::new(&object, "status.amis", named.clone(), "new nodes get the first entry that fits"))
     .blaming(
         Blame::class(class)
             .field(term.map_or("spec.amiSelectorTerms".to_owned(), |(n, _)| format!("spec.amiSelectorTerms[{n}]"))),
@@ -70,7 +70,7 @@ fn check(case: &Case) -> Opinion {
                 format!("ec2:DescribeImages {id}"),
                 "CreationDate",
                 timestamp(created).to_string(),
-                "when the image was begun",
+                "when the creation of the image began",
             )
             .told_by_aws(None),
         );
@@ -84,9 +84,9 @@ fn check(case: &Case) -> Opinion {
             "spec.template.spec.containers[0].image",
             karpenter.version.to_string(),
             if karpenter.takes_pending_images() {
-                "this version also selects images that are still pending; 1.2.2, 1.3.0 and later take available ones only"
+                "this version also selects images that are still pending; 1.2.2, 1.3.0 and later select only available ones"
             } else {
-                "this version selects available images only: the image has changed since, and the next look at the selectors drops it"
+                "this version selects only available images: the image has changed since, and the next check of the selectors drops it"
             },
         ));
     }
@@ -95,7 +95,7 @@ fn check(case: &Case) -> Opinion {
         .map(|claim| claim.status.image_id.as_str())
         .find(|image| !image.is_empty() && *image != id);
     let (pin_text, pin) = match works {
-        Some(image) => ("Pin the image that the running machines have", commands::pin(class, &[image])),
+        Some(image) => ("Pin the image of the running nodes", commands::pin(class, &[image])),
         None => ("Select another image", commands::edit(class)),
     };
     finding
@@ -107,14 +107,14 @@ fn check(case: &Case) -> Opinion {
 fn fix(image: Option<&Image>) -> &'static str {
     match image.map(|i| i.state.as_str()) {
         Some("pending" | "transient") => {
-            "Wait until it is available: launches then succeed by themselves. Until then pin the image that works; Karpenter 1.3.0 and later wait by themselves."
+            "Wait until it is available: launches then succeed by themselves. Until then, pin the image that works. Karpenter 1.3.0 and later wait by themselves."
         }
         Some("disabled") => "Enable the image again, or select another one.",
         _ => "Select another image: this one will not become available.",
     }
 }
 
-/// Machines that run on and are not replaced before the new image works.
+/// Nodes that run and are not replaced before the new image works.
 fn kept(case: &Case) -> Option<crate::api::Evidence> {
     let drifted = case.image_drifted_siblings();
     let names: Vec<&str> = drifted.map(NodeClaim::name).collect();
@@ -124,7 +124,7 @@ fn kept(case: &Case) -> Option<crate::api::Evidence> {
         r#"status.conditions[?(@.type=="Drifted")]"#,
         "True AMIDrift",
         // core pkg/controllers/disruption/queue.go `waitOrTerminate` (v1.14.3)
-        "machines with the old image run on: Karpenter removes one only when its replacement is initialized",
+        "nodes with the old image keep running: Karpenter removes one only when its replacement is initialized",
     );
     Some(kept.figures(format!("{} in all", names.len())))
 }

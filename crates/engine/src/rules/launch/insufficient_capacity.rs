@@ -1,5 +1,5 @@
-//! EC2 has no capacity for what the NodePool asks, or a quota or a full subnet says no: Karpenter deletes the claim at
-//! once.
+//! EC2 has no capacity for what the NodePool requests, or a quota or a full subnet blocks it: Karpenter deletes the
+//! claim at once.
 
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
@@ -32,7 +32,7 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     };
     let message = &event.message;
-    // An empty class reference also ends here; the node class rules speak of it.
+    // An empty class reference also ends here, but the node class rules report it.
     if message.contains("Failed resolving NodeClass") {
         return Opinion::Silent;
     }
@@ -43,13 +43,13 @@ fn check(case: &Case) -> Opinion {
         .map(|e| e.involved_object.name.as_str())
         .filter(|name| *name != event.involved_object.name)
         .collect();
-    // A single refusal is everyday life: Karpenter asks for another offering at once.
+    // A single refusal is normal: Karpenter asks for another offering at once.
     if case.claim.is_some() && earlier.is_empty() && event.times() < 2 {
         return Opinion::Silent;
     }
     let wanted = wanted(case);
     // All of these end as InsufficientCapacityError: karpenter-provider-aws v1.14.1 pkg/errors/errors.go
-    // `unfulfillableCapacityErrorCodes`. Where capacity is one of several errors, more capacity would have done.
+    // `unfulfillableCapacityErrorCodes`. If capacity is one of several errors, more capacity would have been enough.
     let refusal =
         launch_error::named(message).filter(|e| !e.is_capacity() && !message.contains("InsufficientInstanceCapacity"));
     let zones = zones(message);
@@ -73,8 +73,8 @@ fn check(case: &Case) -> Opinion {
     }
     match earlier.len() {
         0 => summary.push('.'),
-        1 => summary.push_str("; an earlier NodeClaim was refused the same way."),
-        _ => summary.push_str("; earlier NodeClaims were refused the same way."),
+        1 => summary.push_str(". An earlier NodeClaim was refused for the same reason."),
+        _ => summary.push_str(". Earlier NodeClaims were refused for the same reason."),
     }
     let mut finding = Finding::new(
         Confidence::Certain,
@@ -83,7 +83,7 @@ fn check(case: &Case) -> Opinion {
             format!("Event/{}", event.metadata.name),
             "message",
             event.said(),
-            "Karpenter deletes such a NodeClaim at once; this event is what remains of it",
+            "Karpenter deletes such a NodeClaim at once, so only this event remains",
         )
         .figures(format!("{} earlier", earlier.len())),
     );
@@ -107,13 +107,13 @@ fn check(case: &Case) -> Opinion {
     }
     finding =
         finding.fix(refusal.map_or(
-            "Allow more instance types, zones or capacity types in the NodePool, or add a fallback NodePool of lower weight.",
+            "Allow more instance types, zones or capacity types in the NodePool, or add a fallback NodePool with lower weight.",
             |r| r.fix,
         ));
     finding = match refusal.and_then(|r| r.command) {
         Some(command) => finding.step(Risk::Inspect, "See what the account has", Some(command.to_owned())).step(
             Risk::Mutating,
-            "Or change what the NodePool asks for",
+            "Or change what the NodePool requests",
             Some(format!("kubectl edit nodepool {pool}")),
         ),
         None => finding
@@ -131,13 +131,13 @@ fn check(case: &Case) -> Opinion {
     finding.into()
 }
 
-/// What leaves EC2 little to choose from, and the object that says so.
+/// The setting that leaves EC2 little choice, and its object.
 struct Narrow {
     why: String,
     blame: Blame,
 }
 
-/// The one value that the NodePool allows of what EC2 has capacity by, else the one zone of the class's subnets.
+/// The only value that the NodePool allows in a dimension of EC2's capacity, else the only zone of the class's subnets.
 fn narrowest(case: &Case) -> Option<Narrow> {
     const DIMENSIONS: [(&str, &str); 4] = [
         ("node.kubernetes.io/instance-type", "the instance type"),
@@ -156,7 +156,7 @@ fn narrowest(case: &Case) -> Option<Narrow> {
     };
     let pinned: Vec<String> =
         DIMENSIONS.iter().filter_map(|(key, what)| Some(format!("{what} {}", only(key)?))).collect();
-    // One capacity type alone is what most NodePools have.
+    // Most NodePools have only one capacity type.
     if pinned.len() > usize::from(only("karpenter.sh/capacity-type").is_some()) {
         return Some(Narrow {
             why: format!("and requirements of the NodePool allow only {}", pinned.join(", ")),
@@ -172,7 +172,7 @@ fn narrowest(case: &Case) -> Option<Narrow> {
     })
 }
 
-/// The instance types asked for, in words; `None` where any will do.
+/// The requested instance types, in words; `None` if any will do.
 fn wanted(case: &Case) -> Option<String> {
     const KEY: &str = "node.kubernetes.io/instance-type";
     if let Some(fixed) = case.claim.and_then(|c| c.fixed(KEY)) {
@@ -200,7 +200,7 @@ fn zones(message: &str) -> Vec<&str> {
     named.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Whose capacity it is.
+/// The owner of the capacity.
 fn cloud(case: &Case) -> &'static str {
     if case.class().is_none_or(NodeClass::is_ec2) { "EC2" } else { "the cloud" }
 }

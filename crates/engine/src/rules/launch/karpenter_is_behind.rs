@@ -1,4 +1,4 @@
-//! Karpenter takes on machine after machine, and cannot keep up.
+//! Karpenter registers node after node, and cannot keep up.
 
 use crate::api::{Blame, Confidence, Risk, Stage};
 use crate::case::Case;
@@ -9,7 +9,7 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "KarpenterIsBehind",
-    summary: "Karpenter works off a line of machines, and each waits for minutes",
+    summary: "Karpenter works through a queue of nodes, and each waits for minutes",
     stages: &[Stage::Register, Stage::Initialize],
     reads: &[Input::Deployments],
     lint: false,
@@ -23,16 +23,16 @@ fn check(case: &Case) -> Opinion {
         return Opinion::Silent;
     }
     let (done, waits) = match case.stage() {
-        Stage::Register => ("registers", "Nodes are there"),
-        _ => ("initializes", "Nodes are Ready"),
+        Stage::Register => ("registers", "with a Node"),
+        _ => ("initializes", "with a Ready Node"),
     };
     let subject = case.subject().replacen('/', " ", 1);
     let summary = format!(
-        "Karpenter is behind: machines of {subject} whose {waits} wait for minutes, and it {done} one after the other."
+        "Karpenter is behind: machines of {subject} {waits} wait for minutes, and it {done} one after the other."
     );
     let finding = Finding::new(Confidence::Likely, summary, case.wait.evidence.clone());
     let Some((namespace, name)) = case.karpenter().and_then(|k| k.deployment.split_once('/')) else {
-        return finding.fix("Wait: they are taken on in their order.").into();
+        return finding.fix("Wait: Karpenter handles them in order.").into();
     };
     finding
         .blaming(
@@ -40,7 +40,7 @@ fn check(case: &Case) -> Opinion {
                 .namespace(namespace)
                 .field("spec.template.spec.containers[*].resources"),
         )
-        .fix("Wait: the line gets shorter by itself, unless a machine waits for Karpenter's 15 minutes. Then give Karpenter more CPU, and spread what starts so many machines at once.")
+        .fix("Wait: the queue gets shorter by itself, unless a node reaches Karpenter's 15 minutes. Then give Karpenter more CPU, and spread out what starts so many nodes at once.")
         .step(
             Risk::Inspect,
             "See how much CPU it may use",
@@ -48,11 +48,11 @@ fn check(case: &Case) -> Opinion {
         )
         .step(
             Risk::Mutating,
-            "Give it more CPU once the line is worked off: its restart takes a moment more",
+            "When the queue is empty, give Karpenter more CPU (this restarts it, which takes a moment)",
             Some(format!("kubectl edit deployment -n {namespace} {name}")),
         )
         .unknown(
-            "Is it short of CPU, or slowed down by the API server?",
+            "Is it short of CPU, or does the API server slow it down?",
             format!("kubectl logs -n {namespace} deployment/{name} --tail=-1 | grep -i throttl"),
         )
         .into()

@@ -1,4 +1,4 @@
-//! Karpenter itself does not run, so whatever waits for it waits on.
+//! Karpenter itself does not run, so everything that needs it waits.
 
 mod own_nodes;
 mod own_pod_pending;
@@ -25,7 +25,7 @@ use without_credentials::without_credentials;
 
 pub static RULE: Rule = Rule {
     cause: "KarpenterNotRunning",
-    summary: "No replica of Karpenter is available, so nothing is launched, registered or called usable",
+    summary: "No replica of Karpenter is available, so nothing is launched, registered or initialized",
     stages: &[Stage::Launch, Stage::Register, Stage::Initialize, Stage::Terminate],
     reads: &[
         Input::Nodes,
@@ -51,7 +51,7 @@ const ROLLOUT: TimeDelta = TimeDelta::minutes(15);
 fn check(case: &Case) -> Opinion {
     let Some(karpenter) = case.karpenter() else { return uninstalled(case) };
     let Some(stopped) = &karpenter.stopped else { return Opinion::Silent };
-    // A rollout of a single replica takes it away for a moment.
+    // A rollout of a single replica makes it unavailable for a moment.
     let settled = stopped.since.and_then(|at| at.checked_add_signed(case.wait.proven.min(ROLLOUT)));
     if let Some(at) = settled.filter(|at| case.now < *at) {
         return Opinion::LookAgain(at);
@@ -72,19 +72,19 @@ fn check(case: &Case) -> Opinion {
             format!("Deployment/{name}"),
             "status.availableReplicas",
             format!("0 of {}", stopped.wanted),
-            "nothing else does Karpenter's work",
+            "no other component does Karpenter's work",
         ),
     )
     .blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace).field("status.availableReplicas"));
     if stopped.wanted == 0 {
         let command = format!("kubectl scale deployment -n {namespace} {name} --replicas=2");
         return finding
-            .fix(format!("Scale Deployment {} up again.", karpenter.deployment))
+            .fix(format!("Scale Deployment {} up again. Karpenter then continues by itself.", karpenter.deployment))
             .step(Risk::Mutating, "Scale it up", Some(command))
             .into();
     }
     let ended = karpenter_ends::of(case, namespace);
-    // Without names no credentials are of use.
+    // Without DNS, credentials do not help.
     let finding = if let Some(waits) = waits_for_dns(case, namespace) {
         waits.onto(finding, namespace, name)
     } else if let Some(own) = conversion::unconverted(case.cluster)
@@ -106,31 +106,31 @@ fn check(case: &Case) -> Opinion {
     finding
         .step(
             Risk::Inspect,
-            "See why the last container ended",
+            "See why the last container exited",
             Some(format!("kubectl logs -n {namespace} deployment/{name} --previous --tail=50")),
         )
         .into()
 }
 
-/// Nothing but its log may tell why it does not run.
+/// Only its log may show why it does not run.
 fn unexplained(finding: Finding, namespace: &str) -> Finding {
     finding
-        .fix("Bring Karpenter back. Its last log says why it ends: no AWS credentials (IRSA, Pod Identity), CRDs of another version, a cluster name or endpoint that is wrong, memory; or its pods are Pending, because it was left to run on Nodes of its own.")
+        .fix("Get Karpenter running again. Its last log says why it exits: no AWS credentials (IRSA, Pod Identity), CRDs of another version, a wrong cluster name or endpoint, or too little memory. If its pods are Pending, it may have depended on Nodes of its own.")
         .step(Risk::Inspect, "See its pods", Some(format!("kubectl get pods -n {namespace} -l app.kubernetes.io/name=karpenter -o wide")))
         .unknown(karpenter_ends::WHY_KARPENTER_ENDS, format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=karpenter"))
 }
 
-/// What only Karpenter could do for this subject; `None` where the next step is another's.
+/// The step that only Karpenter can do for this subject. `None` if the next step belongs to another component.
 fn waits_for_karpenter(case: &Case) -> Option<String> {
     let untouched = |c: &Condition| c.status == "Unknown" && matches!(c.reason.as_str(), "AwaitingReconciliation" | "");
     match (case.stage(), case.claim, case.node) {
         (Stage::Launch, Some(claim), _) => {
             let untried = claim.condition("Launched").is_none_or(untouched);
-            untried.then(|| format!("nobody launches an instance for NodeClaim {}", claim.name()))
+            untried.then(|| format!("nothing launches an instance for NodeClaim {}", claim.name()))
         }
         (Stage::Launch, None, _) if case.wait.symptom == Symptom::NobodyLaunches => {
             let of = case.pool().map_or_else(String::new, |pool| format!(" of NodePool/{}", pool.name()));
-            Some(format!("nobody launches a machine{of} for the pods that wait"))
+            Some(format!("nothing launches a node{of} for the waiting pods"))
         }
         (Stage::Launch, None, _) => {
             let class = case.class()?;
@@ -139,14 +139,14 @@ fn waits_for_karpenter(case: &Case) -> Option<String> {
             let unread = open
                 && conditions.iter().filter(|c| c.type_ != "Ready").all(untouched)
                 && conditions.iter().all(|c| !c.is_false());
-            unread.then(|| format!("nobody looks at {} {}", class.kind, class.name()))
+            unread.then(|| format!("nothing reconciles {} {}", class.kind, class.name()))
         }
         (Stage::Terminate, ..) => Untouched::of(case).map(|Untouched { kind, meta, finalizer, .. }| {
-            format!("nobody takes the finalizer {finalizer} off {kind} {}, which was deleted", meta.name)
+            format!("nothing removes the finalizer {finalizer} from {kind} {}, which was deleted", meta.name)
         }),
         (Stage::Register | Stage::Initialize, Some(claim), Some(node)) => match karpenter_line::turn(claim, node)?.0 {
-            Stage::Register => Some(format!("nobody registers Node {} of NodeClaim {}", node.name(), claim.name())),
-            _ => Some(format!("nobody calls the Ready Node {} initialized", node.name())),
+            Stage::Register => Some(format!("nothing registers Node {} of NodeClaim {}", node.name(), claim.name())),
+            _ => Some(format!("nothing initializes the Ready Node {}", node.name())),
         },
         _ => None,
     }

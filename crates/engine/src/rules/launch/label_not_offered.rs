@@ -1,4 +1,4 @@
-//! Pods ask for a label that no NodePool gives its machines, or for one for which Karpenter leaves them alone.
+//! Pods select a label that no NodePool gives its nodes, or one for which Karpenter ignores the pods.
 
 use crate::api::{Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -12,21 +12,21 @@ use chrono::TimeDelta;
 
 pub static RULE: Rule = Rule {
     cause: "LabelNotOffered",
-    summary: "Pods ask for a label that no NodePool gives its machines, or that Karpenter takes from no pod",
+    summary: "Pods select a label that no NodePool gives its nodes, or one that Karpenter accepts from no pod",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools, Input::NodeClasses, Input::Nodes, Input::Events, Input::Pods, Input::Deployments],
     lint: false,
-    versions: "all; labels of Karpenter's own that are not for pods since 0.33",
+    versions: "all; Karpenter's own labels that pods may not select since 0.33",
     page: include_str!("../../../pages/LabelNotOffered.md"),
     check,
 };
 
 /// The NodePool may be applied after its pods.
 const APPLIED_WITHIN: TimeDelta = TimeDelta::minutes(10);
-/// Pods for Nodes that somebody else makes wait for room there, or for that one to make another.
+/// Pods for Nodes that Karpenter does not create wait for room there, or for another autoscaler to add one.
 const SERVED_WITHIN: TimeDelta = TimeDelta::hours(1);
 
-/// What names the Nodes that somebody else makes: these pods are not for Karpenter.
+/// Labels of Nodes that Karpenter does not create: these pods are not for Karpenter.
 /// Sources: EKS user guide, "Managed node groups"; eksctl pkg/apis/eksctl.io/v1alpha5/types.go `NodeGroupNameLabel`;
 /// EKS user guide, "Control if a workload is deployed on EKS Auto Mode nodes".
 const OF_OTHERS: [&str; 3] =
@@ -44,7 +44,7 @@ fn check(case: &Case) -> Opinion {
     ignored(case, pool, pod)
 }
 
-/// A Node that has the label, which Karpenter did not make: pods may be meant for it.
+/// A Node with the label that Karpenter did not create: pods may be meant for it.
 fn labeled<'w>(case: &Case<'w>, pod: &Pod, key: &str) -> Option<&'w Node> {
     let has = |node: &&Node| match asked(pod, key).split_once('=') {
         Some((_, value)) => node.metadata.label(key) == Some(value),
@@ -65,11 +65,11 @@ fn not_offered(case: &Case, pool: &NodePool, told: &Unplaced, key: &str) -> Opin
     }
     let wanted = told.pod.map_or_else(|| key.to_owned(), |pod| asked(pod, key));
     let later = case.cluster.nodes().find(|node| is_karpenters(node) && node.metadata.label(key).is_some());
-    // What Nodes of Karpenter's have too, marks no others.
+    // A label that Karpenter's Nodes have too does not mark other Nodes.
     let elsewhere = told.pod.filter(|_| later.is_none()).and_then(|pod| labeled(case, pod, key));
-    // A queue is what jobs are in.
+    // Jobs wait in a queue.
     let queued = told.pod.is_some_and(|pod| pod.workload().0 == "Job");
-    // Nor can be told whether a pod that was not read is one of a queue.
+    // If a pod was not read, it may be one of a queue.
     let of_others = |node: &Node| !is_karpenters(node) && node.metadata.label(key).is_some();
     if elsewhere.is_some() && queued || told.pod.is_none() && case.cluster.nodes().any(of_others) {
         return Opinion::Silent;
@@ -81,9 +81,12 @@ fn not_offered(case: &Case, pool: &NodePool, told: &Unplaced, key: &str) -> Opin
         return Opinion::LookAgain(due);
     }
     let more = match (elsewhere, later) {
-        (Some(node), _) => format!("; Node {}, which Karpenter did not make, has it, and no room", node.name()),
+        (Some(node), _) => format!(". Node {}, which Karpenter did not create, has it, but no room", node.name()),
         (None, Some(node)) => {
-            format!("; Node {} has it, but somebody labeled it later, which Karpenter cannot reckon with", node.name())
+            format!(
+                ". Node {} has it, but the label was added after launch, so Karpenter does not count it",
+                node.name()
+            )
         }
         (None, None) => String::new(),
     };
@@ -91,24 +94,24 @@ fn not_offered(case: &Case, pool: &NodePool, told: &Unplaced, key: &str) -> Opin
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "Nothing is launched for Pod {namespace}/{}: it asks for the label {wanted}, which no NodePool gives its machines{more}.",
+            "Karpenter launches nothing for Pod {namespace}/{}: it selects the label {wanted}, which no NodePool gives its nodes{more}.",
             about.name
         ),
         Evidence::new(
             format!("Event Pod/{}", about.name),
             "message",
             told.event.said(),
-            "a label that the user invented has to stand in the NodePool, or no machine of it has it",
+            "your own label must be in the NodePool, or none of its nodes will have it",
         ),
     )
     .with(Evidence::new(
         format!("NodePool/{}", pool.name()),
         "spec.template",
         format!("neither a label nor a requirement {key}"),
-        "and no other NodePool has one",
+        "and no other NodePool has it",
     ))
     .fix(format!(
-        "Give the NodePool that is meant the label {wanted} (spec.template.metadata.labels, or a requirement), with the taint that the pods tolerate where there is one; or take it out of the pods' nodeSelector or node affinity."
+        "Add the label {wanted} to the NodePool that should serve the pods (spec.template.metadata.labels, or a requirement), with the taint that the pods tolerate, if there is one. Or remove it from the pods' nodeSelector or node affinity."
     ));
     to_change(finding, pool, told.pod, namespace, &about.name).into()
 }
@@ -124,7 +127,7 @@ fn ignored(case: &Case, pool: &NodePool, pod: &Pod) -> Opinion {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "Nothing is launched for Pod {namespace}/{name}: it asks for the label {}, and Karpenter leaves a pod alone that names a label of karpenter.sh other than karpenter.sh/nodepool and karpenter.sh/capacity-type, in whatever term of its affinity.",
+            "Karpenter launches nothing for Pod {namespace}/{name}: it selects the label {}. Karpenter ignores a pod that names a label of karpenter.sh other than karpenter.sh/nodepool and karpenter.sh/capacity-type, in any term of its affinity.",
             asked(pod, key)
         ),
         Evidence::new(
@@ -134,7 +137,7 @@ fn ignored(case: &Case, pool: &NodePool, pod: &Pod) -> Opinion {
             "the label is restricted: Karpenter says so in its debug log, and later versions in an Event of the pod",
         ),
     )
-    .fix(format!("Take {key} out of the pods' nodeSelector and node affinity; karpenter.sh/nodepool names a NodePool."));
+    .fix(format!("Remove {key} from the pods' nodeSelector and node affinity. To name a NodePool, use karpenter.sh/nodepool."));
     to_change(finding, pool, Some(pod), namespace, name).into()
 }
 
@@ -142,10 +145,10 @@ fn to_change(finding: Finding, pool: &NodePool, pod: Option<&Pod>, namespace: &s
     let workload = PodWorkload::of(pod, namespace, name);
     finding
         .blaming(workload.blame().field(workload.spec()))
-        .step(Risk::Mutating, "Change what the pods ask for", Some(workload.edit()))
+        .step(Risk::Mutating, "Change what the pods select", Some(workload.edit()))
         .step(
             Risk::Mutating,
-            "Or what the NodePool gives its machines",
+            "Or what the NodePool gives its nodes",
             Some(format!("kubectl edit nodepool {}", pool.name())),
         )
 }

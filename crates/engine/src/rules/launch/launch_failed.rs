@@ -20,7 +20,7 @@ pub static RULE: Rule = Rule {
     stages: &[Stage::Launch],
     reads: &[Input::NodeClaims, Input::NodeClasses, Input::Deployments, Input::AwsObservations, Input::Logs],
     lint: false,
-    versions: "all; reasons other than LaunchFailed since AWS provider 1.2.0, before that the message is read",
+    versions: "all; reasons other than LaunchFailed since AWS provider 1.2.0, before that nodewhy reads the message",
     page: include_str!("../../../pages/LaunchFailed.md"),
     check,
 };
@@ -28,19 +28,19 @@ pub static RULE: Rule = Rule {
 fn check(case: &Case) -> Opinion {
     let Some(claim) = case.claim else { return Opinion::Silent };
     let Some(launched) = claim.condition("Launched").filter(|c| !c.is_true()) else { return Opinion::Silent };
-    // NodeClassReadinessUnknown is the class's own affair.
+    // Another rule reports NodeClassReadinessUnknown.
     if matches!(launched.reason.as_str(), "AwaitingReconciliation" | "" | "Launched" | "NodeClassReadinessUnknown") {
         return Opinion::Silent;
     }
-    // So is this.
+    // And this one too.
     let is_ready = |class: &NodeClass| class.condition("Ready").is_some_and(Condition::is_true);
     if claim.waits_for_class() && case.class().is_some_and(|class| !is_ready(class)) {
         return Opinion::Silent;
     }
-    // What it has no reason for, Karpenter since 1.2 says in its log alone.
+    // Since 1.2, Karpenter writes errors without a reason only to its log.
     let logged = logged::root(case, &[Trouble::RequestRefused]);
     let known = known(launched, logged.as_ref());
-    // A user data that Karpenter cannot render is one such error, and its own place can be shown.
+    // One such error is a user data that Karpenter cannot render, and nodewhy can show the place.
     let unreadable =
         unreadable_user_data(case).filter(|_| known.is_none_or(|e| e.fault == FaultIn::Class("spec.userData")));
     let confidence = if known.is_some_and(|e| e.exact) { Confidence::Certain } else { Confidence::Likely };
@@ -61,7 +61,7 @@ fn check(case: &Case) -> Opinion {
         ),
         (None, Some(error)) => {
             let tags = tagged.map_or_else(String::new, |class| {
-                format!("; {} {} asks for tags, which EKS's managed policies do not allow", class.kind, class.name())
+                format!(". {} {} sets tags, which EKS's managed policies do not allow", class.kind, class.name())
             });
             let why = of_role(error.why);
             format!("The cloud refuses to launch NodeClaim {name}: {why} ({said}{what}){tags}.")
@@ -77,7 +77,7 @@ fn check(case: &Case) -> Opinion {
     );
     let finding = Finding::new(confidence, summary, evidence)
         .with_all(logged.as_ref().map(Root::evidence))
-        .fix(of_role(known.map_or("Change what the message names: it is AWS's own.", |e| e.fix)));
+        .fix(of_role(known.map_or("Change what the message names. It is AWS's own message.", |e| e.fix)));
     let finding = if case.class().is_some_and(NodeClass::is_auto_mode) {
         finding.step(Risk::Inspect, "See the whole error", Some(format!("kubectl describe nodeclaim {name}")))
     } else {
@@ -88,7 +88,7 @@ fn check(case: &Case) -> Opinion {
         return of_tags(finding, class).into();
     }
     let finding = match known.and_then(|e| e.command) {
-        Some(command) => finding.step(Risk::Inspect, "See what AWS says", Some(command.to_owned())),
+        Some(command) => finding.step(Risk::Inspect, "See what AWS reports", Some(command.to_owned())),
         None => finding,
     };
     let pending = [&launched.reason, &launched.message]
@@ -99,7 +99,7 @@ fn check(case: &Case) -> Opinion {
             "Deployment/karpenter",
             "spec.template.spec.containers[0].image",
             karpenter.version.to_string(),
-            "this version also selects images that are still pending; 1.2.2, 1.3.0 and later take available ones only",
+            "this version also selects images that are still pending; 1.2.2, 1.3.0 and later select only available ones",
         )),
         None => finding,
     };
@@ -108,7 +108,7 @@ fn check(case: &Case) -> Opinion {
         let place = source_text::position(text, defect.span.start);
         return finding
             .fix(format!("Correct line {} of userData in {} {}.", place.line, class.kind, class.name()))
-            .step(Risk::Mutating, "Correct it; Karpenter tries again by itself", Some(commands::edit(class)))
+            .step(Risk::Mutating, "Correct it (Karpenter tries again by itself)", Some(commands::edit(class)))
             .blaming(blame)
             .into();
     }
@@ -134,7 +134,7 @@ fn check(case: &Case) -> Opinion {
             .into(),
         _ => match launch_blame::refused_role(&launched.message) {
             Some(role) => finding.blaming(Blame::object("", "IAMRole", role)).into(),
-            // What the launch is made of stands there.
+            // The node class says what the launch uses.
             None => match case.class() {
                 Some(class) => finding.blaming(Blame::class(class)).into(),
                 None => finding.into(),
@@ -143,8 +143,8 @@ fn check(case: &Case) -> Opinion {
     }
 }
 
-/// A reason of Karpenter's own is surer than words in a message, but "Unauthorized" has variants that only the message
-/// tells apart.
+/// Karpenter's own reason is more certain than words in a message. But "Unauthorized" has variants that only the
+/// message distinguishes.
 fn known(launched: &Condition, logged: Option<&Root>) -> Option<&'static LaunchError> {
     let by_reason = launch_error::named(&launched.reason);
     let by_message = launch_error::named(&launched.message);
@@ -158,8 +158,8 @@ fn known(launched: &Condition, logged: Option<&Root>) -> Option<&'static LaunchE
     }
 }
 
-/// The class of EKS Auto Mode whose tags may be what the cluster's role has no right to, as long as no machine of it
-/// has come up.
+/// The class of EKS Auto Mode whose tags the cluster's role may not be allowed to set, as long as none of its nodes has
+/// joined.
 /// Source: <https://docs.aws.amazon.com/eks/latest/userguide/auto-cluster-iam-role.html#tag-prop>.
 fn tagged_by_auto_mode<'w>(case: &Case<'w>) -> Option<&'w NodeClass> {
     let class = case.class().filter(|class| class.is_auto_mode() && class.spec.tags.iter().next().is_some())?;
@@ -173,28 +173,28 @@ fn of_tags(finding: Finding, class: &NodeClass) -> Finding {
             format!("{}/{}", class.kind, class.name()),
             "spec.tags",
             class.spec.tags.iter().map(|(key, _)| key).collect::<Vec<_>>().join(", "),
-            "the managed policies of the cluster's role allow EKS's own tags only",
+            "the managed policies of the cluster's role allow only EKS's own tags",
         ))
         .fix(format!(
-            "Give the cluster's IAM role a policy that allows these tags, or take spec.tags out of {} {}.",
+            "Give the cluster's IAM role a policy that allows these tags, or remove spec.tags from {} {}.",
             class.kind,
             class.name()
         ))
-        .step(Risk::Mutating, "Take the tags out", Some(commands::edit(class)))
+        .step(Risk::Mutating, "Remove the tags", Some(commands::edit(class)))
         .blaming(Blame::class(class).field("spec.tags"))
 }
 
-/// The first mistake in userData over which Karpenter cannot make a launch template.
+/// The first mistake in userData that prevents Karpenter from creating a launch template.
 fn unreadable_user_data<'w>(case: &Case<'w>) -> Option<(&'w NodeClass, &'w str, &'w Defect)> {
     let (user_data, text) = case.user_data()?;
     let defect = user_data.defects.iter().find(|d| d.consequence(user_data.family) == Consequence::NoLaunch)?;
     Some((case.class()?, text, defect))
 }
 
-/// Reason and message, cut to what a sentence holds; the whole is in the evidence.
+/// Reason and message, cut to fit a sentence. The evidence has the whole text.
 fn said(launched: &Condition) -> String {
     const ENOUGH: usize = 240;
-    // Half a secret no longer looks like one.
+    // Half a secret no longer looks like a secret.
     let message = source_text::mask(launched.message.trim_end_matches('.'));
     let cut: String = message.chars().take(ENOUGH).collect();
     let cut = if cut.len() < message.len() { cut + "…" } else { cut };

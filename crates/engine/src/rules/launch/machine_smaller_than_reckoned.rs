@@ -1,4 +1,4 @@
-//! Karpenter makes one machine after the other for a pod, and each has less than Karpenter reckons.
+//! Karpenter launches one node after the other for a pod, and each has less than Karpenter estimates.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -12,7 +12,7 @@ use readers::source_text::{self, Span};
 
 pub static RULE: Rule = Rule {
     cause: "MachineSmallerThanReckoned",
-    summary: "Machines come out too small for the pods that they are made for: they have less memory, storage or CPU than Karpenter reckons",
+    summary: "New nodes are too small for the pods that they are launched for: they have less memory, storage or CPU than Karpenter estimates",
     stages: &[Stage::Launch],
     reads: &[
         Input::NodePools,
@@ -46,7 +46,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "Karpenter makes one machine of NodePool {name} after the other for Pod {namespace}/{}, and none has room for it: it reckons with {} of {resource}, and Node {node} has {} of which {} are free; {} are asked for. {why}.",
+            "Karpenter launches one node of NodePool {name} after the other for Pod {namespace}/{}, but none has room for it. It estimates {} of {resource}, but Node {node} has {}, of which {} are free, and {} are requested. {why}.",
             found.pod.metadata.name,
             found.amount(reckoned),
             found.amount(room),
@@ -57,31 +57,31 @@ fn check(case: &Case) -> Opinion {
             format!("NodeClaim/{}", found.claim.name()),
             field.clone(),
             found.claim.status.allocatable.get(resource).unwrap_or_default(),
-            "what Karpenter reckoned when it launched the machine: there the pod would fit",
+            "Karpenter's estimate at launch: the pod would fit there",
         ),
     )
     .with(Evidence::new(
         format!("Node/{node}"),
         field,
         found.node.status.allocatable.get(resource).unwrap_or_default(),
-        "what the kubelet has to give",
+        "what the kubelet offers to pods",
     ))
     .with(
         Evidence::new(
             format!("Pod/{}", found.pod.metadata.name),
             "events",
             "Nominated",
-            "Karpenter has made at least three machines for it, and others since one was ready",
+            "Karpenter has launched at least three nodes for it, some of them after one was Ready",
         )
-        .figures(format!("{} machines so far", found.made)),
+        .figures(format!("{} nodes so far", found.made)),
     )
     .blaming(blame)
     .fix(fix)
-    .step(Risk::Mutating, "Change the node class; new machines are then right", Some(commands::edit(class)))
+    .step(Risk::Mutating, "Change the node class (new nodes are then correct)", Some(commands::edit(class)))
     .into()
 }
 
-/// What takes the difference.
+/// The reason for the difference.
 struct Gap {
     why: String,
     blame: Blame,
@@ -102,34 +102,34 @@ fn gap(case: &Case, found: &Outgrown, class: Blame) -> Gap {
             };
             Gap {
                 why: format!(
-                    "{} of its memory are huge pages{line}, which Karpenter does not know of",
+                    "{} of its memory are huge pages{line}, which Karpenter does not know about",
                     found.amount(huge)
                 ),
                 blame,
-                fix: "Reserve no huge pages, or only on machines of a NodePool whose pods ask for them; else tell Karpenter: the same amount of memory in spec.kubelet.systemReserved of the node class.",
+                fix: "Reserve no huge pages, or only on nodes of a NodePool whose pods request them. Otherwise declare the same amount of memory in spec.kubelet.systemReserved of the node class.",
             }
         }
         "ephemeral-storage" => Gap {
-            why: "Karpenter counts the whole volume, of which the file system takes a part".to_owned(),
+            why: "Karpenter counts the whole volume, but the file system takes a part of it".to_owned(),
             blame: class.field("spec.blockDeviceMappings"),
-            fix: "Make the volume larger than what pods ask for and what is kept back, by a few GiB; or have the pod ask for less ephemeral-storage.",
+            fix: "Make the volume some GiB larger than what pods request and the kubelet reserves. Or change the pod to request less ephemeral-storage.",
         },
         _ => Gap {
-            why: "The kubelet keeps back more than the node class says, or the hypervisor does".to_owned(),
+            why: "The kubelet reserves more than the node class says, or the hypervisor does".to_owned(),
             blame: class.field("spec.kubelet"),
-            fix: "Say in spec.kubelet of the node class what user data or the image keep back (kubeReserved, systemReserved, evictionHard); where it is memory and nothing does, raise VM_MEMORY_OVERHEAD_PERCENT of Karpenter (Helm: settings.vmMemoryOverheadPercent).",
+            fix: "Declare in spec.kubelet of the node class what user data or the image reserves (kubeReserved, systemReserved, evictionHard). If it is memory and neither reserves it, raise VM_MEMORY_OVERHEAD_PERCENT of Karpenter (Helm: settings.vmMemoryOverheadPercent).",
         },
     }
 }
 
-/// What the kubelet takes off the memory for them.
+/// The memory that the kubelet subtracts for them.
 /// Source: kubernetes v1.36.3 pkg/kubelet/nodestatus/setters.go `MachineInfo`.
 fn huge_pages(node: &Node) -> f64 {
     let pages = node.status.allocatable.iter().filter(|(resource, _)| resource.starts_with("hugepages-"));
     pages.filter_map(|(_, amount)| quantity::parse(amount)).sum()
 }
 
-/// The line that has the kernel reserve them: a sysctl, a file of /proc or /sys, a parameter of the kernel.
+/// The line that makes the kernel reserve them: a sysctl, a file of /proc or /sys, a kernel parameter.
 fn sets_huge_pages(text: &str) -> Option<Span> {
     let at = text.match_indices("hugepages").map(|(at, word)| Span::new(at, at + word.len()));
     at.into_iter().find(|span| !source_text::line_at(text, span.start).trim_start().starts_with('#'))

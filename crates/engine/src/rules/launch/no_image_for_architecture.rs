@@ -1,4 +1,4 @@
-//! The NodePool asks for an architecture that no image of its node class runs on.
+//! The NodePool requires an architecture that no image of its node class runs on.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -11,7 +11,7 @@ use chrono::TimeDelta;
 
 pub static RULE: Rule = Rule {
     cause: "NoImageForArchitecture",
-    summary: "The NodePool asks for an architecture that no image of its node class runs on",
+    summary: "The NodePool requires an architecture that no image of its node class runs on",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools, Input::NodeClasses, Input::NodeClaims],
     lint: false,
@@ -44,7 +44,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} asks for architecture {wanted}, but {} {} selects images for {have} only, so no instance type is left and nothing is launched.",
+            "NodePool {name} requires architecture {wanted}, but {} {} selects images for {have} only, so no instance type is left and Karpenter launches nothing.",
             class.kind,
             class.name()
         ),
@@ -57,8 +57,8 @@ fn check(case: &Case) -> Opinion {
     .into()
 }
 
-/// Whether machines of the architecture came from the NodePool a moment ago: then what the class says of its images is
-/// not what Karpenter goes by.
+/// Whether nodes of the architecture came from the NodePool a moment ago: then Karpenter does not use what the class
+/// says about its images.
 fn launched_all_the_same(case: &Case, wanted: &[Interned]) -> bool {
     const A_MOMENT: TimeDelta = TimeDelta::hours(1);
     let is_of = |claim: &&NodeClaim| {

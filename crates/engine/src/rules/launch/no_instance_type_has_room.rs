@@ -1,5 +1,5 @@
-//! Pods for which no machine of a NodePool is large enough, though not for their own size: a resource that Karpenter
-//! knows of no instance type, a volume that is too small, DaemonSets that take the machine.
+//! No instance type of a NodePool is large enough for pods, but not because of the pods' size. The reasons are a
+//! resource that Karpenter knows for no instance type, a volume that is too small, and DaemonSets that take the node.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -16,7 +16,7 @@ use crate::upstream::reckoning::{self, MIB};
 
 pub static RULE: Rule = Rule {
     cause: "NoInstanceTypeHasRoom",
-    summary: "No instance type has what pods and DaemonSets ask for: a resource unknown to Karpenter, a small volume, DaemonSets that grew",
+    summary: "No instance type has what pods and DaemonSets request: a resource that Karpenter does not know, a small volume, DaemonSets that grew",
     stages: &[Stage::Launch],
     reads: &[
         Input::NodePools,
@@ -57,7 +57,7 @@ fn check(case: &Case) -> Opinion {
     .into()
 }
 
-/// The DaemonSet that asks for the most of a resource.
+/// The DaemonSet that requests the most of a resource.
 fn largest<'w>(case: &Case<'w>, resource: &str) -> Option<(&'w DaemonSet, f64)> {
     let asks = |set: &'w DaemonSet| (set, requested(&set.spec.template.spec.containers, resource));
     let sets = case.cluster.daemon_sets().map(asks).filter(|(_, asked)| *asked > 0.0);
@@ -95,10 +95,10 @@ fn unknown(
             set.map_or((of_pool, format!("kubectl edit nodepool {name}")), |(set, _)| of_daemon_set(set));
         (
             format!(
-                "{head}: it counts {part} of {resource} for {who} on each machine (daemonset overhead), and no instance type of the NodePool's has that."
+                "{head}: it counts {part} of {resource} for {who} on each node (daemonset overhead), and no instance type of the NodePool has that."
             ),
             blame,
-            "Keep the DaemonSet away from these machines by its own nodeSelector, or let the NodePool say what it is for (kubernetes.io/os where one of the two is Windows): Karpenter leaves out DaemonSets that cannot run there.",
+            "Keep the DaemonSet away from these nodes with its own nodeSelector. Or declare what the NodePool is for (kubernetes.io/os, if one of the two is Windows): Karpenter does not count DaemonSets that cannot run there.",
             command,
         )
     } else {
@@ -106,30 +106,30 @@ fn unknown(
         let workload = PodWorkload::of(told.pod, about.namespace.as_deref().unwrap_or("default"), &about.name);
         (
             format!(
-                "{head}: it asks for {resource} ({total}), which Karpenter knows of no instance type, whatever the machine has once it runs."
+                "{head}: it requests {resource} ({total}), which Karpenter knows for no instance type, even if a running node has it."
             ),
             workload.blame(),
-            "Do without the request, or run these pods on a managed node group; from Karpenter 1.7 on a NodeOverlay (feature gate NodeOverlay) can give instance types the resource.",
+            "Remove the request, or run these pods on a managed node group. From Karpenter 1.7 on, a NodeOverlay (feature gate NodeOverlay) can add the resource to instance types.",
             workload.edit(),
         )
     };
     let because =
-        "Karpenter reckons with what EC2 tells of instance types; what a driver or user data adds later it cannot know";
+        "Karpenter uses what EC2 reports about instance types; it cannot know what a driver or user data adds later";
     Finding::new(Confidence::Certain, summary, event)
         .with(Evidence::new(format!("NodePool/{name}"), "spec.template.spec.requirements", resource, because))
         .blaming(blame)
         .fix(fix)
-        .step(Risk::Mutating, "Change who asks for it", Some(step))
+        .step(Risk::Mutating, "Change the workload that requests it", Some(step))
 }
 
-/// Pods have a security group of their own, and Karpenter does not know of it.
+/// Pods have their own security group, and Karpenter does not count the interface for it.
 /// Sources: aws/karpenter-provider-aws#2217; pkg/cloudprovider/aws/instancetype.go `awsPodENI` (v0.18.1).
 fn without_pod_eni(karpenter: &Karpenter, head: &str, event: Evidence) -> Finding {
     let (namespace, name) = karpenter.place();
     let set = karpenter.enable_pod_eni.as_deref().unwrap_or("absent");
     Finding::new(
         Confidence::Certain,
-        format!("{head}: it asks for {POD_ENI}, which Karpenter {} counts only with AWS_ENABLE_POD_ENI=true in its own Deployment {}.", karpenter.version, karpenter.deployment),
+        format!("{head}: it requests {POD_ENI}, which Karpenter {} counts only with AWS_ENABLE_POD_ENI=true in its own Deployment {}.", karpenter.version, karpenter.deployment),
         event,
     )
     .with(Evidence::new(
@@ -139,15 +139,15 @@ fn without_pod_eni(karpenter: &Karpenter, head: &str, event: Evidence) -> Findin
         "without it no instance type has the resource",
     ))
     .blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace).field("spec.template.spec.containers[0].env"))
-    .fix(format!("Set AWS_ENABLE_POD_ENI=true on Deployment {}; from 0.19 on aws.enablePodENI in the ConfigMap karpenter-global-settings, and from 0.32 on nothing.", karpenter.deployment))
+    .fix(format!("Set AWS_ENABLE_POD_ENI=true on Deployment {}. From 0.19 on, set aws.enablePodENI in the ConfigMap karpenter-global-settings, and from 0.32 on nothing.", karpenter.deployment))
     .step(
         Risk::Mutating,
-        "Let Karpenter count the resource; its pods restart",
+        "Let Karpenter count the resource (its pods restart)",
         Some(format!("kubectl set env -n {namespace} deployment/{name} AWS_ENABLE_POD_ENI=true")),
     )
 }
 
-/// What says which instance types a NodePool allows.
+/// The requirements that decide which instance types a NodePool allows.
 const TYPES: [&str; 3] =
     ["node.kubernetes.io/instance-type", "karpenter.k8s.aws/instance-family", "karpenter.k8s.aws/instance-category"];
 
@@ -164,7 +164,7 @@ fn no_device(pool: &NodePool, told: &Unplaced, lack: &Lack, of_pod: &str, event:
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing for {of_pod}, which asks for it by name: none of the instance types that it allows ({allowed}) has enough resources for it and the DaemonSets, as Karpenter counts: {total}."
+            "NodePool {name} launches nothing for {of_pod}, which selects it by name: none of the allowed instance types ({allowed}) has enough resources for it and the DaemonSets, as Karpenter counts: {total}."
         ),
         event,
     )
@@ -172,14 +172,14 @@ fn no_device(pool: &NodePool, told: &Unplaced, lack: &Lack, of_pod: &str, event:
         format!("NodePool/{name}"),
         "spec.template.spec.requirements",
         allowed,
-        format!("no machine of this NodePool has had {resource} either"),
+        format!("no node of this NodePool has had {resource} either"),
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
-    .fix("Allow larger instance types, or such as have the device. Of memory Karpenter counts 7.5 % less than EC2 (vmMemoryOverheadPercent); EC2 counts the fractional GPUs of g6f and gr6f as none: a NodeOverlay (feature gate NodeOverlay) can tell Karpenter of them.")
+    .fix("Allow larger instance types, or types that have the device. Karpenter counts 7.5 % less memory than EC2 (vmMemoryOverheadPercent). EC2 counts the fractional GPUs of g6f and gr6f as none: a NodeOverlay (feature gate NodeOverlay) can declare them.")
     .step(Risk::Mutating, "Change what the NodePool allows", Some(format!("kubectl edit nodepool {name}")))
 }
 
-/// Source: kubernetes-sigs/karpenter#729: sharing by time is not considered.
+/// Source: kubernetes-sigs/karpenter#729: Karpenter does not count shared devices.
 fn multiplied(pool: &NodePool, lack: &Lack, offer: &Offer, of_pod: &str, event: Evidence) -> Finding {
     let (name, Lack { resource, total, .. }) = (pool.name(), lack);
     let Offer { claim, node, reckoned, shown, .. } = offer;
@@ -187,7 +187,7 @@ fn multiplied(pool: &NodePool, lack: &Lack, offer: &Offer, of_pod: &str, event: 
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing for {of_pod}: its containers ask for {total} {resource} together, and Karpenter counts the physical ones of an instance type, {reckoned} of {type_}, where {node} offers {shown}: its device plugin shares each among several (time-slicing, MPS, MIG), which Karpenter does not know of."
+            "NodePool {name} launches nothing for {of_pod}: its containers request {total} {resource} together. Karpenter counts the physical ones of an instance type, {reckoned} of {type_}, but {node} offers {shown}: its device plugin shares each among several pods (time-slicing, MPS, MIG), which Karpenter does not count."
         ),
         event,
     )
@@ -195,7 +195,7 @@ fn multiplied(pool: &NodePool, lack: &Lack, offer: &Offer, of_pod: &str, event: 
         format!("NodeClaim/{}", claim.name()),
         format!("status.allocatable['{resource}']"),
         reckoned.to_string(),
-        "what Karpenter counts of the instance type; all else that is asked for would fit",
+        "what Karpenter counts for the instance type; everything else that is requested would fit",
     ))
     .with(Evidence::new(
         format!("Node/{node}"),
@@ -204,7 +204,7 @@ fn multiplied(pool: &NodePool, lack: &Lack, offer: &Offer, of_pod: &str, event: 
         "what the device plugin offers",
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
-    .fix(format!("Ask for {resource} in as few containers as a machine has physical ones, or allow instance types with {total} of them; a NodeOverlay (feature gate NodeOverlay) can tell Karpenter how many a type offers."))
+    .fix(format!("Request {resource} in as few containers as a node has physical ones, or allow instance types with {total} of them. A NodeOverlay (feature gate NodeOverlay) can declare how many a type offers."))
     .step(Risk::Mutating, "Change what the NodePool allows", Some(format!("kubectl edit nodepool {name}")))
 }
 
@@ -214,7 +214,7 @@ fn small_volume(case: &Case, pool: &NodePool, lack: &Lack, gib: u64, of_pod: &st
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing for {of_pod}: {total} of ephemeral-storage is asked for, and Karpenter counts the volume of {kind} {class} ({gib}Gi) for every instance type, and no disks of the instance: instanceStorePolicy is not set."
+            "NodePool {name} launches nothing for {of_pod}: {total} of ephemeral-storage is requested. Karpenter counts the volume of {kind} {class} ({gib}Gi) for every instance type, and no disks of the instance, because instanceStorePolicy is not set."
         ),
         event,
     )
@@ -222,13 +222,13 @@ fn small_volume(case: &Case, pool: &NodePool, lack: &Lack, gib: u64, of_pod: &st
         format!("{kind}/{class}"),
         "spec.blockDeviceMappings",
         format!("{gib}Gi"),
-        "what user data makes of an instance's own disks Karpenter does not see",
+        "Karpenter does not see what user data does with an instance's own disks",
     ))
-    .fix("Set instanceStorePolicy: RAID0 where the instance types have disks of their own (and take what sets them up out of userData), else give the volume of images and pods the size that is asked for.");
+    .fix("If the instance types have disks of their own, set instanceStorePolicy: RAID0 (and remove what sets them up from userData). Otherwise give the volume of images and pods the requested size.");
     match (case.class_field("spec.instanceStorePolicy"), case.class()) {
         (Some(blame), Some(class)) => finding.blaming(blame).step(
             Risk::Mutating,
-            "Tell Karpenter of the disks, or make the volume larger",
+            "Declare the disks, or make the volume larger",
             Some(commands::edit(class)),
         ),
         _ => finding,
@@ -246,7 +246,7 @@ fn crowded(
 ) -> Finding {
     let (name, resource, total) = (pool.name(), lack.resource, lack.total);
     let of_pool = Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements");
-    // What most of it goes to, where one takes half.
+    // The DaemonSet that requests most of it, if one requests half.
     let set = largest(case, resource).filter(|(_, asked)| asked * 2.0 >= of_daemons).map(|(set, _)| set);
     let (blame, command) = set.map_or((of_pool, format!("kubectl edit nodepool {name}")), of_daemon_set);
     let who = set.map_or_else(String::new, |set| format!(", most of it for DaemonSet {}", set.metadata.name));
@@ -254,7 +254,7 @@ fn crowded(
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing for {of_pod}: with the DaemonSets of each machine (daemonset overhead) {total} of {resource} is asked for, the larger part by them{who}, and its largest machine so far has {room}."
+            "NodePool {name} launches nothing for {of_pod}: with the DaemonSets of each node (daemonset overhead) {total} of {resource} is requested, the larger part by them{who}, but its largest node so far has {room}."
         ),
         event,
     )
@@ -266,7 +266,7 @@ fn crowded(
     ))
     .blaming(blame)
     .fix("Lower what the DaemonSets request, or allow larger instance types in the NodePool.")
-    .step(Risk::Mutating, "Lower the requests, or allow larger machines", Some(command))
+    .step(Risk::Mutating, "Lower the requests, or allow larger nodes", Some(command))
 }
 
 fn reckoned(case: &Case, pool: &NodePool, lack: &Lack, machine: &Node, of_pod: &str, event: Evidence) -> Finding {
@@ -282,7 +282,7 @@ fn reckoned(case: &Case, pool: &NodePool, lack: &Lack, machine: &Node, of_pod: &
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing for {of_pod}: with the DaemonSets of each machine {asked} of memory is asked for, and Karpenter finds that too much for every instance type that the NodePool allows. On {type_}, one of them, it fits: {machine} has {room}. But Karpenter counts {percent} % less memory than EC2 tells of a type (VM_MEMORY_OVERHEAD_PERCENT).",
+            "NodePool {name} launches nothing for {of_pod}: with the DaemonSets of each node {asked} of memory is requested, which Karpenter finds too much for every allowed instance type. On {type_}, one of them, it fits: {machine} has {room}. But Karpenter counts {percent} % less memory than EC2 reports for a type (VM_MEMORY_OVERHEAD_PERCENT).",
             machine = machine.name(),
         ),
         event,
@@ -291,15 +291,15 @@ fn reckoned(case: &Case, pool: &NodePool, lack: &Lack, machine: &Node, of_pod: &
         format!("Node/{}", machine.name()),
         "status.allocatable['memory']",
         room,
-        format!("what a machine of type {type_} really has for pods"),
+        format!("the memory that a node of type {type_} really has for pods"),
     ))
     .with(Evidence::new(
         format!("Deployment/{deployment}"),
         "VM_MEMORY_OVERHEAD_PERCENT",
         part.to_string(),
-        "the part of the memory that Karpenter leaves to hypervisor and kernel, before it subtracts what the kubelet keeps back",
+        "the part of the memory that Karpenter subtracts for hypervisor and kernel, before it subtracts what the kubelet reserves",
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
-    .fix("Allow larger instance types, or ask for less. Where these types lose less of their memory, lower VM_MEMORY_OVERHEAD_PERCENT of Karpenter (Helm: settings.vmMemoryOverheadPercent); from 1.1 on Karpenter learns the real size from the first machine of a type that it makes.")
+    .fix("Allow larger instance types, or request less. If these types lose less of their memory, lower VM_MEMORY_OVERHEAD_PERCENT of Karpenter (Helm: settings.vmMemoryOverheadPercent). From 1.1 on, Karpenter learns the real size from the first node of a type that it launches.")
     .step(Risk::Mutating, "Allow larger instance types", Some(format!("kubectl edit nodepool {name}")))
 }

@@ -1,4 +1,4 @@
-//! A NodePool whose own requirements no instance type meets, or whose volume leaves none, though pods wait for it.
+//! No instance type meets a NodePool's own requirements, or its volume excludes all of them, although pods wait for it.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -12,7 +12,7 @@ use chrono::TimeDelta;
 
 pub static RULE: Rule = Rule {
     cause: "NoInstanceTypeLeft",
-    summary: "No instance type meets the NodePool's requirements, or its volume leaves none, and pods wait for it",
+    summary: "No instance type meets the NodePool's requirements, or its volume excludes all of them, and pods wait for it",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools, Input::NodeClasses, Input::NodeClaims, Input::Events, Input::Pods],
     lint: false,
@@ -24,11 +24,11 @@ pub static RULE: Rule = Rule {
 /// Source: AWS, "Create a node pool for EKS Auto Mode": more than one CPU, and none of these sizes.
 const NOT_IN_AUTO_MODE: [&str; 3] = ["nano", "micro", "small"];
 
-/// What EC2 had no capacity for is offered again after three minutes.
+/// Karpenter offers what EC2 had no capacity for again after three minutes.
 /// Source: karpenter-provider-aws v1.14.1 pkg/cache/cache.go `UnavailableOfferingsTTL`.
 const NOT_FOR_CAPACITY: TimeDelta = TimeDelta::minutes(15);
 
-/// Instance types meet the requirements, and none is offered where they may be.
+/// Instance types meet the requirements, but none is offered in the allowed places.
 fn unoffered(case: &Case, pool: &NodePool) -> Opinion {
     let Some(told) = case.unplaced().find(|u| u.unoffered_by_itself(pool)) else { return Opinion::Silent };
     let name = pool.name();
@@ -50,17 +50,17 @@ fn unoffered(case: &Case, pool: &NodePool) -> Opinion {
             format!("Event Pod/{}", told.event.involved_object.name),
             "message",
             told.event.said(),
-            "the pod itself asks for no zone and no type, and EC2 was not asked for capacity",
+            "the pod itself requires no zone and no type, and Karpenter did not ask EC2 for capacity",
         ),
     )
     .with(Evidence::new(
         format!("NodePool/{name}"),
         "spec.template.spec.requirements",
         asked,
-        "an offering is a type in a zone where the class has a subnet, with a capacity type and a known price",
+        "an offering is a type in a zone with a subnet of the class, with a capacity type and a known price",
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
-    .fix("Allow a zone (with a subnet of the node class), a capacity type or instance types that the region has together. Without a way to the price list, as in an isolated VPC, Karpenter knows only the prices that it was built with: newer instance types need a newer Karpenter, or an endpoint for the pricing API.")
+    .fix("Allow a zone (with a subnet of the node class), a capacity type or instance types that the region has together. Without a route to the price list, as in an isolated VPC, Karpenter knows only its built-in prices. Newer instance types then need a newer Karpenter, or an endpoint for the pricing API.")
     .ask_aws(
         "Which zones offer these instance types?",
         "aws ec2 describe-instance-type-offerings --location-type availability-zone --query 'InstanceTypeOfferings[].[InstanceType,Location]'".to_owned(),
@@ -69,7 +69,7 @@ fn unoffered(case: &Case, pool: &NodePool) -> Opinion {
     .into()
 }
 
-/// More is kept back of the volume than it has, and a type of which anything is less than nothing fits no pod.
+/// More of the volume is reserved than it has, and a type with a negative amount of anything fits no pod.
 fn without_storage(case: &Case, pool: &NodePool) -> Option<Finding> {
     let class = case.class()?;
     let (told, volume) = case.unplaced().find_map(|told| Some((told, told.without_storage(pool, class)?)))?;
@@ -91,7 +91,7 @@ fn without_storage(case: &Case, pool: &NodePool) -> Option<Finding> {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing: Karpenter counts {device} of {of_class}{because} as the ephemeral storage of every machine, {}Gi, and of that {} are kept back ({parts}). Less than nothing is left, and it leaves out each instance type, whatever pods ask for.",
+            "NodePool {name} launches nothing: Karpenter counts {device} of {of_class}{because} as the ephemeral storage of every node, {}Gi, of which {} are reserved ({parts}). The result is negative, so it excludes every instance type, whatever pods request.",
             volume.gib,
             gib(kept.total())
         ),
@@ -110,7 +110,7 @@ fn without_storage(case: &Case, pool: &NodePool) -> Option<Finding> {
     ))
     .blaming(Blame::class(class).field(field));
     let fix = if marked.is_some() {
-        "Take rootVolume away from that device, or put it on the one that images and pods really live on (Bottlerocket: /dev/xvdb); else give it a size that leaves room."
+        "Remove rootVolume from that device, or set it on the volume that stores images and pods (Bottlerocket: /dev/xvdb). Otherwise give the device a size that leaves room."
     } else {
         "Give the volume of images and pods a size that leaves room, or reserve less ephemeral-storage in spec.kubelet."
     };
@@ -119,7 +119,7 @@ fn without_storage(case: &Case, pool: &NodePool) -> Option<Finding> {
 
 fn check(case: &Case) -> Opinion {
     let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
-    // Which instance types those have is another matter: `NoReservedCapacity`.
+    // Another rule reports which instance types those have: `NoReservedCapacity`.
     if pool.is_reserved_only() {
         return Opinion::Silent;
     }
@@ -127,7 +127,7 @@ fn check(case: &Case) -> Opinion {
         return without_storage(case, pool).map_or_else(|| unoffered(case, pool), Opinion::from);
     };
     let name = pool.name();
-    // What every instance type of a Linux cluster meets excludes none.
+    // A requirement that every instance type of a Linux cluster meets excludes none.
     let excludes = |r: &&Requirement| !matches!(r.key.as_str(), "kubernetes.io/os" | "karpenter.sh/capacity-type");
     let asked: Vec<String> =
         pool.spec.template.spec.requirements.iter().filter(excludes).map(Requirement::shown).collect();
@@ -141,7 +141,7 @@ fn check(case: &Case) -> Opinion {
         .flat_map(|r| r.values.iter())
         .any(|value| NOT_IN_AUTO_MODE.contains(&value.rsplit('.').next().unwrap_or_default()));
     let auto = case.class().is_some_and(NodeClass::is_auto_mode) && small;
-    let why = if auto { "; EKS Auto Mode launches no nano, micro or small ones" } else { "" };
+    let why = if auto { ". EKS Auto Mode launches no nano, micro or small ones" } else { "" };
     let finding = Finding::new(
         Confidence::Certain,
         format!("NodePool {name} launches nothing: no instance type meets its requirements ({asked}){why}."),
@@ -149,20 +149,20 @@ fn check(case: &Case) -> Opinion {
             format!("NodePool/{name}"),
             "spec.template.spec.requirements",
             asked,
-            "a machine must meet all of them at once, and have a price in the region",
+            "an instance type must meet all of them at once, and have a price in the region",
         ),
     )
     .with(Evidence::new(
         format!("Event Pod/{}", told.event.involved_object.name),
         "message",
         told.event.said(),
-        "the pod itself asks for nothing that an instance type decides",
+        "the pod itself requires nothing that an instance type decides",
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"));
     let fix = if auto {
         "Allow instance types of size medium or larger with more than one CPU."
     } else {
-        "Take away the requirement that excludes the others: two that no type meets together (an architecture and the families of another), a type or size that does not exist in the region, a misspelled value."
+        "Remove the requirement that excludes the others. Look for two that no type meets together (an architecture and the families of another), a type or size that the region does not have, or a misspelled value."
     };
     finding
         .fix(fix)

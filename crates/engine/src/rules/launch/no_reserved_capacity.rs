@@ -1,4 +1,4 @@
-//! A NodePool that allows reserved capacity only, of which Karpenter has none to use.
+//! A NodePool that allows only reserved capacity, but Karpenter has no usable reservation.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 pub static RULE: Rule = Rule {
     cause: "NoReservedCapacity",
-    summary: "The NodePool allows reserved capacity only, and its node class has no capacity reservation for it",
+    summary: "The NodePool allows only reserved capacity, and its node class has no capacity reservation for it",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods, Input::Deployments],
     lint: false,
@@ -21,7 +21,7 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// Why no reservation gives the NodePool a machine, and who is to change it.
+/// Why no reservation gives the NodePool a node, and what to change.
 struct Lack {
     why: String,
     observed: String,
@@ -38,7 +38,7 @@ fn lack(case: &Case, pool: &NodePool, class: &NodeClass) -> Lack {
         return Lack {
             why: format!("the feature gate ReservedCapacity of Deployment {deployment} is off"),
             observed: "absent".to_owned(),
-            because: "with ReservedCapacity=false Karpenter looks for no capacity reservation",
+            because: "with ReservedCapacity=false, Karpenter ignores capacity reservations",
             blame: Blame::object("apps/v1", "Deployment", deployment)
                 .namespace(namespace)
                 .field("spec.template.spec.containers[0].env[FEATURE_GATES]"),
@@ -57,11 +57,11 @@ fn lack(case: &Case, pool: &NodePool, class: &NodeClass) -> Lack {
     let reservations = &class.status.capacity_reservations;
     if reservations.is_empty() {
         return Lack {
-            why: format!("what {own} selects is no active capacity reservation of this account and region"),
+            why: format!("{own} selects no active capacity reservation of this account and region"),
             observed: "absent".to_owned(),
-            because: "Karpenter asks EC2 each minute for those that the terms select and that are active",
+            because: "Karpenter asks EC2 each minute for the active reservations that the terms select",
             blame: selector(),
-            fix: "Correct the id, tags or owner in capacityReservationSelectorTerms: a reservation that has expired, was cancelled, or begins later is not taken.",
+            fix: "Correct the id, tags or owner in capacityReservationSelectorTerms: Karpenter does not use a reservation that has expired, was cancelled, or begins later.",
         };
     }
     let shown = |r: &CapacityReservation| format!("{} ({} in {})", r.id, r.instance_type, r.availability_zone);
@@ -70,7 +70,7 @@ fn lack(case: &Case, pool: &NodePool, class: &NodeClass) -> Lack {
     if reservations.iter().all(|r| r.unmet(requirements).is_some()) {
         let excludes = reservations.iter().find_map(|r| r.unmet(requirements)).map(Requirement::shown);
         return Lack {
-            why: format!("it asks for {}, and the reservations of {own} are {all}", excludes.unwrap_or_default()),
+            why: format!("it requires {}, but the reservations of {own} are {all}", excludes.unwrap_or_default()),
             observed: all,
             because: "a reservation has one instance type in one zone",
             blame: Blame::object("karpenter.sh/v1", "NodePool", pool.name()).field("spec.template.spec.requirements"),
@@ -81,11 +81,11 @@ fn lack(case: &Case, pool: &NodePool, class: &NodeClass) -> Lack {
         let zones: BTreeSet<&str> = class.status.subnets.iter().map(|subnet| subnet.zone.as_str()).collect();
         let zones = zones.into_iter().collect::<Vec<_>>().join(", ");
         return Lack {
-            why: format!("{own} has subnets in {zones} and none in the zone of its reservations: {all}"),
+            why: format!("{own} has subnets in {zones}, but none in the zone of its reservations: {all}"),
             observed: all,
-            because: "Karpenter launches where there is a subnet",
+            because: "Karpenter launches only in zones that have a subnet",
             blame: Blame::class(class).field("spec.subnetSelectorTerms"),
-            fix: "Let subnetSelectorTerms select a subnet in the zone of the reservation.",
+            fix: "Make subnetSelectorTerms select a subnet in the zone of the reservation.",
         };
     }
     Lack {
@@ -93,15 +93,15 @@ fn lack(case: &Case, pool: &NodePool, class: &NodeClass) -> Lack {
             "Karpenter can launch in none of the reservations of {own}: {all}. They are in use, or EC2 does not list their instance type for the region"
         ),
         observed: all,
-        because: "they fit, and Karpenter finds no offering of them",
+        because: "they fit, but Karpenter finds no offering of them",
         blame: Blame::object("karpenter.sh/v1", "NodePool", pool.name()).field("spec.template.spec.requirements"),
-        fix: "Enlarge the reservation, end what uses it outside of Karpenter (an open reservation takes in any instance of its type), or allow on-demand beside reserved.",
+        fix: "Enlarge the reservation, or stop the instances outside of Karpenter that use it (an open reservation takes any instance of its type). Or allow on-demand beside reserved.",
     }
 }
 
 fn check(case: &Case) -> Opinion {
     let (None, Some(pool), Some(class)) = (case.claim, case.pool(), case.class()) else { return Opinion::Silent };
-    // Before 0.32 no class selected any.
+    // Before 0.32, no class selected any.
     if !pool.is_reserved_only() || class.is_node_template() {
         return Opinion::Silent;
     }
@@ -113,7 +113,7 @@ fn check(case: &Case) -> Opinion {
     let name = pool.name();
     let finding = Finding::new(
         Confidence::Certain,
-        format!("NodePool {name} launches nothing: it allows reserved capacity only, and {}.", lack.why),
+        format!("NodePool {name} launches nothing: it allows only reserved capacity, and {}.", lack.why),
         Evidence::new(
             format!("{}/{}", class.kind, class.name()),
             "status.capacityReservations",
@@ -125,7 +125,7 @@ fn check(case: &Case) -> Opinion {
         format!("Event Pod/{}", told.event.involved_object.name),
         "message",
         told.event.said(),
-        "Karpenter finds no instance type for a pod that waits",
+        "Karpenter finds no instance type for a waiting pod",
     ))
     .blaming(lack.blame)
     .fix(lack.fix)
@@ -135,7 +135,7 @@ fn check(case: &Case) -> Opinion {
     let of = if ids.is_empty() { String::new() } else { format!(" --capacity-reservation-ids {}", ids.join(" ")) };
     finding
         .ask_aws(
-            "Which capacity reservations are there, and how much of them is free?",
+            "Which capacity reservations exist, and how much of them is free?",
             format!("aws ec2 describe-capacity-reservations{of} --query 'CapacityReservations[].[CapacityReservationId,State,InstanceType,AvailabilityZone,AvailableInstanceCount,TotalInstanceCount]'"),
         )
         .into()

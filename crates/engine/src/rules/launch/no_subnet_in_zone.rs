@@ -1,4 +1,4 @@
-//! A NodePool that allows only zones in which its node class has no subnet: no instance type can be had there.
+//! A NodePool that allows only zones without a subnet of its node class: no instance type is available there.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -9,7 +9,7 @@ use crate::rules::shared::commands;
 
 pub static RULE: Rule = Rule {
     cause: "NoSubnetInZone",
-    summary: "The NodePool allows only zones in which its node class has no subnet",
+    summary: "The NodePool allows only zones that have no subnet of its node class",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods],
     lint: false,
@@ -29,7 +29,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing: it allows zone {allowed} only, and {} {} has subnets in {there}.",
+            "NodePool {name} launches nothing: it allows only zone {allowed}, but {} {} has subnets in {there}.",
             class.kind,
             class.name()
         ),
@@ -37,12 +37,17 @@ fn check(case: &Case) -> Opinion {
             format!("NodePool/{name}"),
             format!("spec.template.spec.requirements[{}].values", zones.at),
             allowed.clone(),
-            "machines may be launched in these zones only",
+            "Karpenter may launch nodes only in these zones",
         ),
     )
-    .with(Evidence::new(own, "status.subnets[*].zone", there.clone(), "Karpenter launches where there is a subnet"))
+    .with(Evidence::new(
+        own,
+        "status.subnets[*].zone",
+        there.clone(),
+        "Karpenter launches only in zones that have a subnet",
+    ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
-    .fix(format!("Allow {there} in the NodePool, or let subnetSelectorTerms select a subnet in {allowed}."))
+    .fix(format!("Allow {there} in the NodePool, or make subnetSelectorTerms select a subnet in {allowed}."))
     .step(Risk::Mutating, "Allow the zones that have a subnet", Some(format!("kubectl edit nodepool {name}")))
     .step(Risk::Mutating, "Or select another subnet", Some(commands::edit(class)))
     .into()

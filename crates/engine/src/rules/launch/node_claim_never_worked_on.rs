@@ -1,4 +1,4 @@
-//! A NodeClaim that Karpenter made and never worked on, though it runs: its work on claims fails before it can say so.
+//! Karpenter runs, but never worked on a NodeClaim that it created: its work on claims fails before it can report it.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -11,7 +11,7 @@ use crate::upstream::karpenter::{LAUNCH_TIMEOUT, REGISTRATION_TIMEOUT};
 
 pub static RULE: Rule = Rule {
     cause: "NodeClaimNeverWorkedOn",
-    summary: "Karpenter made the NodeClaim, and neither launches it nor gives it up, past its own timeout",
+    summary: "Karpenter created the NodeClaim, but neither launches it nor gives it up after its own timeout",
     stages: &[Stage::Launch],
     reads: &[Input::NodeClasses, Input::Deployments],
     lint: false,
@@ -22,7 +22,7 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case) -> Opinion {
     let (Some(claim), Some(karpenter)) = (case.claim, case.karpenter()) else { return Opinion::Silent };
-    // What fails says so in the condition; what is tried says so too.
+    // The condition says what failed, and what was tried.
     let untouched = |c: &Condition| c.status == "Unknown" && matches!(c.reason.as_str(), "AwaitingReconciliation" | "");
     let Some(launched) = claim.condition("Launched").filter(|c| untouched(c)) else { return Opinion::Silent };
     if claim.metadata.deletion_timestamp.is_some()
@@ -31,7 +31,7 @@ fn check(case: &Case) -> Opinion {
     {
         return Opinion::Silent;
     }
-    // Karpenter gives a claim up itself, in the same step as it would launch it. Twice that time is no delay.
+    // Karpenter gives a claim up in the same step in which it would launch it. Twice that time is more than a delay.
     let timeout = if karpenter.has_launch_timeout() { LAUNCH_TIMEOUT } else { REGISTRATION_TIMEOUT };
     if case.now - case.wait.since < timeout * 2 {
         return Opinion::Silent;
@@ -43,12 +43,12 @@ fn check(case: &Case) -> Opinion {
     let of_pool = claim.node_pool().map_or_else(String::new, |pool| format!(" of NodePool {pool}"));
     // Sources: karpenter-provider-aws#8789, karpenter#2502 (capacityReservationTypeFilter, gone in v1.9.0).
     let hint =
-        if reserved { " It asks for reserved capacity, on whose offerings versions 1.6 to 1.8 panic." } else { "" };
+        if reserved { " It requires reserved capacity, and versions 1.6 to 1.8 panic over its offerings." } else { "" };
     let (namespace, deployment) = karpenter.place();
     let finding = Finding::new(
         Confidence::Likely,
         format!(
-            "NodeClaim {name}{of_pool} was never launched: Karpenter {} runs, and since {} it has neither worked on it nor given it up: its work on the claim panics or hangs, which only its log tells.{hint}",
+            "NodeClaim {name}{of_pool} was never launched: Karpenter {} runs, but since {} it has neither worked on it nor given it up. Its work on the claim panics or hangs, which only its log shows.{hint}",
             karpenter.version,
             case.since()
         ),
@@ -56,24 +56,24 @@ fn check(case: &Case) -> Opinion {
             format!("NodeClaim/{name}"),
             r#"status.conditions[?(@.type=="Launched")]"#,
             launched.shown(),
-            "a launch that was tried says how it ended",
+            "a launch that Karpenter tried says how it ended",
         ),
     )
     .with(Evidence::new(
         format!("Deployment/{deployment}"),
         "spec.template.spec.containers[0].image",
         karpenter.version.to_string(),
-        format!("this version deletes a claim that is not launched after {} minutes, in the step that did not come to its end", timeout.num_minutes()),
+        format!("this version deletes a claim that is not launched after {} minutes, in the step that did not finish", timeout.num_minutes()),
     ))
     .blaming(
         Blame::object("apps/v1", "Deployment", deployment)
             .namespace(namespace)
             .field("spec.template.spec.containers[0].image"),
     )
-    .fix("Read Karpenter's log for the claim: a panic is a fault of this version, so move to a newer one, or leave out what it stumbles over (a capacity reservation, a field of the node class).")
+    .fix("Read Karpenter's log for the claim. If it shows a panic, this version has a bug: upgrade, or remove what triggers the panic (a capacity reservation, a field of the node class).")
     .step(
         Risk::Inspect,
-        "See what Karpenter says of it",
+        "See what Karpenter logs about it",
         Some(format!("{} | grep -E 'panic|{name}'", commands::karpenter_log(case))),
     );
     finding.into()

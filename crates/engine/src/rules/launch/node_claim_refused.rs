@@ -1,4 +1,4 @@
-//! The API server does not take the NodeClaims that Karpenter makes of a NodePool: only Karpenter's log says so.
+//! The API server rejects the NodeClaims that Karpenter creates for a NodePool, and only Karpenter's log says so.
 
 use crate::api::{Blame, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -10,7 +10,7 @@ use logs::fact::Trouble;
 
 pub static RULE: Rule = Rule {
     cause: "NodeClaimRefused",
-    summary: "The API server refuses the NodeClaims that Karpenter makes of a NodePool",
+    summary: "The API server rejects the NodeClaims that Karpenter creates for a NodePool",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools, Input::Logs],
     lint: false,
@@ -23,7 +23,7 @@ fn check(case: &Case) -> Opinion {
     let (None, Some(pool)) = (case.claim, case.pool()) else { return Opinion::Silent };
     let Some(root) = logged::root(case, &[Trouble::NodeClaimRefused]) else { return Opinion::Silent };
     let (name, error) = (pool.name(), root.error());
-    let often = if root.fact.count > 1 { format!(", told {} times", root.fact.count) } else { String::new() };
+    let often = if root.fact.count > 1 { format!(", logged {} times", root.fact.count) } else { String::new() };
     let template = &pool.spec.template;
     let has = format!(
         "{} requirements and {} labels",
@@ -33,7 +33,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         root.confidence(),
         format!(
-            "The API server refuses the NodeClaims that Karpenter makes of NodePool {name}{often}: {}.",
+            "The API server rejects the NodeClaims that Karpenter creates for NodePool {name}{often}: {}.",
             logged::excerpt(error)
         ),
         root.evidence(),
@@ -42,15 +42,15 @@ fn check(case: &Case) -> Opinion {
         format!("NodePool/{name}"),
         "spec.template",
         has,
-        "a NodeClaim has these as its requirements, with what its pods ask for",
+        "they become requirements of a NodeClaim, together with what its pods request",
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field(origin(error)))
-    .fix("Change what the NodePool says there, so that a NodeClaim made of it for these pods is valid; a later Karpenter may allow it as it is.")
+    .fix("Change what the message names in the NodePool, so that its NodeClaims for these pods are valid. A later Karpenter may allow it unchanged.")
     .step(Risk::Mutating, "Change the NodePool", Some(format!("kubectl edit nodepool {name}")))
     .into()
 }
 
-/// The field of the NodePool that the refused field of the NodeClaim is made of.
+/// The field of the NodePool that the rejected field of the NodeClaim comes from.
 /// Source: core v1.14.1 pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go `NewNodeClaimTemplate`.
 fn origin(error: &str) -> String {
     logged::path_in(error).map_or_else(|| "spec.template".to_owned(), |path| format!("spec.template.{path}"))

@@ -18,7 +18,7 @@ pub static RULE: Rule = Rule {
     check,
 };
 
-/// The first version that launches only from a node class whose condition Ready is True, and writes that condition.
+/// The first version that launches only from a node class with the condition Ready=True, and writes that condition.
 /// Source: karpenter-provider-aws v0.37.0 pkg/cloudprovider/cloudprovider.go `Create`.
 const WITH_CONDITIONS: Version = Version(0, 37, 0);
 
@@ -38,37 +38,37 @@ fn check(case: &Case) -> Opinion {
     let Some(karpenter) = case.karpenter().filter(|karpenter| karpenter.version >= WITH_CONDITIONS) else {
         return Opinion::Silent;
     };
-    // Karpenter writes images and conditions at once: that the ones are there proves that the others were dropped.
+    // Karpenter writes images and conditions at once: existing images prove that the conditions were dropped.
     let was_written = !class.status.amis.is_empty();
     let (name, version) = (class.name(), karpenter.version);
     let object = format!("EC2NodeClass/{name}");
     Finding::new(
         if was_written { Confidence::Certain } else { Confidence::Likely },
         format!(
-            "NodeClaim {} is not launched: Karpenter {version} waits for the condition Ready of EC2NodeClass {name}, which has no conditions: its CustomResourceDefinition {CRD} is of an older version than Karpenter and drops them.",
+            "NodeClaim {} is not launched: Karpenter {version} waits for the condition Ready of EC2NodeClass {name}, which has no conditions. Its CustomResourceDefinition {CRD} is older than Karpenter and drops them.",
             claim.name()
         ),
         Evidence::new(
             case.subject(),
             r#"status.conditions[?(@.type=="Launched")]"#,
             launched.shown(),
-            "that is what Karpenter takes for a condition that is not there",
+            "Karpenter reports this if the condition does not exist",
         ),
     )
     .with(Evidence::new(&object, "status.conditions", "none", format!("Karpenter {version} writes Ready there")))
     .with_all(was_written.then(|| Evidence::new(&object, "status.amis", "there", "Karpenter has written its status")))
     .blaming(Blame::object("apiextensions.k8s.io/v1", "CustomResourceDefinition", CRD))
-    .fix("Bring the custom resources to Karpenter's version, by the chart karpenter-crd or kubectl apply: helm upgrade of the chart karpenter leaves them as they are.")
+    .fix("Upgrade the custom resources to Karpenter's version, with the chart karpenter-crd or kubectl apply. A helm upgrade of the chart karpenter does not change them.")
     .step(
         Risk::Inspect,
-        "See whether it knows conditions: it prints array, or nothing",
+        "See whether it knows conditions (it prints array, or nothing)",
         Some(format!(
             "kubectl get crd {CRD} -o jsonpath='{{.spec.versions[*].schema.openAPIV3Schema.properties.status.properties.conditions.type}}'"
         )),
     )
     .step(
         Risk::Mutating,
-        "Bring it to Karpenter's version; so with those of NodePool and NodeClaim",
+        "Upgrade it to Karpenter's version, and do the same for those of NodePool and NodeClaim",
         Some(format!(
             "kubectl apply -f https://raw.githubusercontent.com/aws/karpenter-provider-aws/v{version}/pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml"
         )),

@@ -1,4 +1,5 @@
-//! A node class that is not Ready launches nothing: its conditions say which selector, image or permission is wrong.
+//! Karpenter launches nothing from a node class that is not Ready: its conditions say which selector, image or
+//! permission is wrong.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -16,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub static RULE: Rule = Rule {
     cause: "NodeClassNotReady",
-    summary: "The node class is not Ready, so nothing can be launched from it",
+    summary: "The node class is not Ready, so Karpenter can launch nothing from it",
     stages: &[Stage::Launch],
     reads: &[Input::Nodes, Input::NodeClasses, Input::Deployments, Input::ServiceAccounts, Input::Logs],
     lint: true,
@@ -31,8 +32,8 @@ fn check(case: &Case) -> Opinion {
     if ready.is_true() {
         return Opinion::ruled_out(class, format!("{} {} is Ready", class.kind, class.name()));
     }
-    // The dependents say why; ValidationSucceeded "DependenciesNotReady" only repeats them. What is False is known,
-    // what is Unknown is not.
+    // The dependents say why; ValidationSucceeded "DependenciesNotReady" only repeats them. A False condition has a
+    // known reason, an Unknown one does not.
     // Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass_status.go, pkg/controllers/nodeclass/*.go.
     let mut failing: Vec<&Condition> = class
         .status
@@ -41,7 +42,7 @@ fn check(case: &Case) -> Opinion {
         .filter(|c| c.type_ != "Ready" && !c.is_true() && c.reason != "DependenciesNotReady")
         .collect();
     failing.sort_by_key(|c| !c.is_false());
-    // Early versions of 1 say some things of Ready alone.
+    // Early versions of 1 write some reasons only into Ready.
     // Source: karpenter-provider-aws v1.0.8 pkg/controllers/nodeclass/status/readiness.go.
     if failing.is_empty() && !ready.message.is_empty() {
         failing.push(ready);
@@ -54,7 +55,7 @@ fn check(case: &Case) -> Opinion {
     said.extend(volume.as_ref().map(|volume| format!("EC2 refuses the volume {}", volume.what)));
     let ended = ended_alias(case, class, &failing);
     said.extend(ended.clone());
-    // What its rights do not forbid, Karpenter tells to its log only.
+    // If its permissions do not forbid a call, Karpenter writes the error only to its log.
     let logged = logged::root(case, &[Trouble::RequestRefused]);
     let certain = failing.iter().any(|c| c.is_false()) || logged.is_some() || ended.is_some();
     let confidence = if certain { Confidence::Certain } else { Confidence::Likely };
@@ -62,9 +63,9 @@ fn check(case: &Case) -> Opinion {
     let quoted = || unexplained.map_or_else(String::new, logged::quoted);
     let refusal = logged.as_ref().map_or_else(quoted, Root::refusal);
     let slip = slip(case, class, &failing);
-    let misspelled = slip.as_ref().map_or_else(String::new, |slip| format!("; the cluster is called {}", slip.cluster));
+    let misspelled = slip.as_ref().map_or_else(String::new, |slip| format!(". The cluster is called {}", slip.cluster));
     let summary = format!(
-        "{} {name} is not Ready, so nothing can be launched from it: {}{misspelled}.{refusal}",
+        "{} {name} is not Ready, so Karpenter can launch nothing from it: {}{misspelled}.{refusal}",
         class.kind,
         said.join("; ")
     );
@@ -79,13 +80,15 @@ fn check(case: &Case) -> Opinion {
     let mut finding = Finding::new(confidence, summary, evidence(ready))
         .with_all(failing.iter().map(|c| evidence(c)))
         .with_all(logged.as_ref().map(Root::evidence))
-        .with_all(unexplained.map(|fact| logged::told(fact, "nodewhy does not know the line; it may be the cause")));
+        .with_all(
+            unexplained.map(|fact| logged::told(fact, "nodewhy does not know this line, but it may be the cause")),
+        );
     finding.blame = if let Some(volume) = &volume {
         finding = finding.with(Evidence::new(
             &object,
             volume.field.clone(),
             volume.what.clone(),
-            "the dry run of a launch fails on it, and Karpenter tells a refusal other than of its rights to its log only",
+            "the dry run of a launch fails on it, and Karpenter writes a refusal that is not about its permissions only to its log",
         ));
         Some(Box::new(Blame::object(&class.api_version, &class.kind, name).field(volume.field.clone())))
     } else if let Some(slip) = &slip {
@@ -99,26 +102,26 @@ fn check(case: &Case) -> Opinion {
         _ if ended.is_some() => ANOTHER_ALIAS.to_owned(),
         (Some(volume), _) => volume.fix,
         (None, None) if let Some(slip) = &slip => format!(
-            "Correct {} in the selector terms to {}, if that is what the subnets and security groups are tagged with; else put the tags on them.",
+            "Change {} in the selector terms to {}, if the subnets and security groups have that tag. Otherwise add the tags to them.",
             slip.value, slip.cluster
         ),
-        (None, Some(_)) => "Change what AWS refuses. Where nothing in the class asks for it, this version of Karpenter does: move to a later one.".to_owned(),
+        (None, Some(_)) => "Change what AWS refuses. If nothing in the class requests it, this version of Karpenter does: upgrade.".to_owned(),
         (None, None) => remedy(case, class, &failing),
     });
     finding = change(case, finding, class, &failing);
-    // What a dry run was refused for stands in the message, from 1.13.0 on.
+    // From 1.13.0 on, the message says why a dry run was refused.
     let refused =
         failing.first().filter(|_| class.is_of_aws()).and_then(|c| Some((c, launch_error::named(&c.message)?)));
     if let Some(in_aws) = refused.and_then(|(c, error)| launch_blame::in_aws(case, error, &c.message)) {
         finding = in_aws.onto(finding);
     }
-    // EKS shows nobody the log of Auto Mode's Karpenter.
+    // EKS does not show the log of Auto Mode's Karpenter.
     if !certain && !class.is_auto_mode() {
         finding = finding.unknown(
             if class.is_of_aws() {
-                "Which AWS call fails? Karpenter writes it to its log only."
+                "Which AWS call fails? Karpenter writes it only to its log."
             } else {
-                "Which call to its provider fails? Karpenter writes it to its log only."
+                "Which call to its provider fails? Karpenter writes it only to its log."
             },
             format!("{} | grep -i -e nodeclass -e {name}", commands::karpenter_log(case)),
         );
@@ -132,19 +135,19 @@ fn check(case: &Case) -> Opinion {
         .into()
 }
 
-/// How to see and change what fails of the class.
+/// The steps that show and change what fails in the class.
 fn change(case: &Case, mut finding: Finding, class: &NodeClass, failing: &[&Condition]) -> Finding {
     let selects = |type_: &str| class.is_of_aws() && failing.iter().any(|c| c.type_ == type_ && c.is_false());
     if selects("SubnetsReady") || selects("SecurityGroupsReady") {
         finding = finding
             .step(
                 Risk::Inspect,
-                "See which subnets carry the tag",
+                "See which subnets have the tag",
                 tag_command("describe-subnets", &class.spec.subnet_selector_terms),
             )
             .step(
                 Risk::Inspect,
-                "See which security groups carry the tag",
+                "See which security groups have the tag",
                 tag_command("describe-security-groups", &class.spec.security_group_selector_terms),
             )
             .step(Risk::Mutating, "Tag them, or change the selector terms", Some(commands::edit(class)));
@@ -157,43 +160,43 @@ fn change(case: &Case, mut finding: Finding, class: &NodeClass, failing: &[&Cond
     finding
 }
 
-const ANOTHER_ALIAS: &str = "Move to an alias that is still published, such as al2023@VERSION; check user data, which AL2023 reads as a NodeConfig.";
+const ANOTHER_ALIAS: &str = "Use an alias that is still published, such as al2023@VERSION. Check user data, which AL2023 reads as a NodeConfig.";
 
-/// Why an alias for which Karpenter has found no image never will have one. Versions before 1.9 do not say so.
+/// Why an alias without an image never gets one. Versions before 1.9 do not say so.
 fn ended_alias(case: &Case, class: &NodeClass, failing: &[&Condition]) -> Option<String> {
     failing.iter().find(|c| c.type_ == "AMIsReady").filter(|_| class.is_ec2())?;
     let minor = kubelet_version::of_cluster(case);
     class.spec.ami_selector_terms.iter().find_map(|term| image_releases::ended(term.alias.as_deref()?, minor))
 }
 
-/// EKS makes an access entry of this type for the role of its own NodePools only.
+/// EKS creates an access entry of this type only for the role of its own NodePools.
 fn let_in(case: &Case, finding: Finding, role: &str) -> Finding {
     let (cluster, arn) = (case.cluster_name().unwrap_or("CLUSTER"), commands::role_arn(role, None));
     finding
         .step(
             Risk::Mutating,
-            "Let the role's machines in",
+            "Authorize nodes with this role",
             Some(format!(
                 "aws eks create-access-entry --cluster-name {cluster} --principal-arn {arn} --type EC2"
             )),
         )
         .step(
             Risk::Mutating,
-            "Give them Auto Mode's rights",
+            "Give them Auto Mode's permissions",
             Some(format!(
                 "aws eks associate-access-policy --cluster-name {cluster} --principal-arn {arn} --access-scope type=cluster --policy-arn arn:aws:eks::aws:cluster-access-policy/AmazonEKSAutoNodePolicy"
             )),
         )
 }
 
-/// What helps against what fails first.
+/// The fix for the first failing condition.
 fn remedy(case: &Case, class: &NodeClass, failing: &[&Condition]) -> String {
     let advice = failing.first().and_then(|c| advice(class, c));
     match (advice, failing.first().and_then(|c| launch_error::named(&c.message))) {
-        // What a dry run was refused for stands in the message, from 1.13.0 on.
+        // From 1.13.0 on, the message says why a dry run was refused.
         (Some(advice), Some(refused)) if advice.role => class.with_its_role(refused.fix),
         (Some(advice), _) if class.is_auto_mode() && advice.role => format!(
-            "{} A policy that wants something said explicitly is met in a NodeClass of your own: advancedNetworking.associatePublicIPAddress, ephemeralStorage.kmsKeyID, tags.",
+            "{} If a policy requires an explicit setting, use a NodeClass of your own: advancedNetworking.associatePublicIPAddress, ephemeralStorage.kmsKeyID, tags.",
             class.with_its_role(advice.fix)
         ),
         (Some(advice), _) if class.is_auto_mode() => class.with_its_role(advice.fix),
@@ -213,9 +216,8 @@ struct RefusedVolume {
     fix: String,
 }
 
-/// Where only the validation is open, what Karpenter asks EC2 on trial is refused for another reason than its rights:
-/// a volume of the class, where one can never be had.
-///
+/// If only the validation is open, EC2 refuses Karpenter's dry run for another reason than permissions: a volume of the
+/// class that cannot be created.
 /// Source: karpenter-provider-aws v1.14.1 pkg/controllers/nodeclass/validation.go `validateRunInstancesAuthorization`.
 fn refused_volume(class: &NodeClass, failing: &[&Condition]) -> Option<RefusedVolume> {
     let open = |c: &Condition| c.type_ == "ValidationSucceeded" && c.status == "Unknown";
@@ -232,18 +234,18 @@ fn refused_volume(class: &NodeClass, failing: &[&Condition]) -> Option<RefusedVo
     })
 }
 
-/// What EKS Auto Mode says of a role that has no access entry of type EC2.
+/// EKS Auto Mode's message about a role without an access entry of type EC2.
 const UNAUTHORIZED_NODE_ROLE: &str = "UnauthorizedNodeRole";
 
-/// The node role that the cluster does not let in.
+/// The node role that the cluster does not authorize.
 fn refused_role<'w>(class: &'w NodeClass, failing: &[&Condition]) -> Option<&'w str> {
     failing.iter().any(|c| c.reason == UNAUTHORIZED_NODE_ROLE).then_some(class.spec.role.as_deref()?)
 }
 
-/// What a failing condition asks for.
+/// The requirement of a failing condition.
 struct Advice {
     fix: &'static str,
-    /// Karpenter's own role is what to mend.
+    /// Karpenter's own role is what to fix.
     role: bool,
 }
 
@@ -256,50 +258,50 @@ fn advice(class: &NodeClass, condition: &Condition) -> Option<Advice> {
         || condition.message.starts_with("Failed to detect the cluster CIDR");
     let (fix, role) = match (condition.type_.as_str(), condition.reason.as_str()) {
         ("SubnetsReady" | "SecurityGroupsReady", _) if known => {
-            ("Put the tags on the subnets and security groups, or select them by id.", false)
+            ("Add the tags to the subnets and security groups, or select them by id.", false)
         }
         (_, "UnsupportedAlias") => (ANOTHER_ALIAS, false),
         ("AMIsReady", _) if known => (
-            "Select an image that exists in this region, is shared with this account and is for this Kubernetes version; terms by name look among images of self and amazon only.",
+            "Select an image that exists in this region, is shared with this account and is for this Kubernetes version. Terms by name search only images of self and amazon.",
             false,
         ),
         ("AMIsReady", _) => (
-            "See that the alias has this version for this Kubernetes version, and that Karpenter's role may call ssm:GetParameter and ec2:DescribeImages.",
+            "Check that the alias has this version for this Kubernetes version, and that Karpenter's role may call ssm:GetParameter and ec2:DescribeImages.",
             true,
         ),
         ("SubnetsReady", _) => {
-            ("See that Karpenter's role may call ec2:DescribeSubnets and reaches the EC2 endpoint.", true)
+            ("Check that Karpenter's role may call ec2:DescribeSubnets and reaches the EC2 endpoint.", true)
         }
         ("SecurityGroupsReady", _) => {
-            ("See that Karpenter's role may call ec2:DescribeSecurityGroups and reaches the EC2 endpoint.", true)
+            ("Check that Karpenter's role may call ec2:DescribeSecurityGroups and reaches the EC2 endpoint.", true)
         }
         (_, UNAUTHORIZED_NODE_ROLE) => (
-            "Make an access entry of type EC2 for the node role, and associate the policy AmazonEKSAutoNodePolicy with it: EKS makes one for the built-in NodePools' role only.",
+            "Create an access entry of type EC2 for the node role, and associate the policy AmazonEKSAutoNodePolicy with it. EKS creates one only for the role of the built-in NodePools.",
             false,
         ),
         ("InstanceProfileReady", _) => (
-            "See that the role in spec.role exists, and that Karpenter's role may call iam:GetInstanceProfile, iam:CreateInstanceProfile, iam:TagInstanceProfile, iam:AddRoleToInstanceProfile, and iam:PassRole on the node role. Without internet there is no IAM endpoint in the VPC: use spec.instanceProfile.",
+            "Check that the role in spec.role exists. Check that Karpenter's role may call iam:GetInstanceProfile, iam:CreateInstanceProfile, iam:TagInstanceProfile, iam:AddRoleToInstanceProfile, and iam:PassRole on the node role. Without internet there is no IAM endpoint in the VPC: use spec.instanceProfile.",
             true,
         ),
         ("PlacementGroupReady", _) => ("Name a placement group that exists in this region.", false),
         (_, "CreateFleetAuthCheckFailed") => (
-            "Let Karpenter's role call ec2:CreateFleet with the tags that Karpenter sets: a condition on tags, a permissions boundary or a service control policy (SCP) may refuse it. Any annotation on the class has it checked again.",
+            "Allow Karpenter's role to call ec2:CreateFleet with the tags that Karpenter sets: a condition on tags, a permissions boundary or a service control policy (SCP) may refuse it. To make Karpenter check the class again, change any annotation on it.",
             true,
         ),
         (_, "CreateLaunchTemplateAuthCheckFailed") => (
-            "Let Karpenter's role call ec2:CreateLaunchTemplate with the tags that Karpenter sets: a condition on tags, a permissions boundary or a service control policy (SCP) may refuse it. Any annotation on the class has it checked again.",
+            "Allow Karpenter's role to call ec2:CreateLaunchTemplate with the tags that Karpenter sets: a condition on tags, a permissions boundary or a service control policy (SCP) may refuse it. To make Karpenter check the class again, change any annotation on it.",
             true,
         ),
         (_, "RunInstancesAuthCheckFailed") => (
-            "Let Karpenter's role call ec2:RunInstances and iam:PassRole on the node role, on the image, its snapshots, subnets and security groups: a condition on tags, a permissions boundary or a service control policy (SCP) may refuse it. The instance profile must exist and hold the role. Any annotation on the class has it checked again.",
+            "Allow Karpenter's role to call ec2:RunInstances, and iam:PassRole on the node role, for the image, its snapshots, subnets and security groups. A condition on tags, a permissions boundary or a service control policy (SCP) may refuse it. The instance profile must exist and contain the role. To make Karpenter check the class again, change any annotation on it.",
             true,
         ),
-        (_, "UserDataSizeLimitExceeded") => ("Shorten the user data: EC2 takes 16 KiB after rendering.", false),
+        (_, "UserDataSizeLimitExceeded") => ("Shorten the user data: EC2 accepts 16 KiB after rendering.", false),
         (_, "TagValidationFailed") => {
-            ("Take the tag out of spec.tags: Karpenter sets its own tags and those of the cluster itself.", false)
+            ("Remove the tag from spec.tags: Karpenter sets its own tags and those of the cluster itself.", false)
         }
         _ if is_without_cidr => (
-            "Let Karpenter's role call eks:DescribeCluster, and let Karpenter reach the EKS endpoint: AL2023 needs the cluster's service CIDR.",
+            "Allow Karpenter's role to call eks:DescribeCluster, and make the EKS endpoint reachable for Karpenter: AL2023 needs the cluster's service CIDR.",
             true,
         ),
         _ => return None,
@@ -307,7 +309,7 @@ fn advice(class: &NodeClass, condition: &Condition) -> Option<Advice> {
     Some(Advice { fix, role })
 }
 
-/// The role of Karpenter's controller, where its ServiceAccount names it.
+/// The role of Karpenter's controller, if its ServiceAccount names it.
 fn controller_role<'w>(case: &Case<'w>) -> Option<&'w str> {
     case.cluster.service_accounts().filter(|s| s.metadata.name.contains("karpenter")).find_map(|s| s.role_arn())
 }
@@ -316,7 +318,7 @@ fn controller_role<'w>(case: &Case<'w>) -> Option<&'w str> {
 fn plain(class: &NodeClass, condition: &Condition) -> String {
     let (what, terms) = match condition.reason.as_str() {
         "AwaitingReconciliation" if !class.is_of_aws() => {
-            return format!("Karpenter has not come to {}", condition.type_);
+            return format!("Karpenter has not checked {}", condition.type_);
         }
         _ if !class.is_of_aws() => return or_shown(condition),
         "SubnetsNotFound" => ("subnet", &class.spec.subnet_selector_terms),
@@ -341,13 +343,13 @@ fn plain(class: &NodeClass, condition: &Condition) -> String {
     };
     let wanted: Vec<String> = terms.iter().map(shown).collect();
     if wanted.is_empty() {
-        format!("no {what} is selected")
+        format!("the class selects no {what}")
     } else {
         format!("no {what} matches {}", wanted.join(" or "))
     }
 }
 
-/// Its message, which names what is wrong.
+/// Its message, which names the fault.
 fn or_shown(condition: &Condition) -> String {
     match condition.message.trim_end_matches('.') {
         "" => format!("{} is {}", condition.type_, condition.shown()),
@@ -355,11 +357,11 @@ fn or_shown(condition: &Condition) -> String {
     }
 }
 
-/// What Karpenter has not found out: an AWS call fails, or it has not come to it.
+/// A check that Karpenter has not finished: an AWS call fails, or Karpenter has not reached it.
 fn unresolved(class: &NodeClass, type_: &str) -> String {
     match type_ {
         "InstanceProfileReady" => match (&class.spec.role, &class.spec.instance_profile) {
-            (Some(role), _) => format!("Karpenter has not made an instance profile for the role {role}"),
+            (Some(role), _) => format!("Karpenter has not created an instance profile for the role {role}"),
             (None, Some(profile)) => format!("Karpenter has not resolved the instance profile {profile}"),
             (None, None) => "Karpenter has no instance profile".to_owned(),
         },
@@ -369,7 +371,7 @@ fn unresolved(class: &NodeClass, type_: &str) -> String {
         }
         "SubnetsReady" => "Karpenter has not resolved its subnets".to_owned(),
         "SecurityGroupsReady" => "Karpenter has not resolved its security groups".to_owned(),
-        other => format!("Karpenter has not come to {other}"),
+        other => format!("Karpenter has not checked {other}"),
     }
 }
 
@@ -386,7 +388,7 @@ fn shown(term: &SelectorTerm) -> String {
     tags.chain(id).chain(name).collect::<Vec<_>>().join(" and ")
 }
 
-/// A selector asks for what is a letter off the cluster's name.
+/// A selector requires a value that is one letter off the cluster's name.
 struct Slip<'w> {
     field: &'static str,
     value: &'w str,
@@ -408,10 +410,10 @@ fn slip<'w>(case: &Case<'w>, class: &'w NodeClass, failing: &[&Condition]) -> Op
     })
 }
 
-/// The cluster's name, by Karpenter's settings or by the instance profile that it made: `CLUSTER_HASH`.
+/// The cluster's name, from Karpenter's settings or from the instance profile that it created: `CLUSTER_HASH`.
 /// Source: karpenter-provider-aws v1.14.1 pkg/apis/v1/ec2nodeclass.go `InstanceProfileName`.
 fn cluster_of<'w>(case: &Case<'w>, class: &'w NodeClass) -> Option<(&'w str, Evidence)> {
-    let because = "the selectors ask for a tag that is a letter off the cluster's name";
+    let because = "the selectors require a tag that is one letter off the cluster's name";
     if let (Some(cluster), Some(karpenter)) = (case.cluster_name(), case.karpenter()) {
         let object = format!("Deployment/{}", karpenter.deployment);
         let said = format!("CLUSTER_NAME={cluster}");
@@ -424,8 +426,8 @@ fn cluster_of<'w>(case: &Case<'w>, class: &'w NodeClass) -> Option<(&'w str, Evi
     is_made.then(|| (cluster, Evidence::new(object, "status.instanceProfile", profile, because)))
 }
 
-/// Where several selectors fail by one tag, the tags in AWS are what is missing; else the class is what to change.
-/// Where a permission is missing it is no field of it.
+/// If several selectors fail by one tag, the tags in AWS are missing; otherwise the class must change. A missing
+/// permission belongs to no field of the class.
 fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
     let known: Vec<&Condition> = failing.iter().copied().filter(|c| c.is_false()).collect();
     if !class.is_of_aws() {
@@ -456,14 +458,14 @@ fn blame(class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
     });
     match (field, failing.first().and_then(|c| advice(class, c))) {
         (Some(field), _) => Some(blame.field(field)),
-        // AWS's own policies give Auto Mode the rights: what refuses is about something that the class says or leaves out.
+        // AWS's own policies give Auto Mode its permissions: a refusal is about something that the class sets or omits.
         (None, Some(advice)) if advice.role && !class.is_auto_mode() => None,
         (None, _) => Some(blame),
     }
 }
 
-/// A trial of what the class asks for was refused: by the rights of Karpenter's role where it is known, or by a policy
-/// about something that the class or its NodePools ask for.
+/// EC2 refused a dry run of what the class requests. Either the permissions of Karpenter's role forbid it, or a policy
+/// about something that the class or its NodePools request does.
 fn tried_in_vain(case: &Case, class: &NodeClass, failing: &[&Condition]) -> Option<Blame> {
     failing.iter().find(|c| c.is_false() && c.reason.ends_with("AuthCheckFailed"))?;
     let role = controller_role(case).and_then(|arn| arn.rsplit('/').next());

@@ -1,5 +1,5 @@
-//! A NodePool whose node class is of another Karpenter than the one that runs here, or of an Auto Mode that is off:
-//! nobody looks at it.
+//! A NodePool whose node class belongs to another Karpenter than the one that runs here, or to an Auto Mode that is
+//! off: no controller works on it.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -44,7 +44,7 @@ fn auto_mode_off(case: &Case, pool: &NodePool) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing: it refers to {} {} of {AUTO_MODE}, which only EKS Auto Mode works on, and nobody has looked at it since it was made: Auto Mode is switched off, and its custom resources alone do nothing.",
+            "NodePool {name} launches nothing: it refers to {} {} of {AUTO_MODE}, which only EKS Auto Mode works on, and no controller has worked on it since it was created. Auto Mode is switched off, and its custom resources alone do nothing.",
             reference.kind, reference.name
         ),
         Evidence::new(
@@ -55,8 +55,8 @@ fn auto_mode_off(case: &Case, pool: &NodePool) -> Opinion {
         ),
     )
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.nodeClassRef"))
-    .fix("Switch EKS Auto Mode on for the cluster (Terraform: compute_config with enabled = true; left out, an apply switches it off), or install Karpenter and refer to an EC2NodeClass.")
-    .step(Risk::Inspect, "See which NodePools there are, and whose", Some(format!("kubectl get nodepool {name} -o yaml")))
+    .fix("Switch EKS Auto Mode on for the cluster (Terraform: compute_config with enabled = true; if it is omitted, an apply switches Auto Mode off). Or install Karpenter and refer to an EC2NodeClass.")
+    .step(Risk::Inspect, "See which NodePools exist, and which Karpenter they belong to", Some(format!("kubectl get nodepool {name} -o yaml")))
     .ask_aws(
         "Is Auto Mode on?",
         format!(
@@ -78,32 +78,32 @@ fn of_another(case: &Case, pool: &NodePool) -> Opinion {
     };
     let fix = match theirs.group.as_str() {
         AUTO_MODE => {
-            "Make a NodeClass of eks.amazonaws.com/v1 with what the class is to say and refer to that, or install Karpenter beside Auto Mode: its custom resources alone do nothing."
+            "Create a NodeClass of eks.amazonaws.com/v1 with the settings of the class and refer to it. Or install Karpenter beside Auto Mode: its custom resources alone do nothing."
         }
         _ => "Refer to a node class of the kind that this Karpenter knows, or turn EKS Auto Mode on.",
     };
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing: it refers to {} {} of {}, and nobody works on such here; what runs is {runs}, which knows {} of {}.",
+            "NodePool {name} launches nothing: it refers to {} {} of {}, and no controller here works on that kind. This cluster runs {runs}, which knows {} of {}.",
             reference.kind, reference.name, reference.group, theirs.kind, theirs.group
         ),
         Evidence::new(
             format!("NodePool/{name}"),
             "spec.template.spec.nodeClassRef",
             format!("{} {} ({})", reference.kind, reference.name, reference.group),
-            "Karpenter leaves out NodePools whose kind of node class is not its provider's",
+            "Karpenter ignores NodePools if their kind of node class is not its provider's",
         ),
     )
     .with(Evidence::new(
         format!("NodePool/{name}"),
         "status.conditions",
         "none",
-        format!("NodePool {} has some: Karpenter runs, and has not looked at this one", served.name()),
+        format!("NodePool {} has some: Karpenter runs, but has not worked on this one", served.name()),
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.nodeClassRef"))
     .fix(fix)
-    .step(Risk::Inspect, "See what a NodePool refers to that is worked on", Some(format!("kubectl get nodepool {} -o jsonpath='{{.spec.template.spec.nodeClassRef}}'", served.name())))
-    .step(Risk::Mutating, "Refer to the right one", Some(format!("kubectl edit nodepool {name}")))
+    .step(Risk::Inspect, "See what a working NodePool refers to", Some(format!("kubectl get nodepool {} -o jsonpath='{{.spec.template.spec.nodeClassRef}}'", served.name())))
+    .step(Risk::Mutating, "Refer to the right node class", Some(format!("kubectl edit nodepool {name}")))
     .into()
 }

@@ -1,4 +1,4 @@
-//! A NodePool whose limits leave no room for one more machine of any type that it allows, though pods wait for it.
+//! A NodePool whose limits leave no room for one more node of any allowed type, although pods wait for it.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -14,7 +14,7 @@ use crate::upstream::unplaced::PlacementObstacle;
 
 pub static RULE: Rule = Rule {
     cause: "NodePoolAtItsLimit",
-    summary: "The NodePool's limits leave no room for another machine, and pods wait for it, or what it should replace",
+    summary: "The NodePool's limits leave no room for another node, and pods wait for it, or a drifted node that it should replace",
     stages: &[Stage::Launch],
     reads: &[
         Input::Nodes,
@@ -37,7 +37,7 @@ fn check(case: &Case) -> Opinion {
         return static_drift::no_room(case.cluster, pool).map_or(Opinion::Silent, |held| of_drift(pool, &held).into());
     }
     let limits: Vec<String> = pool.spec.limits.iter().map(|(what, most)| format!("{what} {most}")).collect();
-    // A limit of nothing is how a NodePool is switched off.
+    // A limit of zero switches a NodePool off.
     let off = pool.spec.limits.iter().any(|(_, most)| most.trim_end_matches(char::is_alphabetic) == "0");
     let Some(told) = case.unplaced().find(|u| u.refusal == PlacementObstacle::Limits && !off && !limits.is_empty())
     else {
@@ -51,7 +51,7 @@ fn check(case: &Case) -> Opinion {
     let plain = plain.filter(|_| case.class().is_some_and(|class| class.spec.network_interfaces.is_empty()));
     let beside = plain.map_or_else(String::new, |Offer { node, claim, .. }| {
         format!(
-            " Node {} would have room, but no {EFA}: Karpenter attaches such interfaces to machines only that are made for pods which ask for them, and NodeClaim {} was not.",
+            " Node {} would have room, but no {EFA}: Karpenter attaches such interfaces only to nodes that it launches for pods that request them, and NodeClaim {} was not.",
             node.name(),
             claim.name()
         )
@@ -59,25 +59,24 @@ fn check(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing: its limits ({limits}) leave no room for another machine of any type that it allows.{beside}"
+            "NodePool {name} launches nothing: its limits ({limits}) leave no room for another node of any allowed type.{beside}"
         ),
         Evidence::new(
             format!("NodePool/{name}"),
             "spec.limits",
             limits.clone(),
-            "a machine that would exceed any of them is not launched, however much is left",
+            "Karpenter launches no node that would exceed one of them, however much is left",
         ),
     )
     .with(Evidence::new(
         format!("Event Pod/{}", told.event.involved_object.name),
         "message",
         told.event.said(),
-        "Karpenter has no instance type that fits into what is left",
+        "Karpenter has no instance type that fits into the remaining room",
     ));
     let finding = match plain {
         Some(Offer { claim, .. }) => without_efa(finding, case, claim),
-        None => finding
-            .fix("Raise the limits by at least one machine of the types that are allowed, or allow smaller ones."),
+        None => finding.fix("Raise the limits by at least one node of the allowed types, or allow smaller types."),
     };
     finding
         .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.limits"))
@@ -90,7 +89,7 @@ fn check(case: &Case) -> Opinion {
         .into()
 }
 
-/// Interfaces are attached at the launch only.
+/// Karpenter attaches interfaces only at launch.
 /// Source: karpenter-provider-aws v1.14.1 pkg/providers/instance/instance.go `getEFACountForInstance`.
 fn without_efa(finding: Finding, case: &Case, claim: &NodeClaim) -> Finding {
     let class = case.class().map_or("", |class| class.name());
@@ -99,9 +98,9 @@ fn without_efa(finding: Finding, case: &Case, claim: &NodeClaim) -> Finding {
             format!("NodeClaim/{}", claim.name()),
             "spec.resources.requests",
             format!("none of {EFA}"),
-            "interfaces cannot be added to a machine that runs",
+            "interfaces cannot be added to a running instance",
         ))
-        .fix(format!("Raise the limits by one machine, which Karpenter then makes with {EFA} where its type has any, or make room: delete NodeClaim {} once what runs there may go. From Karpenter 1.11 on spec.networkInterfaces of EC2NodeClass {class} gives each machine these interfaces.", claim.name()))
+        .fix(format!("Raise the limits by one node, which Karpenter then launches with {EFA} if its type has any. Or make room: delete NodeClaim {} when its pods may go. From Karpenter 1.11 on, spec.networkInterfaces of EC2NodeClass {class} gives each node these interfaces.", claim.name()))
 }
 
 /// A static NodePool that is full has no room for a replacement.
@@ -112,25 +111,25 @@ fn of_drift(pool: &NodePool, held: &NoRoom) -> Finding {
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} is static, and its limit (limits.nodes {limit}) leaves no room beside its {replicas} replicas: Karpenter makes a replacement before it ends a machine that drifted, so the {count} that {have} drifted, {first}at {}, stay as they are.",
+            "NodePool {name} is static, and its limit (limits.nodes {limit}) leaves no room beside its {replicas} replicas. Karpenter creates a replacement before it removes a drifted node, so the {count} that {have} drifted, {first}at {}, stay as they are.",
             crate::case::timestamp(held.since)
         ),
         Evidence::new(
             format!("NodePool/{name}"),
             "spec.limits.nodes",
             limit.to_string(),
-            "a replacement would be one node more than the limit, so Karpenter passes over the NodePool",
+            "a replacement would exceed the limit by one node, so Karpenter skips the NodePool",
         ),
     )
     .with(Evidence::new(
         format!("NodePool/{name}"),
         "spec.replicas",
         replicas.to_string(),
-        "so many machines run, none of which is being deleted",
+        "this number of nodes runs, and none of them is being deleted",
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.limits.nodes"))
     .fix(format!(
-        "Raise limits.nodes above spec.replicas, by as many machines as may be replaced at a time; or delete the drifted NodeClaims one by one: Karpenter fills up to {replicas} again."
+        "Raise limits.nodes above spec.replicas, by the number of nodes that may be replaced at a time. Or delete the drifted NodeClaims one by one: Karpenter fills up to {replicas} again."
     ))
     .step(Risk::Inspect, "See which have drifted", Some(format!("kubectl get nodeclaims -l karpenter.sh/nodepool={name} -o wide")))
     .step(
@@ -143,8 +142,7 @@ fn of_drift(pool: &NodePool, held: &NoRoom) -> Finding {
     )
 }
 
-/// Whether a machine of the NodePool takes no pods yet, for which there would be room: what keeps it empty is what they
-/// wait for.
+/// Whether a node of the NodePool is still empty but would have room: what keeps it empty is what the pods wait for.
 fn kept_empty(case: &Case, pool: &NodePool) -> bool {
     let is_open = |claim: &NodeClaim| {
         let of_agent = |taint: &Taint| {

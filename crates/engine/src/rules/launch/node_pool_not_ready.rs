@@ -1,4 +1,4 @@
-//! A NodePool that Karpenter does not launch from: invalid, or its node class is not there.
+//! A NodePool that Karpenter does not launch from: it is invalid, or its node class does not exist.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -29,7 +29,7 @@ fn check(case: &Case) -> Opinion {
             && matches!(c.reason.as_str(), "NodePoolValidationFailed" | "NodeClassNotFound" | "NodeClassTerminating")
     });
     let Some(condition) = failing else {
-        // A machine's own log says nothing of its NodePool.
+        // A node's own log says nothing about its NodePool.
         let root = || logged::root(case, &[Trouble::NodePoolRefused]);
         if let Some(root) = case.claim.is_none().then(root).flatten() {
             return refused(pool, &root).into();
@@ -70,7 +70,7 @@ fn check(case: &Case) -> Opinion {
     .into()
 }
 
-/// Up to 0.37 nothing but Karpenter's log says that a NodePool is invalid.
+/// Up to 0.37, only Karpenter's log says that a NodePool is invalid.
 /// Source: core v0.37.0 pkg/controllers/provisioning/provisioner.go `NewScheduler`.
 fn refused(pool: &NodePool, root: &Root) -> Finding {
     let name = pool.name();
@@ -79,7 +79,7 @@ fn refused(pool: &NodePool, root: &Root) -> Finding {
     Finding::new(
         confidence,
         format!(
-            "NodePool {name} launches nothing, for Karpenter leaves it out: it is invalid: {}.",
+            "NodePool {name} launches nothing, because Karpenter skips it. It is invalid: {}.",
             logged::excerpt(error)
         ),
         root.evidence(),

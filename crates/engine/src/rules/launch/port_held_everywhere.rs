@@ -1,4 +1,4 @@
-//! Karpenter makes one machine after the other for a pod, and a DaemonSet holds the port that it asks for on each.
+//! Karpenter launches one node after the other for a pod, but a DaemonSet uses the port that it requests on each.
 
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::Case;
@@ -11,16 +11,16 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "PortHeldEverywhere",
-    summary: "Machines are made in vain for a pod: it asks for a port of the Node (hostPort) that a DaemonSet holds on each",
+    summary: "Karpenter launches nodes for a pod that cannot run on them: it requests a port of the Node (hostPort) that a DaemonSet uses on each",
     stages: &[Stage::Launch],
     reads: &[Input::NodeClaims, Input::NodePools, Input::Nodes, Input::Events, Input::Pods],
     lint: false,
-    versions: "Karpenter before 1.4; later where it does not count the DaemonSet",
+    versions: "Karpenter before 1.4; later versions if they do not count the DaemonSet",
     page: include_str!("../../../pages/PortHeldEverywhere.md"),
     check,
 };
 
-/// Source: core v1.3.3 pkg/controllers/provisioning/scheduling/nodeclaim.go `NewNodeClaim`: a new machine has no port in
+/// Source: core v1.3.3 pkg/controllers/provisioning/scheduling/nodeclaim.go `NewNodeClaim`: a new node has no port in
 /// use; v1.4.0 scheduler.go `getDaemonHostPortUsage`.
 fn check(case: &Case) -> Opinion {
     let Some(pool) = case.pool().filter(|_| case.wait.symptom == Symptom::PortHeld) else { return Opinion::Silent };
@@ -39,7 +39,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "Karpenter makes one machine of NodePool {name} after the other for pod {namespace}/{pod} ({} since {}), and none can take it: the pod asks for port {port} of the Node (hostPort), which DaemonSet {of_set}/{set} holds on every machine that it runs on, such as Node {node}.",
+            "Karpenter launches one node of NodePool {name} after the other for pod {namespace}/{pod} ({} since {}), but the pod can run on none. It requests port {port} of the Node (hostPort), which DaemonSet {of_set}/{set} uses on every node that it runs on, such as Node {node}.",
             found.made,
             timestamp(found.since),
         ),
@@ -47,23 +47,23 @@ fn check(case: &Case) -> Opinion {
             format!("Pod/{}", found.holder.metadata.name),
             "spec.containers[*].ports[*].hostPort",
             port.to_string(),
-            format!("on Node {node}: a DaemonSet's pod is on a new machine before any other"),
+            format!("on Node {node}: a DaemonSet's pod starts first on a new node"),
         ),
     )
     .with(Evidence::new(
         format!("Pod/{pod}"),
         "spec.containers[*].ports[*].hostPort",
         port.to_string(),
-        "Karpenter before 1.4 takes the ports of a machine that does not exist yet for free",
+        "Karpenter before 1.4 assumes that the ports of a new node are free",
     ))
     .linked([
-        Link::new(format!("Pod/{pod}"), format!("it asks for port {port} of the Node")),
-        Link::new(format!("Pod/{}", found.holder.metadata.name), "it has that port on the machine that was made for the other"),
-        Link::new(format!("NodePool/{name}"), "its machines come, stay empty and go"),
+        Link::new(format!("Pod/{pod}"), format!("it requests port {port} of the Node")),
+        Link::new(format!("Pod/{}", found.holder.metadata.name), "it has that port on the node that was launched for the other pod"),
+        Link::new(format!("NodePool/{name}"), "its nodes come, stay empty and go"),
     ])
     .blaming(Blame::object(api, kind, workload).namespace(&namespace).field(field))
     .fix(format!(
-        "Give {kind} {workload} another port of the Node than {port}, or none: a Service or a Pod's own address needs no hostPort. Or take it from DaemonSet {set}. A newer Karpenter makes no more machines for the pod, which then still waits."
+        "Give {kind} {workload} another port of the Node than {port}, or none: a Service or a Pod's own address needs no hostPort. Or remove the port from DaemonSet {set}. A newer Karpenter launches no more nodes for the pod, but the pod still waits."
     ))
     .step(
         Risk::Mutating,
@@ -72,7 +72,7 @@ fn check(case: &Case) -> Opinion {
     )
     .step(
         Risk::Inspect,
-        "See which ports the DaemonSet takes",
+        "See which ports the DaemonSet uses",
         Some(format!("kubectl get daemonset -n {of_set} {set} -o jsonpath='{{.spec.template.spec.containers[*].ports}}'")),
     )
     .into()

@@ -1,4 +1,4 @@
-//! Each of Karpenter's rounds of provisioning fails as a whole, so that no pod gets a machine: only its log says so.
+//! Each of Karpenter's provisioning rounds fails as a whole, so no pod gets a node, and only its log says so.
 
 use crate::api::{Blame, Confidence, Evidence, Link, Risk, Stage};
 use crate::case::failing_round::{FailingRound, failing_round};
@@ -15,7 +15,7 @@ use logs::fact::{Fact, Trouble};
 
 pub static RULE: Rule = Rule {
     cause: "ProvisioningFails",
-    summary: "Each of Karpenter's rounds of provisioning fails, whatever pods wait for: a CRD that is being deleted, pods of a Node that is gone, what its log names",
+    summary: "Each of Karpenter's provisioning rounds fails for all waiting pods: a CRD is being deleted, pods are bound to a Node that is gone, or another reason in its log",
     stages: &[Stage::Launch],
     reads: &[
         Input::NodeClaims,
@@ -52,18 +52,18 @@ fn check(case: &Case) -> Opinion {
     finding.with(case.wait.evidence.clone()).into()
 }
 
-/// What an old Karpenter says of one machine of a round; the others may come to be.
+/// Messages of an old Karpenter about one node of a round. It may launch the other nodes.
 /// Sources: github.com/aws/karpenter v0.6.5, v0.10.1, karpenter-core v0.22.0, v0.27.5
 /// pkg/controllers/provisioning/provisioner.go.
 const LAUNCHES: [&str; 5] =
     ["Could not launch node, ", "Launching node, ", "launching node, ", "launching machine, ", "creating machine, "];
 
-/// The error of a round, without what stands around it. Of several NodeClaims the same is told several times.
+/// The error of a round, without the text around it. For several NodeClaims, the log repeats it.
 fn error(text: &str) -> String {
     let error = text.split_once("Reconciler error error=").map_or(text, |(_, error)| error);
     let error = error.split(" controller=provisioner").next().unwrap_or(error);
     let launch = LAUNCHES.iter().find_map(|begin| error.split_once(begin));
-    // Of an old Karpenter its fields stand behind, the message of another logger too.
+    // An old Karpenter writes its fields after the message, also the message of another logger.
     let fields = [" provisioner=", " nodeclaim=", " NodeClaim=", " {\"", "\"commit\": "];
     let without = |error: &'_ str| {
         fields.iter().find_map(|f| error.split_once(f)).map_or(error, |(error, _)| error).trim_end().to_owned()
@@ -78,12 +78,12 @@ fn error(text: &str) -> String {
     pieces.join("; ")
 }
 
-/// `Karpenter makes no machine of NodePool general, nor of any other: … (14 times from … to …)`
+/// `Karpenter launches no node for NodePool general, nor for any other: … (14 times from … to …)`
 fn summary(case: &Case, round: FailingRound, why: &str) -> String {
     let is_of_all = !is_of_launch(round.fact);
-    let others = if is_of_all { ", nor of any other NodePool" } else { "" };
+    let others = if is_of_all { ", nor for any other NodePool" } else { "" };
     format!(
-        "Karpenter makes no machine of {}{others}: {why} (its log says so {} times from {} to {}).",
+        "Karpenter launches no node for {}{others}: {why} (its log says so {} times from {} to {}).",
         case.subject().replacen('/', " ", 1),
         round.count,
         timestamp(round.first),
@@ -91,16 +91,17 @@ fn summary(case: &Case, round: FailingRound, why: &str) -> String {
     )
 }
 
-/// Whether it is about one machine, and not about the whole round.
+/// Whether it is about one node, and not about the whole round.
 fn is_of_launch(fact: &Fact) -> bool {
     fact.trouble != Trouble::ProvisioningFails || LAUNCHES.iter().any(|begin| fact.last.text.contains(begin))
 }
 
 fn line(fact: &Fact) -> Evidence {
-    logged::told(fact, "no pod is looked at in a round that fails, or none of its machines comes to be")
+    logged::told(fact, "a failing round handles no pod, or launches none of its nodes")
 }
 
-/// Nothing new of a kind is taken while its definition is being deleted, which waits for the last object of the kind.
+/// The API server accepts no new object of a kind while its definition is being deleted, which waits for the last
+/// object.
 /// Source: k8s.io/apiextensions-apiserver v0.34.0 pkg/apiserver/customresource_handler.go `forbidCreateAdmission`.
 fn definition_goes(case: &Case, round: FailingRound, error: &str) -> Option<Finding> {
     const CRD: &str = "nodeclaims.karpenter.sh";
@@ -109,17 +110,17 @@ fn definition_goes(case: &Case, round: FailingRound, error: &str) -> Option<Find
     }
     let leaving = |claim: &&NodeClaim| claim.metadata.deletion_timestamp.is_some();
     let last = case.cluster.claims().filter(leaving).min_by_key(|claim| claim.metadata.deletion_timestamp);
-    let holds = last.map_or_else(String::new, |claim| format!(", and NodeClaim {} is not gone yet", claim.name()));
+    let holds = last.map_or_else(String::new, |claim| format!(", and NodeClaim {} still exists", claim.name()));
     let why = format!(
-        "CustomResourceDefinition {CRD} is being deleted, and until it is gone the API server takes no new NodeClaim{holds}"
+        "CustomResourceDefinition {CRD} is being deleted, and until it is gone the API server accepts no new NodeClaim{holds}"
     );
     let mut finding = Finding::new(Confidence::Certain, summary(case, round, &why), line(round.fact))
         .linked([
-            Link::new(case.subject(), "pods wait, and no NodeClaim has come since"),
+            Link::new(case.subject(), "pods wait, and no NodeClaim has appeared since"),
             Link::new(format!("CustomResourceDefinition/{CRD}"), "it is being deleted"),
         ])
         .blaming(Blame::object("apiextensions.k8s.io/v1", "CustomResourceDefinition", CRD).field("metadata.deletionTimestamp"))
-        .fix(format!("Let the NodeClaims that are left go (see what holds their drain: a PodDisruptionBudget, a pod that does not end); then {CRD} goes, and can be installed anew (chart karpenter-crd). Whatever of its kind there was goes with a definition: apply NodePools and node classes again where theirs was deleted too."))
+        .fix(format!("Let the remaining NodeClaims go (see what blocks their drain: a PodDisruptionBudget, a pod that does not end). Then {CRD} goes, and you can install it again (chart karpenter-crd). All objects of a kind go with its definition: if those of NodePools and node classes were deleted too, apply these objects again."))
         .step(
             Risk::Inspect,
             "See what the definition waits for",
@@ -129,7 +130,7 @@ fn definition_goes(case: &Case, round: FailingRound, error: &str) -> Option<Find
         let name = claim.name();
         finding = finding
             .with(deleted(&format!("NodeClaim/{name}"), &claim.metadata, "its definition waits for it"))
-            .linked([Link::new(format!("NodeClaim/{name}"), "it is being deleted, and not gone")])
+            .linked([Link::new(format!("NodeClaim/{name}"), "it is being deleted, but still exists")])
             .step(Risk::Inspect, "See what it waits for", Some(format!("kubectl describe nodeclaim {name}")));
     }
     Some(finding)
@@ -140,9 +141,9 @@ fn deleted(object: &str, meta: &Meta, because: &'static str) -> Evidence {
     Evidence::new(object, "metadata.deletionTimestamp", at, because)
 }
 
-/// Up to 0.31 Karpenter counted pods of a Node that is gone for the topology of those that wait, and failed for it.
+/// Up to 0.31, Karpenter counted pods of a Node that is gone for the topology of waiting pods, and failed on them.
 /// Source: core v0.31.0 pkg/controllers/provisioning/scheduling/topology.go `countDomains`, `IgnoredForTopology`; from
-/// core#642 on it passes over them.
+/// core#642 on it skips them.
 fn node_is_gone(case: &Case, round: FailingRound, error: &str) -> Option<Finding> {
     let (_, rest) = error.split_once("getting node ")?;
     let node = rest.split(',').next().filter(|node| error.contains(&format!("Node \"{node}\" not found")))?;
@@ -150,8 +151,8 @@ fn node_is_gone(case: &Case, round: FailingRound, error: &str) -> Option<Finding
         return None;
     }
     let mut left: Vec<&Pod> = case.cluster.pods_on(node).filter(|pod| *pod.spec.node_name == *node).collect();
-    // By that version's source those that are being deleted do not count; reports have no others (core#640). The log
-    // proves the Node, and who else stands there is not to be seen.
+    // The source of that version does not count pods that are being deleted, but reports have no others (core#640). The
+    // log proves the Node, and other pods bound to it are not visible.
     let is_leaving = |pod: &Pod| pod.metadata.deletion_timestamp.is_some();
     left.sort_by_key(|pod| (is_leaving(pod), &pod.metadata.namespace, &pod.metadata.name));
     let names: Vec<&str> = left.iter().map(|pod| &*pod.metadata.name).collect();
@@ -160,26 +161,25 @@ fn node_is_gone(case: &Case, round: FailingRound, error: &str) -> Option<Finding
         names => format!(": {}", names.join(", ")),
     };
     let confidence = if left.is_empty() { Confidence::Likely } else { Confidence::Certain };
-    let why =
-        format!("each round fails over Node {node}, which does not exist, and to which pods still stand bound{whose}");
+    let why = format!("each round fails on Node {node}, which does not exist, but pods are still bound to it{whose}");
     let finding = Finding::new(confidence, summary(case, round, &why), line(round.fact)).fix(
-        "Delete these pods for good, and take off the finalizers that keep them; upgrade Karpenter to 0.32.1 or later, which passes over pods whose Node is gone.",
+        "Delete these pods for good, and remove the finalizers that keep them. Upgrade Karpenter to 0.32.1 or later, which skips pods whose Node is gone.",
     );
     let Some(pod) = left.first() else {
         let command = format!("kubectl get pods -A --field-selector spec.nodeName={node}");
-        return Some(finding.step(Risk::Inspect, "See which pods stand bound to it", Some(command)));
+        return Some(finding.step(Risk::Inspect, "See which pods are bound to it", Some(command)));
     };
     let (name, namespace) = (&pod.metadata.name, pod.metadata.namespace.as_deref().unwrap_or("default"));
     let finding = finding
         .with(Evidence::new(format!("Pod/{name}"), "spec.nodeName", node, "there is no such Node"))
         .linked([
-            Link::new(case.subject(), "pods wait, and no NodeClaim has come since"),
-            Link::new(format!("Pod/{name}"), "it stands bound to a Node that is gone"),
+            Link::new(case.subject(), "pods wait, and no NodeClaim has appeared since"),
+            Link::new(format!("Pod/{name}"), "it is bound to a Node that is gone"),
         ])
         .blaming(Blame::object("v1", "Pod", name).namespace(namespace).field("spec.nodeName"))
         .step(
             Risk::Destructive,
-            "Delete it without a kubelet's word",
+            "Delete it by force (no kubelet confirms the deletion)",
             Some(format!("kubectl delete pod -n {namespace} {name} --force --grace-period=0")),
         );
     if pod.metadata.finalizers.is_empty() {
@@ -191,7 +191,7 @@ fn node_is_gone(case: &Case, round: FailingRound, error: &str) -> Option<Finding
             .with(Evidence::new(format!("Pod/{name}"), "metadata.finalizers", kept, "they keep it while it is deleted"))
             .step(
                 Risk::Destructive,
-                "Take off what keeps it, once its owner needs it no more",
+                "Remove its finalizers, when their owner does not need them any more",
                 Some(format!(
                     r#"kubectl patch pod -n {namespace} {name} --type=merge -p '{{"metadata":{{"finalizers":null}}}}'"#
                 )),
@@ -204,7 +204,7 @@ fn webhook_refuses(case: &Case, round: FailingRound, error: &str) -> Option<Find
     let (_, rest) = error.split_once("webhook \"")?;
     let (kind, config, webhook) = case.cluster.webhooks(rest.split('"').next()?).next()?;
     let name = &config.metadata.name;
-    let why = format!("{kind} {name} does not let its NodeClaims pass: {}", logged::excerpt(error));
+    let why = format!("{kind} {name} blocks its NodeClaims: {}", logged::excerpt(error));
     let plural = format!("{}s", kind.to_ascii_lowercase());
     Some(
         Finding::new(Confidence::Likely, summary(case, round, &why), line(round.fact))
@@ -212,11 +212,11 @@ fn webhook_refuses(case: &Case, round: FailingRound, error: &str) -> Option<Find
                 format!("{kind}/{name}"),
                 "webhooks",
                 webhook.name.clone(),
-                "the API server asks it before it takes the object",
+                "the API server calls it before it accepts the object",
             ))
             .blaming(Blame::object("admissionregistration.k8s.io/v1", kind, name).field("webhooks"))
-            .fix("Get the service of the webhook running, leave Karpenter's objects out of what it is asked about, or delete it where it is left over.")
-            .step(Risk::Inspect, "See what it is asked, and who answers", Some(format!("kubectl get {plural} {name} -o yaml"))),
+            .fix("Get the service of the webhook running, or exclude Karpenter's objects from its rules. If the webhook is left over, delete it.")
+            .step(Risk::Inspect, "See its rules and its service", Some(format!("kubectl get {plural} {name} -o yaml"))),
     )
 }
 
@@ -225,7 +225,7 @@ fn names_no_profile(case: &Case, round: FailingRound, error: &str) -> Option<Fin
     if !error.contains("neither spec.provider.instanceProfile nor --aws-default-instance-profile is specified") {
         return None;
     }
-    let why = "nothing names the instance profile of its machines, neither its spec.provider.instanceProfile nor Karpenter's --aws-default-instance-profile";
+    let why = "nothing names the instance profile of its nodes, neither its spec.provider.instanceProfile nor Karpenter's --aws-default-instance-profile";
     let finding = Finding::new(Confidence::Certain, summary(case, round, why), line(round.fact)).fix(
         "Set the default instance profile in the values of Karpenter's chart (aws.defaultInstanceProfile), or spec.provider.instanceProfile.",
     );
@@ -234,35 +234,37 @@ fn names_no_profile(case: &Case, round: FailingRound, error: &str) -> Option<Fin
     }))
 }
 
-/// It keeps the names of the launch templates that it has made, and asks for them by these.
-/// Source: github.com/aws/karpenter v0.10.1 pkg/cloudprovider/aws/launchtemplate.go `ensureLaunchTemplate`, `onCacheEvicted`.
+/// Karpenter caches the names of the launch templates that it has created, and requests them by these names.
+/// Source: github.com/aws/karpenter v0.10.1 pkg/cloudprovider/aws/launchtemplate.go `ensureLaunchTemplate`,
+/// `onCacheEvicted`.
 fn template_is_gone(case: &Case, round: FailingRound, error: &str) -> Option<Finding> {
     if !error.contains("InvalidLaunchTemplateName.NotFoundException") {
         return None;
     }
     let (_, rest) = error.split_once("with template name ")?;
     let template = rest.split(',').next()?;
-    let why = format!(
-        "it asks for machines of launch template {template}, which it still has in its cache, and which is gone from AWS"
-    );
+    let why =
+        format!("it requests instances of launch template {template}, which is still in its cache but gone from AWS");
     let finding = Finding::new(Confidence::Certain, summary(case, round, &why), line(round.fact)).fix(
-        "Restart Karpenter: it then makes the launch template anew. Somebody deleted it, or another replica or another Karpenter of the same cluster name did when it fell out of its own cache: run one, and upgrade.",
+        "Restart Karpenter: it then creates the launch template again. Someone deleted it, or another replica or another Karpenter with the same cluster name did when its own cache expired. Run only one Karpenter, and upgrade it.",
     );
     Some(of_karpenter(case, finding, "Restart it", |namespace, name| {
         format!("kubectl rollout restart deployment -n {namespace} {name}")
     }))
 }
 
-/// What versions say that look at all Nodes and NodeClaims only until they have known them once.
+/// The message of versions that check all Nodes and NodeClaims only until their first sync.
 /// Source: core v1.14.1 pkg/controllers/state/cluster.go `Synced` (not in v1.4.0).
 const LONG_UNSYNCED: &str = "cluster is waiting on sync for extended duration";
 
-/// It begins no round before it knows what each Node and NodeClaim is, for which it asks the node class of their NodePool.
-/// Sources: github.com/aws/karpenter-core v0.30.0, sigs.k8s.io/karpenter v1.14.1 pkg/controllers/state/cluster.go `Synced`.
+/// Karpenter begins no round before it knows every Node and NodeClaim, and for that it reads the node class of their
+/// NodePool.
+/// Sources: github.com/aws/karpenter-core v0.30.0, sigs.k8s.io/karpenter v1.14.1 pkg/controllers/state/cluster.go
+/// `Synced`.
 fn never_synced(case: &Case, round: FailingRound, error: &str) -> Option<Finding> {
     let said = ["waiting on cluster sync", LONG_UNSYNCED];
     let said = said.into_iter().find(|said| error.contains(said))?;
-    let why = &*format!("it never gets a complete picture of the cluster, and begins no round without ({said})");
+    let why = &*format!("it never gets a complete picture of the cluster, and begins no round without it ({said})");
     let Some((pool, machine)) = of_gone_class(case) else {
         if let Some(remembers) = remembers_gone(case, round, why) {
             return Some(remembers);
@@ -273,8 +275,8 @@ fn never_synced(case: &Case, round: FailingRound, error: &str) -> Option<Finding
         let finding = Finding::new(Confidence::Likely, summary(case, round, why), line(round.fact));
         return Some(
             finding
-                .fix("Find in its log the controller (node_state, state.node, state.nodeclaim) that fails over a Node or NodeClaim again and again, and mend what that names.")
-                .step(Risk::Inspect, "See over what it fails", Some(format!("{} | grep -i error", commands::karpenter_log(case))))
+                .fix("Find the controller in its log (node_state, state.node, state.nodeclaim) that fails on a Node or NodeClaim again and again, and fix what it names.")
+                .step(Risk::Inspect, "See what it fails on", Some(format!("{} | grep -i error", commands::karpenter_log(case))))
                 .step(Risk::Inspect, "See which NodeClaims have no instance", Some("kubectl get nodeclaims -o wide".to_owned()))
                 .step(Risk::Inspect, "See the NodePool", case.pool().map(|pool| format!("kubectl describe nodepool {}", pool.name()))),
         );
@@ -283,7 +285,7 @@ fn never_synced(case: &Case, round: FailingRound, error: &str) -> Option<Finding
     let class = format!("{} {}", reference.kind, reference.name);
     let name = pool.name();
     let why = format!(
-        "{why}: {class}, which NodePool {name} refers to, does not exist, and without it nobody can say what {machine} is"
+        "{why}: {class}, which NodePool {name} refers to, does not exist, and without it Karpenter cannot classify {machine}"
     );
     Some(
         Finding::new(Confidence::Likely, summary(case, round, &why), line(round.fact))
@@ -294,24 +296,24 @@ fn never_synced(case: &Case, round: FailingRound, error: &str) -> Option<Finding
                 "there is no such node class",
             ))
             .linked([
-                Link::new(case.subject(), "pods wait, and no NodeClaim has come since"),
-                Link::new(format!("NodePool/{name}"), "its node class was deleted, and machines of it are there"),
+                Link::new(case.subject(), "pods wait, and no NodeClaim has appeared since"),
+                Link::new(format!("NodePool/{name}"), "its node class was deleted, but its nodes exist"),
             ])
             .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.nodeClassRef"))
-            .fix(format!("Make {class} anew, or delete NodePool {name} and its machines."))
+            .fix(format!("Recreate {class}, or delete NodePool {name} and its nodes (this drains their pods)."))
             .step(Risk::Inspect, "See what it refers to", Some(format!("kubectl get nodepool {name} -o yaml"))),
     )
 }
 
-/// What it has no picture of, and why, where its log has that too.
-/// Source: core v1.3.3 pkg/scheduling/volumeusage.go `driverFromSC`: a StorageClass that is missing is passed over.
+/// The object that Karpenter has no picture of, and the reason, if its log says that too.
+/// Source: core v1.3.3 pkg/scheduling/volumeusage.go `driverFromSC`: Karpenter skips a missing StorageClass.
 fn fails_over_node(case: &Case, round: FailingRound, why: &str) -> Option<Finding> {
     let told = case.cluster.logs().flat_map(|log| &log.journey.facts);
     let told = told.filter(|fact| fact.means.contains(PICTURE) && fact.last.time >= Some(round.first));
     let fact = told.max_by_key(|fact| fact.last.time)?;
     let (_, said) = fact.last.text.split_once(VOLUME_USAGE)?;
     let said = said.split([')', '\n']).next().unwrap_or(said).trim();
-    let why = format!("{why}: it fails over a Node whose volumes it counts: {}", logged::excerpt(said));
+    let why = format!("{why}: it fails on a Node when it counts the Node's volumes: {}", logged::excerpt(said));
     let finding = Finding::new(Confidence::Certain, summary(case, round, &why), line(round.fact)).with(line(fact));
     let class = said.split_once("StorageClass.storage.k8s.io \"").and_then(|(_, rest)| rest.split('"').next());
     let finding = match class {
@@ -322,15 +324,15 @@ fn fails_over_node(case: &Case, round: FailingRound, why: &str) -> Option<Findin
         ),
         None => finding,
     };
-    Some(finding.fix("Make what the line names, a StorageClass without a provisioner if need be (provisioner: kubernetes.io/no-provisioner), or take it from the claims of that Node's pods; or upgrade Karpenter: 1.3 and later go on without it."))
+    Some(finding.fix("Create what the line names (if necessary a StorageClass without a provisioner: kubernetes.io/no-provisioner), or remove it from the claims of that Node's pods. Or upgrade Karpenter: 1.3 and later continue without it."))
 }
 
-/// What the table says of such a line, and how the line goes on.
+/// The table's text for such a line, and the rest of the line.
 const PICTURE: &str = "cannot take a Node into its picture";
 const VOLUME_USAGE: &str = "tracking volume usage, ";
 
-/// Once it has known its cluster, it waits for NodeClaims without an instance only. Where each has one, it waits for one
-/// that is gone, and that only its memory has.
+/// After its first sync, Karpenter waits only for NodeClaims without an instance. If every NodeClaim has one, it waits
+/// for one that is gone and that only its memory has.
 /// Sources: core v1.14.1 pkg/controllers/state/cluster.go `Synced`; kubernetes-sigs/karpenter#3176.
 fn remembers_gone(case: &Case, round: FailingRound, why: &str) -> Option<Finding> {
     case.karpenter()?;
@@ -339,22 +341,23 @@ fn remembers_gone(case: &Case, round: FailingRound, why: &str) -> Option<Finding
     if claims.any(|claim| claim.status.provider_id.is_empty()) || !round.fact.last.text.contains(LONG_UNSYNCED) {
         return None;
     }
-    let why =
-        format!("{why}: each NodeClaim has its instance, so it waits for one that is gone and stuck in its memory");
+    let why = format!(
+        "{why}: each NodeClaim has its instance, so Karpenter waits for one that is gone but still in its memory"
+    );
     let finding = Finding::new(Confidence::Likely, summary(case, round, &why), line(round.fact))
         .with(Evidence::new(
             "NodeClaims",
             "status.providerID",
             "each has one",
-            "Karpenter waits for those that are not launched yet, and there is none",
+            "Karpenter waits for those that are not launched yet, but there is none",
         ))
-        .fix("Restart Karpenter, which forgets it. Karpenter 1.14.0 keeps a NodeClaim that was deleted within a second of its making, as one is for which EC2 has no capacity.");
+        .fix("Restart Karpenter, which clears its memory. Karpenter 1.14.0 keeps a NodeClaim that was deleted within a second after its creation, for example because EC2 has no capacity.");
     Some(of_karpenter(case, finding, "Restart it", |namespace, name| {
         format!("kubectl rollout restart deployment -n {namespace} {name}")
     }))
 }
 
-/// A NodePool without its node class, and what there is of it: no class is missing where none was given.
+/// A NodePool without its node class, and an object of it: no class is missing if none was specified.
 fn of_gone_class<'c>(case: &Case<'c>) -> Option<(&'c NodePool, String)> {
     case.cluster.missing(Input::NodeClasses).is_none().then_some(())?;
     case.cluster.pools().find_map(|pool| {
@@ -366,14 +369,14 @@ fn of_gone_class<'c>(case: &Case<'c>) -> Option<(&'c NodePool, String)> {
     })
 }
 
-/// What AWS refuses it with, where that tells what to change.
+/// AWS's refusal, if it shows what to change.
 fn refused_launch(case: &Case, round: FailingRound, error: &str) -> Option<Finding> {
     let known = launch_error::named(error).filter(|_| is_of_launch(round.fact))?;
-    let why = format!("the launch is refused: {} ({})", known.why, logged::excerpt(error));
+    let why = format!("AWS refuses the launch: {} ({})", known.why, logged::excerpt(error));
     let confidence = if known.exact { Confidence::Certain } else { Confidence::Likely };
     let finding = Finding::new(confidence, summary(case, round, &why), line(round.fact)).fix(known.fix);
     let finding = match known.command {
-        Some(command) => finding.step(Risk::Inspect, "See what AWS says", Some(command.to_owned())),
+        Some(command) => finding.step(Risk::Inspect, "See what AWS reports", Some(command.to_owned())),
         None => finding,
     };
     if let Some(in_aws) = launch_blame::in_aws(case, known, error) {
@@ -381,7 +384,7 @@ fn refused_launch(case: &Case, round: FailingRound, error: &str) -> Option<Findi
     }
     let finding = finding.step(
         Risk::Inspect,
-        "See all that Karpenter says of it",
+        "See everything that Karpenter logs about it",
         case.pool().map(|pool| format!("{} | grep {}", commands::karpenter_log(case), pool.name())),
     );
     let pool = case.pool().map(|pool| Blame::object("karpenter.sh/v1", "NodePool", pool.name()));
@@ -399,7 +402,7 @@ fn refused_launch(case: &Case, round: FailingRound, error: &str) -> Option<Findi
     })
 }
 
-/// Blames Karpenter's Deployment, where it is here.
+/// Blames Karpenter's Deployment, if it is in this cluster.
 fn of_karpenter(case: &Case, finding: Finding, step: &str, command: impl Fn(&str, &str) -> String) -> Finding {
     let Some((namespace, name)) = case.karpenter().and_then(|karpenter| karpenter.deployment.split_once('/')) else {
         return finding;
@@ -409,9 +412,9 @@ fn of_karpenter(case: &Case, finding: Finding, step: &str, command: impl Fn(&str
         .blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace))
 }
 
-/// What no row knows is quoted.
+/// A line that no row knows is quoted.
 fn told(case: &Case, round: FailingRound, error: &str) -> Finding {
-    let why = format!("each round of its provisioning fails: {}", logged::excerpt(error));
+    let why = format!("each provisioning round fails: {}", logged::excerpt(error));
     let finding = Finding::new(Confidence::Likely, summary(case, round, &why), line(round.fact));
     let finding = match named(case, error) {
         Some((blame, kind, name)) => finding.blaming(blame).step(
@@ -423,8 +426,8 @@ fn told(case: &Case, round: FailingRound, error: &str) -> Finding {
     };
     let grep = format!("{} | grep ERROR", commands::karpenter_log(case));
     let finding = finding
-        .fix("Correct what the line names; Karpenter tries again by itself within seconds.")
-        .unknown("Does it still say so, and what else?", grep);
+        .fix("Correct what the line names. Karpenter tries again by itself within seconds.")
+        .unknown("Does it still log this, and what else?", grep);
     let Some(karpenter) = case.karpenter() else { return finding };
     let (namespace, name) = karpenter.deployment.split_once('/').unwrap_or(("default", &karpenter.deployment));
     finding
@@ -441,7 +444,7 @@ fn told(case: &Case, round: FailingRound, error: &str) -> Finding {
         )
 }
 
-/// The object that the API server's error is about: `nodepools.karpenter.sh "general" not found`.
+/// The object of the API server's error: `nodepools.karpenter.sh "general" not found`.
 /// Source: apimachinery v0.36.3 pkg/api/errors/errors.go (NewNotFound, NewForbidden, NewConflict).
 fn named<'e>(case: &Case, error: &'e str) -> Option<(Blame, &'static str, &'e str)> {
     let (_, rest) = error.split_once("nodepools.karpenter.sh \"")?;

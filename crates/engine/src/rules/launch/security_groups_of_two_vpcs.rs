@@ -1,4 +1,4 @@
-//! Two of the selected security groups have one name, so one of them is of another VPC.
+//! Two of the selected security groups have one name, so one of them belongs to another VPC.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -11,11 +11,11 @@ use crate::rules::shared::launch_error;
 
 pub static RULE: Rule = Rule {
     cause: "SecurityGroupsOfTwoVpcs",
-    summary: "The selected security groups are of two VPCs: two of them have one name",
+    summary: "The selected security groups belong to two VPCs: two of them have one name",
     stages: &[Stage::Launch],
     reads: &[Input::NodeClaims, Input::NodeClasses],
     lint: false,
-    versions: "all; the error of EC2 stands in the condition where Karpenter has a reason for it",
+    versions: "all; the condition contains EC2's error if Karpenter has a reason for it",
     page: include_str!("../../../pages/SecurityGroupsOfTwoVpcs.md"),
     check,
 };
@@ -25,7 +25,7 @@ fn check(case: &Case) -> Opinion {
     let Some(launched) = claim.condition("Launched").filter(|c| c.reason == "LaunchFailed") else {
         return Opinion::Silent;
     };
-    // Where Karpenter passes on what EC2 says, that is the better sentence.
+    // If Karpenter passes EC2's message on, that is the better sentence.
     if launch_error::named(&launched.message).is_some() {
         return Opinion::Silent;
     }
@@ -45,7 +45,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Likely,
         format!(
-            "{} {name} selects two security groups of the name {group}, {} and {}: a VPC has one of a name, so one is of another VPC than the subnets, and EC2 launches nothing with it.",
+            "{} {name} selects two security groups with the name {group}, {} and {}. A name is unique in a VPC, so one group belongs to another VPC than the subnets, and EC2 launches nothing.",
             class.kind, one.id, other.id
         ),
         Evidence::new(
@@ -59,16 +59,16 @@ fn check(case: &Case) -> Opinion {
         case.subject(),
         r#"status.conditions[?(@.type=="Launched")]"#,
         launched.shown(),
-        "EC2's own words are in Karpenter's log only",
+        "EC2's own words are only in Karpenter's log",
     ))
     .blaming(Blame::object(&class.api_version, &class.kind, name).field(field))
-    .fix("Select the security groups by id, or by a tag that only those of the cluster's VPC have.")
+    .fix("Select the security groups by id, or by a tag that only the groups of the cluster's VPC have.")
     .step(Risk::Inspect, "See their VPCs", Some(format!("aws ec2 describe-security-groups --group-ids {} {} --query 'SecurityGroups[].[GroupId,GroupName,VpcId]'", one.id, other.id)))
-    .step(Risk::Mutating, "Select the right one only", Some(commands::edit(class)))
+    .step(Risk::Mutating, "Select only the right one", Some(commands::edit(class)))
     .into()
 }
 
-/// The first two groups that have one name.
+/// The first two groups with the same name.
 fn namesakes(class: &NodeClass) -> Option<(&SecurityGroup, &SecurityGroup)> {
     let groups = &class.status.security_groups;
     groups.iter().enumerate().find_map(|(at, one)| {

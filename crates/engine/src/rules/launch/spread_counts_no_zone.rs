@@ -1,4 +1,4 @@
-//! Pods have to be spread over zones, and one version of Karpenter counts none for those that ask for a NodePool by name.
+//! Pods must be spread over zones, but one version of Karpenter counts none for pods that select a NodePool by name.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -9,7 +9,7 @@ use crate::rules::shared::workload::PodWorkload;
 
 pub static RULE: Rule = Rule {
     cause: "SpreadCountsNoZone",
-    summary: "Karpenter 1.8.4 finds no zone for pods that are spread over zones and ask for a NodePool by its name",
+    summary: "Karpenter 1.8.4 finds no zone for pods that are spread over zones and select a NodePool by its name",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools, Input::Events, Input::Pods, Input::Deployments],
     lint: false,
@@ -30,7 +30,7 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing for Pod {namespace}/{}: Karpenter {} counts no zone at all for the pod's topology spread (topologySpreadConstraints), for the pod asks for its NodePool by name (karpenter.sh/nodepool={name}), which this version leaves out of what its machines will have.",
+            "NodePool {name} launches nothing for Pod {namespace}/{}: Karpenter {} counts no zone at all for the pod's topology spread (topologySpreadConstraints). The pod selects its NodePool by name (karpenter.sh/nodepool={name}), a label that this version does not count for new nodes.",
             about.name,
             karpenter.version,
             name = pool.name(),
@@ -39,22 +39,22 @@ fn check(case: &Case) -> Opinion {
             format!("Event Pod/{}", about.name),
             "message",
             told.event.said(),
-            "the counts are empty, though any zone of the NodePool's instance types would be one",
+            "the counts are empty, although any zone of the NodePool's instance types should count",
         ),
     )
     .with(Evidence::new(
         format!("Deployment/{deployment}"),
         "spec.template.spec.containers[*].image",
         karpenter.version.to_string(),
-        "it ships core 1.8.1, which filters zones by the pod's nodeSelector; 1.8.5 takes that back",
+        "it contains core 1.8.1, which filters zones by the pod's nodeSelector; 1.8.5 reverts that",
     ))
     .blaming(
         Blame::object("apps/v1", "Deployment", deployment)
             .namespace(own)
             .field("spec.template.spec.containers[*].image"),
     )
-    .fix("Upgrade Karpenter to 1.8.5 or later, or go back to 1.8.3. Until then have the pods ask for the NodePool by a label of its own (spec.template.metadata.labels) in place of karpenter.sh/nodepool, or set nodeAffinityPolicy: Ignore in the constraint.")
-    .step(Risk::Mutating, "Run another version, by its chart", Some(format!("kubectl edit deployment -n {own} {deployment}")))
-    .step(Risk::Mutating, "Or change how the pods ask for the NodePool", Some(workload.edit()))
+    .fix("Upgrade Karpenter to 1.8.5 or later, or go back to 1.8.3. Until then, let the pods select the NodePool by a label of its own (spec.template.metadata.labels) instead of karpenter.sh/nodepool, or set nodeAffinityPolicy: Ignore in the constraint.")
+    .step(Risk::Mutating, "Install another version with its chart", Some(format!("kubectl edit deployment -n {own} {deployment}")))
+    .step(Risk::Mutating, "Or change how the pods select the NodePool", Some(workload.edit()))
     .into()
 }

@@ -1,4 +1,4 @@
-//! Pods have to be spread over zones, and the next one is none of those that the only NodePool for them allows.
+//! Pods must be spread over zones, but the only NodePool for them does not allow the next zone.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -9,7 +9,7 @@ use crate::rules::shared::workload::PodWorkload;
 
 pub static RULE: Rule = Rule {
     cause: "SpreadNeedsAnotherZone",
-    summary: "Pods have to be spread to a zone that the NodePool which they ask for does not allow",
+    summary: "The topology spread of pods requires a zone that the NodePool which they select does not allow",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods],
     lint: false,
@@ -31,24 +31,24 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing for Pod {namespace}/{}: the pod's topology spread (topologySpreadConstraints) wants zone {wanted} next, and the NodePool, which the pod asks for, allows {allowed} only.",
+            "NodePool {name} launches nothing for Pod {namespace}/{}: the pod's topology spread (topologySpreadConstraints) requires zone {wanted} next, but the NodePool that the pod selects allows only {allowed}.",
             about.name
         ),
         Evidence::new(
             format!("Event Pod/{}", about.name),
             "message",
             told.event.said(),
-            "a zone counts for the spread as soon as any NodePool allows it, and the pod may only go to this one",
+            "a zone counts for the spread if any NodePool allows it, but the pod may only use this one",
         ),
     )
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"))
     .fix(format!(
-        "Allow zone {wanted} in NodePool {name} (with a subnet of its node class), or have the pods ask for {allowed} as well (node affinity on topology.kubernetes.io/zone): then no other zone counts."
+        "Allow zone {wanted} in NodePool {name} (with a subnet of its node class). Or let the pods also select {allowed} (node affinity on topology.kubernetes.io/zone): then no other zone counts."
     ))
     .step(Risk::Mutating, "Allow the zone", Some(format!("kubectl edit nodepool {name}")))
     .step(
         Risk::Mutating,
-        "Or ask for the zones that are there",
+        "Or let the pods select the existing zones",
         Some(workload.edit()),
     )
     .into()

@@ -1,4 +1,4 @@
-//! A taint that an agent takes from the Node once it runs stands among the NodePool's lasting taints.
+//! A taint that an agent removes from the Node when it runs is among the NodePool's permanent taints.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -9,7 +9,7 @@ use crate::upstream::startup_taint;
 
 pub static RULE: Rule = Rule {
     cause: "StartupTaintAmongTaints",
-    summary: "The NodePool has a startup taint among its lasting taints, so Karpenter makes no machine for any pod",
+    summary: "The NodePool has a startup taint among its permanent taints, so Karpenter launches no node for any pod",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods],
     lint: false,
@@ -27,21 +27,21 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing for pods that do not tolerate {taint}, as {} does not: the taint is one that {remover} removes, and stands among spec.template.spec.taints, not startupTaints.",
+            "NodePool {name} launches nothing for pods that do not tolerate {taint}, such as {}. {remover} removes this taint, but the NodePool lists it under spec.template.spec.taints instead of startupTaints.",
             pod.name
         ),
         Evidence::new(
             format!("NodePool/{name}"),
             "spec.template.spec.taints",
             taint.to_string(),
-            "Karpenter takes it for a taint that stays, and makes machines only for pods that tolerate it",
+            "Karpenter treats the taint as permanent, and launches nodes only for pods that tolerate it",
         ),
     )
     .with(Evidence::new(
         format!("Event Pod/{}", pod.name),
         "message",
         told.event.said(),
-        "but for this taint the pod could go there",
+        "without this taint the pod could go there",
     ))
     .blaming(Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.taints"))
     .fix(format!("Move {taint} from taints to startupTaints: Karpenter then expects it to go."))

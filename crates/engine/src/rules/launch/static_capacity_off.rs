@@ -1,4 +1,4 @@
-//! A NodePool with replicas, and a Karpenter that does not make them: the feature gate is off.
+//! A NodePool has replicas, but Karpenter does not create them: the feature gate is off.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -8,7 +8,7 @@ use crate::rules::Rule;
 
 pub static RULE: Rule = Rule {
     cause: "StaticCapacityOff",
-    summary: "The NodePool has replicas, and Karpenter's feature gate StaticCapacity is off",
+    summary: "The NodePool has replicas, but Karpenter's feature gate StaticCapacity is off",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools, Input::NodeClaims, Input::Deployments],
     lint: false,
@@ -30,27 +30,27 @@ fn check(case: &Case) -> Opinion {
     Finding::new(
         Confidence::Certain,
         format!(
-            "NodePool {name} launches nothing: spec.replicas ({replicas}) makes it static, and Karpenter makes machines of such only with the feature gate StaticCapacity, which is off."
+            "NodePool {name} launches nothing: spec.replicas ({replicas}) makes it static. Karpenter serves static NodePools only with the feature gate StaticCapacity on, and it is off."
         ),
         Evidence::new(
             format!("NodePool/{name}"),
             "spec.replicas",
             replicas.to_string(),
-            "Karpenter leaves a NodePool with replicas out where it looks for room for pods, whether the gate is on or off",
+            "Karpenter skips a NodePool with replicas when it searches room for pods, whether the gate is on or off",
         ),
     )
     .with(Evidence::new(
         format!("Deployment/{deployment}"),
         "spec.template.spec.containers[0].env[FEATURE_GATES]",
         "StaticCapacity=false",
-        "the controllers that make and remove replicas are not started",
+        "Karpenter does not start the controllers that create and remove replicas",
     ))
     .blaming(
         Blame::object("apps/v1", "Deployment", deployment)
             .namespace(namespace)
             .field("spec.template.spec.containers[0].env[FEATURE_GATES]"),
     )
-    .fix("Turn the feature gate on (Helm: settings.featureGates.staticCapacity=true), or make a NodePool without replicas, which follows pods: replicas cannot be taken out of one that has it.")
+    .fix("Turn the feature gate on (Helm: settings.featureGates.staticCapacity=true). Or create a NodePool without replicas, which follows pods: you cannot remove replicas from a NodePool that has them.")
     .step(
         Risk::Inspect,
         "See Karpenter's feature gates",

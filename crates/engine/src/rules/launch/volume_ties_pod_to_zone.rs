@@ -1,4 +1,4 @@
-//! The volumes of a pod can be attached in one zone only, and no machine for it can be made there.
+//! The volumes of a pod can be attached only in one zone, and Karpenter can launch no node for it there.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::Case;
@@ -10,7 +10,7 @@ use crate::upstream::unplaced::Bound;
 
 pub static RULE: Rule = Rule {
     cause: "VolumeTiesPodToZone",
-    summary: "The volumes of a pod are in zones where no machine can be made for it",
+    summary: "The volumes of a pod are in zones where Karpenter can launch no node for it",
     stages: &[Stage::Launch],
     reads: &[Input::NodePools, Input::NodeClasses, Input::Events, Input::Pods],
     lint: false,
@@ -34,40 +34,40 @@ fn check(case: &Case) -> Opinion {
     let workload = PodWorkload::of(Some(pod), namespace, &pod.metadata.name);
     let (why, blame, fix, change) = match bound {
         Bound::Apart => (
-            format!("its volumes ({claims}), with what it asks for itself, want several zones at once"),
+            format!("its volumes ({claims}), together with its own requirements, need several zones at once"),
             Blame::object("v1", "PersistentVolumeClaim", first)
                 .namespace(namespace)
                 .field("spec.volumeName"),
-            "Bring the volumes into one zone (from snapshots), and give their StorageClass volumeBindingMode: WaitForFirstConsumer: with Immediate each gets a zone before anybody knows of the pod.".to_owned(),
+            "Move the volumes into one zone (from snapshots), and give their StorageClass volumeBindingMode: WaitForFirstConsumer. With Immediate, each volume gets a zone before a pod uses it.".to_owned(),
             ("See the StorageClasses", Risk::Inspect, "kubectl get storageclasses".to_owned()),
         ),
         Bound::Outside { zones, allowed } => {
             let zones = zones.join(" or ");
             (
-                format!("its volumes ({claims}) are in zone {zones}, and the NodePool allows {} only", allowed.join(", ")),
+                format!("its volumes ({claims}) are in zone {zones}, but the NodePool allows only {}", allowed.join(", ")),
                 Blame::object("karpenter.sh/v1", "NodePool", name).field("spec.template.spec.requirements"),
-                format!("Allow zone {zones} in NodePool {name} (with a subnet of its node class), or bring the volumes into a zone that it allows."),
+                format!("Allow zone {zones} in NodePool {name} (with a subnet of its node class), or move the volumes into a zone that it allows."),
                 ("Allow the zone", Risk::Mutating, format!("kubectl edit nodepool {name}")),
             )
         }
         Bound::Unspread { zones, wanted } => (
             format!(
-                "its volumes ({claims}) are in zone {}, and its topology spread (topologySpreadConstraints) wants zone {} next",
+                "its volumes ({claims}) are in zone {}, but its topology spread (topologySpreadConstraints) requires zone {} next",
                 zones.join(" or "),
                 wanted.join(" or ")
             ),
             workload.blame().field(format!("{}.topologySpreadConstraints", workload.spec())),
-            "Let the spread be a wish (whenUnsatisfiable: ScheduleAnyway) or its maxSkew larger, or bring the volume into a zone that has the fewest of these pods.".to_owned(),
+            "Make the spread a preference (whenUnsatisfiable: ScheduleAnyway) or its maxSkew larger. Or move the volume into a zone that has the fewest of these pods.".to_owned(),
             ("Change the spread", Risk::Mutating, workload.edit()),
         ),
         Bound::Unaccompanied { zones, friends } => (
             format!(
-                "its volumes ({claims}) are in zone {}, and the pods that its affinity (podAffinity) wants it beside are in zone {}",
+                "its volumes ({claims}) are in zone {}, but its affinity (podAffinity) requires pods that are in zone {}",
                 zones.join(" or "),
                 friends.join(" or ")
             ),
             workload.blame().field(format!("{}.affinity.podAffinity", workload.spec())),
-            "Let the affinity be a wish (preferredDuringSchedulingIgnoredDuringExecution), keep the pods that it selects in the volume's zone, or bring the volume into theirs.".to_owned(),
+            "Make the affinity a preference (preferredDuringSchedulingIgnoredDuringExecution). Or keep the pods that it selects in the volume's zone, or move the volume into theirs.".to_owned(),
             ("Change the affinity", Risk::Mutating, workload.edit()),
         ),
     };
@@ -78,14 +78,14 @@ fn check(case: &Case) -> Opinion {
             format!("Event Pod/{}", pod.metadata.name),
             "message",
             told.event.said(),
-            "Karpenter adds the zones of a pod's volumes to what it asks for",
+            "Karpenter adds the zones of a pod's volumes to the pod's requirements",
         ),
     )
     .with(Evidence::new(
         format!("Pod/{}", pod.metadata.name),
         "spec.volumes",
         claims.clone(),
-        "a volume of EBS can be attached in its own zone only",
+        "an EBS volume can be attached only in its own zone",
     ))
     .blaming(blame)
     .fix(fix)

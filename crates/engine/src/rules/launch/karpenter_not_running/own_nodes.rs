@@ -1,4 +1,4 @@
-//! Karpenter waits for a Node that only Karpenter makes usable.
+//! Karpenter waits for a Node that only Karpenter can make usable.
 
 use super::own_pod_pending::without_node;
 use crate::api::{Blame, Evidence, Risk};
@@ -7,7 +7,7 @@ use crate::case::finding::Finding;
 use crate::objects::{Node, Pod};
 use crate::upstream::karpenter::{NOT_READY_TAINT, UNREGISTERED_TAINT};
 
-/// Karpenter's own pod finds no place for a taint that Karpenter alone takes off.
+/// Karpenter's own pod cannot be scheduled because of a taint that only Karpenter removes.
 pub(super) struct WaitsForOwnNodes<'w> {
     pod: &'w Pod,
     said: &'w str,
@@ -15,7 +15,7 @@ pub(super) struct WaitsForOwnNodes<'w> {
     taint: &'static str,
 }
 
-/// None of its pods has a Node, and the scheduler names the taint of a Node that is there.
+/// None of its pods has a Node, and the scheduler names the taint of an existing Node.
 /// Source: karpenter.sh docs/getting-started, "Karpenter must run on nodes that it does not manage";
 /// aws/karpenter-provider-aws#1099.
 pub(super) fn waits_for_own_nodes<'w>(case: &Case<'w>, namespace: &str) -> Option<WaitsForOwnNodes<'w>> {
@@ -35,19 +35,19 @@ impl WaitsForOwnNodes<'_> {
         let effect = |taint| node_effect(self.node, taint);
         finding
             .adding(&format!(
-                "Its pod {pod} is Pending: it finds no place but on Nodes that wait for Karpenter itself, such as {node}, whose taint {taint} only Karpenter takes off, so both wait for each other."
+                "Its pod {pod} is Pending: it fits only on Nodes that wait for Karpenter itself, such as {node}. Only Karpenter removes the taint {taint} of that Node, so both wait for each other."
             ))
             .with(Evidence::new(
                 format!("Pod/{namespace}/{pod}"),
                 "status.conditions",
                 said,
-                "Karpenter takes this taint off, once it runs",
+                "Karpenter removes this taint when it runs",
             ))
             .blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace).field("spec.template.spec"))
-            .fix("Give Karpenter Nodes that it does not make: a managed node group, or a Fargate profile. To get out of the deadlock, scale the node group up, or take the taint off a Node that is Ready.")
+            .fix("Give Karpenter Nodes that it does not create: a managed node group, or a Fargate profile. To end the deadlock, scale the node group up, or remove the taint from a Ready Node.")
             .step(
                 Risk::Mutating,
-                "Let Karpenter start on a Node that is Ready",
+                "Let Karpenter start on a Ready Node",
                 Some(format!("kubectl taint node {node} {taint}:{}-", effect(taint))),
             )
     }

@@ -7,15 +7,15 @@ use crate::case::port_held::{NO_FREE_PORT, holder};
 use crate::objects::Pod;
 use crate::upstream::karpenter::is_karpenter;
 
-/// A pod of Karpenter's that waits for a Node, and what the scheduler says.
+/// A pod of Karpenter's that waits for a Node, and the scheduler's message.
 pub(super) struct OwnPodPending<'w> {
     pod: &'w Pod,
     said: &'w str,
-    /// Who has the port of the Node that it asks for.
+    /// The workload that uses the port of the Node that the pod requests.
     port: Option<(u16, &'w Pod)>,
 }
 
-/// One of its pods, where none has a Node, and what the scheduler says of it.
+/// One of its pods, if none has a Node, and the scheduler's message about it.
 pub(super) fn without_node<'w>(case: &Case<'w>, namespace: &str) -> Option<(&'w Pod, &'w str)> {
     let own = case.cluster.pods_in(namespace).filter(|pod| is_karpenter(pod));
     let waiting: Option<Vec<(&Pod, &str)>> = own.map(|pod| Some((pod, pod.unscheduled()?))).collect();
@@ -36,13 +36,13 @@ impl OwnPodPending<'_> {
         let taken = port.map_or_else(String::new, |(port, holder)| {
             let (kind, workload) = holder.workload();
             let of = holder.metadata.namespace.as_deref().unwrap_or("default");
-            format!(" It asks for port {port} of the Node, which {kind} {of}/{workload} has there.")
+            format!(" It requests port {port} of the Node, which {kind} {of}/{workload} uses there.")
         });
         let fix = match port {
             Some((port, _)) => format!(
-                "Give one of the two another port than {port}: of Karpenter's chart controller.metrics.port or controller.healthProbe.port, where it is in the Node's network (hostNetwork)."
+                "Give one of the two another port than {port}. For Karpenter, set controller.metrics.port or controller.healthProbe.port of its chart, if it is in the Node's network (hostNetwork)."
             ),
-            None => "Give Karpenter's pods a Node that takes them: what the scheduler says names what each lacks. Karpenter makes no machine for itself, so a managed node group or a Fargate profile has to have the room.".to_owned(),
+            None => "Give Karpenter's pods a Node that fits: the scheduler's message names what each Node lacks. Karpenter launches no node for itself, so a managed node group or a Fargate profile must have the room.".to_owned(),
         };
         finding
             .adding(&format!("Its pod {pod} is Pending: {said}{taken}"))
@@ -50,13 +50,13 @@ impl OwnPodPending<'_> {
                 format!("Pod/{namespace}/{pod}"),
                 r#"status.conditions[?(@.type=="PodScheduled")]"#,
                 said,
-                "no Node takes it, and nobody makes another while it does not run",
+                "no Node fits it, and no component launches another while Karpenter does not run",
             ))
             .blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace).field("spec.template.spec"))
             .fix(fix)
             .step(
                 Risk::Inspect,
-                "See what keeps it from the Nodes",
+                "See why it does not fit the Nodes",
                 Some(format!("kubectl describe pod -n {namespace} {pod}")),
             )
     }

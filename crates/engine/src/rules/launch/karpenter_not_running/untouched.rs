@@ -1,4 +1,4 @@
-//! A deletion that only Karpenter could go on with, and that nobody has begun to work on.
+//! A deletion that only Karpenter could continue, and that no Karpenter has begun to work on.
 
 use crate::api::{Blame, Confidence, Evidence, Risk, Stage};
 use crate::case::finding::{Finding, Opinion};
@@ -9,7 +9,7 @@ use crate::objects::{Meta, Node, NodeClaim};
 use crate::upstream::karpenter::{CLASS_TERMINATION_FINALIZER, DISRUPTED_TAINTS, TERMINATION_FINALIZER, is_karpenter};
 use chrono::{DateTime, Utc};
 
-/// Something deleted that only Karpenter lets go of, and that nobody has begun to work on.
+/// A deleted object that only Karpenter releases, and that no Karpenter has begun to work on.
 pub(super) struct Untouched<'c> {
     pub(super) kind: &'c str,
     pub(super) meta: &'c Meta,
@@ -48,14 +48,15 @@ impl<'c> Untouched<'c> {
     }
 }
 
-/// A deletion that nobody has begun to work on, where no Karpenter is left that could: only it takes its finalizer off.
+/// A deletion that nothing has begun to work on, in a cluster without a Karpenter: only Karpenter removes its
+/// finalizer.
 pub(super) fn uninstalled(case: &Case) -> Opinion {
     let Some(Untouched { kind, meta, finalizer, of_aws }) = Untouched::of(case) else { return Opinion::Silent };
-    // EKS runs Auto Mode's Karpenter out of sight, and others may run theirs elsewhere.
+    // EKS runs Auto Mode's Karpenter out of sight, and others may run theirs in another place.
     if !of_aws || case.cluster.missing(Input::Deployments).is_some() || case.cluster.pods().any(is_karpenter) {
         return Opinion::Silent;
     }
-    // One under another name would have changed some NodeClaim since.
+    // A Karpenter under another name would have changed some NodeClaim since.
     let newest = |claim: &NodeClaim| claim.status.conditions.iter().filter_map(|c| c.last_transition_time).max();
     let alive = case.cluster.once(&NEWEST, "", || case.cluster.claims().filter_map(newest).max());
     if *alive > meta.deletion_timestamp {
@@ -68,20 +69,20 @@ pub(super) fn uninstalled(case: &Case) -> Opinion {
     let finding = Finding::new(
         Confidence::Certain,
         format!(
-            "{kind} {name} was deleted{deleted}, and no Karpenter is left that takes its finalizer {finalizer} off it{also}: no Deployment of it is here, as after it was uninstalled."
+            "{kind} {name} was deleted{deleted}, but no Karpenter is left to remove its finalizer {finalizer} from it{also}: this cluster has no Deployment of Karpenter, for example because it was uninstalled."
         ),
         Evidence::new(format!("{kind}/{name}"), "metadata.finalizers", finalizer, what_karpenter_does(kind)),
     )
     .blaming(Blame::object("apps/v1", "Deployment", "karpenter"))
-    .fix("Install Karpenter again until they are gone; it also terminates the instances. Else terminate the instances yourself, and then remove the finalizer from NodeClaims and Nodes.")
+    .fix("Install Karpenter again until they are gone: it also terminates the instances. Otherwise terminate the instances yourself first, and then remove the finalizer from NodeClaims and Nodes.")
     .step(
         Risk::Inspect,
-        "See that no Karpenter runs under another name",
+        "Check that no Karpenter runs under another name",
         Some("kubectl get deployments -A -o wide".to_owned()),
     )
     .step(
         Risk::Destructive,
-        "Remove the finalizer once the instance is gone",
+        "Remove the finalizer after the instance is gone",
         Some(format!(
             "kubectl patch {} {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'",
             kind.to_ascii_lowercase()
@@ -103,14 +104,14 @@ pub(super) fn uninstalled(case: &Case) -> Opinion {
 
 fn what_karpenter_does(kind: &str) -> &'static str {
     if matches!(kind, "NodeClaim" | "Node") {
-        "Karpenter drains the Node, has the instance terminated, and removes it; nothing of that was begun"
+        "Karpenter drains the Node, terminates the instance, and removes the finalizer; none of these steps has begun"
     } else {
-        "Karpenter waits for its NodeClaims, deletes its instance profile and launch templates, and removes it"
+        "Karpenter waits for its NodeClaims, deletes its instance profile and launch templates, and removes the finalizer"
     }
 }
 
-/// When a condition of a NodeClaim changed last: only Karpenter writes them.
-static NEWEST: Memo<Option<DateTime<Utc>>> = Memo::new("when a condition of a NodeClaim changed last");
+/// The last change of a NodeClaim's condition: only Karpenter writes them.
+static NEWEST: Memo<Option<DateTime<Utc>>> = Memo::new("last change of a NodeClaim's condition");
 
 /// Whether Karpenter has done nothing for the deletion: its first steps are a taint on the Node, and a condition.
 /// Source: core pkg/controllers/node/termination/controller.go `finalize` (v1.14.3).

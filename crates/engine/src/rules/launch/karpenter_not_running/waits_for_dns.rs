@@ -6,7 +6,7 @@ use crate::case::finding::Finding;
 use crate::objects::Pod;
 use crate::upstream::karpenter::is_karpenter;
 
-/// Karpenter's pod asks the cluster's DNS, which waits for a Node that Karpenter would have made.
+/// Karpenter's pod asks the cluster's DNS, which waits for a Node that Karpenter should launch.
 pub(super) struct WaitsForDns<'w> {
     pod: &'w Pod,
     dns: &'w Pod,
@@ -35,7 +35,7 @@ impl WaitsForDns<'_> {
         let Self { pod, dns, said } = self;
         let (pod, dns) = (&pod.metadata.name, &dns.metadata.name);
         let waits = format!(
-            "Its pod {pod} resolves names by the cluster's DNS (dnsPolicy ClusterFirst), of which no pod runs: {dns} waits for a Node, so both wait for each other."
+            "Its pod {pod} resolves names with the cluster's DNS (dnsPolicy ClusterFirst), but no DNS pod runs: {dns} waits for a Node, so both wait for each other."
         );
         let policy = r#"{"spec":{"template":{"spec":{"dnsPolicy":"Default"}}}}"#;
         finding
@@ -44,10 +44,10 @@ impl WaitsForDns<'_> {
                 format!("Pod/kube-system/{dns}"),
                 "status.conditions",
                 said,
-                "no pod of the cluster's DNS is Ready, and Karpenter finds the addresses of AWS by it",
+                "no pod of the cluster's DNS is Ready, and Karpenter needs it to find the addresses of AWS",
             ))
             .blaming(Blame::object("apps/v1", "Deployment", name).namespace(namespace).field("spec.template.spec.dnsPolicy"))
-            .fix("Let Karpenter resolve names as its Node does (Helm: dnsPolicy=Default), so that it can make Nodes for CoreDNS too; or let CoreDNS tolerate the taints of the Nodes that there are.")
+            .fix("Let Karpenter resolve names as its Node does (Helm: dnsPolicy=Default), so that it can launch Nodes for CoreDNS too. Or let CoreDNS tolerate the taints of the existing Nodes.")
             .step(
                 Risk::Mutating,
                 "Let it resolve names as its Node does",

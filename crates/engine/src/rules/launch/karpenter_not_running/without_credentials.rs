@@ -1,4 +1,4 @@
-//! Karpenter's pods run where nothing gives them AWS credentials.
+//! Karpenter's pods run in a place where nothing gives them AWS credentials.
 
 use crate::api::{Blame, Evidence, Risk};
 use crate::case::Case;
@@ -7,15 +7,15 @@ use crate::objects::Pod;
 use crate::upstream::credentials::Credentials;
 use crate::upstream::karpenter::is_karpenter;
 
-/// A pod of Karpenter's on Fargate that was given no role.
+/// A pod of Karpenter's on Fargate that got no role.
 pub(super) struct WithoutCredentials<'w> {
     pod: &'w Pod,
     account: &'w str,
     how: &'static str,
 }
 
-/// On Fargate only the role of a ServiceAccount's annotation gives a pod permissions: there is no instance whose role it
-/// could use, and no agent of EKS Pod Identity. Elsewhere the role of the Node may do.
+/// On Fargate, only the role of a ServiceAccount's annotation gives a pod permissions: there is no instance role, and
+/// no agent of EKS Pod Identity. On other Nodes, the role of the Node may be enough.
 /// Source: Amazon EKS user guide, "Learn how EKS Pod Identity grants pods access to AWS services", considerations.
 pub(super) fn without_credentials<'w>(case: &Case<'w>, namespace: &str) -> Option<WithoutCredentials<'w>> {
     let on_fargate = |pod: &&Pod| pod.metadata.label(FARGATE_PROFILE).is_some() && pod.trouble().is_some();
@@ -27,7 +27,7 @@ pub(super) fn without_credentials<'w>(case: &Case<'w>, namespace: &str) -> Optio
             && own.role_arn().is_some()
     });
     let how = match Credentials::of(pod) {
-        Credentials::PodIdentity => "its permissions are to come from EKS Pod Identity, which Fargate does not have",
+        Credentials::PodIdentity => "it relies on EKS Pod Identity, which Fargate does not have",
         Credentials::Node if !annotated => {
             "its ServiceAccount names no IAM role, and EKS Pod Identity does not work on Fargate"
         }
@@ -55,10 +55,10 @@ impl WithoutCredentials<'_> {
                     .namespace(namespace)
                     .field("metadata.annotations"),
             )
-            .fix("Give the ServiceAccount a role by IRSA (annotation eks.amazonaws.com/role-arn, and a trust policy for the cluster's OIDC provider), or run Karpenter on a managed node group, where EKS Pod Identity works.")
+            .fix("Give the ServiceAccount a role with IRSA (annotation eks.amazonaws.com/role-arn, and a trust policy for the cluster's OIDC provider). Or run Karpenter on a managed node group, where EKS Pod Identity works.")
             .step(
                 Risk::Mutating,
-                "Name the role, then start its pods anew",
+                "Name the role, then restart Karpenter's pods",
                 Some(format!("kubectl edit serviceaccount -n {namespace} {account}")),
             )
     }
