@@ -44,13 +44,13 @@ fn check(case: &Case) -> Opinion {
             Confidence::Certain,
         ),
         None => (
-            "the Node came without it: an admission policy or webhook removed it, or the kubelet's configuration lacks it"
+            "The Node came without it: an admission policy or webhook removed it, or the kubelet's configuration lacks it"
                 .to_owned(),
             Confidence::Likely,
         ),
     };
     let summary = format!(
-        "Karpenter{version} rejects the Node of NodeClaim {claim} because {UNREGISTERED_TAINT} was missing when it appeared: {why}."
+        "Karpenter{version} rejects the Node of NodeClaim {claim} because {UNREGISTERED_TAINT} was missing when it appeared. {why}."
     );
     let evidence = Evidence::new(
         format!("NodeClaim/{claim}"),
