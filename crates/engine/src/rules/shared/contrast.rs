@@ -12,7 +12,7 @@ use crate::rules::shared::instance_questions::ask_the_instance;
 use crate::upstream::karpenter::CLASS_HASH;
 use std::collections::BTreeMap;
 
-/// What the compared machines did or did not do.
+/// The step that the compared machines did or did not pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passed {
     /// They joined the cluster.
@@ -22,7 +22,7 @@ pub enum Passed {
 }
 
 impl Passed {
-    /// What a machine has not done that waits at this stage.
+    /// The step that a machine at this stage has not passed.
     pub const fn by_stage(stage: Stage) -> Option<Self> {
         match stage {
             Stage::Join | Stage::Register => Some(Self::Joined),

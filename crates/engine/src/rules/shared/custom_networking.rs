@@ -8,7 +8,7 @@ use crate::upstream::vpc_cni;
 /// Source: amazon-vpc-cni-k8s v1.20.4 README.md.
 pub(crate) const CUSTOM_NETWORKING: &str = "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG";
 
-/// The DaemonSet aws-node, where it gives pods addresses of other subnets than the Node's.
+/// The DaemonSet aws-node, if it gives pods addresses of other subnets than the Node's.
 pub(crate) fn custom_networking<'c>(case: &Case<'c>) -> Option<&'c DaemonSet> {
     let set = case.cluster.daemon_sets().find(|d| d.metadata.name == vpc_cni::AWS_NODE)?;
     set.env(CUSTOM_NETWORKING).is_some_and(|v| v.eq_ignore_ascii_case("true")).then_some(set)

@@ -25,7 +25,7 @@ pub(crate) struct FatalSetting {
     pub is_exact: bool,
     /// The first minor version that rejects it; older ones accept it.
     pub since: Minor,
-    /// What the line does, as a clause after "userData".
+    /// The effect of the line, as a clause after "userData".
     pub does: String,
     /// The kubelet's message.
     pub error: String,

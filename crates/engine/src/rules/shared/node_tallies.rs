@@ -112,7 +112,7 @@ impl NodeTallies {
     }
 }
 
-/// What the Node has of what is compared.
+/// The Node's values among the compared properties.
 pub(crate) fn values(node: &Node, what: &str) -> Vec<String> {
     place(what).and_then(|at| COMPARED.get(at)?.1(node)).unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 use crate::api::{Blame, FixStep, Risk};
 use crate::case::Case;
 
-/// The same change at the owner of a blamed DaemonSet, where it has one: an `Installation`, a `ClusterPolicy`.
+/// The same change at the owner of a blamed DaemonSet, if it has one: an `Installation`, a `ClusterPolicy`.
 pub fn step(case: &Case, blame: Option<&Blame>) -> Option<FixStep> {
     let blame = blame.filter(|blame| blame.kind == "DaemonSet")?;
     let set = case.cluster.daemon_sets().find(|set| {

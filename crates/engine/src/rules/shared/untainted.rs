@@ -47,7 +47,7 @@ impl Untainted<'_> {
         }
     }
 
-    /// What the Node and the version show.
+    /// The facts that the Node and the version show.
     pub fn evidence(&self, case: &Case) -> Vec<Evidence> {
         let node = self.node.map(|node| {
             let because =

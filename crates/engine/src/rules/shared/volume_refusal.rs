@@ -12,7 +12,7 @@ struct Type {
     least_iops: u64,
     /// `None` where iops cannot be set.
     iops_a_gib: Option<u64>,
-    /// What every volume may have, however small.
+    /// The minimum that every volume may have, however small.
     free_iops: u64,
     boots: bool,
 }

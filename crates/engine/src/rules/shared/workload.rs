@@ -21,7 +21,7 @@ impl<'p> PodWorkload<'p> {
         format!("{} {}", self.kind, self.name)
     }
 
-    /// Where what its pods ask for is written.
+    /// The field with the requests of its pods.
     pub(crate) fn spec(&self) -> &'static str {
         if self.kind == "Pod" { "spec" } else { "spec.template.spec" }
     }

@@ -193,7 +193,7 @@ fn of_others(by: Setter) -> Why {
             Confidence::Likely,
             "its condition does not hold. The node lifecycle controller removes it within seconds, but has not, or another writer sets it again",
             "if the node lifecycle controller runs, such a taint goes with its condition",
-            "Find the writer that sets it, and get kube-controller-manager running if it is down. The taint then goes by itself.",
+            "Find the writer that sets it, and get kube-controller-manager running if it is down. It then removes the taint.",
         ),
     };
     Why { confidence, says: says.to_owned(), because: because.to_owned(), fix: fix.to_owned() }

@@ -1,4 +1,4 @@
-//! What an agent's pod needs from outside: the network of its Node, and the Deployment that serves it.
+//! The needs of an agent's pod outside of it: the network of its Node, and the Deployment that serves it.
 
 use super::pod::{Agent, INSTANCE_TYPE};
 use super::words::last_words;
@@ -12,7 +12,7 @@ use crate::rules::shared::custom_networking::leaves_no_interface;
 use crate::rules::shared::network_plugin;
 use crate::upstream::{startup_taint, vpc_cni};
 
-/// The reason behind an agent whose own message tells nothing.
+/// The reason behind an agent with an unspecific message.
 pub(super) fn found(case: &Case, node: &Node, agent: &Agent, says: &str) -> Option<Obstacle> {
     too_few_interfaces(case, node, agent, says)
         .or_else(|| unserved(case, node, agent, says))
