@@ -12,7 +12,7 @@ use crate::rules::shared::{node_role, role_in_use};
 use readers::aws_auth::identity::Identity;
 use readers::aws_auth::{BOOTSTRAPPERS_GROUP, NODES_GROUP, RoleMapping, Verdict};
 
-/// The machine's node role, and aws-auth as it stands.
+/// The machine's node role, and the current aws-auth.
 pub(crate) struct RoleInQuestion<'w> {
     /// The role's name; the instance profile's where the class names only that.
     pub role: &'w str,

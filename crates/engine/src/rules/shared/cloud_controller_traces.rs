@@ -5,8 +5,8 @@ use crate::case::Case;
 use crate::objects::Node;
 use crate::upstream::cloud_controller;
 
-/// What shows that the cloud controller has initialized this Node. Only a label that it wrote proves that
-/// (`cloud_controller::has_labelled`): anybody can send an Event, and an address does not tell who wrote it.
+/// The proof that the cloud controller has initialized this Node. Only a label that it wrote proves that
+/// (`cloud_controller::has_labelled`): anyone can send an Event, and an address does not show its writer.
 pub(crate) fn traces(case: &Case, node: &Node) -> Vec<Evidence> {
     let object = format!("Node/{}", node.name());
     let signed = cloud_controller::has_labelled(node);

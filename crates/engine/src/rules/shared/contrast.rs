@@ -1,7 +1,7 @@
 //! The differences between machines that fail at a stage and machines of the same class that passed it.
 //!
-//! One dimension that splits them is evidence for whoever looks for the cause. Three of them are a suspicion of their
-//! own where machines do not join: the zone, the image, the instance type.
+//! A dimension that splits them is evidence that helps you find the cause. Three of them are a suspicion of their own
+//! if machines do not join: the zone, the image, the instance type.
 
 use crate::api::{Confidence, Evidence, Stage};
 use crate::case::Case;

@@ -31,7 +31,7 @@ enum Whose<'w> {
     Beside(Option<&'w str>),
 }
 
-/// The root of a machine's trouble, where it is one of these.
+/// The root of a machine's trouble, if it is one of these.
 pub(crate) fn root<'w>(case: &Case<'w>, troubles: &[Trouble]) -> Option<Root<'w>> {
     let own = case.logs().into_iter().map(|of_machine| {
         let whose = if of_machine.is_named { Whose::Own } else { Whose::Taken };
