@@ -89,7 +89,7 @@ fn refused(
     let (name, config) = (node.name(), &config.metadata.name);
     let WebhookService { namespace, name: service, .. } = service;
     let summary = format!(
-        "Node {name} has not been registered since {}: {kind} {config} sends every change of a Node to service {namespace}/{service} and rejects it if the service does not answer, and no pod of namespace {namespace} is Ready.",
+        "Node {name} has not been registered since {}: {kind} {config} sends every change of a Node to service {namespace}/{service} and rejects it if the service does not answer. No pod of namespace {namespace} is Ready.",
         case.since()
     );
     let waits =
